@@ -1,0 +1,7 @@
+import type { LoadContext } from '../src/load/context.ts';
+import { finishLoad } from '../src/load/finish-load.ts';
+import type { JobHandlers } from '../src/queue/contract.ts';
+
+export function finishLoadJob(context: LoadContext): JobHandlers['finish-load'] {
+  return ({ loadId }) => finishLoad(context, loadId);
+}

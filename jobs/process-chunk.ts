@@ -1,0 +1,7 @@
+import type { LoadContext } from '../src/load/context.ts';
+import { processChunk } from '../src/load/process-chunk.ts';
+import type { JobHandlers } from '../src/queue/contract.ts';
+
+export function processChunkJob(context: LoadContext): JobHandlers['process-chunk'] {
+  return ({ loadId, chunkNo }) => processChunk(context, loadId, chunkNo);
+}

@@ -1,0 +1,33 @@
+-- Environments (tenants) and the keys that open them. Everything else in this schema hangs on environment_id.
+
+create table sluice.environments (
+  environment_id integer generated always as identity,
+  name text not null,
+  app_token text not null,
+  created_at timestamptz not null default now(),
+  constraint environments_pkey primary key (environment_id),
+  constraint environments_name_key unique (name),
+  constraint environments_app_token_key unique (app_token),
+  constraint environments_name_check check (name ~ '^[a-z0-9][a-z0-9_-]{0,62}$'),
+  constraint environments_app_token_check check (app_token ~ '^[A-Z]{2}-[0-9A-Z]{8}$')
+);
+comment on table sluice.environments is 'A tenant: its profiles, loads and keys are unreachable from any other.';
+
+create table sluice.api_keys (
+  key_id text not null,
+  environment_id integer not null,
+  label text not null,
+  digest bytea not null,
+  scopes text[] not null,
+  created_at timestamptz not null default now(),
+  expires_at timestamptz,
+  revoked_at timestamptz,
+  constraint api_keys_pkey primary key (key_id),
+  constraint api_keys_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint api_keys_digest_check check (octet_length(digest) = 32),
+  constraint api_keys_scopes_check check (
+    scopes <@ array['ingest', 'import', 'export', 'read'] and cardinality(scopes) > 0
+  )
+);
+comment on table sluice.api_keys is 'Only the SHA-256 digest of a key is kept.';
+create index api_keys_environment_idx on sluice.api_keys (environment_id);

@@ -1,0 +1,171 @@
+-- The ledger: what was accepted, what is done, what was refused. The queue only rings the bell for what stands here.
+
+create sequence sluice.lane_positions as bigint;
+
+create table sluice.loads (
+  load_id bigint generated always as identity,
+  job_id uuid not null,
+  environment_id integer not null,
+  lane_position bigint not null default nextval('sluice.lane_positions'),
+  type text not null,
+  entity text not null,
+  status text not null default 'queued',
+  filename text not null,
+  file_size bigint not null,
+  sha256 bytea not null,
+  file_ref text,
+  file_format text not null,
+  header jsonb,
+  column_map jsonb not null default '{}',
+  total_rows bigint not null,
+  dry_run boolean not null default false,
+  max_errors bigint,
+  duplicate_of uuid,
+  accepted_at timestamptz not null default now(),
+  started_at timestamptz,
+  ended_at timestamptz,
+  failure_code text,
+  failure_message text,
+  attempts integer not null default 1,
+  chunk_count integer not null,
+  chunks_done integer not null default 0,
+  rows_read bigint not null default 0,
+  rows_inserted bigint not null default 0,
+  rows_updated bigint not null default 0,
+  rows_unchanged bigint not null default 0,
+  rows_superseded bigint not null default 0,
+  rows_rejected bigint not null default 0,
+  finish_attempt integer not null default 0,
+  finish_lease_until timestamptz,
+  finish_failures integer not null default 0,
+  repeats_resolved_at timestamptz,
+  dispatched_at timestamptz,
+  constraint loads_pkey primary key (load_id),
+  constraint loads_job_id_key unique (job_id),
+  constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies')),
+  constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
+  constraint loads_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
+  constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
+  constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
+  constraint loads_sha256_check check (octet_length(sha256) = 32),
+  constraint loads_ended_at_set check (
+    (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
+  ),
+  constraint loads_failed_has_reason check ((failure_code is not null) = (status = 'failed')),
+  constraint loads_chunks_done_check check (chunks_done between 0 and chunk_count),
+  constraint loads_completed_balances check (
+    status <> 'completed'
+    or (
+      rows_read = total_rows
+      and chunks_done = chunk_count
+      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected
+    )
+  )
+);
+comment on table sluice.loads is 'One row per accepted import or bulk identify; job_id is what the API shows.';
+comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
+comment on column sluice.loads.sha256 is 'Of the bytes as received.';
+comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
+create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
+create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
+create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
+
+create table sluice.load_chunks (
+  load_id bigint not null,
+  chunk_no integer not null,
+  byte_start bigint not null,
+  byte_end bigint not null,
+  first_row bigint not null,
+  first_line bigint not null,
+  row_count integer not null,
+  oversized boolean not null,
+  state text not null default 'pending',
+  attempt integer not null default 0,
+  lease_until timestamptz,
+  losses integer not null default 0,
+  failures integer not null default 0,
+  last_error text,
+  dispatched_at timestamptz,
+  rows_inserted integer,
+  rows_updated integer,
+  rows_unchanged integer,
+  rows_superseded integer,
+  rows_rejected integer,
+  done_at timestamptz,
+  constraint load_chunks_pkey primary key (load_id, chunk_no),
+  constraint load_chunks_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_chunks_state_check check (state in ('pending', 'running', 'done')),
+  constraint load_chunks_range_check check (byte_start >= 0 and byte_end > byte_start),
+  constraint load_chunks_running_has_lease check ((lease_until is not null) = (state = 'running')),
+  constraint load_chunks_done_balances check (
+    state <> 'done'
+    or row_count = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected
+  )
+);
+comment on table sluice.load_chunks is 'A byte range of a load''s file: unit of work, retry and parallelism.';
+create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where state <> 'done';
+
+create table sluice.load_chunk_keys (
+  load_id bigint not null,
+  chunk_no integer not null,
+  entity text not null,
+  written bigint[] not null default '{}',
+  unchanged bigint[] not null default '{}',
+  repeated bigint[] not null default '{}',
+  constraint load_chunk_keys_pkey primary key (load_id, chunk_no, entity),
+  constraint load_chunk_keys_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_chunk_keys_entity_check check (entity in ('users', 'companies'))
+);
+comment on table sluice.load_chunk_keys is
+  'Hashes of the keys each chunk met, while the load runs: how keys that stand in several chunks are found.';
+comment on column sluice.load_chunk_keys.written is
+  'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally.';
+comment on column sluice.load_chunk_keys.unchanged is 'Keys whose row already held all this chunk brings.';
+comment on column sluice.load_chunk_keys.repeated is 'Keys that another chunk of the load had written before.';
+
+create table sluice.load_replays (
+  load_id bigint not null,
+  entity text not null,
+  key_hash bigint not null,
+  constraint load_replays_pkey primary key (load_id, entity, key_hash),
+  constraint load_replays_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_replays_entity_check check (entity in ('users', 'companies'))
+);
+comment on table sluice.load_replays is
+  'Keys that were written out of file order, to be replayed from the file before the load completes.';
+
+create table sluice.load_rejects (
+  load_id bigint not null,
+  row_number bigint not null,
+  line_number bigint not null,
+  byte_offset bigint not null,
+  column_name text,
+  error_code text not null,
+  message text not null,
+  raw bytea not null,
+  constraint load_rejects_pkey primary key (load_id, row_number),
+  constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
+);
+comment on table sluice.load_rejects is 'Every refused record, as it stood in the file, and why.';
+
+create table sluice.idempotency_keys (
+  environment_id integer not null,
+  idempotency_key text not null,
+  request_digest bytea not null,
+  job_id uuid not null,
+  created_at timestamptz not null default now(),
+  constraint idempotency_keys_pkey primary key (environment_id, idempotency_key),
+  constraint idempotency_keys_environment_fkey foreign key (environment_id) references sluice.environments
+);
+create index idempotency_keys_created_idx on sluice.idempotency_keys (created_at);
+
+create table sluice.workers (
+  worker_id uuid not null,
+  host text not null,
+  pid integer not null,
+  started_at timestamptz not null default now(),
+  seen_at timestamptz not null default now(),
+  constraint workers_pkey primary key (worker_id)
+);
+comment on table sluice.workers is 'Sign of life of the worker processes.';

@@ -1,0 +1,241 @@
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
+
+/** One setting: its name in the environment, its default as written there, what it means, how it is read. */
+interface Setting<T> {
+  readonly name: string;
+  readonly fallback: string;
+  readonly meaning: string;
+  readonly read: (text: string) => T;
+}
+
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
+
+/** Every setting there is. `.env.example` and docs/configuration.md are checked against this list. */
+export const settings = {
+  host: text('HOST', '127.0.0.1', 'Address the HTTP server listens on; 0.0.0.0 for every interface.'),
+  port: integer('PORT', '8080', 'Port of the HTTP server; 0 takes any free one.', 0, 65_535),
+  publicUrl: text(
+    'PUBLIC_URL',
+    '',
+    'Address that callers reach the server by, for links; default: the address listened on.',
+  ),
+  dataDir: text('DATA_DIR', '.sluice', 'Folder for the embedded PostgreSQL, received files and rejects.'),
+  databaseUrl: text('DATABASE_URL', '', 'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.'),
+  redisUrl: text(
+    'REDIS_URL',
+    '',
+    'Redis for the queue (rediss:// for TLS); empty: the queue lives in PostgreSQL.',
+  ),
+  storageUrl: text(
+    'STORAGE_URL',
+    '',
+    'Where received files are kept: a folder (file:///path); empty: DATA_DIR/files.',
+  ),
+  apiKey: text(
+    'API_KEY',
+    '',
+    'If set, the environment `default` accepts this key too (20 characters or more).',
+  ),
+  logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', logLevels),
+  workers: text(
+    'WORKERS',
+    'auto',
+    'Worker processes of `sluice start` and `sluice import`; auto: one per core.',
+  ),
+  workerConcurrency: integer(
+    'WORKER_CONCURRENCY',
+    '1',
+    'Chunks that one worker process merges at a time.',
+    1,
+    64,
+  ),
+  poolSize: integer('POOL_SIZE', '10', 'PostgreSQL connections of the serving process.', 2, 500),
+  workerPoolSize: integer('WORKER_POOL_SIZE', '5', 'PostgreSQL connections of a worker process.', 3, 500),
+  maxUploadBytes: bytes('MAX_UPLOAD_BYTES', String(DEFAULT_MAX_UPLOAD_BYTES), 'Largest upload, as sent.'),
+  maxInflatedBytes: bytes(
+    'MAX_INFLATED_BYTES',
+    String(DEFAULT_MAX_INFLATED_BYTES),
+    'Largest upload, decompressed.',
+  ),
+  minUploadRate: integer(
+    'MIN_UPLOAD_RATE',
+    '1024',
+    'Bytes per second below which an upload is given up; 0: never.',
+    0,
+    2 ** 30,
+  ),
+  uploadStallMs: integer(
+    'UPLOAD_STALL_MS',
+    '30000',
+    'Milliseconds without a byte after which an upload is given up.',
+    100,
+    3_600_000,
+  ),
+  chunkBytes: bytes(
+    'CHUNK_BYTES',
+    '2097152',
+    'Target length of a chunk: the unit of work, retry and parallelism.',
+  ),
+  fileRetentionDays: integer(
+    'FILE_RETENTION_DAYS',
+    '30',
+    'Days that received files are kept after their load ended.',
+    0,
+    36_500,
+  ),
+  jobRetentionDays: integer(
+    'JOB_RETENTION_DAYS',
+    '365',
+    'Days that job records and rejects are kept after the job ended.',
+    0,
+    36_500,
+  ),
+  shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
+} as const;
+
+type Settings = typeof settings;
+
+/** What the environment and the flags come to. Read once, at the entry, and passed from there. */
+export type Config = {
+  readonly [K in keyof Omit<
+    Settings,
+    'workers' | 'dataDir' | 'databaseUrl' | 'redisUrl' | 'publicUrl' | 'apiKey' | 'storageUrl'
+  >]: ReturnType<Settings[K]['read']>;
+} & {
+  readonly workers: number;
+  /** Absolute. */
+  readonly dataDir: string;
+  /** Absolute folder of the received files. */
+  readonly filesDir: string;
+  readonly databaseUrl: string | null;
+  readonly redisUrl: string | null;
+  readonly publicUrl: string | null;
+  readonly apiKey: string | null;
+};
+
+/**
+ * Reads the configuration. `environment` is `process.env` or a test's own; `overrides` come from flags.
+ * Throws `ConfigError` that names every setting at fault and its rule.
+ */
+export function readConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  overrides: Readonly<Record<string, string | undefined>> = {},
+): Config {
+  const problems: string[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [key, setting] of Object.entries<Setting<unknown>>(settings)) {
+    const given = overrides[setting.name] ?? environment[setting.name];
+    try {
+      values[key] = setting.read(given === undefined || given === '' ? setting.fallback : given);
+    } catch (error) {
+      problems.push(`${setting.name}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  return Object.freeze(derive(values as { [K in keyof Settings]: ReturnType<Settings[K]['read']> }));
+}
+
+function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> }): Config {
+  const { storageUrl, ...rest } = values;
+  const dataDir = resolve(values.dataDir);
+  return {
+    ...rest,
+    workers: countWorkers(values.workers),
+    dataDir,
+    filesDir: filesFolder(storageUrl, dataDir),
+    databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
+    redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
+    publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
+    apiKey: staticKey(values.apiKey),
+  };
+}
+
+function countWorkers(text: string): number {
+  if (text === 'auto') return availableParallelism();
+  const count = Number(text);
+  if (Number.isInteger(count) && count >= 0 && count <= 256) return count;
+  throw new ConfigError(`WORKERS: ${JSON.stringify(text)} is neither auto nor a whole number from 0 to 256`);
+}
+
+function filesFolder(storageUrl: string, dataDir: string): string {
+  if (storageUrl === '') return resolve(dataDir, 'files');
+  if (storageUrl.startsWith('file://')) return resolve(new URL(storageUrl).pathname);
+  if (!/^[a-z0-9]+:\/\//i.test(storageUrl)) return resolve(storageUrl);
+  throw new ConfigError('STORAGE_URL: a folder or file:// URL is wanted');
+}
+
+function url(name: string, value: string, protocols: readonly string[]): string | null {
+  if (value === '') return null;
+  if (URL.canParse(value) && protocols.includes(new URL(value).protocol)) return value;
+  // The value is not shown: it may hold a password.
+  throw new ConfigError(`${name}: a URL that begins with ${protocols.join('// or ')}// is wanted`);
+}
+
+function staticKey(value: string): string | null {
+  if (value === '') return null;
+  if (/^[\x21-\x7e]{20,200}$/.test(value)) return value;
+  throw new ConfigError('API_KEY: 20 to 200 printable characters without spaces are wanted');
+}
+
+function text(name: string, fallback: string, meaning: string): Setting<string> {
+  return { name, fallback, meaning, read: (value) => value };
+}
+
+function integer(
+  name: string,
+  fallback: string,
+  meaning: string,
+  least: number,
+  most: number,
+): Setting<number> {
+  return {
+    name,
+    fallback,
+    meaning,
+    read(value) {
+      const number = Number(value);
+      if (/^\d+$/.test(value) && number >= least && number <= most) return number;
+      throw new ConfigError(`${JSON.stringify(value)} is not a whole number from ${least} to ${most}`);
+    },
+  };
+}
+
+const units: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
+
+function bytes(name: string, fallback: string, meaning: string): Setting<number> {
+  return {
+    name,
+    fallback,
+    meaning: `${meaning} Bytes, or with a unit: 64k, 10m, 2g.`,
+    read(value) {
+      const match = /^(\d+)\s*([kmgt]?)i?b?$/i.exec(value);
+      const number = Number(match?.[1]) * (units[match?.[2]?.toLowerCase() ?? ''] ?? Number.NaN);
+      if (Number.isSafeInteger(number) && number > 0) return number;
+      throw new ConfigError(`${JSON.stringify(value)} is not a number of bytes such as 512m or 10g`);
+    },
+  };
+}
+
+function oneOf<const T extends string>(
+  name: string,
+  fallback: T,
+  meaning: string,
+  allowed: readonly T[],
+): Setting<T> {
+  return {
+    name,
+    fallback,
+    meaning: `${meaning} One of ${allowed.join(', ')}.`,
+    read(value) {
+      const found = allowed.find((item) => item === value);
+      if (found !== undefined) return found;
+      throw new ConfigError(`${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
+    },
+  };
+}

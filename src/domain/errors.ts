@@ -1,0 +1,86 @@
+/**
+ * Errors by who must act. A bad record is not among them: that is a value (`Reject`).
+ * The codes are the closed list that callers may rely on; see docs/errors.md.
+ */
+export const errorCodes = {
+  invalid_json: 400,
+  missing_field: 400,
+  invalid_field: 400,
+  invalid_metadata_value: 400,
+  invalid_date: 400,
+  invalid_range: 400,
+  empty_file: 400,
+  unrecognised_columns: 400,
+  unsupported_format: 400,
+  invalid_cursor: 400,
+  unknown_segment: 400,
+  unknown_event_type: 400,
+  invalid_api_key: 401,
+  insufficient_scope: 403,
+  not_found: 404,
+  route_not_found: 404,
+  method_not_allowed: 405,
+  upload_too_slow: 408,
+  job_not_cancellable: 409,
+  job_not_retryable: 409,
+  idempotency_conflict: 409,
+  duplicate_file: 409,
+  link_expired: 410,
+  job_expired: 410,
+  payload_too_large: 413,
+  too_many_records: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal_error: 500,
+  unavailable: 503,
+} as const;
+
+export type ErrorCode = keyof typeof errorCodes;
+
+export interface Problem {
+  readonly code: ErrorCode;
+  /** A sentence for a person. */
+  readonly message: string;
+  /** Where: a field, a column, a position. */
+  readonly details: string;
+}
+
+/** The caller must change the request. Carries every problem found, not only the first. */
+export class InputError extends Error {
+  readonly problems: readonly [Problem, ...Problem[]];
+
+  constructor(first: Problem, ...more: readonly Problem[]) {
+    super(first.details === '' ? first.message : `${first.message} (${first.details})`);
+    this.name = 'InputError';
+    this.problems = [first, ...more];
+  }
+
+  get status(): number {
+    return errorCodes[this.problems[0].code];
+  }
+}
+
+/** One problem, the usual case. */
+export function inputError(code: ErrorCode, message: string, details = ''): InputError {
+  return new InputError({ code, message, details });
+}
+
+/** Something outside is away (Postgres, queue, storage, disk); the same call may work later. */
+export class TransientError extends Error {
+  override readonly name = 'TransientError';
+}
+
+/** Somebody else did it, or it is no longer wanted: nothing to do, nothing lost. */
+export class ConflictError extends Error {
+  override readonly name = 'ConflictError';
+}
+
+/** Asked to stop: the work is given back and no attempt is spent. */
+export class Interrupted extends Error {
+  override readonly name = 'Interrupted';
+}
+
+/** Our own invariant broke. Loud, and never retried into silence. */
+export class Fault extends Error {
+  override readonly name = 'Fault';
+}

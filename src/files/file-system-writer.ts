@@ -1,0 +1,99 @@
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { FILE_SYNC_BYTES } from '../domain/limits.ts';
+import type { FileRef, FileWriter } from './file-store.ts';
+import { ioError } from './io-error.ts';
+
+/** Where a new file is written, and where it goes once complete. */
+export interface NewFile {
+  readonly ref: FileRef;
+  readonly temporaryPath: string;
+  readonly path: string;
+  /** Makes the directory of `path` and resolves to a function that makes an entry in it durable. */
+  makeDirectory(): Promise<() => Promise<void>>;
+}
+
+/**
+ * Writes under a temporary name; `commit` makes the bytes durable, then the name. While it writes it lets the
+ * disk take what is there every FILE_SYNC_BYTES, so that the sync in `commit` has little left to wait for.
+ */
+export class FileSystemWriter implements FileWriter {
+  readonly #file: NewFile;
+  readonly #handle: FileHandle;
+  #unsynced = 0;
+  /** The sync under way, if any. Never rejects: a failure is kept in #syncError. */
+  #syncing: Promise<void> | null = null;
+  #syncError: unknown = null;
+  #state: 'open' | 'committed' | 'discarded' = 'open';
+
+  private constructor(file: NewFile, handle: FileHandle) {
+    this.#file = file;
+    this.#handle = handle;
+  }
+
+  /** @throws TransientError if the directory cannot be written. */
+  static async create(file: NewFile): Promise<FileSystemWriter> {
+    try {
+      return new FileSystemWriter(file, await open(file.temporaryPath, 'wx', 0o640));
+    } catch (error) {
+      throw ioError('creating a file', error);
+    }
+  }
+
+  async write(bytes: Uint8Array): Promise<void> {
+    this.#check();
+    try {
+      let written = 0;
+      while (written < bytes.length) {
+        written += (await this.#handle.write(bytes, written)).bytesWritten;
+      }
+    } catch (error) {
+      throw ioError('writing a file', error);
+    }
+    this.#unsynced += bytes.length;
+    if (this.#unsynced >= FILE_SYNC_BYTES && this.#syncing === null) this.#startSync();
+  }
+
+  async commit(): Promise<FileRef> {
+    this.#check();
+    await this.#syncing;
+    this.#check();
+    try {
+      await this.#handle.sync();
+      await this.#handle.close();
+      const syncDirectory = await this.#file.makeDirectory();
+      await rename(this.#file.temporaryPath, this.#file.path);
+      await syncDirectory();
+      this.#state = 'committed';
+    } catch (error) {
+      throw ioError('completing a file', error);
+    }
+    return this.#file.ref;
+  }
+
+  async discard(): Promise<void> {
+    if (this.#state !== 'open') return;
+    this.#state = 'discarded';
+    await this.#syncing;
+    // After a `commit` that failed half-way the file may be closed already, and under either name.
+    await this.#handle.close().catch(() => undefined);
+    await rm(this.#file.temporaryPath, { force: true });
+    await rm(this.#file.path, { force: true });
+  }
+
+  #startSync(): void {
+    this.#unsynced = 0;
+    this.#syncing = this.#handle
+      .datasync()
+      .catch((error: unknown) => {
+        this.#syncError = error;
+      })
+      .finally(() => {
+        this.#syncing = null;
+      });
+  }
+
+  #check(): void {
+    if (this.#syncError !== null) throw ioError('writing a file', this.#syncError);
+    if (this.#state !== 'open') throw new Error(`the file is already ${this.#state}`);
+  }
+}

@@ -1,0 +1,72 @@
+import { createGunzip, type Gunzip } from 'node:zlib';
+import { type InputError, inputError } from '../domain/errors.ts';
+import { READ_BYTES } from '../domain/limits.ts';
+
+/** Told of every piece as it comes out; throws to stop. */
+export type InflateGuard = (bytes: number) => void;
+
+export function isGzip(head: Buffer): boolean {
+  return head[0] === 0x1f && head[1] === 0x8b;
+}
+
+/**
+ * Unpacks gzip: one member or several, one after the other, zero bytes allowed after the last.
+ * @throws InputError `unsupported_format` for data that is damaged, ends early, or is followed by something else; whatever
+ *   `guard` throws.
+ */
+export async function* gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
+  const inflater = createGunzip({ chunkSize: READ_BYTES });
+  let failure: unknown = null;
+  const feeding = feed(source, inflater).catch((error: unknown) => {
+    failure = error;
+    inflater.destroy(error as Error);
+  });
+  try {
+    for await (const bytes of inflater as AsyncIterable<Buffer>) {
+      guard(bytes.length);
+      yield bytes;
+    }
+    // The end of its output is not the end of the source: `feed` looks at what follows.
+    await feeding;
+    if (failure !== null) throw failure;
+  } catch (error) {
+    throw explain(error);
+  } finally {
+    inflater.destroy();
+  }
+}
+
+/** zlib stops taking bytes at a zero after a member; from there on nothing but zeros may come. */
+async function feed(source: AsyncIterable<Buffer>, inflater: Gunzip): Promise<void> {
+  let fed = 0;
+  for await (const bytes of source) {
+    const left = fed - inflater.bytesWritten;
+    if (left === 0) await write(inflater, bytes);
+    fed += bytes.length;
+    const unused = bytes.subarray(Math.max(0, bytes.length - (fed - inflater.bytesWritten)));
+    if (!isZero(unused)) throw damaged('is followed by something that is not gzip');
+  }
+  inflater.end();
+}
+
+function write(inflater: Gunzip, bytes: Buffer): Promise<void> {
+  return new Promise((resolve, reject) => {
+    inflater.write(bytes, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+function isZero(bytes: Buffer): boolean {
+  return bytes.every((byte) => byte === 0);
+}
+
+function damaged(what: string): InputError {
+  return inputError('unsupported_format', `The gzip data ${what}`);
+}
+
+/** zlib's own errors in words; all others as they are. */
+function explain(error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code ?? '';
+  if (code === 'Z_BUF_ERROR') return Object.assign(damaged('ends early'), { cause: error });
+  if (!code.startsWith('Z_')) return error;
+  return Object.assign(damaged(`is damaged: ${(error as Error).message}`), { cause: error });
+}

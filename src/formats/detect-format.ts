@@ -1,0 +1,82 @@
+import { type InputError, inputError } from '../domain/errors.ts';
+import type { ArrayEnvelope } from './json-array.ts';
+
+export type SourceFormat = 'csv' | 'ndjson' | 'json';
+
+export interface FormatHints {
+  /** Said by the caller in so many words: always followed. */
+  readonly format?: SourceFormat | undefined;
+  readonly filename?: string | undefined;
+  readonly contentType?: string | undefined;
+  /** The array key that a JSON body must have; absent: either. */
+  readonly envelope?: ArrayEnvelope | undefined;
+}
+
+/** Files that are no text, by how they start. `binary`: what text could start with too, so the next byte is looked at. */
+const binaries: readonly { readonly name: string; readonly start: string; readonly binary?: true }[] = [
+  { name: 'a zip archive or an Excel workbook (.xlsx)', start: 'PK\x03\x04' },
+  { name: 'an empty zip archive', start: 'PK\x05\x06' },
+  { name: 'a Parquet file', start: 'PAR1', binary: true },
+  { name: 'a PDF', start: '%PDF-' },
+  { name: 'an old Excel workbook (.xls)', start: '\xd0\xcf\x11\xe0' },
+  { name: 'zstd-compressed data', start: '\x28\xb5\x2f\xfd' },
+  { name: 'bzip2-compressed data', start: 'BZh91AY&SY' },
+  { name: 'xz-compressed data', start: '\xfd7zXZ' },
+  { name: 'an Avro file', start: 'Obj\x01' },
+  { name: 'an ORC file', start: 'ORC', binary: true },
+];
+
+const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
+
+/**
+ * What a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
+ * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON (or JSON, if said to be and
+ * either spread over lines or expected in an envelope).
+ * What starts with neither is what it is said to be, or CSV.
+ * @throws InputError `unsupported_format` for a binary file, naming what it is.
+ */
+export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
+  const start = head.toString('latin1');
+  const binary = binaries.find((each) => startsWith(start, each));
+  if (binary !== undefined) throw unsupported(binary.name);
+  if (hints.format !== undefined) return hints.format;
+  const text = start.replace(/^\xef\xbb\xbf/, '').trimStart();
+  if (text.startsWith('[') || envelope.test(text)) return 'json';
+  const hinted = hintedFormat(hints);
+  if (!text.startsWith('{')) return hinted ?? 'csv';
+  return hinted === 'json' && (hints.envelope !== undefined || isSpread(text)) ? 'json' : 'ndjson';
+}
+
+/** An object that goes on after its first line. NDJSON, often sent as JSON, has a whole one there. */
+function isSpread(text: string): boolean {
+  const line = text.split('\n', 1)[0] ?? '';
+  if (line === text) return false;
+  try {
+    JSON.parse(line);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+function startsWith(head: string, { start, binary }: (typeof binaries)[number]): boolean {
+  return head.startsWith(start) && (binary !== true || head.charCodeAt(start.length) < 32);
+}
+
+function hintedFormat(hints: FormatHints): SourceFormat | null {
+  const name = (hints.filename ?? '').toLowerCase().replace(/\.gz$/, '');
+  const type = (hints.contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (/\.(csv|tsv|txt)$/.test(name)) return 'csv';
+  if (/\.(ndjson|jsonl)$/.test(name)) return 'ndjson';
+  if (name.endsWith('.json')) return 'json';
+  if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv';
+  if (/^application\/(x-)?(ndjson|jsonl|jsonlines)$/.test(type)) return 'ndjson';
+  return type === 'application/json' ? 'json' : null;
+}
+
+function unsupported(seen: string): InputError {
+  return inputError(
+    'unsupported_format',
+    `This is ${seen}; send CSV, NDJSON or a JSON array, as text or gzip`,
+  );
+}

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto';
+import { uuidv7 } from 'uuidv7';
+import type { LoadEntity } from '../domain/entity.ts';
+import { inputError } from '../domain/errors.ts';
+import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
+import { planColumns } from '../mapping/column-plan.ts';
+import type { Database } from '../postgres/database.ts';
+import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
+import { insertLoad } from '../postgres/ledger/insert-load.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import type { LoadContext } from './context.ts';
+import { dispatchLane } from './dispatch.ts';
+import type { ReceivedFile } from './receive/receive.ts';
+
+export interface AcceptRequest {
+  readonly environmentId: number;
+  readonly type: LoadType;
+  /** As the caller calls it; shown, never used as a path. */
+  readonly filename: string;
+  readonly received: ReceivedFile;
+  readonly options: LoadOptions;
+  readonly idempotencyKey: string | null;
+}
+
+export interface Accepted {
+  readonly jobId: string;
+  /** False: the job was there already (same idempotency key, or `if_duplicate=skip`). */
+  readonly created: boolean;
+}
+
+/**
+ * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
+ * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate).
+ */
+export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
+  const { received } = request;
+  let accepted: Accepted | undefined;
+  try {
+    const entity = resolveEntity(request);
+    accepted = await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity));
+  } finally {
+    if (accepted?.created !== true) await context.files.remove(received.ref);
+  }
+  if (accepted.created) {
+    const fields = {
+      job_id: accepted.jobId,
+      type: request.type,
+      rows: received.totalRows,
+      bytes: received.receivedBytes,
+    };
+    context.log.info(fields, 'load accepted');
+    // The load is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
+    dispatchLane(context, request.environmentId).catch((error: unknown) => {
+      context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
+    });
+  }
+  return accepted;
+}
+
+/** In a CSV the header settles what the records are. */
+function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
+  if (received.header === null) return options.entity;
+  return planColumns(received.header.columns, options.map, options.entity).entity;
+}
+
+async function writeLoad(db: Database, request: AcceptRequest, entity: LoadEntity): Promise<Accepted> {
+  const { environmentId, received, options, idempotencyKey } = request;
+  const jobId = uuidv7();
+  if (idempotencyKey !== null) {
+    const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
+    if (claim.outcome === 'known') return { jobId: claim.jobId, created: false };
+    if (claim.outcome === 'conflict') {
+      throw inputError(
+        'idempotency_conflict',
+        'this Idempotency-Key was used for another request in the last 24 hours',
+        'Idempotency-Key',
+      );
+    }
+  }
+  const duplicateOf = options.dryRun ? null : await findDuplicate(db, request, entity);
+  if (duplicateOf !== null && options.ifDuplicate === 'skip') return { jobId: duplicateOf, created: false };
+  if (duplicateOf !== null && options.ifDuplicate === 'reject') {
+    throw inputError('duplicate_file', 'the same file was loaded before', `job_id: ${duplicateOf}`);
+  }
+  await insertLoad(db, {
+    jobId,
+    environmentId,
+    type: request.type,
+    entity,
+    filename: request.filename,
+    fileSize: received.receivedBytes,
+    sha256: received.sha256,
+    fileRef: received.ref,
+    fileFormat: received.format,
+    header: received.header,
+    columnMap: options.map,
+    totalRows: received.totalRows,
+    dryRun: options.dryRun,
+    maxErrors: allowedErrors(options.maxErrors, received.totalRows),
+    duplicateOf,
+    chunks: received.chunks,
+  });
+  return { jobId, created: true };
+}
+
+function allowedErrors(maxErrors: MaxErrors | null, totalRows: number): number | null {
+  if (maxErrors === null) return null;
+  return 'count' in maxErrors ? maxErrors.count : Math.floor((totalRows * maxErrors.percent) / 100);
+}
+
+async function findDuplicate(
+  db: Database,
+  request: AcceptRequest,
+  entity: LoadEntity,
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select('job_id')
+    .where('environment_id', '=', request.environmentId)
+    .where('sha256', '=', Buffer.from(request.received.sha256, 'hex'))
+    .where('status', '=', 'completed')
+    .where('entity', '=', entity)
+    .where('dry_run', '=', false)
+    .orderBy('job_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.job_id ?? null;
+}
+
+function digest({ type, received, options }: AcceptRequest): Buffer {
+  return createHash('sha256')
+    .update(JSON.stringify([type, received.sha256, options]))
+    .digest();
+}

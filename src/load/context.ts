@@ -1,0 +1,29 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { FileStore } from '../files/file-store.ts';
+import type { Database } from '../postgres/database.ts';
+
+/** Everything the load route works with. Passed, never imported: two systems can live in one process. */
+export interface LoadContext {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly files: FileStore;
+  readonly bell: Bell;
+  readonly log: Logger;
+  readonly seams: LoadSeams;
+}
+
+/** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */
+export interface Bell {
+  ringChunks(loadId: number, chunks: readonly { chunkNo: number; attempt: number }[]): Promise<void>;
+  ringFinish(loadId: number, attempt: number): Promise<void>;
+}
+
+/** Switches with which the tests take a safeguard away, to see that they notice. Nothing else sets them. */
+export interface LoadSeams {
+  readonly withoutFence: boolean;
+  readonly withoutReconciler: boolean;
+  readonly withoutReplay: boolean;
+}
+
+export const noSeams: LoadSeams = { withoutFence: false, withoutReconciler: false, withoutReplay: false };

@@ -1,0 +1,38 @@
+import { takeDueChunks } from '../postgres/ledger/chunks.ts';
+import { startNextLoad } from '../postgres/ledger/lanes.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import type { LoadContext } from './context.ts';
+
+/** Chunks told to the queue at once; the reconciler tells the rest as these get done. */
+const window = 1_000;
+
+/** Starts the next load of an environment's lane, if none runs, and rings for its chunks. */
+export async function dispatchLane(context: LoadContext, environmentId: number): Promise<void> {
+  const due = await inTransaction(context.pool, async ({ db }) => {
+    const loadId = await startNextLoad(db, environmentId);
+    return loadId === null ? null : { loadId, chunks: await takeDueChunks(db, loadId, 0, window) };
+  });
+  if (due === null) return;
+  context.log.debug({ load_id: due.loadId, chunks: due.chunks.length }, 'load starts');
+  await ringQuietly(context, () => context.bell.ringChunks(due.loadId, due.chunks));
+}
+
+/** Tells the queue about chunks that are due and that it was not told of lately. */
+export async function dispatchChunks(
+  context: LoadContext,
+  loadId: number,
+  olderThanMs: number,
+): Promise<number> {
+  const due = await takeDueChunks(context.db, loadId, olderThanMs, window);
+  if (due.length > 0) await ringQuietly(context, () => context.bell.ringChunks(loadId, due));
+  return due.length;
+}
+
+/** A queue that is away is no error here: what is due stands in the ledger, and the reconciler rings again. */
+export async function ringQuietly(context: LoadContext, ring: () => Promise<void>): Promise<void> {
+  try {
+    await ring();
+  } catch (error) {
+    context.log.warn({ err: error }, 'the queue is away; the ledger will be dispatched again');
+  }
+}

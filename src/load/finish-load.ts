@@ -1,0 +1,89 @@
+import { ConflictError, Fault } from '../domain/errors.ts';
+import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
+import { balances } from '../domain/tally.ts';
+import {
+  claimFinish,
+  completeLoad,
+  type FinishClaim,
+  failFinish,
+  holdsFinish,
+  readFinishState,
+  releaseFinish,
+  renewFinish,
+  resolveRepeats,
+} from '../postgres/ledger/finish.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import type { LoadContext } from './context.ts';
+import { dispatchLane } from './dispatch.ts';
+import { failLoad, tooManyRejects } from './end-load.ts';
+import { keepAlive } from './keep-alive.ts';
+import { replayLoad } from './replay-load.ts';
+
+/**
+ * Ends a load whose chunks are all done: settle keys that stood in several chunks, replay those written out of
+ * order, check that the ledger balances, complete, start the next of the lane. May be called twice or late.
+ */
+export async function finishLoad(context: LoadContext, loadId: number): Promise<void> {
+  const claim = await claimFinish(context.db, loadId);
+  if (claim === null) return;
+  const heartbeat = keepAlive(HEARTBEAT_MS, () => renewFinish(context.db, claim));
+  try {
+    if (claim.repeatsToResolve) await settleRepeats(context, claim);
+    if (!context.seams.withoutReplay) await replayLoad(context, claim);
+    await complete(context, claim);
+  } catch (error) {
+    heartbeat.stop();
+    await giveBack(context, claim, error);
+    return;
+  } finally {
+    heartbeat.stop();
+  }
+  await dispatchLane(context, claim.environmentId);
+}
+
+async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    await resolveRepeats(db, claim);
+    if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
+  });
+}
+
+/** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
+async function complete(context: LoadContext, claim: FinishClaim): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
+    const { tally, totalRows, maxErrors } = await readFinishState(db, claim.loadId);
+    if (!balances(tally) || tally.read !== totalRows) {
+      throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
+    }
+    if (maxErrors !== null && tally.rejected > maxErrors) throw new TooManyRejects(tally.rejected, maxErrors);
+    await completeLoad(db, claim);
+  });
+}
+
+class TooManyRejects extends Error {
+  readonly failure: { code: string; message: string };
+
+  constructor(rejected: number, maxErrors: number) {
+    super('too many rejects');
+    this.failure = tooManyRejects(rejected, maxErrors);
+  }
+}
+
+async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown): Promise<void> {
+  const fields = { err: error, load_id: claim.loadId, attempt: claim.attempt };
+  if (error instanceof ConflictError) return;
+  if (error instanceof TooManyRejects) return failLoad(context, claim.loadId, error.failure);
+  if (isTransient(error)) {
+    context.log.warn(fields, 'finish given back; it will be tried again');
+    await releaseFinish(context.db, claim).catch(() => undefined);
+    return;
+  }
+  context.log.error(fields, 'finish failed');
+  const message = error instanceof Error ? error.message : String(error);
+  const failures = await failFinish(context.db, claim);
+  if (failures >= MAX_CHUNK_FAILURES || error instanceof Fault) {
+    await failLoad(context, claim.loadId, { code: 'finish_failed', message });
+  }
+}

@@ -1,0 +1,172 @@
+import { type ExpressionBuilder, sql } from 'kysely';
+import type { LoadEntity } from '../domain/entity.ts';
+import { inputError } from '../domain/errors.ts';
+import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
+import type { DB } from '../postgres/schema.ts';
+import type { LoadContext } from './context.ts';
+
+export interface LoadFilter {
+  readonly type?: LoadType;
+  readonly status?: LoadStatus;
+  /** Accepted at or after. */
+  readonly since?: Date;
+}
+
+export interface LoadPage {
+  readonly loads: readonly Load[];
+  /** Loads that match, on all pages. */
+  readonly total: number;
+  /** Job id to continue after, or null on the last page. */
+  readonly next: string | null;
+}
+
+/** Newest first. `after` is the job id at which the page before ended. */
+export async function listLoads(
+  context: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  filter: LoadFilter,
+  page: { readonly limit: number; readonly after: string | null },
+): Promise<LoadPage> {
+  let matching = context.db.selectFrom('loads').where('loads.environment_id', '=', environmentId);
+  if (filter.type !== undefined) matching = matching.where('loads.type', '=', filter.type);
+  if (filter.status !== undefined) matching = matching.where('loads.status', '=', filter.status);
+  if (filter.since !== undefined) matching = matching.where('loads.accepted_at', '>=', filter.since);
+  const { total } = await matching
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  let rows = matching
+    .select(loadColumns)
+    .orderBy('loads.job_id', 'desc')
+    .limit(page.limit + 1);
+  if (page.after !== null) rows = rows.where('loads.job_id', '<', page.after);
+  const found = (await rows.execute()).map(toLoad);
+  const loads = found.slice(0, page.limit);
+  return { loads, total, next: found.length > page.limit ? (loads.at(-1)?.jobId ?? null) : null };
+}
+
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function requireLoad(
+  context: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+): Promise<Load> {
+  const row = await context.db
+    .selectFrom('loads')
+    .select(loadColumns)
+    .where('loads.environment_id', '=', environmentId)
+    .where('loads.job_id', '=', jobId)
+    .executeTakeFirst();
+  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  return toLoad(row);
+}
+
+/** Rejects of a load by code, most frequent first. */
+export async function countRejects(
+  context: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+): Promise<Record<string, number>> {
+  const rows = await context.db
+    .selectFrom('load_rejects')
+    .innerJoin('loads', 'loads.load_id', 'load_rejects.load_id')
+    .where('loads.environment_id', '=', environmentId)
+    .where('loads.job_id', '=', jobId)
+    .groupBy('error_code')
+    .select((eb) => ['error_code', eb.fn.countAll<number>().as('count')])
+    .orderBy('count', 'desc')
+    .execute();
+  return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
+}
+
+const loadColumns = (eb: ExpressionBuilder<DB, 'loads'>) =>
+  [
+    'loads.job_id',
+    'loads.type',
+    'loads.entity',
+    'loads.status',
+    'loads.filename',
+    'loads.file_size',
+    'loads.total_rows',
+    'loads.accepted_at',
+    'loads.started_at',
+    'loads.ended_at',
+    'loads.rows_read',
+    'loads.rows_inserted',
+    'loads.rows_updated',
+    'loads.rows_unchanged',
+    'loads.rows_superseded',
+    'loads.rows_rejected',
+    'loads.dry_run',
+    'loads.failure_code',
+    'loads.failure_message',
+    'loads.attempts',
+    'loads.sha256',
+    'loads.duplicate_of',
+    eb
+      .selectFrom('loads as ahead')
+      .select((inner) => inner.fn.countAll<number>().as('ahead'))
+      .whereRef('ahead.environment_id', '=', 'loads.environment_id')
+      .where('ahead.status', 'in', ['queued', 'processing'])
+      .where(sql<boolean>`loads.status = 'queued'`)
+      .where(sql<boolean>`(ahead.status = 'processing' or ahead.lane_position < loads.lane_position)`)
+      .as('ahead'),
+  ] as const;
+
+interface LoadRow {
+  job_id: string;
+  type: string;
+  entity: string;
+  status: string;
+  filename: string;
+  file_size: number;
+  total_rows: number;
+  accepted_at: Date;
+  started_at: Date | null;
+  ended_at: Date | null;
+  rows_read: number;
+  rows_inserted: number;
+  rows_updated: number;
+  rows_unchanged: number;
+  rows_superseded: number;
+  rows_rejected: number;
+  dry_run: boolean;
+  failure_code: string | null;
+  failure_message: string | null;
+  attempts: number;
+  sha256: Buffer;
+  duplicate_of: string | null;
+  ahead: number | null;
+}
+
+function toLoad(row: LoadRow): Load {
+  const status = row.status as LoadStatus;
+  return {
+    jobId: row.job_id,
+    type: row.type as LoadType,
+    entity: row.entity as LoadEntity,
+    status,
+    filename: row.filename,
+    fileSize: row.file_size,
+    totalRows: row.total_rows,
+    acceptedAt: row.accepted_at,
+    startedAt: row.started_at,
+    endedAt: row.ended_at,
+    tally: {
+      read: row.rows_read,
+      inserted: row.rows_inserted,
+      updated: row.rows_updated,
+      unchanged: row.rows_unchanged,
+      superseded: row.rows_superseded,
+      rejected: row.rows_rejected,
+    },
+    dryRun: row.dry_run,
+    failure:
+      row.failure_code === null
+        ? null
+        : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+    attempts: row.attempts,
+    queuePosition: status === 'queued' ? (row.ahead ?? 0) : status === 'processing' ? 0 : null,
+    sha256: row.sha256.toString('hex'),
+    duplicateOf: row.duplicate_of,
+  };
+}

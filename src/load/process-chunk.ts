@@ -1,0 +1,120 @@
+import { ConflictError, Fault } from '../domain/errors.ts';
+import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
+import type { Reject } from '../domain/reject.ts';
+import type { Rows } from '../mapping/rows.ts';
+import {
+  type ChunkClaim,
+  claimChunk,
+  endEarlierAttempts,
+  failChunk,
+  finishChunk,
+  type LoadProgress,
+  nameSession,
+  releaseChunk,
+  renewChunk,
+} from '../postgres/ledger/chunks.ts';
+import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.ts';
+import { insertRejects } from '../postgres/ledger/rejects.ts';
+import { isDataError, isTransient } from '../postgres/sqlstate.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import type { LoadContext } from './context.ts';
+import { ringQuietly } from './dispatch.ts';
+import { failLoad, tooManyRejects } from './end-load.ts';
+import { keepAlive } from './keep-alive.ts';
+import { mergeRows } from './merge-rows.ts';
+import { createChunkReader } from './read-chunk.ts';
+
+/**
+ * Does one chunk of one load: claim, read and map, merge, settle the ledger; the last two in one transaction.
+ * May be called twice, late, or for a chunk that is done: then it does nothing.
+ */
+export async function processChunk(context: LoadContext, loadId: number, chunkNo: number): Promise<void> {
+  const claim = await claimChunk(context.db, loadId, chunkNo);
+  if (claim === null) return;
+  const heartbeat = keepAlive(HEARTBEAT_MS, () => renewChunk(context.db, claim));
+  let progress: LoadProgress;
+  try {
+    progress = await loadChunk(context, claim);
+  } catch (error) {
+    heartbeat.stop();
+    await giveBack(context, claim, error);
+    return;
+  } finally {
+    heartbeat.stop();
+  }
+  await followUp(context, loadId, progress);
+}
+
+async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadProgress> {
+  await endEarlierAttempts(context.db, claim);
+  const source = await readLoadSource(context.db, claim.loadId);
+  const rows = await createChunkReader(source, context.files).read(claim);
+  try {
+    return await mergeChunk(context, source, claim, rows, false);
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    context.log.warn(
+      { err: error, job_id: source.jobId, chunk: claim.chunkNo },
+      'chunk is merged piece by piece',
+    );
+    return mergeChunk(context, source, claim, rows, true);
+  }
+}
+
+function mergeChunk(
+  context: LoadContext,
+  source: LoadSource,
+  claim: ChunkClaim,
+  rows: Rows,
+  careful: boolean,
+): Promise<LoadProgress> {
+  return inTransaction(
+    context.pool,
+    async (transaction) => {
+      await nameSession(transaction.db, claim);
+      const refused: Reject[] = [];
+      const tally = await mergeRows(transaction, source, claim, rows, {
+        careful,
+        refuse: ({ record, message }) => refused.push(rows.rejectRecord(record, message, claim)),
+      });
+      await insertRejects(transaction.db, claim.loadId, [...rows.rejects, ...refused]);
+      const progress = await finishChunk(transaction.db, claim, tally, context.seams.withoutFence);
+      if (progress === null) throw new ConflictError('another attempt owns the chunk, or its load has ended');
+      return progress;
+    },
+    // Rows and ledger are lost together and done again together; completing the load waits for the disk.
+    { asynchronous: true },
+  );
+}
+
+async function giveBack(context: LoadContext, claim: ChunkClaim, error: unknown): Promise<void> {
+  if (error instanceof ConflictError) {
+    context.log.debug({ load_id: claim.loadId, chunk: claim.chunkNo }, error.message);
+    return;
+  }
+  const fields = { err: error, load_id: claim.loadId, chunk: claim.chunkNo, attempt: claim.attempt };
+  if (isTransient(error)) {
+    context.log.warn(fields, 'chunk given back; it will be tried again');
+    // If the database is away this fails too, and the lease runs out instead.
+    await releaseChunk(context.db, claim).catch(() => undefined);
+    return;
+  }
+  context.log.error(fields, 'chunk failed');
+  const message = error instanceof Error ? error.message : String(error);
+  const failures = await failChunk(context.db, claim, message);
+  if (failures >= MAX_CHUNK_FAILURES || error instanceof Fault) {
+    await failLoad(context, claim.loadId, {
+      code: 'chunk_failed',
+      message: `chunk ${claim.chunkNo}: ${message}`,
+    });
+  }
+}
+
+/** What the chunk's end may mean for its load. Should this process die here, the reconciler does it. */
+async function followUp(context: LoadContext, loadId: number, progress: LoadProgress): Promise<void> {
+  if (progress.maxErrors !== null && progress.rejected > progress.maxErrors) {
+    await failLoad(context, loadId, tooManyRejects(progress.rejected, progress.maxErrors));
+  } else if (progress.chunksDone === progress.chunkCount) {
+    await ringQuietly(context, () => context.bell.ringFinish(loadId, 0));
+  }
+}

@@ -1,0 +1,46 @@
+import { sql } from 'kysely';
+import type { FileRef } from '../files/file-store.ts';
+import type { LoadContext } from './context.ts';
+
+export interface Retention {
+  /** Days that received files are kept after their load ended. */
+  readonly fileDays: number;
+  /** Days that job records and rejects are kept after the load ended. */
+  readonly jobDays: number;
+}
+
+const filesPerRound = 500;
+const workerForgottenHours = 1;
+
+/** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
+export async function pruneFiles(
+  context: LoadContext,
+  retention: Retention,
+): Promise<{ files: number; jobs: number }> {
+  const { db } = context;
+  const expired = await db
+    .selectFrom('loads')
+    .select(['load_id', 'file_ref'])
+    .where('file_ref', 'is not', null)
+    .where('ended_at', '<', sql<Date>`now() - ${retention.fileDays} * interval '1 day'`)
+    .limit(filesPerRound)
+    .execute();
+  for (const { load_id, file_ref } of expired) {
+    await context.files.remove(file_ref as FileRef);
+    await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', load_id).execute();
+  }
+  const jobs = await db
+    .deleteFrom('loads')
+    .where('file_ref', 'is', null)
+    .where('ended_at', '<', sql<Date>`now() - ${retention.jobDays} * interval '1 day'`)
+    .executeTakeFirst();
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+    .execute();
+  await db
+    .deleteFrom('workers')
+    .where('seen_at', '<', sql<Date>`now() - ${workerForgottenHours} * interval '1 hour'`)
+    .execute();
+  return { files: expired.length, jobs: Number(jobs.numDeletedRows) };
+}

@@ -1,0 +1,68 @@
+import { inputError } from '../../domain/errors.ts';
+import {
+  INFLATE_RATIO_GRACE_BYTES,
+  MAX_GZIP_LAYERS,
+  MAX_INFLATE_RATIO,
+  SNIFF_BYTES,
+} from '../../domain/limits.ts';
+import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
+import { detectFormat, type FormatHints, type SourceFormat } from '../../formats/detect-format.ts';
+import { detectEncoding, toUtf8 } from '../../formats/text-encoding.ts';
+import type { Intake } from './intake.ts';
+import { type Peeked, peek } from './peek.ts';
+
+export interface DecodeHints extends FormatHints {
+  /** The request says `Content-Encoding: gzip`. */
+  readonly contentEncodingGzip?: boolean | undefined;
+}
+
+/** Text in UTF-8, and what it turned out to be. */
+export interface Decoded {
+  readonly bytes: AsyncIterable<Buffer>;
+  readonly format: SourceFormat;
+  /** Length of the byte order mark that `bytes` starts with. */
+  readonly bomBytes: number;
+}
+
+/**
+ * Unpacks, makes UTF-8 of it, and finds out the format.
+ * @throws InputError `unsupported_format`, `payload_too_large`, and what `intake` throws.
+ */
+export async function decode(intake: Intake, hints: DecodeHints, maxInflatedBytes: number): Promise<Decoded> {
+  const plain = await unpack(intake, hints, maxInflatedBytes);
+  const encoding = detectEncoding(plain.head);
+  const text = await peek(toUtf8(plain.all, encoding), SNIFF_BYTES);
+  const bomBytes = encoding.name === 'utf-8' ? encoding.bomBytes : 0;
+  return { bytes: text.all, format: detectFormat(text.head, hints), bomBytes };
+}
+
+async function unpack(intake: Intake, hints: DecodeHints, maxInflatedBytes: number): Promise<Peeked> {
+  let packed = await peek(intake.read(), SNIFF_BYTES);
+  if (hints.contentEncodingGzip === true && packed.head.length > 0 && !isGzip(packed.head)) {
+    throw inputError('unsupported_format', 'The request says that its body is gzip, but it is not');
+  }
+  for (let layer = 0; isGzip(packed.head); layer++) {
+    if (layer === MAX_GZIP_LAYERS) throw tooDeep();
+    packed = await peek(gunzip(packed.all, inflateGuard(intake, maxInflatedBytes)), SNIFF_BYTES);
+  }
+  return packed;
+}
+
+/** Against what is made to grow without end: a bound on the whole, and one on the growth. */
+function inflateGuard(intake: Intake, maxInflatedBytes: number): InflateGuard {
+  let inflated = 0;
+  return (bytes) => {
+    inflated += bytes;
+    if (inflated > maxInflatedBytes) {
+      throw inputError('payload_too_large', `The upload unpacks to more than ${maxInflatedBytes} bytes`);
+    }
+    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > intake.receivedBytes * MAX_INFLATE_RATIO) {
+      const message = `The upload unpacks to more than ${MAX_INFLATE_RATIO} times its size`;
+      throw inputError('payload_too_large', message);
+    }
+  };
+}
+
+function tooDeep(): Error {
+  return inputError('unsupported_format', `The upload is packed more than ${MAX_GZIP_LAYERS} times over`);
+}

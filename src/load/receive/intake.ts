@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto';
+import { inputError } from '../../domain/errors.ts';
+import { READ_BYTES, UPLOAD_RATE_WINDOW_MS } from '../../domain/limits.ts';
+import { readNext } from './read-next.ts';
+
+export interface ReceiveLimits {
+  /** Bytes as sent; more is 413. */
+  readonly maxUploadBytes: number;
+  /** Bytes once unpacked; more is 413. */
+  readonly maxInflatedBytes: number;
+  /** Slower than this, over UPLOAD_RATE_WINDOW_MS of waiting for the sender, is 408. 0: any rate will do. */
+  readonly minBytesPerSecond: number;
+  /** Nothing at all for this many milliseconds is 408. */
+  readonly stallMs: number;
+}
+
+/** Milliseconds, from any origin. */
+export interface ReceiveClock {
+  now(): number;
+}
+
+/**
+ * The bytes as they are sent: counted, hashed, held to the limits, and gathered into buffers worth working on.
+ * Only the time spent waiting for the sender counts against it, not the time that we keep it waiting.
+ */
+export class Intake {
+  receivedBytes = 0;
+  readonly #source: AsyncIterator<Uint8Array>;
+  readonly #limits: ReceiveLimits;
+  readonly #signal: AbortSignal;
+  readonly #clock: ReceiveClock;
+  readonly #hash = createHash('sha256');
+  #waitedMs = 0;
+  #windowBytes = 0;
+
+  constructor(
+    source: AsyncIterable<Uint8Array>,
+    limits: ReceiveLimits,
+    signal: AbortSignal,
+    clock: ReceiveClock,
+  ) {
+    this.#source = source[Symbol.asyncIterator]();
+    this.#limits = limits;
+    this.#signal = signal;
+    this.#clock = clock;
+  }
+
+  /** Hex; call once, at the end. */
+  sha256(): string {
+    return this.#hash.digest('hex');
+  }
+
+  /**
+   * Buffers of about READ_BYTES: large ones as they come, small ones copied together.
+   * @throws InputError `payload_too_large`, `upload_too_slow`; what the source throws; the signal's reason.
+   */
+  async *read(): AsyncGenerator<Buffer, void> {
+    let gathered = Buffer.alloc(0);
+    let filled = 0;
+    for (;;) {
+      const bytes = await this.#receive();
+      if (bytes === null) break;
+      if (filled > 0 && (bytes.length > gathered.length - filled || bytes.length >= READ_BYTES / 2)) {
+        yield this.#hashed(gathered.subarray(0, filled));
+        filled = 0;
+      }
+      if (bytes.length >= READ_BYTES / 2) {
+        yield this.#hashed(bytes);
+        continue;
+      }
+      if (filled === 0) gathered = Buffer.allocUnsafeSlow(READ_BYTES);
+      bytes.copy(gathered, filled);
+      filled += bytes.length;
+    }
+    if (filled > 0) yield this.#hashed(gathered.subarray(0, filled));
+  }
+
+  #hashed(bytes: Buffer): Buffer {
+    this.#hash.update(bytes);
+    return bytes;
+  }
+
+  async #receive(): Promise<Buffer | null> {
+    const before = this.#clock.now();
+    const result = await readNext(this.#source, this.#limits.stallMs, this.#signal);
+    if (result.done === true) return null;
+    const bytes = result.value;
+    this.receivedBytes += bytes.length;
+    if (this.receivedBytes > this.#limits.maxUploadBytes) {
+      const message = `The upload is larger than ${this.#limits.maxUploadBytes} bytes`;
+      throw inputError('payload_too_large', message);
+    }
+    this.#checkRate(this.#clock.now() - before, bytes.length);
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  }
+
+  #checkRate(waitedMs: number, bytes: number): void {
+    this.#waitedMs += waitedMs;
+    this.#windowBytes += bytes;
+    if (this.#waitedMs < UPLOAD_RATE_WINDOW_MS) return;
+    const rate = (this.#windowBytes * 1000) / this.#waitedMs;
+    if (rate < this.#limits.minBytesPerSecond) {
+      const details = `${Math.floor(rate)} bytes a second; at least ${this.#limits.minBytesPerSecond} are expected`;
+      throw inputError('upload_too_slow', 'The upload is too slow', details);
+    }
+    this.#waitedMs = 0;
+    this.#windowBytes = 0;
+  }
+}

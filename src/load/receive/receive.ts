@@ -1,0 +1,128 @@
+import type { ChunkRange } from '../../domain/chunk.ts';
+import { inputError } from '../../domain/errors.ts';
+import { CHUNK_BYTES } from '../../domain/limits.ts';
+import type { StoredFormat } from '../../domain/load.ts';
+import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { arrayToNdjson } from '../../formats/json-array.ts';
+import { type Decoded, type DecodeHints, decode } from './decode.ts';
+import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
+import { RecordIndex } from './record-index.ts';
+
+export interface ReceiveHints extends DecodeHints {
+  /** Target length of a chunk; CHUNK_BYTES unless told. */
+  readonly chunkBytes?: number | undefined;
+}
+
+export interface ReceivedFile {
+  readonly ref: FileRef;
+  readonly format: StoredFormat;
+  /** Null unless `format` is csv. */
+  readonly header: CsvHeader | null;
+  /** Bytes as sent. */
+  readonly receivedBytes: number;
+  /** Bytes as stored: unpacked, in UTF-8, an array as NDJSON. */
+  readonly storedBytes: number;
+  /** Hex, of the bytes as sent. */
+  readonly sha256: string;
+  /** Data records in the file. */
+  readonly totalRows: number;
+  /** In file order; only blank lines, and the header, lie outside them. */
+  readonly chunks: readonly ChunkRange[];
+}
+
+/**
+ * Takes a file in, in one pass: limits, hash, unpacking, UTF-8, format, NDJSON from an array, counting and cutting,
+ * storing. Memory does not grow with the file. On any failure nothing is left behind.
+ *
+ * The source stays the caller's to close: on failure it is neither drained nor destroyed, so that an HTTP route can still
+ * answer.
+ * @throws InputError for what is sent; TransientError for the store; what the source throws; the signal's reason.
+ */
+export async function receive(
+  source: AsyncIterable<Uint8Array>,
+  store: FileStore,
+  hints: ReceiveHints,
+  limits: ReceiveLimits,
+  signal: AbortSignal,
+  clock: ReceiveClock = performance,
+): Promise<ReceivedFile> {
+  const stop = new AbortController();
+  const intake = new Intake(source, limits, AbortSignal.any([signal, stop.signal]), clock);
+  const writer = await store.create();
+  try {
+    const decoded = await decode(intake, hints, limits.maxInflatedBytes);
+    const index = createIndex(decoded, hints);
+    const storedBytes = await copyAndIndex(storedText(decoded, hints), writer, index, signal);
+    checkNotEmpty(decoded, index, hints);
+    const { header, rows: totalRows, chunks } = index;
+    signal.throwIfAborted();
+    const ref = await writer.commit();
+    return {
+      ref,
+      format: storedFormat(decoded),
+      header,
+      receivedBytes: intake.receivedBytes,
+      storedBytes,
+      sha256: intake.sha256(),
+      totalRows,
+      chunks,
+    };
+  } catch (error) {
+    // What cannot be removed now goes with the next sweep of temporary files; the first error is the one to tell.
+    await writer.discard().catch(() => undefined);
+    throw error;
+  } finally {
+    stop.abort();
+  }
+}
+
+function storedFormat(decoded: Decoded): StoredFormat {
+  return decoded.format === 'csv' ? 'csv' : 'ndjson';
+}
+
+function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
+  const skipBytes = decoded.format === 'json' ? 0 : decoded.bomBytes;
+  return new RecordIndex(storedFormat(decoded), hints.chunkBytes ?? CHUNK_BYTES, skipBytes);
+}
+
+/** The bytes that go into the store. */
+function storedText(decoded: Decoded, hints: ReceiveHints): AsyncIterable<Buffer> {
+  return decoded.format === 'json' ? arrayToNdjson(decoded.bytes, hints.envelope) : decoded.bytes;
+}
+
+/** Bytes written. While one buffer is being written the next is read and scanned. */
+async function copyAndIndex(
+  text: AsyncIterable<Buffer>,
+  writer: FileWriter,
+  index: RecordIndex,
+  signal: AbortSignal,
+): Promise<number> {
+  let storedBytes = 0;
+  let writing = Promise.resolve();
+  try {
+    for await (const bytes of text) {
+      signal.throwIfAborted();
+      await writing;
+      writing = writer.write(bytes);
+      // Seen to by the next `await`, which may come after the rejection.
+      writing.catch(() => undefined);
+      index.add(bytes);
+      storedBytes += bytes.length;
+    }
+    index.end();
+  } finally {
+    await writing;
+  }
+  return storedBytes;
+}
+
+function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints): void {
+  if (index.rows > 0) return;
+  if (index.header !== null) {
+    const details = `columns: ${index.header.columns.slice(0, 20).join(', ')}`;
+    throw inputError('empty_file', 'The file has a header but no record', details);
+  }
+  if (decoded.format !== 'json') throw inputError('empty_file', 'The file is empty');
+  throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
+}

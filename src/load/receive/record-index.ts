@@ -1,0 +1,130 @@
+import type { ChunkRange } from '../../domain/chunk.ts';
+import { MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import type { StoredFormat } from '../../domain/load.ts';
+import { readCsvHeader } from '../../formats/csv-dialect.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { createLineScanner } from '../../formats/line-scanner.ts';
+import type { RecordScanner } from '../../formats/record-scanner.ts';
+import { ChunkCutter } from './chunk-cutter.ts';
+import { Window } from './window.ts';
+
+/** Counts the records of a file that passes by, and cuts it into chunks. */
+export class RecordIndex {
+  header: CsvHeader | null = null;
+  readonly #window = new Window();
+  readonly #cutter: ChunkCutter;
+  readonly #maxRecordBytes: number;
+  /** Null until the header of a CSV has been read. */
+  #scanner: RecordScanner | null;
+  /** Line on which the next record starts. */
+  #line = 1;
+  /** Where the over-long record starts whose end is being looked for; -1 if there is none. */
+  #oversizedStart = -1;
+
+  /** Bytes still to be passed over at the start: a byte order mark, part of the file but not of its first record. */
+  #skipBytes: number;
+
+  constructor(
+    format: StoredFormat,
+    chunkBytes: number,
+    skipBytes: number,
+    maxRecordBytes = MAX_RECORD_BYTES,
+  ) {
+    this.#cutter = new ChunkCutter(chunkBytes);
+    this.#maxRecordBytes = maxRecordBytes;
+    this.#scanner = format === 'csv' ? null : createLineScanner(maxRecordBytes);
+    this.#skipBytes = skipBytes;
+  }
+
+  get rows(): number {
+    return this.#cutter.rows;
+  }
+
+  get chunks(): readonly ChunkRange[] {
+    return this.#cutter.chunks;
+  }
+
+  /** @throws InputError for a header that cannot be used. */
+  add(bytes: Buffer): void {
+    for (let at = 0; at < bytes.length; at += READ_BYTES) {
+      this.#window.append(bytes.subarray(at, at + READ_BYTES));
+      this.#advance(false);
+    }
+  }
+
+  /** To be called once, after the last byte. */
+  end(): void {
+    this.#advance(true);
+    this.#cutter.close();
+  }
+
+  #advance(final: boolean): void {
+    if (this.#skipBytes > 0) {
+      if (this.#window.bytes.length < this.#skipBytes) return;
+      this.#window.consume(this.#skipBytes);
+      this.#skipBytes = 0;
+    }
+    this.#scanner ??= this.#readHeader(final);
+    if (this.#scanner === null) return;
+    if (this.#oversizedStart >= 0 && !this.#skipOversized(this.#scanner, final)) return;
+    this.#scan(this.#scanner, final);
+  }
+
+  /** Null if the header is not complete yet, or never comes. */
+  #readHeader(final: boolean): RecordScanner | null {
+    while (this.#window.bytes.length > 0) {
+      const found = readCsvHeader(this.#window.bytes, final);
+      if (found === null) return null;
+      this.#window.consume(found.end);
+      this.#line += found.lines;
+      this.header = found.header;
+      if (found.header !== null) {
+        return createCsvScanner(found.header.delimiter.charCodeAt(0), this.#maxRecordBytes);
+      }
+    }
+    return null;
+  }
+
+  #scan(scanner: RecordScanner, final: boolean): void {
+    const { bytes, position } = this.#window;
+    let at = 0;
+    while (at < bytes.length) {
+      const end = scanner.next(bytes, at, bytes.length, final);
+      if (end < 0) break;
+      if (scanner.problem === 'record_too_large') {
+        this.#cutter.oversized(position + at, position + end, this.#line);
+      } else if (scanner.blank) this.#cutter.blank(position + end);
+      else this.#cutter.record(position + at, position + end, this.#line);
+      this.#line += scanner.lines;
+      at = end;
+    }
+    this.#window.consume(at);
+    if (at < bytes.length && scanner.problem === 'record_too_large') this.#startOversized();
+  }
+
+  #startOversized(): void {
+    this.#oversizedStart = this.#window.position;
+    this.#dropAllButLast();
+  }
+
+  /** Whether the end was found. */
+  #skipOversized(scanner: RecordScanner, final: boolean): boolean {
+    const { bytes, position } = this.#window;
+    const end = scanner.skip(bytes, 0, bytes.length, final);
+    if (end < 0) {
+      this.#dropAllButLast();
+      return false;
+    }
+    this.#cutter.oversized(this.#oversizedStart, position + end, this.#line);
+    this.#line += scanner.lines;
+    this.#oversizedStart = -1;
+    this.#window.consume(end);
+    return true;
+  }
+
+  /** The last byte may be the first half of CRLF; the others belong to a record that is refused. */
+  #dropAllButLast(): void {
+    this.#window.consume(this.#window.bytes.length - 1);
+  }
+}

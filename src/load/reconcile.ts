@@ -1,0 +1,75 @@
+import { sql } from 'kysely';
+import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
+import { rescueChunks } from '../postgres/ledger/chunks.ts';
+import { idleLanes } from '../postgres/ledger/lanes.ts';
+import type { LoadContext } from './context.ts';
+import { dispatchChunks, dispatchLane, ringQuietly } from './dispatch.ts';
+import { failLoad } from './end-load.ts';
+
+/** A chunk that the queue was told of and nobody took is told again after this long. */
+const ringAgainMs = 5_000;
+
+/**
+ * Reads the ledger for what should be under way and is not, and rings for it: chunks whose worker vanished,
+ * chunks the queue forgot, loads that nobody finished, lanes that stand still. Harmless to run anywhere, anytime,
+ * twice.
+ */
+export async function reconcile(context: LoadContext): Promise<void> {
+  if (context.seams.withoutReconciler) return;
+  await rescue(context);
+  const running = await context.db
+    .selectFrom('loads')
+    .select(['load_id', 'finish_attempt', sql<boolean>`chunks_done = chunk_count`.as('all_done')])
+    .where('status', '=', 'processing')
+    .where((eb) =>
+      eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
+    )
+    .execute();
+  for (const load of running) {
+    if (!load.all_done) await dispatchChunks(context, load.load_id, ringAgainMs);
+    else await ringQuietly(context, () => context.bell.ringFinish(load.load_id, load.finish_attempt));
+  }
+  for (const environmentId of await idleLanes(context.db)) await dispatchLane(context, environmentId);
+}
+
+async function rescue(context: LoadContext): Promise<void> {
+  for (const { loadId, chunkNo, losses } of await rescueChunks(context.db)) {
+    context.log.warn(
+      { load_id: loadId, chunk: chunkNo, losses },
+      'chunk taken back from a worker that went silent',
+    );
+    if (losses < MAX_CHUNK_LOSSES) continue;
+    await failLoad(context, loadId, {
+      code: 'worker_lost',
+      message: `chunk ${chunkNo} lost its worker ${losses} times; it may be what kills it`,
+    });
+  }
+}
+
+export interface Reconciler {
+  stop(): Promise<void>;
+}
+
+/** Reconciles at once and then every RECONCILE_MS; errors are logged and the next round tries again. */
+export function startReconciler(context: LoadContext, everyMs = RECONCILE_MS): Reconciler {
+  let stopped = false;
+  let timer: NodeJS.Timeout | undefined;
+  let round: Promise<void> = Promise.resolve();
+  const run = (): void => {
+    round = reconcile(context)
+      .catch((error: unknown) =>
+        context.log.warn({ err: error }, 'reconciling failed; next round tries again'),
+      )
+      .then(() => {
+        if (!stopped) timer = setTimeout(run, everyMs);
+      });
+  };
+  run();
+  return {
+    async stop() {
+      stopped = true;
+      clearTimeout(timer);
+      await round;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import { inputError } from '../domain/errors.ts';
+import { propertyNameProblem } from './property-name.ts';
+
+/** What becomes of one CSV column. */
+export type ColumnRole = 'id' | 'company' | 'metadata' | 'property';
+
+export interface ColumnPlan {
+  readonly entity: Entity;
+  readonly roles: readonly ColumnRole[];
+  /** Property name per column; the column's own name for the others. */
+  readonly names: readonly string[];
+  /** Position of the id column. */
+  readonly idIndex: number;
+}
+
+/**
+ * Decides, once per file, what each column of a CSV is: the header's names, renamed by `map`, say it.
+ * Throws `InputError`: `unrecognised_columns` when no id column is there, `invalid_field` for names that
+ * cannot be properties, for two columns that mean the same and for a map of columns that do not exist.
+ */
+export function planColumns(
+  columns: readonly string[],
+  map: Readonly<Record<string, string>>,
+  entity: LoadEntity,
+): ColumnPlan {
+  requireMapped(columns, map);
+  const names = columns.map((column) => ownName(map, column) ?? column);
+  const resolved = entity === 'auto' ? entityOf(names) : entity;
+  const key = resolved === null ? undefined : idColumn[resolved];
+  if (resolved === null || key === undefined || !names.includes(key)) {
+    throw inputError(
+      'unrecognised_columns',
+      `the header names no ${key ?? 'user_id or company_id'} column; name one, or map one with map=Their Header=${key ?? 'user_id'}`,
+      `columns seen: ${columns.join(', ')}`,
+    );
+  }
+  const roles = names.map((name) => roleOf(name, resolved));
+  const properties = names.map((name) => name.replace(/^metadata\./, ''));
+  requireDistinct(columns, properties);
+  requireNames(columns, properties, roles);
+  return { entity: resolved, roles, names: properties, idIndex: names.indexOf(key) };
+}
+
+function ownName(map: Readonly<Record<string, string>>, column: string): string | undefined {
+  return Object.hasOwn(map, column) ? map[column] : undefined;
+}
+
+function entityOf(names: readonly string[]): Entity | null {
+  if (names.includes('user_id')) return 'users';
+  return names.includes('company_id') ? 'companies' : null;
+}
+
+function roleOf(name: string, entity: Entity): ColumnRole {
+  if (name === idColumn[entity]) return 'id';
+  if (entity === 'users' && name === 'company_id') return 'company';
+  return name === 'metadata' ? 'metadata' : 'property';
+}
+
+function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {
+  const absent = Object.keys(map).filter((name) => !columns.includes(name));
+  if (absent.length === 0) return;
+  throw inputError(
+    'invalid_field',
+    `map names a column that the file does not have: ${absent.join(', ')}`,
+    `map; columns seen: ${columns.join(', ')}`,
+  );
+}
+
+function requireDistinct(columns: readonly string[], names: readonly string[]): void {
+  const seen = new Map<string, number>();
+  for (const [index, name] of names.entries()) {
+    const earlier = seen.get(name);
+    if (earlier !== undefined) {
+      throw inputError(
+        'invalid_field',
+        `columns ${earlier + 1} and ${index + 1} both mean ${name}; rename or remove one`,
+        `header: ${columns[earlier]}, ${columns[index]}`,
+      );
+    }
+    seen.set(name, index);
+  }
+}
+
+function requireNames(
+  columns: readonly string[],
+  names: readonly string[],
+  roles: readonly ColumnRole[],
+): void {
+  for (const [index, name] of names.entries()) {
+    const problem = roles[index] === 'property' ? propertyNameProblem(name) : null;
+    if (problem === null) continue;
+    throw inputError('invalid_field', `column ${index + 1}: ${problem.message}`, `header: ${columns[index]}`);
+  }
+}

@@ -1,0 +1,116 @@
+import { MAX_DEPTH, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import type { Reason } from '../domain/reject.ts';
+import { toByteString } from './byte-string.ts';
+import { exponentInRange, markedNumber, type ParsedJson, parseJson, writeJson } from './json-text.ts';
+import { propertyNameProblem } from './property-name.ts';
+
+export type JsonObject = Record<string, unknown>;
+
+/** The inside of a JSON object as a byte string (not escaped for COPY). */
+export interface JsonContent {
+  readonly text: string;
+  /** Whether a property is null, which removes it. */
+  readonly removes: boolean;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Reads a cell that holds a JSON object (a byte string); `path` names it in reasons. */
+export function readJsonObject(bytes: string, path: string): JsonContent | Reason {
+  const parsed = parseJson(bytes);
+  if ('code' in parsed) return { ...parsed, column: path };
+  if (!isObject(parsed.value)) {
+    return { code: 'invalid_type', message: `${path} must be a JSON object`, column: path };
+  }
+  return writeProperties(parsed.value, parsed, bytes.length, path);
+}
+
+/**
+ * Checks the properties of an object and writes them; members that are undefined are left out.
+ * `sourceBytes`, the length of the text it came from, spares looking at sizes where none can be too large.
+ */
+export function writeProperties(
+  object: JsonObject,
+  parsed: ParsedJson,
+  sourceBytes: number,
+  path: string,
+): JsonContent | Reason {
+  let removes = false;
+  for (const name in object) {
+    const value = object[name];
+    if (value === undefined) continue;
+    const problem =
+      nameProblem(name, path) ?? valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`);
+    if (problem !== null) return problem;
+    if (value === null) removes = true;
+    else if (sourceBytes > MAX_VALUE_BYTES) {
+      const large = sizeProblem(value, name, path);
+      if (large !== null) return large;
+    }
+  }
+  const text = writeJson(object, parsed.marked).slice(1, -1);
+  return { text: parsed.decoded ? toByteString(text) : text, removes };
+}
+
+function nameProblem(name: string, path: string): Reason | null {
+  const problem = propertyNameProblem(name);
+  return problem === null
+    ? null
+    : { ...problem, column: path === '' ? problem.column : `${path}.${problem.column ?? ''}` };
+}
+
+function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: string): Reason | null {
+  if (typeof value === 'string') return parsed.decoded || parsed.marked ? textProblem(value, path) : null;
+  if (typeof value !== 'object' || value === null) return null;
+  if (depth > MAX_DEPTH) {
+    return {
+      code: 'too_deep',
+      message: `nested deeper than ${MAX_DEPTH} levels`,
+      column: path.split('.').slice(0, 4).join('.'),
+    };
+  }
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      const problem = valueProblem(item, parsed, depth + 1, path);
+      if (problem !== null) return problem;
+    }
+    return null;
+  }
+  for (const [name, item] of Object.entries(value)) {
+    const problem =
+      (name === '' ? null : nameProblem(name, path)) ??
+      valueProblem(item, parsed, depth + 1, `${path}.${name}`);
+    if (problem !== null) return problem;
+  }
+  return null;
+}
+
+function textProblem(value: string, path: string): Reason | null {
+  const number = markedNumber(value);
+  if (number !== null) {
+    if (exponentInRange(number)) return null;
+    return {
+      code: 'number_out_of_range',
+      message: `${number.slice(0, 40)} is beyond what can be stored`,
+      column: path,
+    };
+  }
+  if (value.includes('\0')) return { code: 'nul_character', message: 'the text holds U+0000', column: path };
+  if (!value.isWellFormed()) {
+    return { code: 'lone_surrogate', message: 'the text holds half a surrogate pair', column: path };
+  }
+  return null;
+}
+
+function sizeProblem(value: unknown, name: string, path: string): Reason | null {
+  const bytes =
+    typeof value === 'string' ? Buffer.byteLength(value) : Buffer.byteLength(JSON.stringify(value));
+  if (bytes <= MAX_VALUE_BYTES) return null;
+  return {
+    code: 'value_too_large',
+    message: `the value has ${bytes} bytes; at most ${MAX_VALUE_BYTES} are allowed`,
+    column: path === '' ? name : `${path}.${name}`,
+  };
+}

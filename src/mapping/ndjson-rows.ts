@@ -1,0 +1,191 @@
+import { isUtf8 } from 'node:buffer';
+import type { ChunkRange } from '../domain/chunk.ts';
+import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import type { Reason } from '../domain/reject.ts';
+import { createLineScanner } from '../formats/line-scanner.ts';
+import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
+import { isObject, type JsonContent, type JsonObject, writeProperties } from './json-object.ts';
+import { markedNumber, type ParsedJson, parseJson } from './json-text.ts';
+import { idLengthProblem, missingId } from './profile-id.ts';
+import { REMOVES, UNCOUNTED } from './row-buffer.ts';
+import type { Rows } from './rows.ts';
+
+const dotted = 'metadata.';
+
+/** Turns chunks of one NDJSON file into rows and rejects. */
+export class NdjsonRows {
+  readonly #entity: LoadEntity;
+  readonly #map: ReadonlyMap<string, string>;
+  readonly #rows: Rows;
+
+  constructor(entity: LoadEntity, map: Readonly<Record<string, string>>, rows: Rows) {
+    this.#entity = entity;
+    this.#map = new Map(Object.entries(map));
+    this.#rows = rows;
+  }
+
+  /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
+  read(chunk: ChunkRange, bytes: Buffer): void {
+    const scanner = createLineScanner();
+    const wholeIsUtf8 = isUtf8(bytes);
+    let line = 0;
+    for (let start = 0; start < bytes.length; ) {
+      const end = scanner.next(bytes, start, bytes.length, true);
+      if (!scanner.blank) {
+        const record = this.#rows.records.add(start, scanner.contentEnd, line);
+        const reason = this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8);
+        if (reason !== null) this.#rows.rejects.push(this.#rows.records.reject(record, reason, chunk, bytes));
+      }
+      line += scanner.lines;
+      start = end;
+    }
+  }
+
+  #readLine(
+    bytes: Buffer,
+    start: number,
+    end: number,
+    record: number,
+    problem: string | null,
+    wholeIsUtf8: boolean,
+  ): Reason | null {
+    if (problem !== null) return tooLarge;
+    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8;
+    const parsed = parseJson(bytes.toString('latin1', start, end));
+    if ('code' in parsed) return parsed;
+    if (!isObject(parsed.value)) return notAnObject;
+    return this.#readRecord(this.#renamed(parsed.value), parsed, end - start, record);
+  }
+
+  /** Applies the map and `metadata.x` = `x`; nearly always there is nothing to do. */
+  #renamed(object: JsonObject): JsonObject {
+    let rename = this.#map.size > 0;
+    if (!rename) for (const name in object) if (name.startsWith(dotted)) rename = true;
+    if (!rename) return object;
+    const renamed = Object.entries(object).map(([name, value]): [string, unknown] => {
+      const own = this.#map.get(name) ?? name;
+      return [own.startsWith(dotted) ? own.slice(dotted.length) : own, value];
+    });
+    return Object.fromEntries(renamed);
+  }
+
+  #readRecord(object: JsonObject, parsed: ParsedJson, length: number, record: number): Reason | null {
+    const entity = this.#entity === 'auto' ? entityOf(object) : this.#entity;
+    if (entity === null) return neitherId;
+    const column = idColumn[entity];
+    const id = readId(object[column], column, parsed);
+    if (typeof id !== 'string') return id ?? missingId(column);
+    object[column] = undefined;
+    const company = entity === 'users' ? readCompany(object, parsed, length) : none;
+    if ('code' in company) return company;
+    const content = readMetadata(object, parsed, length);
+    if ('code' in content) return content;
+    if (company.row !== null) {
+      const { text, removes } = company.row;
+      const flags = UNCOUNTED | (removes ? REMOVES : 0);
+      this.#rows.add('companies', escapeCopy(company.id ?? ''), escapeCopyJson(text), null, flags, record);
+    }
+    const flags = content.removes || company.id === '' ? REMOVES : 0;
+    const companyId = company.id === null ? null : escapeCopy(company.id);
+    this.#rows.add(entity, escapeCopy(id), escapeCopyJson(content.text), companyId, flags, record);
+    return null;
+  }
+}
+
+const notUtf8: Reason = { code: 'invalid_utf8', message: 'the record is not valid UTF-8', column: null };
+const tooLarge: Reason = {
+  code: 'record_too_large',
+  message: 'the record is longer than a record may be',
+  column: null,
+};
+const notAnObject: Reason = {
+  code: 'not_an_object',
+  message: 'a record must be a JSON object',
+  column: null,
+};
+const neitherId: Reason = {
+  code: 'missing_id',
+  message: 'the record has neither user_id nor company_id',
+  column: null,
+};
+
+interface CompanyOfUser {
+  /** null leaves the company as it is, '' removes it. */
+  readonly id: string | null;
+  /** Properties of the company itself, where the record brings any. */
+  readonly row: JsonContent | null;
+}
+
+const none: CompanyOfUser = { id: null, row: null };
+
+function entityOf(object: JsonObject): Entity | null {
+  if (object['user_id'] !== undefined) return 'users';
+  return object['company_id'] === undefined ? null : 'companies';
+}
+
+/** An id as a byte string; null if there is none. */
+function readId(value: unknown, column: string, parsed: ParsedJson): string | Reason | null {
+  if (value === undefined || value === null) return null;
+  const text = typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
+  if (typeof text !== 'string') {
+    return { code: 'invalid_id', message: `${column} must be a string or a number`, column };
+  }
+  if (parsed.decoded && text.includes('\0'))
+    return { code: 'nul_character', message: `${column} holds U+0000`, column };
+  if (parsed.decoded && !text.isWellFormed()) {
+    return { code: 'lone_surrogate', message: `${column} holds half a surrogate pair`, column };
+  }
+  const bytes = parsed.decoded ? toByteString(text) : text;
+  return idLengthProblem(bytes.length, column) ?? bytes;
+}
+
+/** Takes `company_id` and `company` out of a user record. */
+function readCompany(object: JsonObject, parsed: ParsedJson, length: number): CompanyOfUser | Reason {
+  const { company_id: plain, company } = object;
+  if (plain === undefined && company === undefined) return none;
+  object['company_id'] = undefined;
+  object['company'] = undefined;
+  if (company !== undefined && company !== null) return readCompanyObject(company, plain, parsed, length);
+  const id = readId(plain, 'company_id', parsed);
+  if (id !== null && typeof id !== 'string') return id;
+  return { id: id ?? '', row: null };
+}
+
+function readCompanyObject(
+  company: unknown,
+  plain: unknown,
+  parsed: ParsedJson,
+  length: number,
+): CompanyOfUser | Reason {
+  if (!isObject(company))
+    return { code: 'invalid_type', message: 'company must be an object', column: 'company' };
+  const { company_id: own, id: short, metadata, ...others } = company;
+  const named = own ?? short ?? plain;
+  const id = readId(named, 'company.company_id', parsed);
+  if (id === null) return missingId('company.company_id');
+  if (typeof id !== 'string') return id;
+  if (own !== undefined && short !== undefined) others['id'] = short;
+  if (metadata !== undefined && metadata !== null) others['metadata'] = metadata;
+  const row = readMetadata(others, parsed, length, 'company');
+  if ('code' in row) return row;
+  return { id, row };
+}
+
+/** The properties of a record: those beside the documented keys, then those in `metadata`. */
+function readMetadata(
+  object: JsonObject,
+  parsed: ParsedJson,
+  length: number,
+  path = '',
+): JsonContent | Reason {
+  const metadata = object['metadata'];
+  object['metadata'] = undefined;
+  const beside = writeProperties(object, parsed, length, path);
+  if ('code' in beside || metadata === undefined || metadata === null) return beside;
+  const at = path === '' ? 'metadata' : `${path}.metadata`;
+  if (!isObject(metadata)) return { code: 'invalid_type', message: `${at} must be an object`, column: at };
+  const within = writeProperties(metadata, parsed, length, at);
+  if ('code' in within) return within;
+  const text = [beside.text, within.text].filter((part) => part !== '').join(',');
+  return { text, removes: beside.removes || within.removes };
+}

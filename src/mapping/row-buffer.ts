@@ -1,0 +1,242 @@
+/**
+ * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
+ *
+ *     key TAB {properties as JSON} TAB company or \N TAB flags NEWLINE
+ *
+ * No object per row exists. Everything is bytes of UTF-8; a JavaScript string, where one is used, holds one
+ * byte per character ("byte string", latin1), which keeps it compact and needs no decoding: all characters
+ * that COPY, CSV and JSON give a meaning to are ASCII.
+ *
+ * A key that comes twice is one row in the end: `finish` joins the properties in the order they came, as JSON
+ * text with repeated names, of which jsonb keeps the last.
+ */
+const initialBytes = 4 * 1024 * 1024;
+const initialRows = 16 * 1024;
+const LF = 10;
+const TAB = 9;
+const ZERO = 48;
+
+/** The row removes a property or its company. */
+export const REMOVES = 1;
+/** The row stands for no record of its own (a company that a user's record describes): not in the tally. */
+export const UNCOUNTED = 2;
+
+export class RowBuffer {
+  bytes: Buffer = Buffer.allocUnsafe(initialBytes);
+  /** Where the next byte goes. */
+  at = 0;
+  /** Rows written, the later ones of a repeated key included. */
+  rows = 0;
+  /** Rows whose key an earlier one of this buffer has. */
+  repeated = 0;
+  /** Rows that stand for a record. */
+  counted = 0;
+  /** Whether any row removes a property or its company. */
+  removes = false;
+  /** Per row: where it starts, where its key, properties (braces excluded) and company end; its record. */
+  #starts = new Int32Array(initialRows);
+  #keyEnds = new Int32Array(initialRows);
+  #propertyEnds = new Int32Array(initialRows);
+  #companyEnds = new Int32Array(initialRows);
+  #records = new Int32Array(initialRows);
+  #flags = new Uint8Array(initialRows);
+  /** Next row with the same key, or 0. */
+  #next = new Int32Array(initialRows);
+  /** Last row of the chain that this row heads; itself if alone; -1 if it is not the head. */
+  #last = new Int32Array(initialRows);
+  #table = new Int32Array(initialRows * 2).fill(-1);
+
+  reset(): void {
+    this.at = 0;
+    this.rows = 0;
+    this.repeated = 0;
+    this.counted = 0;
+    this.removes = false;
+    this.#table.fill(-1);
+  }
+
+  /** Makes sure that `length` bytes fit behind `at`. */
+  reserve(length: number): void {
+    if (this.at + length <= this.bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(this.bytes.length * 2, this.at + length));
+    this.bytes.copy(grown, 0, 0, this.at);
+    this.bytes = grown;
+  }
+
+  /** Gives back what an unusually large chunk made it grow to. */
+  shrink(): void {
+    if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
+  }
+
+  /**
+   * Ends the row that was written from `start`: key up to `keyEnd`, then TAB `{` properties up to
+   * `propertyEnd`, then `}` TAB company up to `companyEnd`. Adds the rest of the line.
+   */
+  endRow(
+    start: number,
+    keyEnd: number,
+    propertyEnd: number,
+    companyEnd: number,
+    record: number,
+    flags: number,
+  ): void {
+    const row = this.rows++;
+    if (row === this.#starts.length) this.#growRows();
+    this.#starts[row] = start;
+    this.#keyEnds[row] = keyEnd;
+    this.#propertyEnds[row] = propertyEnd;
+    this.#companyEnds[row] = companyEnd;
+    this.#records[row] = record;
+    this.#flags[row] = flags;
+    this.#next[row] = 0;
+    this.#last[row] = row;
+    const bytes = this.bytes;
+    let at = this.at;
+    bytes[at++] = TAB;
+    bytes[at++] = ZERO + flags;
+    bytes[at++] = LF;
+    this.at = at;
+    if ((flags & REMOVES) !== 0) this.removes = true;
+    if ((flags & UNCOUNTED) === 0) this.counted++;
+    this.#enter(row);
+  }
+
+  /** The record (the caller's number) that row `row` came from. */
+  recordOf(row: number): number {
+    return this.#records[row] ?? -1;
+  }
+
+  /** Whether row `row` stands for a record. */
+  isCounted(row: number): boolean {
+    return ((this.#flags[row] ?? 0) & UNCOUNTED) === 0;
+  }
+
+  /** Rows that stand for their key: the first of each. */
+  heads(): number[] {
+    const heads: number[] = [];
+    for (let row = 0; row < this.rows; row++) if (this.#last[row] !== -1) heads.push(row);
+    return heads;
+  }
+
+  /** All rows with the key of `head`, in order. */
+  chain(head: number): number[] {
+    const chain = [head];
+    for (let row = this.#next[head] ?? 0; row !== 0; row = this.#next[row] ?? 0) chain.push(row);
+    return chain;
+  }
+
+  /** The COPY text of all rows, each key once. Valid until the next `reset`. */
+  finish(): Buffer {
+    if (this.repeated === 0) return this.bytes.subarray(0, this.at);
+    return Buffer.concat(this.heads().map((head) => this.text(head)));
+  }
+
+  /** The COPY text of one key. */
+  text(head: number): Buffer {
+    const chain = this.chain(head);
+    if (chain.length === 1) return this.#slice(this.#starts[head], (this.#companyEnds[head] ?? 0) + 3);
+    return this.#join(chain);
+  }
+
+  #join(chain: readonly number[]): Buffer {
+    const [head = 0] = chain;
+    const parts: Buffer[] = [this.#slice(this.#starts[head], (this.#keyEnds[head] ?? 0) + 2)];
+    let company: Buffer = noCompany;
+    let removes = 0;
+    let uncounted = UNCOUNTED;
+    let some = false;
+    for (const row of chain) {
+      const properties = this.#slice((this.#keyEnds[row] ?? 0) + 2, this.#propertyEnds[row]);
+      if (properties.length > 0) {
+        if (some) parts.push(comma);
+        parts.push(properties);
+        some = true;
+      }
+      const own = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
+      if (!own.equals(noCompany)) company = own;
+      const flags = this.#flags[row] ?? 0;
+      removes |= flags & REMOVES;
+      uncounted &= flags;
+    }
+    parts.push(brace, company, Buffer.from(`\t${removes | uncounted}\n`));
+    return Buffer.concat(parts);
+  }
+
+  #slice(from = 0, to = 0): Buffer {
+    return this.bytes.subarray(from, to);
+  }
+
+  /** Open addressing over the bytes of the keys; 31-bit FNV-1a. */
+  #enter(row: number): void {
+    const bytes = this.bytes;
+    const start = this.#starts[row] ?? 0;
+    const end = this.#keyEnds[row] ?? 0;
+    let hash = 0x811c9dc5;
+    for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
+    hash ^= hash >>> 15;
+    const table = this.#table;
+    const mask = table.length - 1;
+    let slot = hash & mask;
+    for (;;) {
+      const other = table[slot] ?? -1;
+      if (other === -1) {
+        table[slot] = row;
+        return;
+      }
+      if (this.#sameKey(other, start, end)) {
+        this.#chain(other, row);
+        return;
+      }
+      slot = (slot + 1) & mask;
+    }
+  }
+
+  #sameKey(row: number, start: number, end: number): boolean {
+    const from = this.#starts[row] ?? 0;
+    if ((this.#keyEnds[row] ?? 0) - from !== end - start) return false;
+    const bytes = this.bytes;
+    for (let at = start, other = from; at < end; at++, other++) if (bytes[at] !== bytes[other]) return false;
+    return true;
+  }
+
+  #chain(head: number, row: number): void {
+    this.#next[this.#last[head] ?? head] = row;
+    this.#last[head] = row;
+    this.#last[row] = -1;
+    this.repeated++;
+  }
+
+  #growRows(): void {
+    const size = this.#starts.length * 2;
+    const grow = (old: Int32Array<ArrayBuffer>) => {
+      const grown = new Int32Array(size);
+      grown.set(old);
+      return grown;
+    };
+    this.#starts = grow(this.#starts);
+    this.#keyEnds = grow(this.#keyEnds);
+    this.#propertyEnds = grow(this.#propertyEnds);
+    this.#companyEnds = grow(this.#companyEnds);
+    this.#records = grow(this.#records);
+    this.#next = grow(this.#next);
+    this.#last = grow(this.#last);
+    const flags = new Uint8Array(size);
+    flags.set(this.#flags);
+    this.#flags = flags;
+    this.#rehash(size * 2);
+  }
+
+  #rehash(size: number): void {
+    const heads: number[] = [];
+    for (let row = 0; row < this.rows - 1; row++) if (this.#last[row] !== -1) heads.push(row);
+    this.#table = new Int32Array(size).fill(-1);
+    for (const head of heads) {
+      // A head's key is in no other slot, so entering it again cannot chain it.
+      this.#enter(head);
+    }
+  }
+}
+
+const noCompany = Buffer.from('\\N');
+const comma = Buffer.from(',');
+const brace = Buffer.from('}\t');

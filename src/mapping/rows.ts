@@ -1,0 +1,63 @@
+import type { ChunkRange } from '../domain/chunk.ts';
+import type { Entity } from '../domain/entity.ts';
+import type { Reject } from '../domain/reject.ts';
+import { RecordIndex } from './record-index.ts';
+import { RowBuffer } from './row-buffer.ts';
+
+const OPEN_BRACE = '\t{';
+const CLOSE_BRACE = '}\t';
+
+/** What one chunk comes to: rows per entity, and what was refused. Reused from chunk to chunk. */
+export class Rows {
+  readonly records = new RecordIndex();
+  readonly users = new RowBuffer();
+  readonly companies = new RowBuffer();
+  rejects: Reject[] = [];
+  /** The chunk's bytes, to quote refused records from. */
+  bytes: Buffer = Buffer.alloc(0);
+
+  reset(): void {
+    this.records.reset();
+    this.users.reset();
+    this.companies.reset();
+    this.users.shrink();
+    this.companies.shrink();
+    this.rejects = [];
+  }
+
+  /** A record that the database refused after it had passed all checks. */
+  rejectRecord(record: number, message: string, chunk: ChunkRange): Reject {
+    return this.records.reject(
+      record,
+      { code: 'refused_by_database', message, column: null },
+      chunk,
+      this.bytes,
+    );
+  }
+
+  /**
+   * Adds a row. All texts are byte strings, already escaped for COPY. `properties` is the inside of a JSON
+   * object; `company` null leaves the company as it is and '' removes it; `flags` as in `RowBuffer`.
+   */
+  add(
+    entity: Entity,
+    key: string,
+    properties: string,
+    company: string | null,
+    flags: number,
+    record: number,
+  ): void {
+    const out = this[entity];
+    const last = company ?? '\\N';
+    out.reserve(key.length + properties.length + last.length + 16);
+    const start = out.at;
+    const keyEnd = start + out.bytes.write(key, start, 'latin1');
+    let at = keyEnd + out.bytes.write(OPEN_BRACE, keyEnd, 'latin1');
+    at += out.bytes.write(properties, at, 'latin1');
+    const propertyEnd = at;
+    at += out.bytes.write(CLOSE_BRACE, at, 'latin1');
+    at += out.bytes.write(last, at, 'latin1');
+    out.at = at;
+    out.endRow(start, keyEnd, propertyEnd, at, record, flags);
+  }
+}

@@ -1,0 +1,29 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import type pg from 'pg';
+import type { DB } from './schema.ts';
+
+/** Queries over the schema generated from the migrations (`npm run generate:schema`). */
+export type Database = Kysely<DB>;
+
+export function createDatabase(pool: pg.Pool): Database {
+  return new Kysely<DB>({ dialect: new PostgresDialect({ pool }) });
+}
+
+const bound = new WeakMap<pg.PoolClient, Database>();
+
+/** Kysely on one checked-out connection, for work that shares its transaction and temporary tables. */
+export function databaseOn(client: pg.PoolClient): Database {
+  const known = bound.get(client);
+  if (known !== undefined) return known;
+  const lent = {
+    query: client.query.bind(client),
+    release: () => undefined,
+  } as unknown as pg.PoolClient;
+  const database = new Kysely<DB>({
+    dialect: new PostgresDialect({
+      pool: { connect: async () => lent, end: async () => undefined } as unknown as pg.Pool,
+    }),
+  });
+  bound.set(client, database);
+  return database;
+}

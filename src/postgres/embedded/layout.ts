@@ -1,0 +1,39 @@
+import { access, constants, mkdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { EmbeddedPostgresError } from './errors.ts';
+
+/** Every path the launcher owns, all below the one directory it is given. */
+export interface Layout {
+  readonly root: string;
+  /** PGDATA. Appears by one rename, so it is either absent or complete. */
+  readonly data: string;
+  readonly serverFile: string;
+  readonly password: string;
+  readonly superuserPassword: string;
+  readonly serverLog: string;
+}
+
+export function layoutOf(dataDir: string): Layout {
+  return {
+    root: dataDir,
+    data: join(dataDir, 'data'),
+    serverFile: join(dataDir, 'server.json'),
+    password: join(dataDir, 'password'),
+    superuserPassword: join(dataDir, 'superuser-password'),
+    serverLog: join(dataDir, 'postgres.log'),
+  };
+}
+
+/** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
+export async function ensureRoot(layout: Layout): Promise<void> {
+  await mkdir(layout.root, { recursive: true, mode: 0o700 });
+  try {
+    await access(layout.root, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    const { uid } = await stat(layout.root);
+    throw new EmbeddedPostgresError(
+      `${layout.root} belongs to another user (uid ${uid}). Start as that user or as root, or choose another DATA_DIR.`,
+      { cause },
+    );
+  }
+}

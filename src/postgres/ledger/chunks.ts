@@ -1,0 +1,230 @@
+import { type Selectable, sql } from 'kysely';
+import type { ChunkRange } from '../../domain/chunk.ts';
+import { LEASE_MS } from '../../domain/limits.ts';
+import type { Database } from '../database.ts';
+import type { LoadChunks } from '../schema.ts';
+
+/** One attempt at one chunk. The attempt number fences every write it makes. */
+export interface ChunkClaim extends ChunkRange {
+  readonly loadId: number;
+  readonly chunkNo: number;
+  readonly attempt: number;
+}
+
+export interface DueChunk {
+  readonly chunkNo: number;
+  readonly attempt: number;
+}
+
+const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
+
+/** Takes a chunk for this worker; null if it is done, taken, or its load no longer runs. */
+export async function claimChunk(db: Database, loadId: number, chunkNo: number): Promise<ChunkClaim | null> {
+  const row = await db
+    .updateTable('load_chunks')
+    .set((eb) => ({ state: 'running', attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .where('load_id', '=', loadId)
+    .where('chunk_no', '=', chunkNo)
+    .where((eb) =>
+      eb.or([
+        eb('state', '=', 'pending'),
+        eb.and([eb('state', '=', 'running'), eb('lease_until', '<', sql<Date>`now()`)]),
+      ]),
+    )
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('loads')
+          .select('load_id')
+          .where('load_id', '=', loadId)
+          .where('status', '=', 'processing'),
+      ),
+    )
+    .returning(['attempt', ...rangeColumns])
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  return { loadId, chunkNo, attempt: row.attempt, ...toRange(row) };
+}
+
+const rangeColumns = ['byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized'] as const;
+
+function toRange(row: Pick<Selectable<LoadChunks>, (typeof rangeColumns)[number]>): ChunkRange {
+  return {
+    byteStart: row.byte_start,
+    byteEnd: row.byte_end,
+    firstRow: row.first_row,
+    firstLine: row.first_line,
+    rowCount: row.row_count,
+    oversized: row.oversized,
+  };
+}
+
+export async function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
+  const row = await db
+    .selectFrom('load_chunks')
+    .select(rangeColumns)
+    .where('load_id', '=', loadId)
+    .where('chunk_no', '=', chunkNo)
+    .executeTakeFirstOrThrow();
+  return toRange(row);
+}
+
+/** Prolongs the lease; false when the chunk is no longer ours. */
+export async function renewChunk(db: Database, claim: ChunkClaim): Promise<boolean> {
+  const row = await own(db, claim).set({ lease_until: lease }).returning('chunk_no').executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Gives a chunk back; it is due again at once. No attempt is held against it. */
+export async function releaseChunk(db: Database, claim: ChunkClaim): Promise<void> {
+  await own(db, claim).set({ state: 'pending', lease_until: null, dispatched_at: null }).execute();
+}
+
+/** Gives a chunk back after an error that is not known to pass; returns how often that has happened. */
+export async function failChunk(db: Database, claim: ChunkClaim, message: string): Promise<number> {
+  const row = await own(db, claim)
+    .set((eb) => ({
+      state: 'pending',
+      lease_until: null,
+      dispatched_at: null,
+      failures: eb('failures', '+', 1),
+      last_error: message,
+    }))
+    .returning('failures')
+    .executeTakeFirst();
+  return row?.failures ?? 0;
+}
+
+function own(db: Database, claim: ChunkClaim) {
+  return db
+    .updateTable('load_chunks')
+    .where('load_id', '=', claim.loadId)
+    .where('chunk_no', '=', claim.chunkNo)
+    .where('attempt', '=', claim.attempt)
+    .where('state', '=', 'running');
+}
+
+export interface ChunkTally {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly superseded: number;
+  readonly rejected: number;
+}
+
+export interface LoadProgress {
+  readonly chunksDone: number;
+  readonly chunkCount: number;
+  readonly rejected: number;
+  readonly maxErrors: number | null;
+}
+
+/**
+ * The fence, the last statement of a chunk's transaction: the chunk is done and its tally counts, if this attempt
+ * still owns it and the load still runs. Null otherwise; the caller must then roll back.
+ */
+export async function finishChunk(
+  db: Database,
+  claim: ChunkClaim,
+  tally: ChunkTally,
+  withoutFence = false,
+): Promise<LoadProgress | null> {
+  const { rows } = await sql<LoadProgress>`
+    with done as (
+      update load_chunks
+      set
+        state = 'done',
+        lease_until = null,
+        done_at = clock_timestamp(),
+        rows_inserted = ${tally.inserted},
+        rows_updated = ${tally.updated},
+        rows_unchanged = ${tally.unchanged},
+        rows_superseded = ${tally.superseded},
+        rows_rejected = ${tally.rejected}
+      where load_id = ${claim.loadId}
+        and chunk_no = ${claim.chunkNo}
+        and (${withoutFence} or (attempt = ${claim.attempt} and state = 'running'))
+      returning row_count
+    )
+    update loads
+    set
+      chunks_done = chunks_done + 1,
+      rows_read = rows_read + done.row_count,
+      rows_inserted = rows_inserted + ${tally.inserted},
+      rows_updated = rows_updated + ${tally.updated},
+      rows_unchanged = rows_unchanged + ${tally.unchanged},
+      rows_superseded = rows_superseded + ${tally.superseded},
+      rows_rejected = rows_rejected + ${tally.rejected}
+    from done
+    where loads.load_id = ${claim.loadId} and loads.status = 'processing'
+    returning
+      chunks_done as "chunksDone",
+      chunk_count as "chunkCount",
+      rows_rejected as rejected,
+      max_errors as "maxErrors"`.execute(db);
+  return rows[0] ?? null;
+}
+
+/** Up to `limit` chunks that wait and have not been told to the queue for `olderThanMs`; marks them told. */
+export async function takeDueChunks(
+  db: Database,
+  loadId: number,
+  olderThanMs: number,
+  limit: number,
+): Promise<DueChunk[]> {
+  const { rows } = await sql<DueChunk>`
+    update load_chunks
+    set dispatched_at = now()
+    where load_id = ${loadId}
+      and chunk_no in (
+        select chunk_no
+        from load_chunks
+        where load_id = ${loadId}
+          and state = 'pending'
+          and (dispatched_at is null or dispatched_at < now() - ${olderThanMs} * interval '1 millisecond')
+        order by chunk_no
+        limit ${limit}
+        for update skip locked
+      )
+    returning chunk_no as "chunkNo", attempt`.execute(db);
+  return rows.sort((a, b) => a.chunkNo - b.chunkNo);
+}
+
+/** Chunks whose worker gave no sign of life: due again. Returns them, with how often each has been lost. */
+export async function rescueChunks(
+  db: Database,
+): Promise<{ loadId: number; chunkNo: number; losses: number }[]> {
+  const { rows } = await sql<{ loadId: number; chunkNo: number; losses: number }>`
+    update load_chunks c
+    set state = 'pending', lease_until = null, dispatched_at = null, losses = losses + 1
+    from loads l
+    where l.load_id = c.load_id
+      and l.status = 'processing'
+      and c.state = 'running'
+      and c.lease_until < now()
+    returning c.load_id as "loadId", c.chunk_no as "chunkNo", c.losses`.execute(db);
+  return rows;
+}
+
+/**
+ * Ends the sessions in which earlier attempts at this chunk may still hold row locks (a paused worker does),
+ * so that this attempt does not wait for them. They could not commit anyway: the fence is behind us.
+ */
+export async function endEarlierAttempts(db: Database, claim: ChunkClaim): Promise<void> {
+  if (claim.attempt === 1) return;
+  await sql`
+    select pg_terminate_backend(pid)
+    from pg_stat_activity
+    where usename = current_user
+      and pid <> pg_backend_pid()
+      and application_name like ${`${sessionPrefix(claim)}%`}
+      and application_name <> ${sessionName(claim)}`.execute(db);
+}
+
+/** Names the transaction's session after the attempt it works for. */
+export async function nameSession(db: Database, claim: ChunkClaim): Promise<void> {
+  await sql`select set_config('application_name', ${sessionName(claim)}, true)`.execute(db);
+}
+
+const sessionPrefix = (claim: ChunkClaim): string => `sluice chunk ${claim.loadId}:${claim.chunkNo}:`;
+const sessionName = (claim: ChunkClaim): string => `${sessionPrefix(claim)}${claim.attempt}`;

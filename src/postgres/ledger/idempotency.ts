@@ -1,0 +1,45 @@
+import { sql } from 'kysely';
+import type { Database } from '../database.ts';
+
+const keptHours = 24;
+
+/**
+ * Claims an idempotency key for a request; call it inside the transaction that does what was asked for.
+ * Two callers at once: the second waits here until the first has committed, and then gets its answer.
+ */
+export async function claimIdempotencyKey(
+  db: Database,
+  environmentId: number,
+  key: string,
+  requestDigest: Buffer,
+  jobId: string,
+): Promise<
+  { readonly outcome: 'claimed' | 'conflict' } | { readonly outcome: 'known'; readonly jobId: string }
+> {
+  const claimed = await db
+    .insertInto('idempotency_keys')
+    .values({
+      environment_id: environmentId,
+      idempotency_key: key,
+      request_digest: requestDigest,
+      job_id: jobId,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['environment_id', 'idempotency_key'])
+        .doUpdateSet({ request_digest: requestDigest, job_id: jobId, created_at: sql`now()` })
+        .where('idempotency_keys.created_at', '<', sql<Date>`now() - ${keptHours} * interval '1 hour'`),
+    )
+    .returning('job_id')
+    .executeTakeFirst();
+  if (claimed !== undefined) return { outcome: 'claimed' };
+  const known = await db
+    .selectFrom('idempotency_keys')
+    .select(['request_digest', 'job_id'])
+    .where('environment_id', '=', environmentId)
+    .where('idempotency_key', '=', key)
+    .executeTakeFirstOrThrow();
+  return known.request_digest.equals(requestDigest)
+    ? { outcome: 'known', jobId: known.job_id }
+    : { outcome: 'conflict' };
+}

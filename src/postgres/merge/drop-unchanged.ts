@@ -1,0 +1,50 @@
+import { sql } from 'kysely';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { Database } from '../database.ts';
+import { holdsAlready, keyHash, type MergeScope } from './expressions.ts';
+import { incomingTable } from './incoming.ts';
+
+export interface Unchanged {
+  /** Rows dropped. */
+  readonly rows: number;
+  /** Those of them that stand for a record. */
+  readonly counted: number;
+  /** Array literal of the hashes of their keys. */
+  readonly hashes: string;
+}
+
+/**
+ * Takes out of the batch what the table already holds, so that it is not rewritten. Rows that another chunk of
+ * this load wrote stay in: they must be marked again, or an older record could win over this one.
+ * A scalar subquery, because it is always an index lookup per row; for a join, a planner without statistics of
+ * the temporary table may read the whole profile table for every chunk.
+ */
+export async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
+  const { rows } = await sql<Unchanged>`
+    with dropped as (
+      delete from ${sql.table(incomingTable[entity])} i
+      where (
+        select p.load_id is distinct from ${scope.loadId} and ${holdsAlready(entity, scope.removes)}
+        from ${sql.table(entity)} p
+        where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+      )
+      returning i.key, i.flags
+    )
+    select
+      count(*)::int as rows,
+      count(*) filter (where flags & 2 = 0)::int as counted,
+      coalesce(array_agg(${keyHash(sql.ref('key'))} | (flags & 2)), '{}')::text as hashes
+    from dropped`.execute(db);
+  return rows[0] ?? { rows: 0, counted: 0, hashes: '{}' };
+}
+
+/** Whether the table knows any of a few keys of the batch: decides if looking for unchanged rows is worth it. */
+export async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
+  const { rows } = await sql<{ known: boolean }>`
+    select exists (
+      select
+      from (select key from ${sql.table(incomingTable[entity])} limit 64) i
+      join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+    ) as known`.execute(db);
+  return rows[0]?.known ?? false;
+}

@@ -1,0 +1,168 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { Entity } from '../../domain/entity.ts';
+import { Fault } from '../../domain/errors.ts';
+import type { Database } from '../database.ts';
+import type { DB } from '../schema.ts';
+import { keyHash, type MergeScope, merged, sameCompany } from './expressions.ts';
+import { type Incoming, incomingTable } from './incoming.ts';
+
+export interface Written {
+  /** Rows written, whether they stand for a record or not. */
+  readonly rows: number;
+  readonly inserted: number;
+  readonly updated: number;
+  /** Rows that another chunk of this load had written before. */
+  readonly superseded: number;
+  /** Array literals of key hashes, see load_chunk_keys. */
+  readonly firstHashes: string;
+  readonly repeatedHashes: string;
+  /** Keys that a later chunk of this load had written already: they need a replay. */
+  readonly invertedHashes: string;
+}
+
+interface IncomingTables {
+  incoming_users: Incoming;
+  incoming_companies: Incoming;
+}
+
+type MergeDatabase = Kysely<DB & IncomingTables>;
+
+/**
+ * Merges the batch into the table in key order (two writers then never wait for each other crosswise), with one
+ * statement. Each row remembers which load wrote it, the highest chunk of that load, and how many chunks did;
+ * what a row says of itself afterwards tells whether this chunk was the first (touches = 1), came again, or came
+ * too late (a chunk number above ours).
+ */
+export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
+  const merging = db as unknown as MergeDatabase;
+  const query = entity === 'users' ? upsertUsers(merging, scope) : upsertCompanies(merging, scope);
+  const counted = countedExpression(scope);
+  const { rows } = await sql<Written>`
+    with written as (${query})
+    select
+      count(*)::int as rows,
+      count(*) filter (where is_new and ${counted})::int as inserted,
+      count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
+      count(*) filter (where touches > 1 and ${counted})::int as superseded,
+      ${hashes(sql`${keyHash(sql.ref('written.key'))} | is_new::int | (not ${counted})::int * 2`, sql`touches = 1`)}
+        as "firstHashes",
+      ${hashes(keyHash(sql.ref('written.key')), sql`touches > 1`)} as "repeatedHashes",
+      ${hashes(keyHash(sql.ref('written.key')), sql`last_chunk > ${scope.chunkNo}`)} as "invertedHashes"
+    from written
+    ${scope.counted === 'some' ? sql`join ${sql.table(incomingTable[entity])} i on i.key = written.key` : sql``}
+  `.execute(db);
+  const [written] = rows;
+  if (written === undefined) throw new Fault('an aggregate returned no row');
+  return written;
+}
+
+const hashes = (hash: RawBuilder<unknown>, condition: RawBuilder<unknown>) =>
+  sql`coalesce(array_agg(${hash}) filter (where ${condition}), '{}')::text`;
+
+function countedExpression(scope: MergeScope) {
+  if (scope.counted === 'some') return sql<boolean>`(i.flags & 2 = 0)`;
+  return scope.counted === 'all' ? sql<boolean>`true` : sql<boolean>`false`;
+}
+
+function upsertUsers(db: MergeDatabase, scope: MergeScope) {
+  const incomingMetadata = sql.ref('excluded.metadata');
+  const incomingCompany = sql.ref('excluded.company_id');
+  return db
+    .insertInto('users')
+    .columns(['environment_id', 'user_id', 'metadata', 'company_id', 'load_id', 'load_chunk', 'load_touches'])
+    .expression(
+      db
+        .selectFrom('incoming_users as i')
+        .select([
+          sql<number>`${scope.environmentId}::int`.as('environment_id'),
+          'i.key',
+          'i.properties',
+          'i.company',
+          ...mark(scope),
+        ])
+        .orderBy('i.key'),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['environment_id', 'user_id'])
+        .doUpdateSet({
+          ...marked('users'),
+          metadata: merged(sql.ref('users.metadata'), incomingMetadata, scope.removes) as never,
+          company_id: sql`case when ${incomingCompany} is null then users.company_id else nullif(${incomingCompany}, '') end`,
+        })
+        .where(
+          writeAnyway(
+            'users',
+            scope.removes,
+            sql`not ${sameCompany(sql.ref('users.company_id'), incomingCompany)}`,
+          ),
+        ),
+    )
+    .returning(['user_id as key', ...outcome('users')]);
+}
+
+function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
+  const incomingMetadata = sql.ref('excluded.metadata');
+  return db
+    .insertInto('companies')
+    .columns(['environment_id', 'company_id', 'metadata', 'load_id', 'load_chunk', 'load_touches'])
+    .expression(
+      db
+        .selectFrom('incoming_companies as i')
+        .select([
+          sql<number>`${scope.environmentId}::int`.as('environment_id'),
+          'i.key',
+          'i.properties',
+          ...mark(scope),
+        ])
+        .orderBy('i.key'),
+    )
+    .onConflict((conflict) =>
+      conflict
+        .columns(['environment_id', 'company_id'])
+        .doUpdateSet({
+          ...marked('companies'),
+          metadata: merged(sql.ref('companies.metadata'), incomingMetadata, scope.removes) as never,
+        })
+        .where(writeAnyway('companies', scope.removes, sql`false`)),
+    )
+    .returning(['company_id as key', ...outcome('companies')]);
+}
+
+function mark(scope: MergeScope) {
+  return [
+    sql<number>`${scope.loadId}::bigint`.as('load_id'),
+    sql<number>`${scope.chunkNo}::int`.as('load_chunk'),
+    sql<number>`1`.as('load_touches'),
+  ] as const;
+}
+
+function marked(table: Entity) {
+  const own = (column: string) => sql.ref(`${table}.${column}`);
+  const again = sql`${own('load_id')} = excluded.load_id`;
+  return {
+    load_id: sql<number>`excluded.load_id`,
+    load_chunk: sql<number>`case when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk) else excluded.load_chunk end`,
+    load_touches: sql<number>`case when ${again} then ${own('load_touches')} + 1 else 1 end`,
+    last_seen_at: sql<Date>`now()`,
+    updated_at: sql<Date>`now()`,
+  };
+}
+
+/** A row is written if it changes, or if another chunk of this load wrote it (then it is marked again). */
+function writeAnyway(table: Entity, removes: boolean, otherwise: RawBuilder<unknown>) {
+  const stored = sql.ref(`${table}.metadata`);
+  return sql<boolean>`(
+    ${sql.ref(`${table}.load_id`)} = excluded.load_id
+    or ${merged(stored, sql.ref('excluded.metadata'), removes)} is distinct from ${stored}
+    or ${otherwise}
+  )`;
+}
+
+function outcome(table: Entity) {
+  return [
+    sql<boolean>`(xmax = 0)`.as('is_new'),
+    sql<number>`${sql.ref(`${table}.load_touches`)}`.as('touches'),
+    sql<number>`${sql.ref(`${table}.load_chunk`)}`.as('last_chunk'),
+  ] as const;
+}

@@ -1,0 +1,97 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ClientBase } from 'pg';
+import { Fault, TransientError } from '../domain/errors.ts';
+import { packageRoot } from '../package-root.ts';
+
+/** Spells SLUI: one migration at a time per database, whichever process starts first. */
+const advisoryLock = 0x534c5549;
+const oldestServer = 150_000;
+
+export interface Migration {
+  readonly name: string;
+  readonly sql: string;
+  readonly digest: string;
+}
+
+/** The migrations that ship with this version, in order. */
+export async function readMigrations(folder = join(packageRoot, 'sql', 'migrations')): Promise<Migration[]> {
+  const names = (await readdir(folder)).filter((name) => /^\d{4}_[a-z0-9_]+\.sql$/.test(name)).sort();
+  return Promise.all(
+    names.map(async (name) => {
+      const sql = await readFile(join(folder, name), 'utf8');
+      return { name, sql, digest: createHash('sha256').update(sql).digest('hex') };
+    }),
+  );
+}
+
+/**
+ * Brings the schema `sluice` up to date in one transaction under an advisory lock; returns the names applied.
+ * Throws `Fault` if an applied migration was edited since, or if the database is older than PostgreSQL 15.
+ */
+export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
+  await requireServer(client);
+  const known = migrations ?? (await readMigrations());
+  await client.query('begin');
+  try {
+    await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
+    const applied = await applyPending(client, known);
+    await client.query('commit');
+    return applied;
+  } catch (error) {
+    await client.query('rollback');
+    throw error;
+  }
+}
+
+async function requireServer(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ v: number }>(
+    "select current_setting('server_version_num')::int as v",
+  );
+  const version = rows[0]?.v ?? 0;
+  if (version < oldestServer) {
+    throw new Fault(`PostgreSQL 15 or newer is needed; the server is ${Math.floor(version / 10_000)}`);
+  }
+}
+
+async function applyPending(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
+  await client.query(`
+    create schema if not exists sluice;
+    create table if not exists sluice.migrations (
+      name text primary key,
+      digest text not null,
+      applied_at timestamptz not null default now()
+    )`);
+  const { rows } = await client.query<{ name: string; digest: string }>(
+    'select name, digest from sluice.migrations',
+  );
+  const done = new Map(rows.map((row) => [row.name, row.digest]));
+  const applied: string[] = [];
+  for (const migration of known) {
+    const digest = done.get(migration.name);
+    if (digest === migration.digest) continue;
+    if (digest !== undefined)
+      throw new Fault(`migration ${migration.name} was edited after it had been applied`);
+    await client.query(migration.sql);
+    await client.query('insert into sluice.migrations (name, digest) values ($1, $2)', [
+      migration.name,
+      migration.digest,
+    ]);
+    applied.push(migration.name);
+  }
+  return applied;
+}
+
+/** Throws `TransientError` while the database lacks a migration this version needs. */
+export async function requireMigrated(client: ClientBase): Promise<void> {
+  const { rows } = await client.query<{ t: string | null }>(
+    "select to_regclass('sluice.migrations')::text as t",
+  );
+  const names = rows[0]?.t
+    ? (await client.query<{ name: string }>('select name from sluice.migrations')).rows.map((row) => row.name)
+    : [];
+  const missing = (await readMigrations()).filter((migration) => !names.includes(migration.name));
+  if (missing.length > 0)
+    throw new TransientError(`the database lacks ${missing.map((m) => m.name).join(', ')}`);
+}

@@ -1,0 +1,46 @@
+import pg from 'pg';
+import { Fault } from '../domain/errors.ts';
+
+const INT8 = 20;
+const INT8_ARRAY = 1016;
+
+export interface PoolOptions {
+  readonly url: string;
+  /** Connections at most. */
+  readonly max: number;
+  /** Shown in pg_stat_activity. */
+  readonly applicationName: string;
+}
+
+/** How long to wait for a free connection before the caller is told that the database is away. */
+const connectionTimeoutMillis = 10_000;
+const idleTimeoutMillis = 30_000;
+
+/**
+ * A pool whose sessions look into schema `sluice` first, speak UTC, and read bigint as number (none of ours
+ * comes near 2^53; one that did would be our bug).
+ */
+export function createPool(options: PoolOptions): pg.Pool {
+  return new pg.Pool({
+    connectionString: options.url,
+    max: options.max,
+    application_name: options.applicationName,
+    connectionTimeoutMillis,
+    idleTimeoutMillis,
+    keepAlive: true,
+    options: '-c search_path=sluice,pg_catalog -c timezone=UTC -c idle_in_transaction_session_timeout=15s',
+    types: { getTypeParser },
+  });
+}
+
+const getTypeParser = ((oid: number, format?: 'text' | 'binary') => {
+  if (oid === INT8) return readInt8;
+  if (oid === INT8_ARRAY) return (text: string) => (text === '{}' ? [] : text.slice(1, -1).split(','));
+  return pg.types.getTypeParser(oid, format as 'text');
+}) as typeof pg.types.getTypeParser;
+
+function readInt8(text: string): number {
+  const value = Number(text);
+  if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
+  return value;
+}

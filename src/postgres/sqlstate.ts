@@ -1,0 +1,45 @@
+/** What PostgreSQL's error codes mean to us (PostgreSQL documentation, appendix A). */
+const transientClasses = new Set(['08', '53', '57', '58', '25']);
+const transientCodes = new Set(['40001', '40P01', '55P03']);
+/** 25 is here for 25P03: our session idled in a transaction, as a paused process does. */
+const dataClasses = new Set(['22', '23', '54']);
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EHOSTUNREACH',
+  'EAI_AGAIN',
+]);
+
+function codeOf(error: unknown): string | undefined {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** The database is away, restarting, full or busy: the same work may succeed later. */
+export function isTransient(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code !== undefined) {
+    return (
+      networkCodes.has(code) ||
+      transientCodes.has(code) ||
+      (code.length === 5 && transientClasses.has(code.slice(0, 2)))
+    );
+  }
+  return (
+    error instanceof Error &&
+    /Connection terminated|timeout exceeded when trying to connect/i.test(error.message)
+  );
+}
+
+/** The database refuses the data itself: some record of the batch is at fault. */
+export function isDataError(error: unknown): boolean {
+  const code = codeOf(error);
+  return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
+}
+
+export function isUniqueViolation(error: unknown): boolean {
+  return codeOf(error) === '23505';
+}

@@ -1,0 +1,39 @@
+import type { Job } from 'bullmq';
+import type { Logger } from 'pino';
+import { Fault } from '../domain/errors.ts';
+import type { QueueBackend } from './backend.ts';
+import { type JobHandlers, type JobName, type JobPayloads, queueName } from './contract.ts';
+
+export interface Consumer {
+  /** Takes no more jobs and waits for those under way. */
+  close(): Promise<void>;
+}
+
+/**
+ * Runs jobs from the queue. Locks are short, since a job that is lost with its worker costs nothing but a ring:
+ * whether its work is due is the ledger's to say.
+ */
+export function consume(
+  backend: QueueBackend,
+  handlers: JobHandlers,
+  options: { readonly concurrency: number; readonly log: Logger },
+): Consumer {
+  const worker = backend.createWorker(queueName, (job) => run(handlers, job), {
+    concurrency: options.concurrency,
+    lockDuration: 10_000,
+    stalledInterval: 5_000,
+    maxStalledCount: 1_000_000,
+    removeOnComplete: { count: 0 },
+    removeOnFail: { count: 0 },
+  });
+  worker.on('error', (error) => options.log.warn({ err: error }, 'queue worker error'));
+  worker.on('failed', (job, error) => options.log.error({ err: error, job: job?.name }, 'job failed'));
+  return { close: () => worker.close() };
+}
+
+async function run(handlers: JobHandlers, job: Job): Promise<void> {
+  const name = job.name as JobName;
+  const handler = handlers[name] as ((payload: JobPayloads[typeof name]) => Promise<void>) | undefined;
+  if (handler === undefined) throw new Fault(`no handler for job ${job.name}; an older worker runs here?`);
+  await handler(job.data as JobPayloads[typeof name]);
+}

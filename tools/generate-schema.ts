@@ -1,0 +1,37 @@
+/**
+ * Writes src/postgres/schema.ts from the migrations: starts a PostgreSQL of its own, applies them, reads the
+ * catalogue. `--verify` writes nothing and fails if the file is not what it would write.
+ */
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { packageRoot } from '../src/package-root.ts';
+import { startEmbeddedPostgres } from '../src/postgres/embedded/start.ts';
+import { migrate } from '../src/postgres/migrate.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'sluice-schema-'));
+const server = await startEmbeddedPostgres({ dataDir: folder, log: pino({ level: 'warn' }) });
+try {
+  const client = new pg.Client({ connectionString: server.url });
+  await client.connect();
+  await migrate(client);
+  await client.end();
+  const { status } = spawnSync(
+    process.execPath,
+    [
+      join(packageRoot, 'node_modules/kysely-codegen/dist/cli/bin.js'),
+      ...['--dialect', 'postgres', '--url', server.url, '--default-schema', 'sluice'],
+      ...['--include-pattern', 'sluice.*', '--out-file', join(packageRoot, 'src/postgres/schema.ts')],
+      ...['--type-mapping', '{"int8":"number","timestamptz":"Date","bytea":"Buffer"}'],
+      ...process.argv.slice(2),
+    ],
+    { stdio: 'inherit' },
+  );
+  process.exitCode = status ?? 1;
+} finally {
+  await server.stop();
+  await rm(folder, { recursive: true, force: true });
+}
