@@ -23,6 +23,7 @@ export class FileSystemWriter implements FileWriter {
   /** The sync under way, if any. Never rejects: a failure is kept in #syncError. */
   #syncing: Promise<void> | null = null;
   #syncError: unknown = null;
+  #renamed = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
   private constructor(file: NewFile, handle: FileHandle) {
@@ -62,6 +63,7 @@ export class FileSystemWriter implements FileWriter {
       await this.#handle.close();
       const syncDirectory = await this.#file.makeDirectory();
       await rename(this.#file.temporaryPath, this.#file.path);
+      this.#renamed = true;
       await syncDirectory();
       this.#state = 'committed';
     } catch (error) {
@@ -74,10 +76,10 @@ export class FileSystemWriter implements FileWriter {
     if (this.#state !== 'open') return;
     this.#state = 'discarded';
     await this.#syncing;
-    // After a `commit` that failed half-way the file may be closed already, and under either name.
+    // After a `commit` that failed half-way the file may be closed already, and have its final name.
     await this.#handle.close().catch(() => undefined);
     await rm(this.#file.temporaryPath, { force: true });
-    await rm(this.#file.path, { force: true });
+    if (this.#renamed) await rm(this.#file.path, { force: true });
   }
 
   #startSync(): void {

@@ -33,8 +33,7 @@ export async function mergeRows(
     let refused = 0;
     const merge = (text: Buffer, keys: number): Promise<Merged> => {
       const batch = { entity, text, rows: keys, scope: scopeOf(source, claim, buffer) };
-      if (source.dryRun) return classifyBatch(transaction, batch);
-      return mergeBatch(transaction, batch, { noteKeys: source.chunkCount > 1 });
+      return source.dryRun ? classifyBatch(transaction, batch) : mergeBatch(transaction, batch);
     };
     const merged = options.careful
       ? await mergeCarefully(transaction, entity, buffer, merge, (refusal) => {
@@ -60,6 +59,7 @@ function scopeOf(source: LoadSource, claim: ChunkClaim, buffer: RowBuffer): Merg
     chunkNo: claim.chunkNo,
     removes: buffer.removes,
     counted: buffer.counted === 0 ? 'none' : buffer.counted === buffer.rows ? 'all' : 'some',
+    noteKeys: source.chunkCount > 1,
   };
 }
 

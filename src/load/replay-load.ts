@@ -51,6 +51,7 @@ async function replayChunk(
         chunkNo,
         removes: buffer.removes,
         counted: 'none',
+        noteKeys: false,
       });
     }
     if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');

@@ -21,7 +21,7 @@ const idleTimeoutMillis = 30_000;
  * comes near 2^53; one that did would be our bug).
  */
 export function createPool(options: PoolOptions): pg.Pool {
-  return new pg.Pool({
+  const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max,
     application_name: options.applicationName,
@@ -31,6 +31,10 @@ export function createPool(options: PoolOptions): pg.Pool {
     options: '-c search_path=sluice,pg_catalog -c timezone=UTC -c idle_in_transaction_session_timeout=15s',
     types: { getTypeParser },
   });
+  // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
+  // neither pg nor Kysely listens then, and an error event without a listener ends the process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
+  return pool;
 }
 
 const getTypeParser = ((oid: number, format?: 'text' | 'binary') => {

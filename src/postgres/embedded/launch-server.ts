@@ -24,6 +24,8 @@ export interface LaunchedServer {
 export interface LaunchContext extends ClusterContext {
   readonly password: string;
   readonly settings: Readonly<Record<string, string>>;
+  /** Tried first. */
+  readonly port?: number | undefined;
 }
 
 /**
@@ -34,7 +36,8 @@ export async function launchServer(context: LaunchContext): Promise<LaunchedServ
   const leftoverDeadline = Date.now() + leftoverDeadlineMs;
   let portsTried = 0;
   for (;;) {
-    const launched = await tryLaunch(context, await findFreePort());
+    const preferred = portsTried === 0 ? context.port : undefined;
+    const launched = await tryLaunch(context, preferred ?? (await findFreePort()));
     if (typeof launched === 'object') return launched;
     const portTaken = launched.includes('Address already in use') && ++portsTried < maxPorts;
     const leftovers = launched.includes('shared memory block') && Date.now() < leftoverDeadline;

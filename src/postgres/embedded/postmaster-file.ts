@@ -53,16 +53,16 @@ async function looksLikeServerOf(pid: number, data: string): Promise<boolean> {
 }
 
 /**
- * Tells Postgres that the pid in its lock file is no server. The file is not removed: it also names the shared
+ * Tells Postgres that this pid in its lock file is no server. The file is not removed: it also names the shared
  * memory, by which Postgres itself makes sure that no child of a killed server is still writing.
+ * A pid that is gone needs no telling, and a lock that was taken since is left alone.
  */
-export async function disownPostmasterFile(data: string): Promise<void> {
+export async function disownPostmasterFile(data: string, pid: number): Promise<void> {
+  if (!isAlive(pid)) return;
   const lines = await readLines(data);
-  if (lines === undefined) return;
-  await replacePrivateFile(
-    join(data, 'postmaster.pid'),
-    [String(impossiblePid), ...lines.slice(1)].join('\n'),
-  );
+  if (lines === undefined || Number(lines[0]) !== pid) return;
+  const disowned = [String(impossiblePid), ...lines.slice(1)].join('\n');
+  await replacePrivateFile(join(data, 'postmaster.pid'), disowned);
 }
 
 export function isAlive(pid: number): boolean {

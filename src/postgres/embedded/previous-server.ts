@@ -20,14 +20,15 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
   for (;;) {
     const previous = await readPostmasterFile(layout.data);
     if (previous === undefined) return;
-    if (!(await isServerOf(previous.pid, layout.data))) return disownPostmasterFile(layout.data);
-    const orphaned = await isOrphan(previous.pid, layout);
+    const { pid } = previous;
+    if (!(await isServerOf(pid, layout.data))) return disownPostmasterFile(layout.data, pid);
+    const orphaned = await isOrphan(pid, layout);
     // "starting" may be the last breath of a server that was orphaned before it became ready.
     const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!leaving || Date.now() > deadline) throw new DataDirInUseError(layout.root, previous);
-    if (!asked) log.info({ pid: previous.pid }, 'waiting for the previous embedded Postgres to end');
+    if (!asked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
     // Normally the kernel or the watchdog has asked already; asking twice does no harm.
-    if (orphaned && !asked) askToStop(previous.pid);
+    if (orphaned && !asked) askToStop(pid);
     asked = true;
     await delay(pollMs);
   }

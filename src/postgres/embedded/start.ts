@@ -34,6 +34,8 @@ export interface EmbeddedPostgresOptions {
   readonly log: Logger;
   /** Server settings that replace ours. Address and port cannot be replaced. */
   readonly settings?: Record<string, string>;
+  /** Preferred; another is taken if somebody else has it. Any free one unless told. */
+  readonly port?: number;
 }
 
 /**
@@ -53,7 +55,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   else if ((await readPassword(layout.password)) === undefined) await resetPassword(context);
   const settings = { ...serverSettings(await inspectMachine()), ...options.settings };
   const password = await ensurePassword(layout.password);
-  const server = await launchServer({ ...context, password, settings });
+  const server = await launchServer({ ...context, password, settings, port: options.port });
   const ms = Math.round(performance.now() - startedAt);
   log.info({ pid: server.process.pid, version: server.version, ms }, 'embedded Postgres is ready');
   return supervise(server, context, log);

@@ -9,9 +9,9 @@ export interface Unchanged {
   readonly rows: number;
   /** Those of them that stand for a record. */
   readonly counted: number;
-  /** Array literal of the hashes of their keys. */
-  readonly hashes: string;
 }
+
+export const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
 /**
  * Takes out of the batch what the table already holds, so that it is not rewritten. Rows that another chunk of
@@ -30,13 +30,21 @@ export async function dropUnchanged(db: Database, entity: Entity, scope: MergeSc
       )
       returning i.key, i.flags
     )
-    select
-      count(*)::int as rows,
-      count(*) filter (where flags & 2 = 0)::int as counted,
-      coalesce(array_agg(${keyHash(sql.ref('key'))} | (flags & 2)), '{}')::text as hashes
+    ${scope.noteKeys ? noted(entity, scope) : sql``}
+    select count(*)::int as rows, count(*) filter (where flags & 2 = 0)::int as counted
     from dropped`.execute(db);
-  return rows[0] ?? { rows: 0, counted: 0, hashes: '{}' };
+  return rows[0] ?? nothingUnchanged;
 }
+
+const noted = (entity: Entity, scope: MergeScope) => sql`
+    , noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+      select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | (flags & 2))
+      from dropped
+      having count(*) > 0
+      on conflict (load_id, chunk_no, entity) do update set
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged
+    )`;
 
 /** Whether the table knows any of a few keys of the batch: decides if looking for unchanged rows is worth it. */
 export async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {

@@ -13,11 +13,6 @@ export interface Written {
   readonly updated: number;
   /** Rows that another chunk of this load had written before. */
   readonly superseded: number;
-  /** Array literals of key hashes, see load_chunk_keys. */
-  readonly firstHashes: string;
-  readonly repeatedHashes: string;
-  /** Keys that a later chunk of this load had written already: they need a replay. */
-  readonly invertedHashes: string;
 }
 
 interface IncomingTables {
@@ -39,25 +34,49 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
   const counted = countedExpression(scope);
   const { rows } = await sql<Written>`
     with written as (${query})
+    ${scope.noteKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
-      count(*) filter (where touches > 1 and ${counted})::int as superseded,
-      ${hashes(sql`${keyHash(sql.ref('written.key'))} | is_new::int | (not ${counted})::int * 2`, sql`touches = 1`)}
-        as "firstHashes",
-      ${hashes(keyHash(sql.ref('written.key')), sql`touches > 1`)} as "repeatedHashes",
-      ${hashes(keyHash(sql.ref('written.key')), sql`last_chunk > ${scope.chunkNo}`)} as "invertedHashes"
-    from written
-    ${scope.counted === 'some' ? sql`join ${sql.table(incomingTable[entity])} i on i.key = written.key` : sql``}
-  `.execute(db);
+      count(*) filter (where touches > 1 and ${counted})::int as superseded
+    from ${writtenRows(entity, scope)}`.execute(db);
   const [written] = rows;
   if (written === undefined) throw new Fault('an aggregate returned no row');
   return written;
 }
 
-const hashes = (hash: RawBuilder<unknown>, condition: RawBuilder<unknown>) =>
-  sql`coalesce(array_agg(${hash}) filter (where ${condition}), '{}')::text`;
+/** Notes the keys of this chunk, and for replay those that a later chunk of this load had written already. */
+function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) {
+  const hash = keyHash(sql.ref('written.key'));
+  return sql`
+    , noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, repeated)
+      select
+        ${scope.loadId},
+        ${scope.chunkNo},
+        ${entity},
+        coalesce(array_agg(${hash} | is_new::int | (not ${counted})::int * 2) filter (where touches = 1), '{}'),
+        coalesce(array_agg(${hash}) filter (where touches > 1), '{}')
+      from ${writtenRows(entity, scope)}
+      on conflict (load_id, chunk_no, entity) do update set
+        written = load_chunk_keys.written || excluded.written,
+        repeated = load_chunk_keys.repeated || excluded.repeated
+    ),
+    inverted as (
+      insert into load_replays (load_id, entity, key_hash)
+      select ${scope.loadId}, ${entity}, ${hash}
+      from written
+      where last_chunk > ${scope.chunkNo}
+      on conflict do nothing
+    )`;
+}
+
+function writtenRows(entity: Entity, scope: MergeScope) {
+  return scope.counted === 'some'
+    ? sql`written join ${sql.table(incomingTable[entity])} i on i.key = written.key`
+    : sql`written`;
+}
 
 function countedExpression(scope: MergeScope) {
   if (scope.counted === 'some') return sql<boolean>`(i.flags & 2 = 0)`;

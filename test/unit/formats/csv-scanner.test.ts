@@ -152,4 +152,14 @@ describe('csv scanner', () => {
     expect(scanner.next(bytes, 0, 6, false)).toBe(-1);
     expect(scanner.problem).toBe('record_too_large');
   });
+
+  it('finds the same again after going back in a buffer, and something else after a reset', () => {
+    const scanner = createCsvScanner(COMMA);
+    const bytes = Buffer.from('ab\ncd\n');
+    expect(scanner.next(bytes, 3, 6, true)).toBe(6);
+    expect(scanner.next(bytes, 0, 6, true)).toBe(3);
+    bytes.write('abcde\n');
+    scanner.reset();
+    expect(scanner.next(bytes, 0, 6, true)).toBe(6);
+  });
 });

@@ -1,0 +1,99 @@
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+export const columns = [
+  'user_id',
+  'name',
+  'email',
+  'company_id',
+  'plan',
+  'country',
+  'signed_up_at',
+  'last_login',
+  'score',
+  'title',
+] as const;
+
+const first = ['Ada', 'Grace', 'Alan', 'Edsger', 'Barbara', 'Donald', 'Leslie', 'Tony', 'Frances', 'Margaret', 'Zoë'];
+const last = ['Lovelace', 'Hopper', 'Turing', 'Dijkstra', 'Liskov', 'Knuth', 'Lamport', 'Hoare', 'Allen', 'Hamilton'];
+const plans = ['free', 'starter', 'business', 'enterprise'];
+const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
+const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
+
+/** A small, fast, repeatable generator (mulberry32). */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+export interface UsersFile {
+  readonly rows: number;
+  readonly format: 'csv' | 'ndjson';
+  /** Share of rows, 0 to 1, whose score differs from version 0's. */
+  readonly changed?: number;
+}
+
+/** Cells of user `n`; the same for the same arguments, always. About one row in ten needs quotes in a CSV. */
+function cells(n: number, changed: number): string[] {
+  const next = random(n + 1);
+  const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
+  const given = pick(first);
+  const family = pick(last);
+  // Spread over the key space, as real ids are: not in the order of the file.
+  const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(16, '0');
+  const score = Math.floor(next() * 1_000);
+  const day = (): string => String(1 + Math.floor(next() * 28)).padStart(2, '0');
+  const month = String(1 + Math.floor(next() * 12)).padStart(2, '0');
+  const quoted = next() < 0.1;
+  const isChanged = next() < changed;
+  return [
+    `usr_${id}`,
+    `${given} ${family}`,
+    `${given.toLowerCase()}.${family.toLowerCase()}.${n}@example.com`,
+    `cmp_${Math.floor(next() * 5_000)}`,
+    pick(plans),
+    pick(countries),
+    `2024-${month}-${day()}`,
+    `2026-10-${day()}T0${Math.floor(next() * 10)}:15:00Z`,
+    String(isChanged ? score + 1_000 : score),
+    quoted ? `${pick(titles)}, "${given}" team` : pick(titles),
+  ];
+}
+
+function csvLine(values: readonly string[]): string {
+  return `${values.map((value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)).join(',')}\n`;
+}
+
+function ndjsonLine(values: readonly string[]): string {
+  const [userId, name, email, companyId, ...others] = values;
+  const metadata = Object.fromEntries([
+    ['name', name],
+    ['email', email],
+    ...columns.slice(4).map((column, index) => [column, others[index]]),
+  ]);
+  return `${JSON.stringify({ user_id: userId, company_id: companyId, metadata })}\n`;
+}
+
+function* text({ rows, format, changed = 0 }: UsersFile): Generator<string> {
+  let block = format === 'csv' ? csvLine(columns) : '';
+  for (let n = 0; n < rows; n++) {
+    const values = cells(n, changed);
+    block += format === 'csv' ? csvLine(values) : ndjsonLine(values);
+    if (block.length > 1 << 20) {
+      yield block;
+      block = '';
+    }
+  }
+  yield block;
+}
+
+/** Writes a deterministic file of users. */
+export async function writeUsersFile(path: string, file: UsersFile): Promise<void> {
+  await pipeline(Readable.from(text(file)), createWriteStream(path));
+}

@@ -1,0 +1,147 @@
+import { sql } from 'kysely';
+import { inputError } from '../domain/errors.ts';
+import type { Database } from '../postgres/database.ts';
+import { digestKey, generateKey } from './key-text.ts';
+import { scopes as everyScope, type Scope } from './scopes.ts';
+
+/** A key as it is listed: everything but the key. */
+export interface ApiKey {
+  readonly keyId: string;
+  readonly label: string;
+  readonly scopes: readonly Scope[];
+  readonly createdAt: Date;
+  /** From then on the key is refused; null: never. */
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+}
+
+export interface NewApiKey {
+  readonly label: string;
+  /** All, unless told. */
+  readonly scopes?: readonly Scope[];
+  readonly expiresAt?: Date | null;
+}
+
+/** The only time that the key itself is seen. */
+export interface IssuedApiKey extends ApiKey {
+  readonly key: string;
+}
+
+const maxLabelLength = 100;
+
+/** Throws `InputError` `invalid_field`: label, scopes or expiry. */
+export async function createApiKey(
+  db: Database,
+  environmentId: number,
+  { label, scopes = everyScope, expiresAt = null }: NewApiKey,
+): Promise<IssuedApiKey> {
+  checkLabel(label);
+  if (scopes.length === 0) throw inputError('invalid_field', 'a key needs at least one scope', 'scopes');
+  checkExpiry(expiresAt);
+  const { keyId, text } = generateKey();
+  const row = await db
+    .insertInto('api_keys')
+    .values({
+      key_id: keyId,
+      environment_id: environmentId,
+      label,
+      digest: digestKey(text),
+      scopes: everyScope.filter((scope) => scopes.includes(scope)),
+      expires_at: expiresAt,
+    })
+    .returning(keyColumns)
+    .executeTakeFirstOrThrow();
+  return { ...toApiKey(row), key: text };
+}
+
+/** Newest first, the expired and revoked ones too. */
+export async function listApiKeys(db: Database, environmentId: number): Promise<ApiKey[]> {
+  const rows = await db
+    .selectFrom('api_keys')
+    .select(keyColumns)
+    .where('environment_id', '=', environmentId)
+    .orderBy('created_at', 'desc')
+    .orderBy('key_id')
+    .execute();
+  return rows.map(toApiKey);
+}
+
+/** From now on the key is refused; revoking it again changes nothing. Throws `InputError` `not_found`. */
+export async function revokeApiKey(db: Database, environmentId: number, keyId: string): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('api_keys')
+    .set({ revoked_at: sql`coalesce(revoked_at, now())` })
+    .where('environment_id', '=', environmentId)
+    .where('key_id', '=', keyId)
+    .executeTakeFirstOrThrow();
+  if (numUpdatedRows === 0n) throw unknownKey(keyId);
+}
+
+/**
+ * A second key with the label and scopes of the first, which stays as it is, or is given an end, so that its holders can
+ * change over. Throws `InputError`: `not_found`, also for a revoked key; `invalid_field` for the dates.
+ */
+export async function rotateApiKey(
+  db: Database,
+  environmentId: number,
+  keyId: string,
+  dates: { readonly oldExpiresAt?: Date | null; readonly expiresAt?: Date | null } = {},
+): Promise<IssuedApiKey> {
+  checkExpiry(dates.oldExpiresAt ?? null);
+  return db.transaction().execute(async (transaction) => {
+    const old = await transaction
+      .selectFrom('api_keys')
+      .select(keyColumns)
+      .where('environment_id', '=', environmentId)
+      .where('key_id', '=', keyId)
+      .where('revoked_at', 'is', null)
+      .forUpdate()
+      .executeTakeFirst();
+    if (old === undefined) throw unknownKey(keyId);
+    if (dates.oldExpiresAt != null) {
+      await transaction
+        .updateTable('api_keys')
+        .set({ expires_at: sql`least(expires_at, ${dates.oldExpiresAt}::timestamptz)` })
+        .where('key_id', '=', keyId)
+        .execute();
+    }
+    const { label, scopes } = toApiKey(old);
+    return createApiKey(transaction, environmentId, { label, scopes, expiresAt: dates.expiresAt ?? null });
+  });
+}
+
+function checkLabel(label: string): void {
+  if (label.length > 0 && label.length <= maxLabelLength && !/\p{Cc}/u.test(label)) return;
+  throw inputError('invalid_field', `a label has 1 to ${maxLabelLength} printable characters`, 'label');
+}
+
+function checkExpiry(expiresAt: Date | null): void {
+  if (expiresAt === null || expiresAt.getTime() > Date.now()) return;
+  throw inputError('invalid_field', 'an expiry is a date to come', 'expires_at');
+}
+
+function unknownKey(keyId: string): Error {
+  return inputError('not_found', 'the environment has no such key', `key_id: ${keyId}`);
+}
+
+const keyColumns = ['key_id', 'label', 'scopes', 'created_at', 'expires_at', 'revoked_at'] as const;
+
+interface KeyRow {
+  key_id: string;
+  label: string;
+  scopes: string[];
+  created_at: Date;
+  expires_at: Date | null;
+  revoked_at: Date | null;
+}
+
+function toApiKey(row: KeyRow): ApiKey {
+  return {
+    keyId: row.key_id,
+    label: row.label,
+    scopes: everyScope.filter((scope) => row.scopes.includes(scope)),
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    revokedAt: row.revoked_at,
+  };
+}

@@ -1,0 +1,58 @@
+import { sql } from 'kysely';
+import type { Database } from '../postgres/database.ts';
+import { defaultEnvironmentName, type Environment, findEnvironment } from './environments.ts';
+import { digestKey, keyIdOf, matchesDigest } from './key-text.ts';
+import { type Scope, scopes } from './scopes.ts';
+
+/** Who calls, and what they may do. */
+export interface Caller {
+  readonly environment: Environment;
+  readonly scopes: readonly Scope[];
+  /** `API_KEY` for the key of the configuration. */
+  readonly keyId: string;
+}
+
+/** Compared with where there is no such key, so that an unknown id costs what a wrong secret does. */
+const nobody = digestKey('');
+
+/**
+ * The caller that an Authorization header (`Token <key>`) stands for, or null: none, another scheme, unknown, wrong,
+ * revoked or expired. `staticKey` (API_KEY) opens the environment `default` with every scope.
+ */
+export async function verifyKey(
+  db: Database,
+  staticKey: string | null,
+  header: string | undefined,
+): Promise<Caller | null> {
+  const text = /^token +(\S+)$/i.exec(header?.trim() ?? '')?.[1];
+  if (text === undefined) return null;
+  if (staticKey !== null && matchesDigest(text, digestKey(staticKey))) return defaultCaller(db);
+  const keyId = keyIdOf(text);
+  return keyId === null ? null : findCaller(db, keyId, text);
+}
+
+async function findCaller(db: Database, keyId: string, text: string): Promise<Caller | null> {
+  const row = await db
+    .selectFrom('api_keys as k')
+    .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
+    .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
+    .select(
+      sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`.as(
+        'live',
+      ),
+    )
+    .where('k.key_id', '=', keyId)
+    .executeTakeFirst();
+  const matches = matchesDigest(text, row?.digest ?? nobody);
+  if (row === undefined || !matches || !row.live) return null;
+  return {
+    environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
+    scopes: scopes.filter((scope) => row.scopes.includes(scope)),
+    keyId,
+  };
+}
+
+async function defaultCaller(db: Database): Promise<Caller | null> {
+  const environment = await findEnvironment(db, defaultEnvironmentName);
+  return environment && { environment, scopes, keyId: 'API_KEY' };
+}

@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import { prepareDatabase } from '../../postgres/prepare.ts';
+import { shutDown } from '../../shutdown.ts';
+import type { Cli } from '../cli.ts';
+import { awaitDatabase } from '../service/await-database.ts';
+import { announceKey, ensureFirstKey } from '../service/first-key.ts';
+import { openServingSystem, openSurface } from '../service/surface.ts';
+import { readSettings } from '../settings.ts';
+import { listenForStop } from '../stop-signals.ts';
+
+export function addServeCommand(program: Command, cli: Cli): void {
+  program
+    .command('serve')
+    .summary('the HTTP server alone')
+    .description(
+      'Starts the HTTP server only; `sluice work` does what it accepts. The database is DATABASE_URL, or the embedded\n' +
+        'one that runs on DATA_DIR; it is waited for up to a minute, and migrated.',
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ DATABASE_URL=postgres://… REDIS_URL=redis://… HOST=0.0.0.0 sluice serve
+  $ PORT=8081 sluice serve                       # a second server beside a running \`sluice start\``,
+    )
+    .action((_options, command: Command) => serve(cli, command));
+}
+
+async function serve(cli: Cli, command: Command): Promise<void> {
+  const { config, serviceLog } = readSettings(cli, command);
+  const log = serviceLog('serve');
+  const stop = listenForStop();
+  const databaseUrl = await awaitDatabase(config, {
+    signal: stop.signal,
+    onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
+  });
+  await prepareDatabase(databaseUrl, config.redisUrl === null, log);
+  const system = openServingSystem(config, databaseUrl, log);
+  const key = await ensureFirstKey(system.db);
+  if (key !== null) announceKey(cli.terminal, key);
+  const surface = await openSurface(system);
+  if (!stop.signal.aborted) cli.terminal.print(`sluice listens on ${surface.url}. Ctrl-C stops it.`);
+  const reason = await stop.requested;
+  log.info({ reason }, 'stopping');
+  await shutDown([surface.stopListening, surface.closeSystem], config.shutdownMs, log);
+  log.info('stopped');
+}

@@ -1,0 +1,59 @@
+import type { Command } from 'commander';
+// The one place where src/ reaches into jobs/: here is where a process becomes a worker.
+import { startWorker } from '../../../jobs/worker.ts';
+import { openSystem } from '../../context.ts';
+import { prepareDatabase } from '../../postgres/prepare.ts';
+import { schedulePrune } from '../../queue/schedule-prune.ts';
+import { shutDown } from '../../shutdown.ts';
+import type { Cli } from '../cli.ts';
+import { awaitDatabase } from '../service/await-database.ts';
+import { followParent, isForked } from '../service/parent.ts';
+import { readSettings } from '../settings.ts';
+import { listenForStop } from '../stop-signals.ts';
+
+export function addWorkCommand(program: Command, cli: Cli): void {
+  program
+    .command('work')
+    .summary('one worker process')
+    .description(
+      'Starts one worker process, which does what the HTTP server accepts. The database is DATABASE_URL, or the embedded\n' +
+        'one that runs on DATA_DIR; it is waited for up to a minute, and migrated. Files must be where the server puts them.',
+    )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  $ DATABASE_URL=postgres://… REDIS_URL=redis://… STORAGE_URL=/mnt/shared sluice work
+  $ sluice work                                  # one more worker for a running \`sluice start\``,
+    )
+    .action((_options, command: Command) => work(cli, command));
+}
+
+async function work(cli: Cli, command: Command): Promise<void> {
+  const { config, serviceLog } = readSettings(cli, command);
+  const log = serviceLog('work');
+  // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
+  const stop = listenForStop(isForked() ? { ignored: ['SIGINT', 'SIGHUP'] } : {});
+  followParent(stop, log);
+  const databaseUrl = await awaitDatabase(config, {
+    signal: stop.signal,
+    onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
+  });
+  await prepareDatabase(databaseUrl, config.redisUrl === null, log);
+  const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize: config.workerPoolSize });
+  const worker = startWorker(system);
+  schedulePrune(system.backend).catch((err: unknown) =>
+    log.warn({ err }, 'the daily pruning could not be scheduled'),
+  );
+  log.debug('worker is ready');
+  await stop.requested;
+  const { shutdownMs } = config;
+  await shutDown(
+    [
+      { name: 'worker', deadlineMs: shutdownMs * 0.8, run: () => worker.stop() },
+      { name: 'system', deadlineMs: shutdownMs * 0.2, run: () => system.close() },
+    ],
+    shutdownMs,
+    log,
+  );
+}

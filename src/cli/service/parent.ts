@@ -1,0 +1,24 @@
+import type { Logger } from 'pino';
+import type { StopRequest } from '../stop-signals.ts';
+
+/** How long a worker whose parent vanished may take; with the parent the embedded database has gone, too. */
+const orphanMs = 3_000;
+
+/** Whether another process of ours started this one. */
+export function isForked(): boolean {
+  return process.channel !== undefined && process.channel !== null;
+}
+
+/**
+ * Stops this process when the one that forked it is gone: the kernel closes the IPC channel then, even after
+ * kill -9. What was under way is given back, or found by its lease.
+ */
+export function followParent(stop: StopRequest, log: Logger): void {
+  if (!isForked()) return;
+  process.once('disconnect', () => {
+    if (stop.signal.aborted) return;
+    log.warn('the parent process is gone: stopping');
+    stop.request();
+    setTimeout(() => process.exit(1), orphanMs).unref();
+  });
+}

@@ -1,0 +1,38 @@
+import type { Logger } from 'pino';
+import type { Config } from '../../config.ts';
+import { openSystem, type System } from '../../context.ts';
+import { type HttpServer, startHttpServer } from '../../http/listen.ts';
+import type { Phase } from '../../shutdown.ts';
+
+/** The HTTP server and the system it serves. */
+export interface Surface {
+  readonly system: System;
+  /** Where it is reached, for example http://127.0.0.1:8080. */
+  readonly url: string;
+  /** In the order in which they are to be stopped. */
+  readonly stopListening: Phase;
+  readonly closeSystem: Phase;
+}
+
+/** Opens the system on a migrated database. */
+export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
+  return openSystem({ config, databaseUrl, log, role: 'serve', poolSize: config.poolSize });
+}
+
+/** Starts to listen; closes the system if it cannot. */
+export async function openSurface(system: System): Promise<Surface> {
+  let server: HttpServer;
+  try {
+    server = await startHttpServer(system);
+  } catch (error) {
+    await system.close();
+    throw error;
+  }
+  const { shutdownMs } = system.config;
+  return {
+    system,
+    url: server.url,
+    stopListening: { name: 'http', deadlineMs: shutdownMs * 0.35, run: () => server.close() },
+    closeSystem: { name: 'system', deadlineMs: shutdownMs * 0.15, run: () => system.close() },
+  };
+}

@@ -1,0 +1,52 @@
+import type { Command } from 'commander';
+import type { Logger } from 'pino';
+import { type Config, readConfig } from '../config.ts';
+import { createLogger } from '../telemetry/logger.ts';
+import type { Cli } from './cli.ts';
+import type { Environment } from './environment.ts';
+
+/** The configuration of one run, with the flags taken in. */
+export interface Settings {
+  readonly config: Config;
+  /** For processes that are to see the same configuration: the flags stand in it as variables. */
+  readonly environment: Environment;
+  /** For a service: everything at LOG_LEVEL. */
+  readonly serviceLog: (role: string) => Logger;
+  /** For a command of a person, who is told by the command itself: errors only, unless a level was asked for. */
+  readonly commandLog: (role: string) => Logger;
+}
+
+const flags = {
+  dataDir: 'DATA_DIR',
+  databaseUrl: 'DATABASE_URL',
+  redisUrl: 'REDIS_URL',
+  logLevel: 'LOG_LEVEL',
+} as const;
+
+/** Flags that every command takes. */
+export function addGlobalOptions(program: Command): void {
+  program
+    .option('--data-dir <folder>', 'folder of the embedded database and the files (DATA_DIR)')
+    .option('--database-url <url>', 'PostgreSQL to use instead of the embedded one (DATABASE_URL)')
+    .option('--redis-url <url>', 'Redis for the queue (REDIS_URL)')
+    .option('--log-level <level>', 'trace, debug, info, warn, error or silent (LOG_LEVEL)');
+}
+
+/** @throws ConfigError */
+export function readSettings(cli: Cli, command: Command, own: Environment = {}): Settings {
+  const given: Record<string, unknown> = command.optsWithGlobals();
+  const overrides: Record<string, string | undefined> = { ...own };
+  for (const [flag, name] of Object.entries(flags)) {
+    const value = given[flag];
+    if (typeof value === 'string') overrides[name] = value;
+  }
+  const environment = { ...cli.environment, ...overrides };
+  const config = readConfig(cli.environment, overrides);
+  const asked = (environment['LOG_LEVEL'] ?? '') !== '';
+  return {
+    config,
+    environment,
+    serviceLog: (role) => createLogger(config.logLevel, role),
+    commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
+  };
+}

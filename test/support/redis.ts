@@ -1,0 +1,81 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { waitFor } from './wait-for.ts';
+
+/** A real redis-server of the test's own. Tests that need it are skipped where there is none. */
+export const redisAvailable = spawnSync('redis-server', ['--version']).status === 0;
+
+export interface TestRedis {
+  readonly url: string;
+  readonly port: number;
+  /** Loses everything, as a wiped queue does. */
+  flush(): Promise<void>;
+  /** SIGKILL; `start` brings an empty one back on the same port. */
+  kill(): Promise<void>;
+  start(): Promise<void>;
+  /** Ends it and removes its folder. */
+  stop(): Promise<void>;
+}
+
+export async function startRedis(): Promise<TestRedis> {
+  const port = await freePort();
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-redis-'));
+  const url = `redis://127.0.0.1:${port}`;
+  let child: ChildProcess | null = null;
+  const kill = async (): Promise<void> => {
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+    const exited = once(child, 'exit');
+    child.kill('SIGKILL');
+    await exited;
+  };
+  const start = async (): Promise<void> => {
+    const options = ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction', '--dir', folder];
+    child = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', ...options], {
+      stdio: 'ignore',
+    });
+    await waitFor(`redis-server on port ${port}`, () => answers(url));
+  };
+  await start();
+  return {
+    url,
+    port,
+    flush: () => withClient(url, async (client) => void (await client.flushall())),
+    kill,
+    start,
+    stop: async () => {
+      await kill();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function answers(url: string): Promise<boolean> {
+  return withClient(url, async (client) => (await client.ping()) === 'PONG');
+}
+
+async function withClient<T>(url: string, work: (client: Redis) => Promise<T>): Promise<T> {
+  const client = new Redis(url, { lazyConnect: true, maxRetriesPerRequest: 0, retryStrategy: () => null });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** Free a moment ago; good enough on a machine that is not fought over. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  await once(server, 'close');
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

@@ -1,0 +1,157 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Logger, pino } from 'pino';
+import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
+import { createApiKey } from '../../src/access/api-keys.ts';
+import {
+  createEnvironment,
+  type Environment,
+  ensureDefaultEnvironment,
+} from '../../src/access/environments.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import { openSystem, type System } from '../../src/context.ts';
+import { endedStatuses, type Load } from '../../src/domain/load.ts';
+import { type LoadSeams, noSeams } from '../../src/load/context.ts';
+import { requireLoad } from '../../src/load/inspect-load.ts';
+import { createTestDatabase } from './postgres.ts';
+import { startRedis, type TestRedis } from './redis.ts';
+import { waitFor } from './wait-for.ts';
+
+export interface TestSystemOptions {
+  /** Where the queue lives; redis wants `redisAvailable`. */
+  readonly queue?: 'postgres' | 'redis';
+  /** Settings by their names, such as `MAX_UPLOAD_BYTES: '1m'`. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** Safeguards to take away. */
+  readonly seams?: Partial<LoadSeams>;
+  /** Starts a worker in this process. */
+  readonly worker?: boolean;
+  readonly log?: Logger;
+}
+
+/** A whole system on a database, folder and queue of its own. */
+export interface TestSystem extends Tenant {
+  readonly system: System;
+  readonly config: Config;
+  readonly databaseUrl: string;
+  /** What a child process (the CLI) needs in its environment to work on the same system. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Null unless the queue is redis. */
+  readonly redis: TestRedis | null;
+  /** Another worker in this process, on connections of its own as another process would have; ends with `close`. */
+  startWorker(seams?: Partial<LoadSeams>): RunningWorker;
+  /** Another environment, with a key. */
+  addEnvironment(name: string): Promise<Tenant>;
+  /** Files below DATA_DIR/files, unfinished ones (`tmp/…`) too. */
+  storedFiles(): Promise<string[]>;
+  /** The job once it has ended. */
+  ended(jobId: string, options?: { readonly timeoutMs?: number }): Promise<Load>;
+  /** Stops the workers, closes, removes. */
+  close(): Promise<void>;
+}
+
+export interface Tenant {
+  readonly environment: Environment;
+  /** A key with every scope. */
+  readonly key: string;
+}
+
+/** Opens one; close it in `afterAll` (or `afterEach`). */
+export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
+  const database = await createTestDatabase();
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
+  const redis = options.queue === 'redis' ? await startRedis() : null;
+  const variables: Record<string, string> = {
+    DATABASE_URL: database.url,
+    DATA_DIR: dataDir,
+    PORT: '0',
+    LOG_LEVEL: 'silent',
+    ...(redis === null ? {} : { REDIS_URL: redis.url }),
+    ...options.settings,
+  };
+  const config = readConfig(variables);
+  const log = options.log ?? pino({ level: config.logLevel });
+  const open = (role: string, poolSize: number, seams: Partial<LoadSeams> = {}): System =>
+    openSystem({
+      config,
+      databaseUrl: database.url,
+      log,
+      role,
+      poolSize,
+      seams: { ...noSeams, ...options.seams, ...seams },
+    });
+  const system = open('test', config.poolSize);
+  const tenant = await createFirstTenant(system);
+  const closings: (() => Promise<void>)[] = [];
+  const test: TestSystem = {
+    system,
+    config,
+    databaseUrl: database.url,
+    variables,
+    redis,
+    ...tenant,
+    startWorker(seams) {
+      const own = open('test worker', config.workerPoolSize, seams);
+      const worker = startWorker(own);
+      let stopped: Promise<void> | undefined;
+      const stop = () => {
+        stopped ??= worker.stop().then(() => own.close());
+        return stopped;
+      };
+      closings.push(stop);
+      return { stop };
+    },
+    addEnvironment: (name) => createTenant(system, name),
+    storedFiles: () => listFiles(config.filesDir),
+    ended: (jobId, { timeoutMs = 60_000 } = {}) => awaitEnd(system, tenant.environment, jobId, timeoutMs),
+    async close() {
+      for (const closing of closings.splice(0).reverse()) await closing();
+      await system.close();
+      await redis?.stop();
+      await database.drop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+  if (options.worker === true) test.startWorker();
+  return test;
+}
+
+async function createFirstTenant(system: System): Promise<Tenant> {
+  const { environment, key } = await ensureDefaultEnvironment(system.db);
+  if (key === null) throw new Error('the test database was not empty');
+  return { environment, key };
+}
+
+async function createTenant({ db }: System, name: string): Promise<Tenant> {
+  const environment = await createEnvironment(db, name);
+  const { key } = await createApiKey(db, environment.environmentId, { label: 'test' });
+  return { environment, key };
+}
+
+async function listFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+}
+
+async function awaitEnd(
+  system: System,
+  { environmentId }: Environment,
+  jobId: string,
+  timeoutMs: number,
+): Promise<Load> {
+  let seen = 'nothing';
+  try {
+    return await waitFor(
+      `job ${jobId} to end`,
+      async () => {
+        const load = await requireLoad(system, environmentId, jobId);
+        seen = JSON.stringify(load);
+        return (endedStatuses as readonly string[]).includes(load.status) ? load : null;
+      },
+      { timeoutMs },
+    );
+  } catch (error) {
+    throw new Error(`job ${jobId} did not end; it was ${seen}`, { cause: error });
+  }
+}

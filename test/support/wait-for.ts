@@ -1,0 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * Looks again and again until `look` gives something other than null, undefined or false, and gives that. Says at the end
+ * what it was waiting for and what it saw last (or how looking failed).
+ */
+export async function waitFor<T>(
+  what: string,
+  look: () => T | Promise<T>,
+  options: { readonly timeoutMs?: number; readonly everyMs?: number } = {},
+): Promise<NonNullable<Exclude<T, false>>> {
+  const { timeoutMs = 20_000, everyMs = 20 } = options;
+  const deadline = performance.now() + timeoutMs;
+  for (let seen: unknown; ; ) {
+    try {
+      const found = await look();
+      if (found !== null && found !== undefined && found !== false) {
+        return found as NonNullable<Exclude<T, false>>;
+      }
+      seen = found;
+    } catch (error) {
+      seen = error;
+    }
+    if (performance.now() > deadline) {
+      throw new Error(`waited ${timeoutMs} ms for ${what}; saw last: ${String(seen)}`, { cause: seen });
+    }
+    await sleep(everyMs);
+  }
+}

@@ -1,0 +1,121 @@
+import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Fault, TransientError } from '../../../src/domain/errors.ts';
+import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
+import { createFileSystemStore, type FileSystemStore } from '../../../src/files/file-system.ts';
+import { ioError } from '../../../src/files/io-error.ts';
+import { collect } from '../formats/in-pieces.ts';
+
+let directory: string;
+let store: FileSystemStore;
+
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'sluice-files-'));
+  store = createFileSystemStore(path.join(directory, 'files'));
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+async function save(text: string): Promise<FileRef> {
+  const writer = await store.create();
+  await writer.write(Buffer.from(text));
+  return writer.commit();
+}
+
+async function files(): Promise<string[]> {
+  const found = await readdir(directory, { recursive: true, withFileTypes: true });
+  return found.filter((entry) => entry.isFile()).map((entry) => entry.name);
+}
+
+describe('file system store', () => {
+  it('gives back what was written, whole and in ranges', async () => {
+    const ref = await save('hello world');
+    expect((await collect(store.open(ref))).toString()).toBe('hello world');
+    expect((await store.readRange(ref, 6, 11)).toString()).toBe('world');
+    expect(await store.readRange(ref, 3, 3)).toHaveLength(0);
+  });
+
+  it('shows a file only once it is committed', async () => {
+    const writer = await store.create();
+    await writer.write(Buffer.from('half'));
+    const [name] = await files();
+    const day = new Date().toISOString().slice(0, 10);
+    await expect(store.readRange(`${day}/${name}` as FileRef, 0, 1)).rejects.toThrow(MissingFileError);
+    await writer.discard();
+  });
+
+  it('leaves nothing behind after a discard, and keeps the file after a commit', async () => {
+    const writer = await store.create();
+    await writer.write(Buffer.alloc(40 << 20));
+    await writer.discard();
+    await writer.discard();
+    expect(await files()).toEqual([]);
+    await expect(writer.write(Buffer.from('x'))).rejects.toThrow('already discarded');
+
+    const kept = await store.create();
+    await kept.commit();
+    await kept.discard();
+    expect(await files()).toHaveLength(1);
+  });
+
+  it('writes large files with syncs under way', async () => {
+    const writer = await store.create();
+    for (let i = 0; i < 50; i++) await writer.write(Buffer.alloc(1 << 20, i));
+    const ref = await writer.commit();
+    expect((await store.readRange(ref, (49 << 20) - 1, (49 << 20) + 1)).toString('hex')).toBe('3031');
+  });
+
+  it('says that a file is gone, or shorter than it should be', async () => {
+    const ref = await save('hello');
+    await expect(store.readRange(ref, 3, 6)).rejects.toThrow(Fault);
+    await truncate(path.join(directory, 'files', ref), 2);
+    await expect(store.readRange(ref, 0, 5)).rejects.toThrow('ends at byte 2, not at 5');
+    await store.remove(ref);
+    await store.remove(ref);
+    await expect(store.readRange(ref, 0, 1)).rejects.toThrow(MissingFileError);
+    await expect(collect(store.open(ref))).rejects.toThrow(MissingFileError);
+  });
+
+  it('names files only by refs that it made', () => {
+    for (const ref of ['../secret', '/etc/passwd', 'tmp/x', '2026-01-01/../../x', '']) {
+      expect(() => store.open(ref as FileRef)).toThrow(Fault);
+    }
+  });
+
+  it('takes a directory that cannot be written for something that passes', async () => {
+    await writeFile(path.join(directory, 'files'), 'in the way');
+    await expect(store.create()).rejects.toThrow(TransientError);
+  });
+
+  it('calls a full disk by its name', () => {
+    const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    expect(ioError('writing a file', full)).toBeInstanceOf(TransientError);
+    expect(ioError('writing a file', full).message).toBe('disk full while writing a file (ENOSPC)');
+  });
+
+  it('sweeps temporary files that nobody writes to any more, and no others', async () => {
+    expect(await store.sweepTemporary(0)).toBe(0);
+    const ref = await save('kept');
+    const live = await store.create();
+    const stale = path.join(directory, 'files', 'tmp', 'stale');
+    await writeFile(stale, '');
+    const hourAgo = new Date(Date.now() - 3_600_000);
+    await utimes(stale, hourAgo, hourAgo);
+    expect(await store.sweepTemporary(60_000)).toBe(1);
+    await live.write(Buffer.from('x'));
+    await live.commit();
+    expect((await store.readRange(ref, 0, 4)).toString()).toBe('kept');
+  });
+
+  it('fails a commit whose directory cannot be made, and leaves nothing after the discard', async () => {
+    const writer = await store.create();
+    const day = new Date().toISOString().slice(0, 10);
+    await mkdir(path.join(directory, 'files'), { recursive: true });
+    await writeFile(path.join(directory, 'files', day), '');
+    await expect(writer.commit()).rejects.toThrow(TransientError);
+    await writer.discard();
+    expect(await files()).toEqual([day]);
+  });
+});

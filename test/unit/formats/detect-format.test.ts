@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import { detectFormat, type FormatHints } from '../../../src/formats/detect-format.ts';
+
+const detect = (head: string, hints: FormatHints = {}) => detectFormat(Buffer.from(head, 'latin1'), hints);
+
+describe('detect format', () => {
+  it('believes plain content rather than the name', () => {
+    expect(detect('[{"user_id":1}]', { filename: 'a.csv' })).toBe('json');
+    expect(detect(' \n[', { contentType: 'application/x-ndjson' })).toBe('json');
+    expect(detect('\xef\xbb\xbf{ "users" :\n[', { filename: 'a.ndjson' })).toBe('json');
+    expect(detect('{"companies":[', {})).toBe('json');
+    expect(detect('{"user_id":"1"}\n', { filename: 'a.csv' })).toBe('ndjson');
+    expect(detect('{"user_id":"1"}\n{', { contentType: 'application/json' })).toBe('ndjson');
+  });
+
+  it('believes the name, then the content type, then takes it for CSV', () => {
+    expect(detect('garbage', { filename: 'A.NDJSON.GZ' })).toBe('ndjson');
+    expect(detect('garbage', { filename: 'a.csv', contentType: 'application/json' })).toBe('csv');
+    expect(detect('garbage', { contentType: 'application/x-ndjson; charset=utf-8' })).toBe('ndjson');
+    expect(detect('garbage', { contentType: 'application/json' })).toBe('json');
+    expect(detect('user_id,name', { filename: 'upload', contentType: 'application/octet-stream' })).toBe(
+      'csv',
+    );
+    expect(detect('')).toBe('csv');
+  });
+
+  it('takes an object for JSON if it is said to be, and is spread over lines or expected', () => {
+    expect(detect('{\n  "meta": 1,\n', { filename: 'a.json' })).toBe('json');
+    expect(detect('{"foo":[]}', { contentType: 'application/json', envelope: 'users' })).toBe('json');
+    expect(detect('{"foo":[]}', { contentType: 'application/x-ndjson', envelope: 'users' })).toBe('ndjson');
+  });
+
+  it('always follows what the caller says', () => {
+    expect(detect('[', { format: 'csv' })).toBe('csv');
+    expect(detect('a,b', { format: 'json', filename: 'a.csv' })).toBe('json');
+  });
+
+  it('refuses binary files and says what they are', () => {
+    const refused = (head: string) => {
+      try {
+        return detect(head, { format: 'csv' });
+      } catch (error) {
+        return (error as Error).message;
+      }
+    };
+    expect(refused('PK\x03\x04\x14\0')).toContain('This is a zip archive or an Excel workbook (.xlsx)');
+    expect(refused('PAR1\x15\x04')).toContain('a Parquet file');
+    expect(refused('%PDF-1.7')).toContain('a PDF');
+    expect(refused('\xd0\xcf\x11\xe0\xa1')).toContain('(.xls)');
+    expect(refused('\x28\xb5\x2f\xfd')).toContain('zstd');
+    expect(refused('PAR1,PAR2\n')).toBe('csv');
+  });
+});

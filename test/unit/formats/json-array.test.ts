@@ -1,0 +1,214 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InputError } from '../../../src/domain/errors.ts';
+import { type ArrayEnvelope, arrayToNdjson } from '../../../src/formats/json-array.ts';
+import { bytewise, collect, inPieces } from './in-pieces.ts';
+
+async function convert(body: string | Buffer, envelope?: ArrayEnvelope, ends: readonly number[] = []) {
+  const bytes = Buffer.from(body as string);
+  return (await collect(arrayToNdjson(inPieces(bytes, ends), envelope))).toString();
+}
+
+async function refusal(body: string | Buffer, envelope?: ArrayEnvelope): Promise<string> {
+  const bytes = Buffer.from(body as string);
+  const problem = async (ends: readonly number[]) => {
+    const error = await convert(bytes, envelope, ends).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(InputError);
+    const [{ code, message, details }] = (error as InputError).problems;
+    return `${code}: ${message} (${details})`;
+  };
+  const whole = await problem([]);
+  if (bytes.length < 10_000) expect(await problem(bytewise(bytes)), 'byte by byte').toBe(whole);
+  return whole;
+}
+
+const isJsonArray = (text: string) => {
+  try {
+    return Array.isArray(JSON.parse(text));
+  } catch {
+    return false;
+  }
+};
+
+describe('array to NDJSON', () => {
+  it('writes every element as one line, whatever the layout, envelope and split', async () => {
+    const indent = fc.constantFrom('', ' ', '\t', '   ');
+    const wrap = fc.constantFrom<readonly [string, string]>(
+      ['', ''],
+      ['{"users":', '}'],
+      ['\ufeff {"a":{"users":[1,{"users":[2]}]},"companies_":[[3]],"users" : ', ' ,"b":[[],"\\"]"] }\r\n'],
+    );
+    const input = fc.tuple(
+      fc.array(fc.jsonValue(), { maxLength: 6 }),
+      indent,
+      wrap,
+      fc.array(fc.nat(400), { maxLength: 8 }),
+    );
+    await fc.assert(
+      fc.asyncProperty(input, async ([values, spaces, [before, after], cuts]) => {
+        const text = before + JSON.stringify(values, null, spaces) + after;
+        const lines = values.map((value) => `${JSON.stringify(value)}\n`).join('');
+        expect(
+          await convert(
+            text,
+            'users',
+            cuts.sort((a, b) => a - b),
+          ),
+        ).toBe(lines);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('takes exactly what JSON.parse takes', async () => {
+    const token = fc.constantFrom(
+      '[',
+      ']',
+      '{',
+      '}',
+      ',',
+      ':',
+      '"',
+      '"a"',
+      '"\\u12aF"',
+      '"\\x"',
+      '\\',
+      '\n',
+      ' ',
+      '\u000b',
+      '\t',
+      'true',
+      'false',
+      'null',
+      'nul',
+      '0',
+      '1',
+      '-',
+      '-0',
+      '01',
+      '1.5',
+      '1.',
+      '.5',
+      '1e5',
+      '1E+5',
+      '1e',
+      '+',
+      'e',
+      '"ü"',
+      '[]',
+      '{}',
+      '"a":1',
+      '[1,2]',
+      '\u00a0',
+    );
+    const text = fc.oneof(
+      fc.array(token, { maxLength: 8 }).map((parts) => `[${parts.join('')}]`),
+      fc.array(token, { maxLength: 5 }).map((parts) => `[${parts.join(',')}]`),
+      fc.array(token, { maxLength: 4 }).map((parts) => `[{"k":${parts.join('')}}]`),
+      fc.array(token, { maxLength: 3 }).map((parts) => `[{${parts.join('')}}]`),
+    );
+    let taken = 0;
+    await fc.assert(
+      fc.asyncProperty(text, fc.boolean(), async (body, byByte) => {
+        const ends = byByte ? bytewise(Buffer.from(body)) : [];
+        const accepted = await convert(body, undefined, ends).then(
+          () => true,
+          () => false,
+        );
+        expect(accepted, body).toBe(isJsonArray(body));
+        if (accepted) taken++;
+      }),
+      { numRuns: 20_000 },
+    );
+    expect(taken).toBeGreaterThan(1000);
+  });
+
+  it('keeps numbers, escapes, repeated and odd keys as they are written', async () => {
+    const element =
+      '{"a":12345678901234567890,"b":1e400,"c":1.0,"d":"\\u0000\\ud800 \\u00e9","a":2,"__proto__":{"x":-0.10E-7},"\\/":"\\/"}';
+    expect(await convert(`[${element} , ${element}]`)).toBe(`${element}\n${element}\n`);
+  });
+
+  it('passes elements on that are no objects', async () => {
+    expect(await convert('[1,"a",null,[2, 3],true,-0.5]')).toBe('1\n"a"\nnull\n[2,3]\ntrue\n-0.5\n');
+  });
+
+  it('reads the envelope key with escapes in it', async () => {
+    expect(await convert('{"\\u0075sers":[1]}', 'users')).toBe('1\n');
+  });
+
+  it('keeps characters whole that are split between buffers', async () => {
+    const text = '["é","日本","😀"]';
+    expect(await convert(text, undefined, bytewise(Buffer.from(text)))).toBe('"é"\n"日本"\n"😀"\n');
+  });
+
+  it('writes an element of 8 MiB through in pieces', async () => {
+    const huge = `{"a":"${'x'.repeat(8 << 20)}"}`;
+    const bytes = Buffer.from(`[1,${huge},2]`);
+    const pieces: number[] = [];
+    let text = '';
+    for await (const piece of arrayToNdjson(
+      inPieces(
+        bytes,
+        Array.from({ length: 140 }, (_, i) => i << 16),
+      ),
+    )) {
+      pieces.push(piece.length);
+      text += piece.toString();
+    }
+    expect(Math.max(...pieces)).toBeLessThanOrEqual(65_537);
+    expect(text === `1\n${huge}\n2\n`).toBe(true);
+  });
+
+  it('says where the JSON is wrong', async () => {
+    expect(await refusal('[{"a":1},\n {"a":1,}]')).toBe(
+      "invalid_json: The body is not valid JSON: unexpected '}' where a key in quotes is expected (line 2, column 9 (byte 18))",
+    );
+    expect(await refusal('[1 2]')).toContain('unexpected \'2\' where "," or the end');
+    expect(await refusal('["a\nb"]')).toContain(
+      'unexpected byte 0xa in a string, number or literal (line 1, column 4 (byte 3))',
+    );
+    expect(await refusal('[1]x')).toContain(
+      'where nothing after the end is expected (line 1, column 4 (byte 3))',
+    );
+    expect(await refusal('\ufeff[1]x')).toContain('(line 1, column 4 (byte 6))');
+  });
+
+  it('refuses a body that ends early', async () => {
+    for (const body of ['[', '[1', '[1,', '{"users":[{}', '{"users":[{}]', '[{"a":"', '{"users"']) {
+      expect(await refusal(body)).toMatch(
+        /^invalid_json: .*it ends early \(line 1, column \d+ \(byte \d+\)\)$/,
+      );
+    }
+  });
+
+  it('refuses text that is not UTF-8', async () => {
+    const latin1 = Buffer.concat([Buffer.from('["é'), Buffer.from([0xe9]), Buffer.from('"]')]);
+    expect(await refusal(latin1)).toBe('invalid_json: The body is not valid JSON: it is not UTF-8 (byte 4)');
+    expect(await refusal(Buffer.from([0x5b, 0x22, 0xf0, 0x9f]))).toContain('it is not UTF-8 (byte 2)');
+  });
+
+  it('wants the array that it was told of', async () => {
+    expect(await refusal('{"companies":[]}', 'users')).toBe(
+      'missing_field: The body has no array "users" (users)',
+    );
+    expect(await refusal('{}')).toContain('missing_field: The body has no array "users" or "companies"');
+    expect(await refusal('{"users":{"a":[]}}', 'users')).toContain(
+      'invalid_field: It must be an array ("users")',
+    );
+    expect(await refusal('{"users":[1],"users":[2]}', 'users')).toContain(
+      'invalid_field: The body has more than one',
+    );
+    expect(await refusal('{"users":[1],"companies":[2]}')).toContain(
+      'invalid_field: The body has more than one',
+    );
+    expect(await refusal('"users"')).toContain('invalid_field: The body must be an array');
+    expect(await refusal(' \n ')).toContain('empty_file');
+  });
+
+  it('takes 10 000 levels, and refuses 100 001', async () => {
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+    expect(await convert(nested(10_000))).toBe(`${nested(9_999)}\n`);
+    expect(await refusal(nested(100_001))).toContain('nested more than 100000 levels');
+  });
+});
