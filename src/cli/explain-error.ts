@@ -43,7 +43,8 @@ export function explainError(error: unknown): Explanation {
   if (error instanceof UsageError) return usage(error.message);
   if (error instanceof CommandFailed) return failed(error.message);
   if (error instanceof InputError) return explainInput(error);
-  if (error instanceof Interrupted) return { message: error.message, exitCode: exitCodes.interrupted, unforeseen: false };
+  if (error instanceof Interrupted)
+    return { message: error.message, exitCode: exitCodes.ok, unforeseen: false };
   if (error instanceof EmbeddedPostgresError || error instanceof TransientError) return failed(error.message);
   const code = codeOf(error);
   if (code === 'EADDRINUSE') return failed(portTaken(error));

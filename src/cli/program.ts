@@ -1,5 +1,10 @@
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
+import { addConfigCommand } from './commands/config.ts';
+import { addEnvCommand } from './commands/env.ts';
+import { addImportCommand } from './commands/import.ts';
+import { addJobsCommand } from './commands/jobs.ts';
+import { addKeysCommand } from './commands/keys.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addServeCommand } from './commands/serve.ts';
 import { addStartCommand } from './commands/start.ts';
@@ -25,8 +30,13 @@ export function createProgram(cli: Cli): Command {
     .exitOverride();
   addGlobalOptions(program);
   addStartCommand(program, cli);
+  addImportCommand(program, cli);
+  addJobsCommand(program, cli);
+  addKeysCommand(program, cli);
+  addEnvCommand(program, cli);
   addServeCommand(program, cli);
   addWorkCommand(program, cli);
   addMigrateCommand(program, cli);
+  addConfigCommand(program, cli);
   return program;
 }

@@ -5,7 +5,7 @@ import { inputError } from '../domain/errors.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
-import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
+import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
 import { insertLoad } from '../postgres/ledger/insert-load.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
@@ -78,7 +78,10 @@ async function writeLoad(db: Database, request: AcceptRequest, entity: LoadEntit
     }
   }
   const duplicateOf = options.dryRun ? null : await findDuplicate(db, request, entity);
-  if (duplicateOf !== null && options.ifDuplicate === 'skip') return { jobId: duplicateOf, created: false };
+  if (duplicateOf !== null && options.ifDuplicate === 'skip') {
+    if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
+    return { jobId: duplicateOf, created: false };
+  }
   if (duplicateOf !== null && options.ifDuplicate === 'reject') {
     throw inputError('duplicate_file', 'the same file was loaded before', `job_id: ${duplicateOf}`);
   }

@@ -8,6 +8,7 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
 import type { ColumnPlan } from './column-plan.ts';
+import { CsvCells } from './csv-cells.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { idLengthProblem } from './profile-id.ts';
 import { REMOVES, type RowBuffer } from './row-buffer.ts';
@@ -31,8 +32,9 @@ const problemTexts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Turns chunks of one CSV into rows and rejects. Records without a quote, nearly all in most files, are walked
- * byte by byte and written as they are read; csv-parse reads those with one.
+ * Turns chunks of one CSV into rows and rejects. Nearly all records are walked byte by byte, quotes included, and
+ * written as they are read, with no string made. csv-parse reads the quoted records that hold more than quotes:
+ * line breaks, other control characters, backslashes, a cell of JSON, or cells too large.
  */
 export class CsvRows {
   readonly #header: CsvHeader;
@@ -40,9 +42,14 @@ export class CsvRows {
   readonly #rows: Rows;
   readonly #out: RowBuffer;
   readonly #delimiter: number;
-  /** `"name":"` per column; null for columns that are not properties. */
-  readonly #prefixes: readonly (Buffer | null)[];
+  /** `"name":"` per column, as UTF-8 escaped for COPY; empty for columns that are not properties. */
+  readonly #prefixes: readonly Uint8Array[];
   readonly #prefixBytes: number;
+  /** Columns that are properties, in the order in which jsonb keeps them: it then has nothing to sort. */
+  readonly #properties: Int32Array;
+  readonly #companyIndex: number;
+  readonly #hasMetadata: boolean;
+  readonly #cells: CsvCells;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
     this.#header = header;
@@ -51,36 +58,40 @@ export class CsvRows {
     this.#out = rows[plan.entity];
     this.#delimiter = header.delimiter.charCodeAt(0);
     this.#prefixes = plan.names.map((name, index) =>
-      plan.roles[index] === 'property' ? Buffer.from(escapeCopyJson(`${JSON.stringify(name)}:"`)) : null,
+      Buffer.from(plan.roles[index] === 'property' ? escapeCopyJson(`${JSON.stringify(name)}:"`) : ''),
     );
-    this.#prefixBytes = this.#prefixes.reduce((sum, prefix) => sum + (prefix?.length ?? 0) + 2, 0);
+    this.#prefixBytes = this.#prefixes.reduce((sum, prefix) => sum + prefix.length + 2, 0);
+    this.#properties = Int32Array.from(propertiesInJsonbOrder(plan));
+    this.#companyIndex = plan.roles.indexOf('company');
+    this.#hasMetadata = plan.roles.includes('metadata');
+    this.#cells = new CsvCells(this.#delimiter, plan.roles.length);
   }
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
   read(chunk: ChunkRange, bytes: Buffer): void {
-    const quoted = this.#index(bytes);
-    const parsed = this.#parseQuoted(bytes, quoted.records);
+    const { complex, problems } = this.#index(bytes);
+    const parsed = this.#parseComplex(bytes, complex);
     const wholeIsUtf8 = isUtf8(bytes);
     const index = this.#rows.records;
-    let nextQuoted = 0;
+    let nextComplex = 0;
     for (let record = 0; record < index.count; record++) {
       const start = index.starts[record] ?? 0;
       const end = index.ends[record] ?? 0;
-      let reason: Reason | null = quoted.problems.get(record) ?? null;
+      let reason: Reason | null = problems.size === 0 ? null : (problems.get(record) ?? null);
       let cells: readonly string[] | null = null;
-      if (quoted.records[nextQuoted] === record) cells = parsed[nextQuoted++] ?? null;
+      if (complex[nextComplex] === record) cells = parsed[nextComplex++] ?? null;
       if (reason === null && !wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) reason = notUtf8;
       if (reason === null) {
-        reason = cells === null ? this.#readPlain(bytes, start, end, record) : this.#readCells(cells, record);
+        reason = cells === null ? this.#readBytes(bytes, start, end, record) : this.#readCells(cells, record);
       }
       if (reason !== null) this.#rows.rejects.push(this.#locate(index.reject(record, reason, chunk, bytes)));
     }
   }
 
-  /** First pass: where the records are, and which of them hold a quote or are malformed. */
-  #index(bytes: Buffer): { records: number[]; problems: Map<number, Reason> } {
+  /** First pass: where the records are, which of them csv-parse must read, and which are malformed. */
+  #index(bytes: Buffer): { complex: number[]; problems: Map<number, Reason> } {
     const scanner = createCsvScanner(this.#delimiter);
-    const records: number[] = [];
+    const complex: number[] = [];
     const problems = new Map<number, Reason>();
     let line = 0;
     for (let start = 0; start < bytes.length; ) {
@@ -89,15 +100,22 @@ export class CsvRows {
         const record = this.#rows.records.add(start, scanner.contentEnd, line);
         const problem = scanner.problem;
         if (problem !== null) problems.set(record, malformed(problem));
-        else if (scanner.quoted) records.push(record);
+        else if (scanner.quoted && this.#isComplex(bytes, start, scanner.contentEnd)) complex.push(record);
       }
       line += scanner.lines;
       start = end;
     }
-    return { records, problems };
+    return { complex, problems };
   }
 
-  #parseQuoted(bytes: Buffer, records: readonly number[]): string[][] {
+  #isComplex(bytes: Buffer, start: number, end: number): boolean {
+    // In a file with TABs between cells, a quoted TAB would pass for one of them.
+    if (this.#hasMetadata || this.#delimiter === TAB || end - start > MAX_VALUE_BYTES) return true;
+    return this.#cells.needsEscape(bytes, start, end);
+  }
+
+  /** All of a chunk's complex records in one call: csv-parse costs as much to set up as to read many. */
+  #parseComplex(bytes: Buffer, records: readonly number[]): string[][] {
     if (records.length === 0) return [];
     const index = this.#rows.records;
     const parts: Buffer[] = [];
@@ -111,92 +129,69 @@ export class CsvRows {
     }) as string[][];
   }
 
-  /** A record without quotes: one pass from the source bytes to the row's bytes. Null if it became a row. */
-  #readPlain(bytes: Buffer, start: number, end: number, record: number): Reason | null {
-    if (end - start > MAX_VALUE_BYTES) return this.#readSplit(bytes, start, end, record);
+  /** A record without anything to escape but quotes: from its bytes to the row's. Null if it became a row. */
+  #readBytes(bytes: Buffer, start: number, end: number, record: number): Reason | null {
+    const columns = this.#plan.roles.length;
+    if (this.#hasMetadata || end - start > MAX_VALUE_BYTES) return this.#readSplit(bytes, start, end, record);
+    const found = this.#cells.find(bytes, start, end);
+    if (found === -1) return this.#readSplit(bytes, start, end, record);
+    if (found !== columns) return wrongCount(columns, found);
     const out = this.#out;
-    out.reserve(end - start + this.#prefixBytes + rowOverhead + 2 * (end - start));
-    const target = out.bytes;
-    const delimiter = this.#delimiter;
+    // A doubled quote, two bytes, becomes an escaped one, three.
+    out.reserve(2 * (end - start) + this.#prefixBytes + rowOverhead);
     const rowStart = out.at;
-    let at = rowStart;
-
-    let from = start;
-    for (let skip = this.#plan.idIndex; skip > 0; skip--) {
-      while (from < end && bytes[from] !== delimiter) from++;
-      from++;
-    }
-    for (; from < end; from++) {
-      const byte = bytes[from] ?? 0;
-      if (byte === delimiter) break;
-      if (byte < 32 || byte === BACKSLASH) return this.#readSplit(bytes, start, end, record);
-      target[at++] = byte;
-    }
-    const keyEnd = at;
-    target[at++] = TAB;
-    target[at++] = OPEN;
-
-    const { roles } = this.#plan;
-    const columns = roles.length;
-    let companyStart = 0;
-    let companyEnd = 0;
-    let column = 0;
-    let some = false;
-    for (let cell = start; ; column++) {
-      const prefix = column < columns ? this.#prefixes[column] : null;
-      let next = cell;
-      if (prefix != null && next < end && bytes[next] !== delimiter) {
-        if (some) target[at++] = COMMA;
-        some = true;
-        for (let i = 0; i < prefix.length; i++) target[at++] = prefix[i] ?? 0;
-        for (; next < end; next++) {
-          const byte = bytes[next] ?? 0;
-          if (byte === delimiter) break;
-          if (byte < 32 || byte === BACKSLASH) return this.#readSplit(bytes, start, end, record);
-          target[at++] = byte;
-        }
-        target[at++] = QUOTE;
-      } else {
-        while (next < end && bytes[next] !== delimiter) next++;
-        if (next > cell && column < columns) {
-          const role = roles[column];
-          if (role === 'metadata') return this.#readSplit(bytes, start, end, record);
-          if (role === 'company') {
-            companyStart = cell;
-            companyEnd = next;
-          }
-        }
-      }
-      if (next >= end) break;
-      cell = next + 1;
-    }
-    if (column + 1 !== columns) return wrongCount(columns, this.#countCells(bytes, start, end));
-    const propertyEnd = at;
-    target[at++] = CLOSE;
-    target[at++] = TAB;
-    if (companyStart === companyEnd) {
-      target[at++] = BACKSLASH;
-      target[at++] = CAPITAL_N;
-    } else {
-      for (let i = companyStart; i < companyEnd; i++) {
-        const byte = bytes[i] ?? 0;
-        if (byte < 32 || byte === BACKSLASH) return this.#readSplit(bytes, start, end, record);
-        target[at++] = byte;
-      }
-    }
-    const idProblem =
+    const keyEnd = this.#cells.copy(bytes, this.#plan.idIndex, out.bytes, rowStart);
+    const propertyEnd = this.#copyProperties(bytes, keyEnd);
+    const companyStart = propertyEnd + 2;
+    const companyEnd = this.#copyCompany(bytes, propertyEnd);
+    const companyBytes = this.#hasCompany() ? companyEnd - companyStart : 1;
+    const problem =
       idLengthProblem(keyEnd - rowStart, idColumn[this.#plan.entity]) ??
-      (companyStart === companyEnd ? null : idLengthProblem(companyEnd - companyStart, 'company_id'));
-    if (idProblem !== null) return idProblem;
-    out.at = at;
-    out.endRow(rowStart, keyEnd, propertyEnd, at, record, 0);
+      idLengthProblem(companyBytes, 'company_id');
+    if (problem !== null) return problem;
+    out.at = companyEnd;
+    out.endRow(rowStart, keyEnd, propertyEnd, companyEnd, record, 0);
     return null;
   }
 
-  #countCells(bytes: Buffer, start: number, end: number): number {
-    let cells = 1;
-    for (let at = start; at < end; at++) if (bytes[at] === this.#delimiter) cells++;
-    return cells;
+  /** TAB, brace, and the properties behind the key; returns where they end. */
+  #copyProperties(bytes: Buffer, keyEnd: number): number {
+    const target = this.#out.bytes;
+    const { starts, ends, doubled } = this.#cells;
+    let to = keyEnd;
+    target[to++] = TAB;
+    target[to++] = OPEN;
+    const first = to;
+    for (let i = 0; i < this.#properties.length; i++) {
+      const column = this.#properties[i] ?? 0;
+      let from = starts[column] ?? 0;
+      const end = ends[column] ?? 0;
+      if (from === end) continue;
+      if (to !== first) target[to++] = COMMA;
+      const prefix = this.#prefixes[column] ?? noBytes;
+      for (let at = 0; at < prefix.length; at++) target[to++] = prefix[at] ?? 0;
+      if (doubled[column] === 1) to = this.#cells.copyEscaped(bytes, column, target, to);
+      else for (; from < end; from++) target[to++] = bytes[from] ?? 0;
+      target[to++] = QUOTE;
+    }
+    return to;
+  }
+
+  #hasCompany(): boolean {
+    const column = this.#companyIndex;
+    return column !== -1 && !this.#cells.isEmpty(column);
+  }
+
+  /** Brace, TAB and the company, or \N where there is none; returns where it ends. */
+  #copyCompany(bytes: Buffer, propertyEnd: number): number {
+    const target = this.#out.bytes;
+    let to = propertyEnd;
+    target[to++] = CLOSE;
+    target[to++] = TAB;
+    if (this.#hasCompany()) return this.#cells.copy(bytes, this.#companyIndex, target, to);
+    target[to++] = BACKSLASH;
+    target[to++] = CAPITAL_N;
+    return to;
   }
 
   #readSplit(bytes: Buffer, start: number, end: number, record: number): Reason | null {
@@ -271,6 +266,16 @@ export class CsvRows {
   }
 }
 
+/** jsonb orders keys by length, then bytes. */
+function propertiesInJsonbOrder(plan: ColumnPlan): number[] {
+  const keys = plan.names.map((name) => Buffer.from(name));
+  const bytes = (column: number): Buffer => keys[column] ?? newline;
+  return [...keys.keys()]
+    .filter((column) => plan.roles[column] === 'property')
+    .sort((a, b) => bytes(a).length - bytes(b).length || bytes(a).compare(bytes(b)));
+}
+
+const noBytes = new Uint8Array();
 const newline = Buffer.from('\n');
 const notUtf8: Reason = { code: 'invalid_utf8', message: 'the record is not valid UTF-8', column: null };
 

@@ -29,13 +29,15 @@ export function readJsonObject(bytes: string, path: string): JsonContent | Reaso
 
 /**
  * Checks the properties of an object and writes them; members that are undefined are left out.
- * `sourceBytes`, the length of the text it came from, spares looking at sizes where none can be too large.
+ * `sourceBytes`, the length of the text it came from, spares looking at sizes where none can be too large;
+ * `source`, the object as it stands in the record, spares writing it.
  */
 export function writeProperties(
   object: JsonObject,
   parsed: ParsedJson,
   sourceBytes: number,
   path: string,
+  source: string | null = null,
 ): JsonContent | Reason {
   let removes = false;
   for (const name in object) {
@@ -50,6 +52,7 @@ export function writeProperties(
       if (large !== null) return large;
     }
   }
+  if (source !== null) return { text: source.slice(1, -1), removes };
   const text = writeJson(object, parsed.marked).slice(1, -1);
   return { text: parsed.decoded ? toByteString(text) : text, removes };
 }

@@ -1,10 +1,13 @@
+import { getManyValues, isMany, type Many, none } from 'stream-chain/defs.js';
+import { jsonParser, type parser } from 'stream-json/core/parser.js';
 import { MAX_NUMBER_EXPONENT } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import { fromByteString } from './byte-string.ts';
 
 /**
- * JSON text → value without losing a digit. JavaScript numbers keep 15 digits: longer ones, and any with an
- * exponent, are carried through as marked strings and unmarked when the value is written again.
+ * JSON text → value without losing a digit. JavaScript numbers keep 15 digits. The few records with more, or with
+ * an exponent, go through stream-json, whose tokens carry numbers as they are written; such a number travels as a
+ * marked string and is unmarked when the value is written again.
  */
 export interface ParsedJson {
   readonly value: unknown;
@@ -16,7 +19,6 @@ export interface ParsedJson {
 
 /** A number of 16 digits or more, or with an exponent, where a value may stand. Strings may match too: that costs time only. */
 const inexact = /(?:^|[:,[\s])-?(?:[\d.]{16,}|[\d.]+[eE])/;
-const stringOrNumber = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 /** Begins no string that a caller could have sent: drawn anew by every process. */
 const mark = `\u0001${Math.random().toString(36).slice(2)}${Math.random().toString(36).slice(2)}#`;
 const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
@@ -28,16 +30,56 @@ export function parseJson(bytes: string): ParsedJson | Reason {
   try {
     const value: unknown = JSON.parse(text);
     if (!inexact.test(text)) return { value, decoded, marked: false };
-    return { value: JSON.parse(text.replace(stringOrNumber, markInexact)), decoded, marked: true };
+    return { value: parseExactly(text), decoded, marked: true };
   } catch (error) {
     return { code: 'invalid_json', message: describe(error), column: null };
   }
 }
 
-function markInexact(token: string): string {
-  if (token.startsWith('"')) return token;
-  const digits = token.replace(/^-?0*\.?0*|[-.]|[eE].*$/g, '').length;
-  return digits > 15 || /[eE]/.test(token) ? `"\\u0001${mark.slice(1)}${token}"` : token;
+type Container = unknown[] | Record<string, unknown>;
+
+/** `text` is known to be valid. Objects have no prototype, so that any key is just a key. */
+function parseExactly(text: string): unknown {
+  const containers: Container[] = [];
+  const keys: string[] = [];
+  let root: unknown;
+  const put = (value: unknown): void => {
+    const container = containers.at(-1);
+    if (container === undefined) root = value;
+    else if (Array.isArray(container)) container.push(value);
+    else container[keys.at(-1) ?? ''] = value;
+  };
+  const open = (container: Container): void => {
+    put(container);
+    containers.push(container);
+    keys.push('');
+  };
+  for (const token of tokensOf(text)) {
+    if (token.name === 'startObject') open(Object.create(null) as Record<string, unknown>);
+    else if (token.name === 'startArray') open([]);
+    else if (token.name === 'endObject' || token.name === 'endArray') {
+      containers.pop();
+      keys.pop();
+    } else if (token.name === 'keyValue') keys[keys.length - 1] = token.value;
+    else if (token.name === 'numberValue')
+      put(isExact(token.value) ? Number(token.value) : mark + token.value);
+    else if ('value' in token) put(token.value);
+  }
+  return root;
+}
+
+/** stream-json's tokenizer without the stream: a whole text goes in, all its tokens come out. */
+function* tokensOf(text: string): Generator<parser.Token> {
+  const tokenize = jsonParser({ packValues: true, streamValues: false }) as unknown as (
+    input: string | typeof none,
+  ) => unknown;
+  for (const output of [tokenize(text), tokenize(none)]) {
+    if (isMany(output)) yield* getManyValues(output as Many<parser.Token>);
+  }
+}
+
+function isExact(number: string): boolean {
+  return !/[eE]/.test(number) && number.replace(/^-?0*\.?0*|[-.]/g, '').length <= 15;
 }
 
 /** The text of a value from `parseJson`. */

@@ -51,10 +51,11 @@ export class NdjsonRows {
   ): Reason | null {
     if (problem !== null) return tooLarge;
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8;
-    const parsed = parseJson(bytes.toString('latin1', start, end));
+    const line = bytes.toString('latin1', start, end);
+    const parsed = parseJson(line);
     if ('code' in parsed) return parsed;
     if (!isObject(parsed.value)) return notAnObject;
-    return this.#readRecord(this.#renamed(parsed.value), parsed, end - start, record);
+    return this.#readRecord(this.#renamed(parsed.value), parsed, line, record);
   }
 
   /** Applies the map and `metadata.x` = `x`; nearly always there is nothing to do. */
@@ -69,16 +70,17 @@ export class NdjsonRows {
     return Object.fromEntries(renamed);
   }
 
-  #readRecord(object: JsonObject, parsed: ParsedJson, length: number, record: number): Reason | null {
+  #readRecord(object: JsonObject, parsed: ParsedJson, line: string, record: number): Reason | null {
     const entity = this.#entity === 'auto' ? entityOf(object) : this.#entity;
     if (entity === null) return neitherId;
     const column = idColumn[entity];
     const id = readId(object[column], column, parsed);
     if (typeof id !== 'string') return id ?? missingId(column);
     object[column] = undefined;
-    const company = entity === 'users' ? readCompany(object, parsed, length) : none;
+    const source = sourceOfMetadata(line, object, parsed);
+    const company = entity === 'users' ? readCompany(object, parsed, line.length) : none;
     if ('code' in company) return company;
-    const content = readMetadata(object, parsed, length);
+    const content = readMetadata(object, parsed, line.length, '', source);
     if ('code' in content) return content;
     if (company.row !== null) {
       const { text, removes } = company.row;
@@ -177,6 +179,7 @@ function readMetadata(
   parsed: ParsedJson,
   length: number,
   path = '',
+  source: string | null = null,
 ): JsonContent | Reason {
   const metadata = object['metadata'];
   object['metadata'] = undefined;
@@ -184,8 +187,23 @@ function readMetadata(
   if ('code' in beside || metadata === undefined || metadata === null) return beside;
   const at = path === '' ? 'metadata' : `${path}.metadata`;
   if (!isObject(metadata)) return { code: 'invalid_type', message: `${at} must be an object`, column: at };
-  const within = writeProperties(metadata, parsed, length, at);
+  const within = writeProperties(metadata, parsed, length, at, beside.text === '' ? source : null);
   if ('code' in within) return within;
   const text = [beside.text, within.text].filter((part) => part !== '').join(',');
   return { text, removes: beside.removes || within.removes };
+}
+
+const metadataKey = '"metadata":';
+
+/**
+ * The text of `metadata` where it can be told without parsing again: the key stands once in the line, and is the
+ * last of the record. Holds only if no key stands beside the documented ones; the caller sees to that.
+ */
+function sourceOfMetadata(line: string, object: JsonObject, parsed: ParsedJson): string | null {
+  const at = line.indexOf(metadataKey);
+  if (at === -1 || parsed.decoded || line.includes(metadataKey, at + metadataKey.length)) return null;
+  let last = '';
+  for (const name in object) last = name;
+  if (last !== 'metadata') return null;
+  return line.slice(at + metadataKey.length, line.lastIndexOf('}')).trim();
 }

@@ -23,7 +23,9 @@ export function openServingSystem(config: Config, databaseUrl: string, log: Logg
 export async function openSurface(system: System): Promise<Surface> {
   let server: HttpServer;
   try {
-    server = await startHttpServer(system);
+    // Its share of the time to stop: after it, requests still in flight are cut.
+    const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
+    server = await startHttpServer({ ...system, config });
   } catch (error) {
     await system.close();
     throw error;
@@ -31,8 +33,8 @@ export async function openSurface(system: System): Promise<Surface> {
   const { shutdownMs } = system.config;
   return {
     system,
-    url: server.url,
-    stopListening: { name: 'http', deadlineMs: shutdownMs * 0.35, run: () => server.close() },
+    url: server.address,
+    stopListening: { name: 'http', deadlineMs: shutdownMs * 0.35, run: () => server.stop() },
     closeSystem: { name: 'system', deadlineMs: shutdownMs * 0.15, run: () => system.close() },
   };
 }

@@ -43,3 +43,18 @@ export async function claimIdempotencyKey(
     ? { outcome: 'known', jobId: known.job_id }
     : { outcome: 'conflict' };
 }
+
+/** Lets a key, claimed in this transaction, answer with a job that was there before. */
+export async function answerWithJob(
+  db: Database,
+  environmentId: number,
+  key: string,
+  jobId: string,
+): Promise<void> {
+  await db
+    .updateTable('idempotency_keys')
+    .set({ job_id: jobId })
+    .where('environment_id', '=', environmentId)
+    .where('idempotency_key', '=', key)
+    .execute();
+}

@@ -1,0 +1,47 @@
+import { errorCodes, InputError, type Problem, TransientError } from '../domain/errors.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
+
+/** What a caller is told of an error. */
+export interface Explained {
+  readonly status: number;
+  readonly problems: readonly Problem[];
+}
+
+/** Fastify's and its plugins' own errors that a caller can cause, by their codes. */
+const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_json',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_json',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_json',
+  FST_ERR_BAD_URL: 'invalid_field',
+  FST_ERR_MAX_PARAM_LENGTH: 'route_not_found',
+  FST_ERR_VALIDATION: 'invalid_field',
+};
+
+const diskFull = new Set(['ENOSPC', 'EDQUOT']);
+
+/**
+ * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
+ * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
+ */
+export function explainError(error: unknown): Explained {
+  if (error instanceof InputError) return { status: error.status, problems: error.problems };
+  const code = codeOf(error);
+  const known = frameworkErrors[code];
+  if (known !== undefined) return explained(known, (error as Error).message);
+  if (diskFull.has(code)) return explained('unavailable', 'The disk is full; try again later');
+  if (error instanceof TransientError || isTransient(error)) {
+    return explained('unavailable', 'The service cannot do this at the moment; try again later');
+  }
+  return explained('internal_error', 'The service failed; the error is in its log under the request id');
+}
+
+function explained(code: Problem['code'], message: string): Explained {
+  return { status: errorCodes[code], problems: [{ code, message, details: '' }] };
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : '';
+}

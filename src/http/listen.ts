@@ -1,0 +1,47 @@
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../context.ts';
+import { createApp } from './app.ts';
+
+export interface HttpServer {
+  /** `http://host:port`, as it can be called from this machine. */
+  readonly address: string;
+  /** Takes no more connections, finishes the requests in flight, and after `shutdownMs` cuts those left. */
+  stop(): Promise<void>;
+}
+
+/** Listens on the host and port of the configuration. */
+export async function startHttpServer(system: System): Promise<HttpServer> {
+  const { config, log } = system;
+  const app = createApp(system);
+  await app.listen({ host: config.host, port: config.port });
+  const address = addressOf(app, config.host);
+  log.info({ address }, 'listening');
+  let stopped: Promise<void> | undefined;
+  return {
+    address,
+    stop() {
+      stopped ??= stopApp(system, app);
+      return stopped;
+    },
+  };
+}
+
+async function stopApp({ config, log }: System, app: FastifyInstance): Promise<void> {
+  const deadline = setTimeout(() => {
+    log.warn('requests in flight are cut: the time to stop is up');
+    app.server.closeAllConnections();
+  }, config.shutdownMs);
+  try {
+    await app.close();
+  } finally {
+    clearTimeout(deadline);
+  }
+}
+
+function addressOf(app: FastifyInstance, host: string): string {
+  const bound = app.server.address();
+  if (bound === null || typeof bound === 'string') throw new Error('the server has no address');
+  // "Every interface" is no address to call.
+  const name = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+  return `http://${name.includes(':') ? `[${name}]` : name}:${bound.port}`;
+}

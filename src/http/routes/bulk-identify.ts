@@ -1,0 +1,17 @@
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../../context.ts';
+import type { Entity } from '../../domain/entity.ts';
+import { baseUrl } from '../base-url.ts';
+import { renderJob } from '../render-job.ts';
+import { receiveUpload } from '../upload/receive-upload.ts';
+import type { UploadKind } from '../upload/upload.ts';
+
+/** `{"users":[…]}` or `{"companies":[…]}` of any length, or a file of one of them in a form. */
+export function bulkIdentify(app: FastifyInstance, system: System, entity: Entity): void {
+  const type = `bulk_identify_${entity}` as const;
+  const kind: UploadKind = { entity, mediaTypes: ['application/json'], defaultFilename: `${type}.json` };
+  app.post(`/v1/${entity}/bulk_identify`, { config: { scope: 'import' } }, async (request, reply) => {
+    const load = await receiveUpload(system, request, reply, type, kind);
+    return reply.code(202).send(renderJob(load, baseUrl(request, system.config.publicUrl)));
+  });
+}

@@ -1,0 +1,55 @@
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import type { System } from '../../context.ts';
+import type { Entity } from '../../domain/entity.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
+import { receive } from '../../load/receive/receive.ts';
+import type { UploadHeaders } from '../schemas/upload-headers.ts';
+
+/** What the uploads of a route have in common. */
+export interface UploadKind {
+  /** The only entity it takes, or null where the file may say. */
+  readonly entity: Entity | null;
+  /** Media types of a body that is the file itself. */
+  readonly mediaTypes: readonly string[];
+  /** The name of a file that was sent without one. */
+  readonly defaultFilename: string;
+}
+
+/** An upload under way. */
+export interface Upload {
+  readonly system: System;
+  readonly request: FastifyRequest;
+  readonly kind: UploadKind;
+  readonly headers: UploadHeaders;
+  readonly signal: AbortSignal;
+}
+
+/** A file in the store that no job knows of yet. */
+export interface Uploaded {
+  readonly received: ReceivedFile;
+  readonly filename: string;
+  readonly options: LoadOptions;
+}
+
+/** Streams a file into the store under the limits of the configuration. */
+export function storeFile(
+  { system: { files, config }, kind, signal }: Upload,
+  source: AsyncIterable<Uint8Array>,
+  hints: ReceiveHints,
+): Promise<ReceivedFile> {
+  const limits = {
+    maxUploadBytes: config.maxUploadBytes,
+    maxInflatedBytes: config.maxInflatedBytes,
+    minBytesPerSecond: config.minUploadRate,
+    stallMs: config.uploadStallMs,
+  };
+  const envelope = kind.entity ?? undefined;
+  return receive(source, files, { ...hints, envelope, chunkBytes: config.chunkBytes }, limits, signal);
+}
+
+/** The body as it comes; leaving off does not close the connection, on which an answer is still owed. */
+export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
+  return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
+}

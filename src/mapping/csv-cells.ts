@@ -1,0 +1,117 @@
+/** What a byte means inside an unquoted cell. */
+const ORDINARY = 0;
+const ENDS_CELL = 1;
+const NEEDS_ESCAPE = 2;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/**
+ * The cells of one record, found and copied byte by byte. For records that hold nothing to escape but quotes;
+ * the scanner has seen to it that those are well placed.
+ */
+export class CsvCells {
+  /** Where each cell begins and ends, quotes excluded. Cells beyond `columns` share the last slot. */
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+  /** 1 where the cell has doubled quotes. */
+  readonly doubled: Uint8Array;
+  /** Per byte: ORDINARY, ENDS_CELL or NEEDS_ESCAPE. */
+  readonly #meaning: Uint8Array;
+
+  constructor(delimiter: number, columns: number) {
+    this.starts = new Int32Array(columns + 1);
+    this.ends = new Int32Array(columns + 1);
+    this.doubled = new Uint8Array(columns + 1);
+    this.#meaning = Uint8Array.from({ length: 256 }, (_, byte) => {
+      if (byte === delimiter) return ENDS_CELL;
+      return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
+    });
+  }
+
+  /** Whether bytes [start, end) hold anything to escape but quotes. */
+  needsEscape(bytes: Buffer, start: number, end: number): boolean {
+    const meaning = this.#meaning;
+    for (let at = start; at < end; at++) if (meaning[bytes[at] ?? 0] === NEEDS_ESCAPE) return true;
+    return false;
+  }
+
+  isEmpty(column: number): boolean {
+    return this.starts[column] === this.ends[column];
+  }
+
+  /** Number of cells; -1 if one holds something to escape. Cells beyond the header's are counted, not kept. */
+  find(bytes: Buffer, start: number, end: number): number {
+    const meaning = this.#meaning;
+    const kept = this.starts.length - 1;
+    let cell = 0;
+    let at = start;
+    for (;;) {
+      const slot = Math.min(cell, kept);
+      if (bytes[at] === QUOTE && at < end) {
+        const close = this.#findQuotedEnd(bytes, at + 1, end, slot);
+        this.starts[slot] = at + 1;
+        this.ends[slot] = close;
+        at = close + 1;
+      } else {
+        const from = at;
+        let is = ORDINARY;
+        while (at < end) {
+          is = meaning[bytes[at] ?? 0] ?? ORDINARY;
+          if (is !== ORDINARY) break;
+          at++;
+        }
+        if (is === NEEDS_ESCAPE) return -1;
+        this.starts[slot] = from;
+        this.ends[slot] = at;
+        this.doubled[slot] = 0;
+      }
+      cell++;
+      if (at >= end) return cell;
+      at++;
+    }
+  }
+
+  /** Where the closing quote is; the scanner has seen to it that there is one. */
+  #findQuotedEnd(bytes: Buffer, from: number, end: number, slot: number): number {
+    let doubled = 0;
+    let at = from;
+    for (; at < end; at++) {
+      if (bytes[at] !== QUOTE) continue;
+      if (bytes[at + 1] !== QUOTE || at + 1 >= end) break;
+      doubled = 1;
+      at++;
+    }
+    this.doubled[slot] = doubled;
+    return at;
+  }
+
+  /** Writes the cell into `target` at `at`, as it is meant; returns where it ends. */
+  copy(bytes: Buffer, column: number, target: Buffer, at: number): number {
+    let to = at;
+    const end = this.ends[column] ?? 0;
+    const doubled = this.doubled[column] === 1;
+    for (let from = this.starts[column] ?? 0; from < end; from++) {
+      target[to++] = bytes[from] ?? 0;
+      if (doubled && bytes[from] === QUOTE) from++;
+    }
+    return to;
+  }
+
+  /** As `copy`, each quote escaped for JSON, and that escape for COPY. */
+  copyEscaped(bytes: Buffer, column: number, target: Buffer, at: number): number {
+    const start = this.starts[column] ?? 0;
+    const end = this.ends[column] ?? 0;
+    let to = at;
+    for (let from = start; from < end; from++) {
+      const byte = bytes[from] ?? 0;
+      if (byte === QUOTE) {
+        target[to++] = BACKSLASH;
+        target[to++] = BACKSLASH;
+        from++;
+      }
+      target[to++] = byte;
+    }
+    return to;
+  }
+}

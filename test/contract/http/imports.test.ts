@@ -1,0 +1,481 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+interface ImportBody {
+  job_id: string;
+  type: string;
+  status: string;
+  filename: string;
+  file_size: string;
+  total_rows: string;
+  start_time: string;
+  end_time: string | null;
+  links: string;
+}
+
+interface Detail {
+  status: string;
+  counts: Record<string, number>;
+  rejects: { count: number; by_code: Record<string, number> };
+  duplicate_of: string | null;
+  dry_run: boolean;
+  failure: { error_code: string } | null;
+}
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const csv = 'user_id,name,company_id\nu1,Ada,c1\nu2,Grace,c1\n';
+const ndjson = '{"user_id":"u1","metadata":{"name":"Ada"}}\n{"user_id":"u2"}\n';
+
+const post = (body: BodyInit, path = '/v1/imports', headers: Record<string, string> = {}) =>
+  server.json<ImportBody & ErrorBody>(path, { method: 'POST', body, headers });
+const postCsv = (body: BodyInit, path = '/v1/imports', headers: Record<string, string> = {}) =>
+  post(body, path, { 'content-type': 'text/csv', ...headers });
+const detail = async (jobId: string) => {
+  await t.ended(jobId);
+  return (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
+};
+/** Different on every call, so that no file is a duplicate of another test's. */
+let serial = 0;
+const someCsv = (rows = 2) =>
+  `user_id,name\n${Array.from({ length: rows }, (_, i) => `s${++serial}-${i},Name\n`).join('')}`;
+
+describe('a file in a form', () => {
+  test('is answered with the job record of the interface, numbers as strings', async () => {
+    const { status, body } = await post(form(csv, { filename: 'users.csv', type: 'text/csv' }));
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      job_id: expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/),
+      type: 'import',
+      status: 'queued',
+      filename: 'users.csv',
+      file_size: String(Buffer.byteLength(csv)),
+      total_rows: '2',
+      start_time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      end_time: null,
+      links: `${server.address}/v1/background_jobs/${body.job_id}`,
+    });
+    expect(await detail(body.job_id)).toMatchObject({ status: 'completed', counts: { read: 2 } });
+  });
+
+  test.each([
+    ['NDJSON', ndjson, 'people.ndjson'],
+    ['a JSON array', '[{"user_id":"u1"},{"user_id":"u2"}]', 'people.json'],
+    ['gzip', gzipSync(csv), 'users.csv.gz'],
+    ['CSV under any name', csv, 'users'],
+  ])('may be %s', async (_, content, filename) => {
+    const { status, body } = await post(form(content, { filename }));
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ total_rows: '2', filename, file_size: String(content.length) });
+    expect((await detail(body.job_id)).counts).toMatchObject({ read: 2, rejected: 0 });
+  });
+
+  test('takes options that stand before it, and options that stand behind it', async () => {
+    const companies = 'company_id,user_id,Size\na,b,3\n';
+    for (const where of ['before', 'after'] as const) {
+      const { status, body } = await post(
+        form(companies, { [where]: { entity: 'companies', map: 'Size=seats', dry_run: 'true' } }),
+      );
+      expect([where, status]).toEqual([where, 200]);
+      expect(await detail(body.job_id)).toMatchObject({ dry_run: true, counts: { read: 1 } });
+    }
+  });
+
+  test('keeps a name in any script, and nothing of a path or of control characters', async () => {
+    const names = [
+      ['Kundenübersicht – 客户 🚀.csv', 'Kundenübersicht – 客户 🚀.csv'],
+      ['../../etc/passwd.csv', 'passwd.csv'],
+      ['C:\\temp\\users.csv', 'users.csv'],
+      ['‮gpj.csv', 'gpj.csv'],
+    ] as const;
+    for (const [given, shown] of names) {
+      const { body } = await post(form(someCsv(), { filename: given }));
+      expect(body.filename).toBe(shown);
+    }
+  });
+
+  test('may be named by the option filename', async () => {
+    const { body } = await post(form(someCsv(), { after: { filename: 'mine.csv' } }));
+    expect(body.filename).toBe('mine.csv');
+  });
+
+  test('may come in a form that is gzip as a whole', async () => {
+    const text = [
+      '--b',
+      'content-disposition: form-data; name="entity"',
+      '',
+      'users',
+      '--b',
+      'content-disposition: form-data; name="file"; filename="users.csv"',
+      '',
+      'user_id,company_id\nu,c\n',
+      '--b--',
+      '',
+    ].join('\r\n');
+    const { status, body } = await post(gzipSync(text), '/v1/imports', {
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-encoding': 'gzip',
+    });
+    expect([status, body.total_rows, body.filename]).toEqual([200, '1', 'users.csv']);
+  });
+
+  test.each([
+    ['no part named file', { entity: 'users' }, 'missing_field', /no part named file/],
+    ['nothing', {}, 'missing_field', /no part named file/],
+    ['an unknown option', { colour: 'red' }, 'invalid_field', /"colour".*known: entity, map/],
+    ['a known option with a bad value', { entity: 'planets' }, 'invalid_field', /entity must be/],
+  ])('with %s is refused', async (_, fields, code, message) => {
+    const data = new FormData();
+    for (const [name, value] of Object.entries(fields)) data.append(name, value);
+    if (code === 'invalid_field') data.append('file', new Blob([csv]), 'users.csv');
+    const { status, body } = await post(data);
+    expect(status).toBe(400);
+    expect(body.errors).toMatchObject([{ error_code: code, message: expect.stringMatching(message) }]);
+  });
+
+  test('in a part of another name is refused, naming it', async () => {
+    const data = new FormData();
+    data.append('upload', new Blob([csv]), 'users.csv');
+    const { status, body } = await post(data);
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'missing_field']);
+    expect(body.errors[0]?.details).toContain('upload');
+  });
+
+  test('twice is refused, and neither is kept', async () => {
+    const before = await t.storedFiles();
+    const data = form(someCsv());
+    data.append('file', new Blob([csv]), 'more.csv');
+    const { status, body } = await post(data);
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test('followed by an option that is wrong is refused, and not kept', async () => {
+    const before = await t.storedFiles();
+    const { status, body } = await post(form(someCsv(), { after: { max_errors: 'many', dry_run: 'maybe' } }));
+    expect(status).toBe(400);
+    expect(body.errors.map((each) => each.details).sort()).toEqual(['dry_run', 'max_errors']);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test('followed by a format it was not read as is refused, and not kept', async () => {
+    const before = await t.storedFiles();
+    const { status, body } = await post(form(someCsv(), { after: { format: 'ndjson' } }));
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test.each([
+    ['no boundary', 'multipart/form-data', '--b\r\n'],
+    [
+      'no end',
+      'multipart/form-data; boundary=b',
+      `--b\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n${csv}`,
+    ],
+    ['another boundary', 'multipart/form-data; boundary=c', '--b\r\n\r\n--b--\r\n'],
+    ['an empty body', 'multipart/form-data; boundary=b', ''],
+    [
+      'no name',
+      'multipart/form-data; boundary=b',
+      '--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--\r\n',
+    ],
+    ['text', 'multipart/form-data; boundary=b', 'hello'],
+  ])('in a form with %s is 400, and nothing is kept', async (_, type, body) => {
+    const before = await t.storedFiles();
+    const answer = await post(body, '/v1/imports', { 'content-type': type });
+    expect(answer.status).toBe(400);
+    expect(answer.body.errors[0]?.error_code).toMatch(/missing_field|invalid_field/);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+});
+
+describe('a file as the body', () => {
+  test.each([
+    ['text/csv', csv],
+    ['text/csv; charset=utf-8', csv],
+    ['TEXT/CSV;header=present', csv],
+    ['application/x-ndjson', ndjson],
+    ['application/ndjson', ndjson],
+    ['application/jsonl', ndjson],
+    ['application/json', '[{"user_id":"u1"},{"user_id":"u2"}]'],
+    ['application/gzip', gzipSync(csv)],
+    ['application/octet-stream', gzipSync(ndjson)],
+    ['application/octet-stream', csv],
+  ])('of type %s is taken', async (type, content) => {
+    const { status, body } = await post(content, '/v1/imports', { 'content-type': type });
+    expect([status, body.total_rows]).toEqual([200, '2']);
+    expect((await detail(body.job_id)).counts).toMatchObject({ read: 2, rejected: 0 });
+  });
+
+  test('may be compressed on the way', async () => {
+    const packed = gzipSync(csv);
+    const { status, body } = await postCsv(packed, '/v1/imports', { 'content-encoding': 'gzip' });
+    expect([status, body.total_rows, body.file_size]).toEqual([200, '2', String(packed.length)]);
+  });
+
+  test('is named by Content-Disposition, by the option filename, or `upload`', async () => {
+    const name = async (path: string, disposition?: string) => {
+      const headers = disposition === undefined ? {} : { 'content-disposition': disposition };
+      return (await postCsv(someCsv(), path, headers)).body.filename;
+    };
+    expect(await name('/v1/imports')).toBe('upload');
+    expect(await name('/v1/imports', 'attachment; filename="my users.csv"')).toBe('my users.csv');
+    expect(await name('/v1/imports', "attachment; filename=a.csv; filename*=UTF-8''%C3%BCber.csv")).toBe(
+      'über.csv',
+    );
+    expect(await name('/v1/imports?filename=q.csv', 'attachment; filename=h.csv')).toBe('q.csv');
+  });
+
+  test('takes options from the query', async () => {
+    const { status, body } = await postCsv(
+      'Kunde,Firma GmbH\n1,2\n',
+      '/v1/imports?map=Kunde=user_id&map=Firma%20GmbH=company_id&dry_run=true&max_errors=5%25',
+    );
+    expect(status).toBe(200);
+    expect(await detail(body.job_id)).toMatchObject({ status: 'completed', dry_run: true });
+  });
+
+  test('takes a map with commas between pairs, and within headers', async () => {
+    const { status, body } = await postCsv(
+      '"Name, full",Id\nAda,1\n',
+      `/v1/imports?map=${encodeURIComponent('Name, full=name,Id=user_id')}`,
+    );
+    expect(status).toBe(200);
+    await detail(body.job_id);
+    const user = await t.system.db
+      .selectFrom('users')
+      .select('metadata')
+      .where('user_id', '=', '1')
+      .where('environment_id', '=', t.environment.environmentId)
+      .executeTakeFirst();
+    expect(user?.metadata).toMatchObject({ name: 'Ada' });
+  });
+
+  test('needs no content type', async () => {
+    const connection = await server.connect();
+    connection.head(
+      'POST /v1/imports HTTP/1.1',
+      'host: x',
+      `authorization: Token ${t.key}`,
+      `content-length: ${csv.length}`,
+    );
+    await connection.write(csv);
+    await connection.until(/^HTTP\/1.1 200.*"total_rows":"2"/s);
+    connection.reset();
+  });
+
+  test.each([
+    ['', 'empty_file'],
+    ['user_id,name\n', 'empty_file'],
+    ['name,email\nAda,a@b.c\n', 'unrecognised_columns'],
+    ['user_id,user_id\n1,2\n', 'invalid_field'],
+    ['PK\x03\x04zip', 'unsupported_format'],
+  ])('%j is refused with %s, and not kept', async (content, code) => {
+    const before = await t.storedFiles();
+    const { status, body } = await postCsv(content);
+    expect([status, body.errors[0]?.error_code]).toEqual([400, code]);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test.each([
+    ['entity=planets'],
+    ['dry_run=maybe'],
+    ['max_errors=-1'],
+    ['max_errors=101%25'],
+    ['if_duplicate=maybe'],
+    ['format=xml'],
+    ['map=Id'],
+    ['map='],
+    ['map=a=b&map=a=c'],
+    ['colour=red'],
+    ['entity=users&entity=companies'],
+  ])('with ?%s is refused', async (query) => {
+    const { status, body } = await postCsv(csv, `/v1/imports?${query}`);
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect(body.errors[0]?.details).toBe(query.split('=', 1)[0]);
+  });
+
+  test('with the same option twice and the same value is taken', async () => {
+    expect((await postCsv(someCsv(), '/v1/imports?entity=users&entity=users')).status).toBe(200);
+  });
+
+  test('with several things wrong is told all of them', async () => {
+    const { body } = await postCsv(csv, '/v1/imports?entity=x&format=y&colour=z');
+    expect(body.errors.map((each) => each.details).sort()).toEqual(['colour', 'entity', 'format']);
+  });
+
+  test.each([
+    ['application/xml', {}],
+    ['application/x-www-form-urlencoded', {}],
+    ['nonsense', {}],
+    ['text/csv', { 'content-encoding': 'br' }],
+  ])('of type %s %j is 415', async (type, headers) => {
+    const { status, body } = await post(csv, '/v1/imports', { 'content-type': type, ...headers });
+    expect([status, body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
+  });
+});
+
+describe('the same file again', () => {
+  test('is loaded, and the job says of what it is a duplicate', async () => {
+    const content = someCsv();
+    const first = await postCsv(content);
+    await detail(first.body.job_id);
+    const second = await postCsv(content);
+    expect(second.body.job_id).not.toBe(first.body.job_id);
+    expect(await detail(second.body.job_id)).toMatchObject({
+      duplicate_of: first.body.job_id,
+      counts: { read: 2, unchanged: 2 },
+    });
+  });
+
+  test('with if_duplicate=skip is answered with the first job, and not kept', async () => {
+    const content = someCsv();
+    const first = await postCsv(content);
+    await detail(first.body.job_id);
+    const before = await t.storedFiles();
+    const second = await postCsv(content, '/v1/imports?if_duplicate=skip');
+    expect(second).toMatchObject({ status: 200, body: { job_id: first.body.job_id, status: 'completed' } });
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test('with if_duplicate=reject is 409, and not kept', async () => {
+    const content = someCsv();
+    const first = await postCsv(content);
+    await detail(first.body.job_id);
+    const before = await t.storedFiles();
+    const { status, body } = await postCsv(content, '/v1/imports?if_duplicate=reject');
+    expect([status, body.errors[0]?.error_code]).toEqual([409, 'duplicate_file']);
+    expect(body.errors[0]?.details).toContain(first.body.job_id);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+});
+
+describe('Idempotency-Key', () => {
+  const withKey = (key: string, body: BodyInit, path = '/v1/imports') =>
+    postCsv(body, path, { 'idempotency-key': key });
+
+  test('the same key and body give the first answer again, and one job', async () => {
+    const content = someCsv();
+    const first = await withKey('k1', content);
+    await detail(first.body.job_id);
+    const before = await t.storedFiles();
+    const second = await withKey('k1', content);
+    expect(second.status).toBe(200);
+    expect(second.body).toEqual(first.body);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test('the same key and another body, or other options, are 409', async () => {
+    const content = someCsv();
+    await withKey('k2', content);
+    const other = await withKey('k2', someCsv());
+    expect([other.status, other.body.errors[0]?.error_code]).toEqual([409, 'idempotency_conflict']);
+    expect((await withKey('k2', content, '/v1/imports?dry_run=true')).status).toBe(409);
+  });
+
+  test('two at once with one key make one job, and leave one file', async () => {
+    const before = await t.storedFiles();
+    const content = someCsv(2_000);
+    const both = await Promise.all([withKey('k3', content), withKey('k3', content)]);
+    expect(both.map(({ status }) => status)).toEqual([200, 200]);
+    expect(both[0]?.body).toEqual(both[1]?.body);
+    expect((await t.storedFiles()).length).toBe(before.length + 1);
+  });
+
+  test('goes together with if_duplicate=skip', async () => {
+    const content = someCsv();
+    const first = await postCsv(content);
+    await detail(first.body.job_id);
+    for (let again = 0; again < 2; again++) {
+      const answer = await withKey('k4', content, '/v1/imports?if_duplicate=skip');
+      expect(answer).toMatchObject({ status: 200, body: { job_id: first.body.job_id } });
+    }
+  });
+
+  test('belongs to its environment', async () => {
+    const other = await t.addEnvironment('other-keys');
+    const content = someCsv();
+    const first = await withKey('k5', content);
+    const second = await server.json<ImportBody>('/v1/imports', {
+      method: 'POST',
+      key: other.key,
+      body: content,
+      headers: { 'content-type': 'text/csv', 'idempotency-key': 'k5' },
+    });
+    expect(second.status).toBe(200);
+    expect(second.body.job_id).not.toBe(first.body.job_id);
+  });
+
+  test.each(['', 'a'.repeat(256), 'tab\there', 'ü'])('%j is refused', async (key) => {
+    const { status, body } = await withKey(key, csv);
+    expect([status, body.errors[0]?.details]).toEqual([400, 'Idempotency-Key']);
+  });
+});
+
+describe('max_errors', () => {
+  test('fails the load once more rejects than that are found', async () => {
+    const bad = `user_id,name\n${',x\n'.repeat(10)}ok,y\n`;
+    const { body } = await postCsv(bad, '/v1/imports?max_errors=3');
+    expect(await detail(body.job_id)).toMatchObject({
+      status: 'failed',
+      failure: { error_code: 'too_many_rejects' },
+    });
+    const share = await postCsv(bad, '/v1/imports?max_errors=95%25');
+    expect(await detail(share.body.job_id)).toMatchObject({ status: 'completed', rejects: { count: 10 } });
+  });
+});
+
+describe('an upload that does not arrive', () => {
+  const connections: { reset(): void }[] = [];
+  afterEach(() => {
+    for (const connection of connections.splice(0)) connection.reset();
+  });
+
+  const start = async (...headers: string[]) => {
+    const connection = await server.connect();
+    connections.push(connection);
+    connection.head('POST /v1/imports HTTP/1.1', 'host: x', `authorization: Token ${t.key}`, ...headers);
+    return connection;
+  };
+  const jobs = async () =>
+    Number((await server.fetch('/v1/background_jobs?limit=1')).headers.get('x-total-count'));
+
+  test.each([
+    ['a body', ['content-type: text/csv', 'content-length: 1000000']],
+    ['a form', ['content-type: multipart/form-data; boundary=b', 'content-length: 1000000']],
+  ])('whole, as %s, leaves no job and no file', async (what, headers) => {
+    const [files, count] = [await t.storedFiles(), await jobs()];
+    const connection = await start(...headers);
+    if (what === 'a form') {
+      await connection.write('--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n');
+    }
+    await connection.write(`${csv}${'u3,x,y\n'.repeat(50_000)}`);
+    await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
+    connection.reset();
+    await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
+    expect(await jobs()).toBe(count);
+  });
+
+  test('within a chunk of a chunked body leaves no job and no file', async () => {
+    const [files, count] = [await t.storedFiles(), await jobs()];
+    const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');
+    const part = `${csv}${'u3,x,y\n'.repeat(50_000)}`;
+    await connection.write(`${part.length.toString(16)}\r\n${part}\r\n`);
+    await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
+    connection.socket.end();
+    await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
+    expect(await jobs()).toBe(count);
+  });
+});

@@ -1,0 +1,137 @@
+import { connect, type Socket } from 'node:net';
+import { type HttpServer, startHttpServer } from '../../src/http/listen.ts';
+import type { TestSystem } from './system.ts';
+import { waitFor } from './wait-for.ts';
+
+/** A server of a test system, really listening, and ways to talk to it. */
+export interface TestServer extends HttpServer {
+  /** fetch with the key of the environment `default`; `key: null` sends none. */
+  fetch(path: string, options?: FetchOptions): Promise<Response>;
+  /** fetch, and the answer's body as JSON. */
+  json<T>(path: string, options?: FetchOptions): Promise<Answer<T>>;
+  /** A connection on which anything can be sent. */
+  connect(): Promise<RawConnection>;
+}
+
+export interface FetchOptions extends RequestInit {
+  readonly key?: string | null;
+  readonly duplex?: 'half';
+}
+
+export interface Answer<T> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+}
+
+export interface ErrorBody {
+  readonly errors: readonly {
+    readonly error: string;
+    readonly error_code: string;
+    readonly message: string;
+    readonly details: string;
+  }[];
+}
+
+/** Ends with `stop`. */
+export async function serve(system: TestSystem): Promise<TestServer> {
+  const server = await startHttpServer(system.system);
+  const send: TestServer['fetch'] = (path, { key = system.key, headers, ...options } = {}) => {
+    const all = new Headers(headers);
+    if (key !== null && !all.has('authorization')) all.set('authorization', `Token ${key}`);
+    return fetch(new URL(path, server.address), { ...options, headers: all });
+  };
+  return {
+    ...server,
+    fetch: send,
+    async json<T>(path: string, options?: FetchOptions) {
+      const response = await send(path, options);
+      const text = await response.text();
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: (text === '' ? null : JSON.parse(text)) as T,
+      };
+    },
+    connect: () => RawConnection.open(new URL(server.address)),
+  };
+}
+
+/** A form with the part `file`, options before and after it. */
+export function form(
+  file: string | Uint8Array<ArrayBuffer>,
+  options: {
+    readonly filename?: string;
+    readonly type?: string;
+    readonly before?: Readonly<Record<string, string>>;
+    readonly after?: Readonly<Record<string, string>>;
+  } = {},
+): FormData {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(options.before ?? {})) data.append(name, value);
+  const type = options.type === undefined ? {} : { type: options.type };
+  data.append('file', new Blob([file], type), options.filename ?? 'users.csv');
+  for (const [name, value] of Object.entries(options.after ?? {})) data.append(name, value);
+  return data;
+}
+
+/** A TCP connection that keeps what it is sent. */
+export class RawConnection {
+  readonly socket: Socket;
+  /** What came, as latin1. */
+  received = '';
+  ended = false;
+  error: Error | null = null;
+
+  constructor(socket: Socket) {
+    this.socket = socket;
+    socket.on('data', (bytes) => {
+      this.received += bytes.toString('latin1');
+    });
+    socket.on('end', () => {
+      this.ended = true;
+    });
+    socket.on('close', () => {
+      this.ended = true;
+    });
+    socket.on('error', (error) => {
+      this.error = error;
+    });
+  }
+
+  static async open({ hostname, port }: URL): Promise<RawConnection> {
+    const connection = new RawConnection(connect({ host: hostname, port: Number(port) }));
+    await waitFor('a connection', () => connection.socket.readyState === 'open');
+    return connection;
+  }
+
+  /** Lines are joined with CR LF, and an empty line is added. */
+  head(...lines: readonly string[]): void {
+    this.socket.write(`${lines.join('\r\n')}\r\n\r\n`);
+  }
+
+  /** Resolves when it is handed over to the system, or when the connection is gone. */
+  write(bytes: string | Uint8Array): Promise<void> {
+    return new Promise((resolve) => {
+      this.socket.write(bytes, () => resolve());
+    });
+  }
+
+  /** Waits for something to have come. */
+  async until(pattern: RegExp): Promise<RegExpExecArray> {
+    return waitFor(`${pattern} on the connection`, () => {
+      const found = pattern.exec(this.received);
+      if (found === null && this.ended) throw new Error(`ended after ${JSON.stringify(this.received)}`);
+      return found;
+    });
+  }
+
+  async untilEnded(): Promise<void> {
+    await waitFor('the end of the connection', () => this.ended);
+  }
+
+  /** As a machine that crashes: no proper end. */
+  reset(): void {
+    this.socket.resetAndDestroy();
+  }
+}
