@@ -15,8 +15,31 @@ export const columns = [
   'title',
 ] as const;
 
-const first = ['Ada', 'Grace', 'Alan', 'Edsger', 'Barbara', 'Donald', 'Leslie', 'Tony', 'Frances', 'Margaret', 'Zoë'];
-const last = ['Lovelace', 'Hopper', 'Turing', 'Dijkstra', 'Liskov', 'Knuth', 'Lamport', 'Hoare', 'Allen', 'Hamilton'];
+const first = [
+  'Ada',
+  'Grace',
+  'Alan',
+  'Edsger',
+  'Barbara',
+  'Donald',
+  'Leslie',
+  'Tony',
+  'Frances',
+  'Margaret',
+  'Zoë',
+];
+const last = [
+  'Lovelace',
+  'Hopper',
+  'Turing',
+  'Dijkstra',
+  'Liskov',
+  'Knuth',
+  'Lamport',
+  'Hoare',
+  'Allen',
+  'Hamilton',
+];
 const plans = ['free', 'starter', 'business', 'enterprise'];
 const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India', 'Nigeria', 'Canada'];
 const titles = ['Engineer', 'Product Manager', 'Head of Growth', 'Founder', 'Analyst', 'Designer'];
@@ -46,7 +69,10 @@ function cells(n: number, changed: number): string[] {
   const given = pick(first);
   const family = pick(last);
   // Spread over the key space, as real ids are: not in the order of the file.
-  const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(16, '0');
+  const id = ((Math.imul(n, 2_654_435_761) >>> 0).toString(16).padStart(8, '0') + n.toString(16)).padEnd(
+    16,
+    '0',
+  );
   const score = Math.floor(next() * 1_000);
   const day = (): string => String(1 + Math.floor(next() * 28)).padStart(2, '0');
   const month = String(1 + Math.floor(next() * 12)).padStart(2, '0');

@@ -1,6 +1,7 @@
 import { ConfigError } from '../config.ts';
 import { InputError, Interrupted, TransientError } from '../domain/errors.ts';
 import { EmbeddedPostgresError } from '../postgres/embedded/errors.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
 import { CommandFailed, exitCodes, UsageError } from './exit-codes.ts';
 
 export interface Explanation {
@@ -51,12 +52,16 @@ export function explainError(error: unknown): Explanation {
   if (code === 'EACCES' || code === 'EPERM') return failed(notAllowed(error));
   const known = knownCodes[code];
   if (known !== undefined) return failed(known);
+  if (isTransient(error))
+    return failed('The database went away. Is its server still running? Then try again.');
   return { message: messageOf(error), exitCode: exitCodes.failed, unforeseen: true };
 }
 
 function explainInput(error: InputError): Explanation {
   const message = error.problems
     .map((problem) => (problem.details === '' ? problem.message : `${problem.message} (${problem.details})`))
+    // The rule is told as the HTTP interface has it; here it is a flag.
+    .map((text) => text.replace(/\bmap=Their Header=(\w+)/, '--map "Their Header=$1"'))
     .join('\n');
   return usageCodes.has(error.problems[0].code) ? usage(message) : failed(message);
 }

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { addConfigCommand } from './commands/config.ts';
+import { addDemoCommand } from './commands/demo.ts';
 import { addEnvCommand } from './commands/env.ts';
 import { addImportCommand } from './commands/import.ts';
 import { addJobsCommand } from './commands/jobs.ts';
@@ -38,5 +39,6 @@ export function createProgram(cli: Cli): Command {
   addWorkCommand(program, cli);
   addMigrateCommand(program, cli);
   addConfigCommand(program, cli);
+  addDemoCommand(program, cli);
   return program;
 }

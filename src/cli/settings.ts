@@ -32,14 +32,18 @@ export function addGlobalOptions(program: Command): void {
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (LOG_LEVEL)');
 }
 
-/** @throws ConfigError */
+/**
+ * `own` are settings that the command insists on, against flags and environment.
+ * @throws ConfigError
+ */
 export function readSettings(cli: Cli, command: Command, own: Environment = {}): Settings {
   const given: Record<string, unknown> = command.optsWithGlobals();
-  const overrides: Record<string, string | undefined> = { ...own };
+  const overrides: Record<string, string | undefined> = {};
   for (const [flag, name] of Object.entries(flags)) {
     const value = given[flag];
     if (typeof value === 'string') overrides[name] = value;
   }
+  Object.assign(overrides, own);
   const environment = { ...cli.environment, ...overrides };
   const config = readConfig(cli.environment, overrides);
   const asked = (environment['LOG_LEVEL'] ?? '') !== '';

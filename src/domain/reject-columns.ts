@@ -12,6 +12,9 @@ export const rejectColumns = [
   'sluice_raw',
 ] as const;
 
+/** In NDJSON, the text of a record that is no object, as the column of that name in CSV. */
+export const rejectRawKey = 'sluice_raw' satisfies (typeof rejectColumns)[number];
+
 /** The one key that a line of NDJSON gets: an object of the same things. */
 export const rejectKey = 'sluice_reject';
 

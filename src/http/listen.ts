@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { createApp } from './app.ts';
+import { type OpenConnections, trackConnections } from './open-connections.ts';
 
 export interface HttpServer {
   /** `http://host:port`, as it can be called from this machine. */
@@ -13,6 +14,7 @@ export interface HttpServer {
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
   const app = createApp(system);
+  const connections = trackConnections(app.server);
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
   log.info({ address }, 'listening');
@@ -20,19 +22,25 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   return {
     address,
     stop() {
-      stopped ??= stopApp(system, app);
+      stopped ??= stopApp(system, app, connections);
       return stopped;
     },
   };
 }
 
-async function stopApp({ config, log }: System, app: FastifyInstance): Promise<void> {
+async function stopApp(
+  { config, log }: System,
+  app: FastifyInstance,
+  connections: OpenConnections,
+): Promise<void> {
   const deadline = setTimeout(() => {
     log.warn('requests in flight are cut: the time to stop is up');
     app.server.closeAllConnections();
   }, config.shutdownMs);
   try {
-    await app.close();
+    const closed = app.close();
+    connections.closeIdle();
+    await closed;
   } finally {
     clearTimeout(deadline);
   }

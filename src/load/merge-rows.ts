@@ -58,6 +58,7 @@ function scopeOf(source: LoadSource, claim: ChunkClaim, buffer: RowBuffer): Merg
     loadId: source.loadId,
     chunkNo: claim.chunkNo,
     removes: buffer.removes,
+    flat: !buffer.removes && !buffer.nested,
     counted: buffer.counted === 0 ? 'none' : buffer.counted === buffer.rows ? 'all' : 'some',
     noteKeys: source.chunkCount > 1,
   };

@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import pLimit from 'p-limit';
 import type { FileRef } from '../files/file-store.ts';
 import type { LoadContext } from './context.ts';
 
@@ -10,6 +11,7 @@ export interface Retention {
 }
 
 const filesPerRound = 500;
+const removalsAtATime = 4;
 const workerForgottenHours = 1;
 
 /** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
@@ -25,10 +27,15 @@ export async function pruneFiles(
     .where('ended_at', '<', sql<Date>`now() - ${retention.fileDays} * interval '1 day'`)
     .limit(filesPerRound)
     .execute();
-  for (const { load_id, file_ref } of expired) {
-    await context.files.remove(file_ref as FileRef);
-    await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', load_id).execute();
-  }
+  const atATime = pLimit(removalsAtATime);
+  await Promise.all(
+    expired.map(({ load_id, file_ref }) =>
+      atATime(async () => {
+        await context.files.remove(file_ref as FileRef);
+        await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', load_id).execute();
+      }),
+    ),
+  );
   const jobs = await db
     .deleteFrom('loads')
     .where('file_ref', 'is', null)

@@ -35,6 +35,7 @@ export function createChunkReader(source: LoadSource, files: FileStore, rows = n
           `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
         );
       }
+      rows.addLeftCompanies();
       return rows;
     },
   };

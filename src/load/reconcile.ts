@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import pLimit from 'p-limit';
 import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { rescueChunks } from '../postgres/ledger/chunks.ts';
 import { idleLanes } from '../postgres/ledger/lanes.ts';
@@ -8,6 +9,8 @@ import { failLoad } from './end-load.ts';
 
 /** A chunk that the queue was told of and nobody took is told again after this long. */
 const ringAgainMs = 5_000;
+/** A standing lane must not wait for a slow one, nor all of them take every connection. */
+const lanesAtATime = 4;
 
 /**
  * Reads the ledger for what should be under way and is not, and rings for it: chunks whose worker vanished,
@@ -25,11 +28,17 @@ export async function reconcile(context: LoadContext): Promise<void> {
       eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
     )
     .execute();
-  for (const load of running) {
-    if (!load.all_done) await dispatchChunks(context, load.load_id, ringAgainMs);
-    else await ringQuietly(context, () => context.bell.ringFinish(load.load_id, load.finish_attempt));
-  }
-  for (const environmentId of await idleLanes(context.db)) await dispatchLane(context, environmentId);
+  const atATime = pLimit(lanesAtATime);
+  await Promise.all(
+    running.map((load) =>
+      atATime(async () => {
+        if (!load.all_done) await dispatchChunks(context, load.load_id, ringAgainMs);
+        else await ringQuietly(context, () => context.bell.ringFinish(load.load_id, load.finish_attempt));
+      }),
+    ),
+  );
+  const idle = await idleLanes(context.db);
+  await Promise.all(idle.map((environmentId) => atATime(() => dispatchLane(context, environmentId))));
 }
 
 async function rescue(context: LoadContext): Promise<void> {

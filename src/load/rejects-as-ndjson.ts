@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import type { Reject } from '../domain/reject.ts';
-import { isRejectColumn, rejectKey } from '../domain/reject-columns.ts';
+import { isRejectColumn, rejectKey, rejectRawKey } from '../domain/reject-columns.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { cellText, splitRecord } from './csv-record.ts';
 import { readableText } from './readable-text.ts';
 
 /**
  * A file of rejects as NDJSON: each record as it was written, with the reason added under one key. What is no object is
- * the text of `raw`; sent again unmended it has no id and is refused again.
+ * the text of `sluice_raw`; sent again unmended it has no id and is refused again.
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
@@ -26,7 +26,7 @@ export class RejectsAsNdjson {
       message: reject.message,
       column: reject.column,
     });
-    const object = this.#object(reject.raw) ?? JSON.stringify({ raw: readableText(reject.raw) });
+    const object = this.#object(reject.raw) ?? JSON.stringify({ [rejectRawKey]: readableText(reject.raw) });
     const comma = object === '{}' ? '' : ',';
     return Buffer.from(`${object.slice(0, -1)}${comma}"${rejectKey}":${reason}}\n`);
   }

@@ -50,6 +50,7 @@ async function replayChunk(
         loadId: claim.loadId,
         chunkNo,
         removes: buffer.removes,
+        flat: !buffer.removes && !buffer.nested,
         counted: 'none',
         noteKeys: false,
       });

@@ -1,9 +1,10 @@
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
+import { isRejectColumn } from '../domain/reject-columns.ts';
 import { propertyNameProblem } from './property-name.ts';
 
-/** What becomes of one CSV column. */
-export type ColumnRole = 'id' | 'company' | 'metadata' | 'property';
+/** What becomes of one CSV column. `ignored`: it says why the record was refused, in a file of rejects sent again. */
+export type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
 
 export interface ColumnPlan {
   readonly entity: Entity;
@@ -54,7 +55,8 @@ function entityOf(names: readonly string[]): Entity | null {
 function roleOf(name: string, entity: Entity): ColumnRole {
   if (name === idColumn[entity]) return 'id';
   if (entity === 'users' && name === 'company_id') return 'company';
-  return name === 'metadata' ? 'metadata' : 'property';
+  if (name === 'metadata') return 'metadata';
+  return isRejectColumn(name) ? 'ignored' : 'property';
 }
 
 function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {

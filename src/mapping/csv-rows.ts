@@ -11,7 +11,7 @@ import type { ColumnPlan } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { idLengthProblem } from './profile-id.ts';
-import { REMOVES, type RowBuffer } from './row-buffer.ts';
+import type { RowBuffer } from './row-buffer.ts';
 import type { Rows } from './rows.ts';
 
 const TAB = 9;
@@ -206,7 +206,7 @@ export class CsvRows {
     if (reason !== null) return reason;
     const properties: string[] = [];
     let company: string | null = null;
-    let removes = false;
+    let flags = 0;
     for (let column = 0; column < cells.length; column++) {
       const cell = cells[column] ?? '';
       if (cell === '') continue;
@@ -219,7 +219,7 @@ export class CsvRows {
         const content: JsonContent | Reason = readJsonObject(cell, 'metadata');
         if ('code' in content) return content;
         if (content.text !== '') properties.push(content.text);
-        removes ||= content.removes;
+        flags |= content.flags;
       }
     }
     const id = cells[idIndex] ?? '';
@@ -232,7 +232,7 @@ export class CsvRows {
       escapeCopy(id),
       escapeCopyJson(properties.join(',')),
       company === null ? null : escapeCopy(company),
-      removes ? REMOVES : 0,
+      flags,
       record,
     );
     return null;

@@ -3,14 +3,15 @@ import type { Reason } from '../domain/reject.ts';
 import { toByteString } from './byte-string.ts';
 import { exponentInRange, markedNumber, type ParsedJson, parseJson, writeJson } from './json-text.ts';
 import { propertyNameProblem } from './property-name.ts';
+import { NESTED, REMOVES } from './row-buffer.ts';
 
 export type JsonObject = Record<string, unknown>;
 
 /** The inside of a JSON object as a byte string (not escaped for COPY). */
 export interface JsonContent {
   readonly text: string;
-  /** Whether a property is null, which removes it. */
-  readonly removes: boolean;
+  /** REMOVES if a property is null, NESTED if one is an object or an array. */
+  readonly flags: number;
 }
 
 export function isObject(value: unknown): value is JsonObject {
@@ -39,22 +40,23 @@ export function writeProperties(
   path: string,
   source: string | null = null,
 ): JsonContent | Reason {
-  let removes = false;
+  let flags = 0;
   for (const name in object) {
     const value = object[name];
     if (value === undefined) continue;
     const problem =
       nameProblem(name, path) ?? valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`);
     if (problem !== null) return problem;
-    if (value === null) removes = true;
-    else if (sourceBytes > MAX_VALUE_BYTES) {
+    if (value === null) flags |= REMOVES;
+    else if (typeof value === 'object') flags |= NESTED;
+    if (sourceBytes > MAX_VALUE_BYTES) {
       const large = sizeProblem(value, name, path);
       if (large !== null) return large;
     }
   }
-  if (source !== null) return { text: source.slice(1, -1), removes };
+  if (source !== null) return { text: source.slice(1, -1), flags };
   const text = writeJson(object, parsed.marked).slice(1, -1);
-  return { text: parsed.decoded ? toByteString(text) : text, removes };
+  return { text: parsed.decoded ? toByteString(text) : text, flags };
 }
 
 function nameProblem(name: string, path: string): Reason | null {

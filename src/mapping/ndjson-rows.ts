@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { ChunkRange } from '../domain/chunk.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
+import { rejectKey, rejectRawKey } from '../domain/reject-columns.ts';
 import { createLineScanner } from '../formats/line-scanner.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
 import { isObject, type JsonContent, type JsonObject, writeProperties } from './json-object.ts';
@@ -77,17 +78,18 @@ export class NdjsonRows {
     const id = readId(object[column], column, parsed);
     if (typeof id !== 'string') return id ?? missingId(column);
     object[column] = undefined;
+    dropReason(object);
     const source = sourceOfMetadata(line, object, parsed);
     const company = entity === 'users' ? readCompany(object, parsed, line.length) : none;
     if ('code' in company) return company;
     const content = readMetadata(object, parsed, line.length, '', source);
     if ('code' in content) return content;
     if (company.row !== null) {
-      const { text, removes } = company.row;
-      const flags = UNCOUNTED | (removes ? REMOVES : 0);
+      const { text } = company.row;
+      const flags = UNCOUNTED | company.row.flags;
       this.#rows.add('companies', escapeCopy(company.id ?? ''), escapeCopyJson(text), null, flags, record);
     }
-    const flags = content.removes || company.id === '' ? REMOVES : 0;
+    const flags = content.flags | (company.id === '' ? REMOVES : 0);
     const companyId = company.id === null ? null : escapeCopy(company.id);
     this.#rows.add(entity, escapeCopy(id), escapeCopyJson(content.text), companyId, flags, record);
     return null;
@@ -123,6 +125,12 @@ const none: CompanyOfUser = { id: null, row: null };
 function entityOf(object: JsonObject): Entity | null {
   if (object['user_id'] !== undefined) return 'users';
   return object['company_id'] === undefined ? null : 'companies';
+}
+
+/** In a file of rejects that was mended and sent again, why the record had been refused is no property. */
+function dropReason(object: JsonObject): void {
+  if (object[rejectKey] !== undefined) object[rejectKey] = undefined;
+  if (object[rejectRawKey] !== undefined) object[rejectRawKey] = undefined;
 }
 
 /** An id as a byte string; null if there is none. */
@@ -190,7 +198,7 @@ function readMetadata(
   const within = writeProperties(metadata, parsed, length, at, beside.text === '' ? source : null);
   if ('code' in within) return within;
   const text = [beside.text, within.text].filter((part) => part !== '').join(',');
-  return { text, removes: beside.removes || within.removes };
+  return { text, flags: beside.flags | within.flags };
 }
 
 const metadataKey = '"metadata":';

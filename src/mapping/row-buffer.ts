@@ -18,6 +18,8 @@ const ZERO = 48;
 
 /** The row removes a property or its company. */
 export const REMOVES = 1;
+/** The row has a property that is an object or an array. */
+export const NESTED = 4;
 /** The row stands for no record of its own (a company that a user's record describes): not in the tally. */
 export const UNCOUNTED = 2;
 
@@ -33,6 +35,8 @@ export class RowBuffer {
   counted = 0;
   /** Whether any row removes a property or its company. */
   removes = false;
+  /** Whether any property is an object or an array. */
+  nested = false;
   /** Per row: where it starts, where its key, properties (braces excluded) and company end; its record. */
   #starts = new Int32Array(initialRows);
   #keyEnds = new Int32Array(initialRows);
@@ -52,6 +56,7 @@ export class RowBuffer {
     this.repeated = 0;
     this.counted = 0;
     this.removes = false;
+    this.nested = false;
     this.#table.fill(-1);
   }
 
@@ -93,10 +98,11 @@ export class RowBuffer {
     const bytes = this.bytes;
     let at = this.at;
     bytes[at++] = TAB;
-    bytes[at++] = ZERO + flags;
+    bytes[at++] = ZERO + (flags & (REMOVES | UNCOUNTED));
     bytes[at++] = LF;
     this.at = at;
     if ((flags & REMOVES) !== 0) this.removes = true;
+    if ((flags & NESTED) !== 0) this.nested = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
     this.#enter(row);
   }
@@ -111,15 +117,24 @@ export class RowBuffer {
     return ((this.#flags[row] ?? 0) & UNCOUNTED) === 0;
   }
 
-  /** Rows that stand for their key: the first of each. */
-  heads(): number[] {
-    const heads: number[] = [];
-    for (let row = 0; row < this.rows; row++) if (this.#last[row] !== -1) heads.push(row);
-    return heads;
+  /** The company of row `row` as it stands in the COPY text; null if the row leaves the company alone. */
+  companyOf(row: number): string | null {
+    const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
+    return company.equals(noCompany) ? null : company.toString('latin1');
   }
 
-  /** All rows with the key of `head`, in order. */
-  chain(head: number): number[] {
+  /** The rows of each key, in order; without those of the records left out. */
+  groups(leftOut: ReadonlySet<number> = nothing): number[][] {
+    const groups: number[][] = [];
+    for (let head = 0; head < this.rows; head++) {
+      if (this.#last[head] === -1) continue;
+      const group = this.#chainOf(head).filter((row) => !leftOut.has(this.recordOf(row)));
+      if (group.length > 0) groups.push(group);
+    }
+    return groups;
+  }
+
+  #chainOf(head: number): number[] {
     const chain = [head];
     for (let row = this.#next[head] ?? 0; row !== 0; row = this.#next[row] ?? 0) chain.push(row);
     return chain;
@@ -128,14 +143,16 @@ export class RowBuffer {
   /** The COPY text of all rows, each key once. Valid until the next `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
-    return Buffer.concat(this.heads().map((head) => this.text(head)));
+    return this.text(this.groups());
   }
 
-  /** The COPY text of one key. */
-  text(head: number): Buffer {
-    const chain = this.chain(head);
-    if (chain.length === 1) return this.#slice(this.#starts[head], (this.#companyEnds[head] ?? 0) + 3);
-    return this.#join(chain);
+  /** The COPY text of some keys, given by their rows. */
+  text(groups: readonly (readonly number[])[]): Buffer {
+    return Buffer.concat(groups.map((rows) => (rows.length === 1 ? this.#whole(rows[0]) : this.#join(rows))));
+  }
+
+  #whole(row = 0): Buffer {
+    return this.#slice(this.#starts[row], (this.#companyEnds[row] ?? 0) + 3);
   }
 
   #join(chain: readonly number[]): Buffer {
@@ -237,6 +254,7 @@ export class RowBuffer {
   }
 }
 
+const nothing: ReadonlySet<number> = new Set();
 const noCompany = Buffer.from('\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

@@ -2,7 +2,7 @@ import type { ChunkRange } from '../domain/chunk.ts';
 import type { Entity } from '../domain/entity.ts';
 import type { Reject } from '../domain/reject.ts';
 import { RecordIndex } from './record-index.ts';
-import { RowBuffer } from './row-buffer.ts';
+import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
 
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
@@ -23,6 +23,23 @@ export class Rows {
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];
+  }
+
+  /**
+   * A user who comes several times is one row, with the last company: the others were named too, and so must
+   * exist. To be called once, when all rows are there.
+   */
+  addLeftCompanies(): void {
+    if (this.users.repeated === 0) return;
+    for (const rows of this.users.groups()) {
+      if (rows.length === 1) continue;
+      const companies = rows.map((row) => this.users.companyOf(row));
+      const kept = companies.findLast((company) => company !== null);
+      for (const [index, company] of companies.entries()) {
+        if (company === null || company === '' || company === kept) continue;
+        this.add('companies', company, '', null, UNCOUNTED, this.users.recordOf(rows[index] ?? 0));
+      }
+    }
   }
 
   /** A record that the database refused after it had passed all checks. */

@@ -25,7 +25,7 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
   queue.on('error', onError);
   return {
     async ringChunks(loadId, chunks) {
-      const lifo = chunks.length <= smallLoad;
+      const isSmall = chunks.length <= smallLoad;
       for (let at = 0; at < chunks.length; at += chunksPerCall) {
         const jobs = chunks
           .slice(at, at + chunksPerCall)
@@ -33,7 +33,8 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
             job(
               'process-chunk',
               { v: 1, loadId, chunkNo },
-              { jobId: `chunk-${loadId}-${chunkNo}-${attempt}`, lifo },
+              // A chunk that was begun before has waited already: for the lease of the worker it lost.
+              { jobId: `chunk-${loadId}-${chunkNo}-${attempt}`, lifo: isSmall || attempt > 0 },
             ),
           );
         await inTime(queue.addBulk(jobs));

@@ -117,13 +117,14 @@ export class RawConnection {
     });
   }
 
-  /** Waits for something to have come. */
+  /** Waits for something to have come; fails at once if the connection ends without it. */
   async until(pattern: RegExp): Promise<RegExpExecArray> {
-    return waitFor(`${pattern} on the connection`, () => {
-      const found = pattern.exec(this.received);
-      if (found === null && this.ended) throw new Error(`ended after ${JSON.stringify(this.received)}`);
-      return found;
-    });
+    const found = await waitFor(
+      `${pattern} on the connection`,
+      () => pattern.exec(this.received) ?? (this.ended && 'ended'),
+    );
+    if (found !== 'ended') return found;
+    throw new Error(`the connection ended without ${pattern}, after ${JSON.stringify(this.received)}`);
   }
 
   async untilEnded(): Promise<void> {

@@ -41,6 +41,8 @@ export interface TestSystem extends Tenant {
   readonly redis: TestRedis | null;
   /** Another worker in this process, on connections of its own as another process would have; ends with `close`. */
   startWorker(seams?: Partial<LoadSeams>): RunningWorker;
+  /** Another system on the same data, as another process would be; close it before this one. */
+  openAnother(options?: { readonly databaseUrl?: string; readonly seams?: Partial<LoadSeams> }): System;
   /** Another environment, with a key. */
   addEnvironment(name: string): Promise<Tenant>;
   /** Files below DATA_DIR/files, unfinished ones (`tmp/…`) too. */
@@ -72,10 +74,15 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
   };
   const config = readConfig(variables);
   const log = options.log ?? pino({ level: config.logLevel });
-  const open = (role: string, poolSize: number, seams: Partial<LoadSeams> = {}): System =>
+  const open = (
+    role: string,
+    poolSize: number,
+    seams: Partial<LoadSeams> = {},
+    databaseUrl = database.url,
+  ): System =>
     openSystem({
       config,
-      databaseUrl: database.url,
+      databaseUrl,
       log,
       role,
       poolSize,
@@ -102,6 +109,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
       closings.push(stop);
       return { stop };
     },
+    openAnother: ({ databaseUrl, seams } = {}) => open('test', config.poolSize, seams, databaseUrl),
     addEnvironment: (name) => createTenant(system, name),
     storedFiles: () => listFiles(config.filesDir),
     ended: (jobId, { timeoutMs = 60_000 } = {}) => awaitEnd(system, tenant.environment, jobId, timeoutMs),

@@ -8,6 +8,7 @@ import { shutDown } from '../../shutdown.ts';
 import type { Cli } from '../cli.ts';
 import { awaitDatabase } from '../service/await-database.ts';
 import { followParent, isForked } from '../service/parent.ts';
+import { readTestSeams } from '../service/test-seams.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -30,7 +31,7 @@ Examples:
 }
 
 async function work(cli: Cli, command: Command): Promise<void> {
-  const { config, serviceLog } = readSettings(cli, command);
+  const { config, environment, serviceLog } = readSettings(cli, command);
   const log = serviceLog('work');
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? { ignored: ['SIGINT', 'SIGHUP'] } : {});
@@ -40,7 +41,9 @@ async function work(cli: Cli, command: Command): Promise<void> {
     onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
   });
   await prepareDatabase(databaseUrl, config.redisUrl === null, log);
-  const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize: config.workerPoolSize });
+  const poolSize = config.workerPoolSize;
+  const seams = readTestSeams(environment);
+  const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
   const worker = startWorker(system);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),

@@ -13,7 +13,9 @@ export function printResult(terminal: Terminal, { name, load, rejects, remark, e
   }
   const colour = exitCode === exitCodes.ok ? 'green' : exitCode === exitCodes.failed ? 'red' : 'yellow';
   const dry = load.dryRun ? ' (dry run: nothing was written)' : '';
-  terminal.print(`${name}: ${terminal.style(colour, load.status)}${dry}  job ${load.jobId}`);
+  terminal.print(
+    `${name}: ${terminal.style(colour, exitCode === exitCodes.interrupted ? 'stopped' : load.status)}${dry}  job ${load.jobId}`,
+  );
   for (const line of summarise(load)) terminal.print(`  ${line}`);
   if (load.failure !== null) terminal.print(`  Failed: ${load.failure.message}`);
   if (rejects !== null) {

@@ -36,6 +36,10 @@ export async function runImport(
   const inputs = await findFiles(names);
   let hands: Hands | null = null;
   const stop = listenForStop({ onSecond: () => hands?.kill() });
+  stop.signal.addEventListener('abort', () => {
+    if (!flags.quiet)
+      cli.terminal.note('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
+  });
   const results = await withSession(cli, command, async (session) => {
     const { environmentId } = await requireEnvironment(session, flags.env);
     hands = flags.wait ? await provideWorkers(session, cli.entry) : null;

@@ -6,7 +6,7 @@ import { awaitsContinue } from './expect-continue.ts';
 /** A body as short as this is left for Node to read past, which keeps the connection. */
 const shortBody = 64 * 1024;
 /** What is read and thrown away, at most, while the sender finds out that it has its answer. */
-const lingerBytes = 64 * 1024 * 1024;
+const lingerBytes = 1024 * 1024 * 1024;
 const lingerMs = 5_000;
 
 /**
@@ -26,7 +26,10 @@ export function addEarlyAnswer(app: FastifyInstance): void {
 }
 
 function isPending(raw: IncomingMessage): boolean {
-  if (raw.complete || raw.destroyed) return false;
+  if (raw.destroyed || raw.readableEnded) return false;
+  // Begun and left off: Node reads past a body only if nobody has touched it.
+  if (raw.readableDidRead) return true;
+  if (raw.complete) return false;
   if (raw.headers['transfer-encoding'] !== undefined || awaitsContinue(raw)) return true;
   return Number(raw.headers['content-length'] ?? 0) > shortBody;
 }
@@ -54,6 +57,6 @@ function linger(raw: IncomingMessage): Promise<void> {
       if (bytes > lingerBytes) done();
     });
     raw.resume();
-    if (raw.destroyed || raw.complete) done();
+    if (raw.destroyed || raw.readableEnded) done();
   });
 }

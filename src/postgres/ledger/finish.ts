@@ -15,6 +15,23 @@ export interface FinishClaim {
 
 const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 
+/**
+ * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
+ * by a record of their own later, which then was not counted.
+ */
+const unresolved = sql`
+  select
+  from load_chunk_keys k
+  where k.load_id = loads.load_id
+    and (
+      k.unchanged <> '{}'
+      or (
+        k.entity = 'companies'
+        and loads.entity = 'auto'
+        and exists (select from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
+      )
+    )`;
+
 /** Null if the load is not ready to be finished, or another worker is at it. */
 export async function claimFinish(db: Database, loadId: number): Promise<FinishClaim | null> {
   const row = await db
@@ -31,7 +48,7 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
       'finish_attempt',
       sql<boolean>`repeats_resolved_at is null
         and chunk_count > 1
-        and (rows_unchanged > 0 or attempts > 1 or dry_run)`.as('repeats'),
+        and (attempts > 1 or dry_run or exists (${unresolved}))`.as('repeats'),
     ])
     .executeTakeFirst();
   if (row === undefined) return null;
@@ -80,35 +97,55 @@ function owned(db: Database, claim: FinishClaim) {
 
 /**
  * Finds the keys that stand in several chunks of which some found nothing to change and so left no mark, puts the
- * tally right (a key counts once, the rest is superseded) and notes for replay those written out of file order.
+ * tally right (a key counts once, the rest is superseded; it counts as inserted if the load made its row, be it on
+ * behalf of a user who named the company) and notes for replay those written out of file order.
  * Call it in the transaction that also holds the fence.
  *
- * A key is out of order if a chunk found it unchanged while an earlier chunk wrote it afterwards, or if two
- * chunks both believed to be the first to write it (a later load came between a failure and a retry).
+ * A key is out of order if a chunk found it unchanged while an earlier chunk wrote it afterwards; if two chunks both
+ * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all: a
+ * later load may have come between them.
  */
 export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
-    with met as (
-      select k.entity, k.chunk_no, hash & -4 as key_hash, hash & 1 = 1 as is_new, hash & 2 = 0 as counted, true as wrote
-      from load_chunk_keys k, unnest(k.written) hash
+    with concerned as (
+      select k.entity
+      from load_chunk_keys k
+      join loads l using (load_id)
+      where load_id = ${claim.loadId}
+      group by k.entity
+      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run)
+    ),
+    met as (
+      select k.entity, k.chunk_no, hash, 'wrote' as did
+      from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
       where k.load_id = ${claim.loadId}
       union all
-      select k.entity, k.chunk_no, hash & -4, false, hash & 2 = 0, false
-      from load_chunk_keys k, unnest(k.unchanged) hash
+      select k.entity, k.chunk_no, hash, 'kept'
+      from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
       where k.load_id = ${claim.loadId}
+      union all
+      select k.entity, k.chunk_no, hash, 'wrote again'
+      from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
+      where k.load_id = ${claim.loadId} and k.entity = 'companies'
     ),
     repeated as (
       select
         entity,
-        key_hash,
-        count(*) filter (where counted and wrote and is_new) as inserts,
-        count(*) filter (where counted and wrote and not is_new) as updates,
-        count(*) filter (where counted and not wrote) as unchanged,
-        count(*) filter (where wrote) > 1
-          or min(chunk_no) filter (where wrote) < max(chunk_no) filter (where not wrote) as out_of_order
+        hash & -4 as key_hash,
+        bool_or(hash & 1 = 1) as is_new,
+        bool_or(did <> 'kept') as is_written,
+        bool_or(hash & 2 = 0) as is_counted,
+        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserts,
+        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updates,
+        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
+        count(*) filter (where did = 'wrote') > 1
+          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
+          or count(*) filter (where did <> 'wrote again') > 1 and (
+            select attempts > 1 from loads where load_id = ${claim.loadId}
+          ) as out_of_order
       from met
-      group by entity, key_hash
+      group by entity, hash & -4
       having count(*) > 1
     ),
     noted as (
@@ -120,10 +157,9 @@ export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<
     ),
     surplus as (
       select
-        coalesce(sum(greatest(inserts - 1, 0)), 0)::bigint as inserts,
-        coalesce(sum(case when inserts > 0 then updates else greatest(updates - 1, 0) end), 0)::bigint as updates,
-        coalesce(sum(case when inserts + updates > 0 then unchanged else greatest(unchanged - 1, 0) end), 0)::bigint
-          as unchanged
+        coalesce(sum(inserts - (is_counted and is_new)::int), 0)::bigint as inserts,
+        coalesce(sum(updates - (is_counted and not is_new and is_written)::int), 0)::bigint as updates,
+        coalesce(sum(unchanged - (is_counted and not is_new and not is_written)::int), 0)::bigint as unchanged
       from repeated
     )
     update loads

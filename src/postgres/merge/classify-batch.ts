@@ -16,7 +16,7 @@ export async function classifyBatch({ client, db }: Transaction, batch: Batch): 
         i.key,
         i.flags,
         (
-          select ${holdsAlready(entity, scope.removes)}
+          select ${holdsAlready(entity, scope)}
           from ${sql.table(entity)} p
           where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
         ) as held

@@ -24,7 +24,7 @@ export async function dropUnchanged(db: Database, entity: Entity, scope: MergeSc
     with dropped as (
       delete from ${sql.table(incomingTable[entity])} i
       where (
-        select p.load_id is distinct from ${scope.loadId} and ${holdsAlready(entity, scope.removes)}
+        select p.load_id is distinct from ${scope.loadId} and ${holdsAlready(entity, scope)}
         from ${sql.table(entity)} p
         where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
       )

@@ -2,7 +2,6 @@ import type { Entity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import type { Transaction } from '../transaction.ts';
-import { createCompanies } from './create-companies.ts';
 import { dropUnchanged, knowsSome, nothingUnchanged } from './drop-unchanged.ts';
 import type { MergeScope } from './expressions.ts';
 import { copyIncoming } from './incoming.ts';
@@ -40,7 +39,6 @@ export async function mergeBatch({ client, db }: Transaction, batch: Batch): Pro
     throw new Fault(`of ${batch.rows} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
   }
   if (scope.removes) await settleRemovals(db, entity, scope);
-  if (entity === 'users') await createCompanies(db, scope.environmentId);
   return {
     inserted: written.inserted,
     updated: written.updated,

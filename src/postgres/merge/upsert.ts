@@ -3,7 +3,7 @@ import type { Entity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
-import { keyHash, type MergeScope, merged, sameCompany } from './expressions.ts';
+import { changesNothing, keyHash, type MergeScope, merged, sameCompany } from './expressions.ts';
 import { type Incoming, incomingTable } from './incoming.ts';
 
 export interface Written {
@@ -57,7 +57,7 @@ function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) 
         ${scope.chunkNo},
         ${entity},
         coalesce(array_agg(${hash} | is_new::int | (not ${counted})::int * 2) filter (where touches = 1), '{}'),
-        coalesce(array_agg(${hash}) filter (where touches > 1), '{}')
+        coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
       from ${writtenRows(entity, scope)}
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
@@ -110,11 +110,7 @@ function upsertUsers(db: MergeDatabase, scope: MergeScope) {
           company_id: sql`case when ${incomingCompany} is null then users.company_id else nullif(${incomingCompany}, '') end`,
         })
         .where(
-          writeAnyway(
-            'users',
-            scope.removes,
-            sql`not ${sameCompany(sql.ref('users.company_id'), incomingCompany)}`,
-          ),
+          writeAnyway('users', scope, sql`not ${sameCompany(sql.ref('users.company_id'), incomingCompany)}`),
         ),
     )
     .returning(['user_id as key', ...outcome('users')]);
@@ -143,7 +139,7 @@ function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
           ...marked('companies'),
           metadata: merged(sql.ref('companies.metadata'), incomingMetadata, scope.removes) as never,
         })
-        .where(writeAnyway('companies', scope.removes, sql`false`)),
+        .where(writeAnyway('companies', scope, sql`false`)),
     )
     .returning(['company_id as key', ...outcome('companies')]);
 }
@@ -169,11 +165,11 @@ function marked(table: Entity) {
 }
 
 /** A row is written if it changes, or if another chunk of this load wrote it (then it is marked again). */
-function writeAnyway(table: Entity, removes: boolean, otherwise: RawBuilder<unknown>) {
+function writeAnyway(table: Entity, scope: MergeScope, otherwise: RawBuilder<unknown>) {
   const stored = sql.ref(`${table}.metadata`);
   return sql<boolean>`(
     ${sql.ref(`${table}.load_id`)} = excluded.load_id
-    or ${merged(stored, sql.ref('excluded.metadata'), removes)} is distinct from ${stored}
+    or not (${changesNothing(stored, sql.ref('excluded.metadata'), scope)})
     or ${otherwise}
   )`;
 }

@@ -4,6 +4,8 @@ import { type ErrorBody, form, serve, type TestServer } from '../../support/http
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
+type Body = string | Uint8Array<ArrayBuffer> | FormData;
+
 interface ImportBody {
   job_id: string;
   type: string;
@@ -39,9 +41,9 @@ afterAll(async () => {
 const csv = 'user_id,name,company_id\nu1,Ada,c1\nu2,Grace,c1\n';
 const ndjson = '{"user_id":"u1","metadata":{"name":"Ada"}}\n{"user_id":"u2"}\n';
 
-const post = (body: BodyInit, path = '/v1/imports', headers: Record<string, string> = {}) =>
+const post = (body: Body, path = '/v1/imports', headers: Record<string, string> = {}) =>
   server.json<ImportBody & ErrorBody>(path, { method: 'POST', body, headers });
-const postCsv = (body: BodyInit, path = '/v1/imports', headers: Record<string, string> = {}) =>
+const postCsv = (body: Body, path = '/v1/imports', headers: Record<string, string> = {}) =>
   post(body, path, { 'content-type': 'text/csv', ...headers });
 const detail = async (jobId: string) => {
   await t.ended(jobId);
@@ -129,6 +131,25 @@ describe('a file in a form', () => {
       'content-encoding': 'gzip',
     });
     expect([status, body.total_rows, body.filename]).toEqual([200, '1', 'users.csv']);
+  });
+
+  test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
+    const before = await t.storedFiles();
+    const part =
+      '--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\nuser_id\nu\n\r\n--b--\r\n';
+    const packed = gzipSync(part);
+    for (const bytes of [
+      packed.subarray(0, -12),
+      Buffer.from(part),
+      Buffer.concat([packed.subarray(0, 30), packed]),
+    ]) {
+      const { status } = await post(new Uint8Array(bytes), '/v1/imports', {
+        'content-type': 'multipart/form-data; boundary=b',
+        'content-encoding': 'gzip',
+      });
+      expect(status).toBe(400);
+    }
+    expect(await t.storedFiles()).toEqual(before);
   });
 
   test.each([
@@ -227,7 +248,8 @@ describe('a file as the body', () => {
 
   test('is named by Content-Disposition, by the option filename, or `upload`', async () => {
     const name = async (path: string, disposition?: string) => {
-      const headers = disposition === undefined ? {} : { 'content-disposition': disposition };
+      const headers: Record<string, string> =
+        disposition === undefined ? {} : { 'content-disposition': disposition };
       return (await postCsv(someCsv(), path, headers)).body.filename;
     };
     expect(await name('/v1/imports')).toBe('upload');
@@ -363,7 +385,7 @@ describe('the same file again', () => {
 });
 
 describe('Idempotency-Key', () => {
-  const withKey = (key: string, body: BodyInit, path = '/v1/imports') =>
+  const withKey = (key: string, body: Body, path = '/v1/imports') =>
     postCsv(body, path, { 'idempotency-key': key });
 
   test('the same key and body give the first answer again, and one job', async () => {

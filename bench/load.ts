@@ -1,0 +1,131 @@
+/**
+ * npm run bench:load [-- --rows N] [--flat] [--scale]
+ *
+ * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in
+ * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory.
+ */
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import pg from 'pg';
+import { openBaseline } from './baseline.ts';
+import { measureLatency } from './latency.ts';
+import { peaks, resetPeaks, startService } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+const { values: flags } = parseArgs({
+  options: {
+    rows: { type: 'string', default: '1000000' },
+    flat: { type: 'boolean', default: false },
+    scale: { type: 'boolean', default: false },
+  },
+});
+
+interface Step {
+  readonly name: string;
+  readonly path: string;
+  readonly format: 'csv' | 'ndjson';
+  /** Both tables are emptied first. */
+  readonly fresh: boolean;
+}
+
+const print = (line: string): boolean => process.stdout.write(`${line}\n`);
+const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-files-'));
+const service = await startService();
+const baseline = await openBaseline(service.databaseUrl);
+const client = new pg.Client({ connectionString: service.databaseUrl });
+await client.connect();
+try {
+  await compare(Number(flags.rows));
+  await latency();
+  if (flags.flat) await flat();
+  if (flags.scale) await scale();
+} finally {
+  await client.end();
+  await baseline.close();
+  await service.stop();
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function compare(rows: number): Promise<void> {
+  const file = (name: string): string => join(folder, name);
+  await writeUsersFile(file('users.csv'), { rows, format: 'csv' });
+  await writeUsersFile(file('half.csv'), { rows, format: 'csv', changed: 0.5 });
+  await writeUsersFile(file('users.ndjson'), { rows, format: 'ndjson' });
+  const { size } = await stat(file('users.csv'));
+  print(
+    `${rows} users, 10 columns, ${(size / 1e6).toFixed(0)} MB of CSV; ${process.version}, ${await version()}\n`,
+  );
+  print('| load | seconds | rows/s | by hand, s | ratio | peak RSS, MiB |');
+  print('|---|---|---|---|---|---|');
+  const steps: Step[] = [
+    { name: 'CSV, all new', path: file('users.csv'), format: 'csv', fresh: true },
+    { name: 'CSV, all again, unchanged', path: file('users.csv'), format: 'csv', fresh: false },
+    { name: 'CSV, half of the rows changed', path: file('half.csv'), format: 'csv', fresh: false },
+    { name: 'NDJSON, all new', path: file('users.ndjson'), format: 'ndjson', fresh: true },
+  ];
+  for (const step of steps) await runStep(step, rows);
+}
+
+async function runStep(step: Step, rows: number): Promise<void> {
+  if (step.fresh) {
+    await client.query('truncate sluice.users, sluice.companies');
+    await baseline.clear();
+  }
+  await baseline.settle();
+  const byHand = await baseline.load(step.path, step.format);
+  await baseline.settle();
+  resetPeaks(service.pid);
+  const { seconds } = await service.load(step.path, contentType(step.format));
+  const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
+  print(
+    `| ${step.name} | ${seconds.toFixed(2)} | ${Math.round(rows / seconds)} | ${byHand.toFixed(2)} | ${(seconds / byHand).toFixed(2)} | ${memory.join(', ')} |`,
+  );
+}
+
+async function latency(): Promise<void> {
+  const { p50, p99 } = await measureLatency(service);
+  print(
+    `\narray of 100 users, POST to completed, 200 times: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
+  );
+}
+
+/** Memory must not grow with the file. */
+async function flat(): Promise<void> {
+  print('\n| file | seconds | peak RSS, MiB |\n|---|---|---|');
+  for (const rows of [710_000, 7_100_000]) {
+    await client.query('truncate sluice.users, sluice.companies');
+    const path = join(folder, 'flat.csv');
+    await writeUsersFile(path, { rows, format: 'csv' });
+    const { size } = await stat(path);
+    resetPeaks(service.pid);
+    const { seconds } = await service.load(path, contentType('csv'));
+    const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
+    print(`| ${(size / 1e6).toFixed(0)} MB | ${seconds.toFixed(1)} | ${memory.join(', ')} |`);
+  }
+}
+
+/** Time per row must not grow with the file. */
+async function scale(): Promise<void> {
+  print('\n| rows | seconds | µs per row |\n|---|---|---|');
+  for (const rows of [500_000, 5_000_000]) {
+    await client.query('truncate sluice.users, sluice.companies');
+    await baseline.settle();
+    const path = join(folder, 'scale.csv');
+    await writeUsersFile(path, { rows, format: 'csv' });
+    const { seconds } = await service.load(path, contentType('csv'));
+    print(`| ${rows} | ${seconds.toFixed(1)} | ${((seconds * 1e6) / rows).toFixed(2)} |`);
+  }
+}
+
+function contentType(format: 'csv' | 'ndjson'): string {
+  return format === 'csv' ? 'text/csv' : 'application/x-ndjson';
+}
+
+async function version(): Promise<string> {
+  const { rows } = await client.query<{ v: string }>(
+    "select 'PostgreSQL ' || current_setting('server_version') as v",
+  );
+  return rows[0]?.v ?? '';
+}

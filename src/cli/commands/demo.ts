@@ -1,0 +1,23 @@
+import type { Command } from 'commander';
+import type { Cli } from '../cli.ts';
+import { runDemo } from '../demo/run-demo.ts';
+import { parseCount } from '../import/parse-options.ts';
+
+export interface DemoFlags {
+  readonly users: number;
+  readonly companies: number;
+}
+
+export function addDemoCommand(program: Command, cli: Cli): void {
+  program
+    .command('demo')
+    .summary('see it work, on data made up for the purpose')
+    .description(
+      'Starts the whole service in a temporary folder, on any free ports, makes up companies and users with a handful of\n' +
+        'bad rows, loads them over HTTP, shows what became of them, and removes everything again.',
+    )
+    .option('--users <n>', 'how many', parseCount, 200_000)
+    .option('--companies <n>', 'how many', parseCount, 5_000)
+    .addHelpText('after', '\nExamples:\n  $ sluice demo\n  $ sluice demo --users 1000000')
+    .action((flags: DemoFlags, command: Command) => runDemo(cli, command, flags));
+}

@@ -1,0 +1,76 @@
+import { createReadStream } from 'node:fs';
+import { basename } from 'node:path';
+import { Readable } from 'node:stream';
+import { CommandFailed } from '../exit-codes.ts';
+
+/** A job as the interface shows it; the part that the demo looks at. */
+export interface Job {
+  readonly job_id: string;
+  readonly status: string;
+  readonly total_rows: number | string;
+  readonly completed_rows: number;
+  readonly rows_per_second: number | null;
+  readonly counts: Readonly<
+    Record<'read' | 'inserted' | 'updated' | 'unchanged' | 'superseded' | 'rejected', number>
+  >;
+  readonly failure: { readonly message: string } | null;
+}
+
+export interface Rejected {
+  readonly row: number;
+  readonly line: number;
+  readonly column: string | null;
+  readonly error_code: string;
+  readonly message: string;
+}
+
+const boundary = 'sluice-demo-6f1d2c';
+
+/** Talks to the service as anybody else would: over HTTP, with the key. */
+export interface Client {
+  upload(path: string, onBytes: (bytes: number) => void): Promise<Job>;
+  post(path: string, body: unknown): Promise<Job>;
+  job(jobId: string): Promise<Job>;
+  rejects(jobId: string): Promise<readonly Rejected[]>;
+}
+
+export function createClient(url: string, key: string, signal: AbortSignal): Client {
+  const headers = { authorization: `Token ${key}` };
+  const call = async <T>(path: string, init: RequestInit = {}): Promise<T> => {
+    const response = await fetch(url + path, { ...init, headers: { ...headers, ...init.headers }, signal });
+    const body = await response.text();
+    if (!response.ok) throw new CommandFailed(`${path} answered ${response.status}: ${body}`);
+    return JSON.parse(body) as T;
+  };
+  return {
+    upload: (path, onBytes) =>
+      call('/v1/imports', {
+        method: 'POST',
+        headers: { 'content-type': `multipart/form-data; boundary=${boundary}` },
+        body: Readable.toWeb(Readable.from(formOf(path, onBytes))) as ReadableStream,
+        duplex: 'half',
+      }),
+    post: (path, body) =>
+      call(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      }),
+    job: (jobId) => call(`/v1/background_jobs/${jobId}`),
+    rejects: async (jobId) =>
+      (await call<{ data: readonly Rejected[] }>(`/v1/background_jobs/${jobId}/rejects`)).data,
+  };
+}
+
+/** A form with one file, streamed: neither side holds it in memory. */
+async function* formOf(path: string, onBytes: (bytes: number) => void): AsyncGenerator<Buffer> {
+  const disposition = `form-data; name="file"; filename="${basename(path)}"`;
+  yield Buffer.from(`--${boundary}\r\ncontent-disposition: ${disposition}\r\ncontent-type: text/csv\r\n\r\n`);
+  let total = 0;
+  for await (const bytes of createReadStream(path, { highWaterMark: 1 << 18 }) as AsyncIterable<Buffer>) {
+    total += bytes.length;
+    onBytes(total);
+    yield bytes;
+  }
+  yield Buffer.from(`\r\n--${boundary}--\r\n`);
+}

@@ -1,0 +1,131 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { afterEach } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+
+/** The command as it is shipped: built, and run by node. */
+const entry = resolve(import.meta.dirname, '../../dist/src/cli/main.js');
+
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly cwd?: string;
+  /** Standard input; nothing unless told. */
+  readonly input?: string | Uint8Array;
+  /** Standard input does not end. */
+  readonly keepInputOpen?: boolean;
+  /** Nobody reads standard output. */
+  readonly deaf?: boolean;
+}
+
+export interface Finished {
+  /** Exit code, or the signal that ended it. */
+  readonly code: number | string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A running command. */
+export interface Running {
+  readonly pid: number;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly finished: Promise<Finished>;
+  signal(name: NodeJS.Signals): void;
+}
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** A folder of the test's own, removed with everything in it. */
+export async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
+  cleanups.push(() => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+  return folder;
+}
+
+/** Starts `sluice …`; it is ended with the test. Only what is told is in its environment. */
+export function startCli(
+  args: readonly string[],
+  { env = {}, cwd, input, keepInputOpen, deaf }: RunOptions = {},
+): Running {
+  const child = spawn(process.execPath, [entry, ...args], {
+    cwd,
+    env: { PATH: process.env['PATH'] ?? '', PORT: '0', WORKERS: '2', ...env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  child.stdin.on('error', () => undefined);
+  if (keepInputOpen !== true) child.stdin.end(input ?? '');
+  if (deaf === true) child.stdout.destroy();
+  const output = { stdout: '', stderr: '' };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output.stdout += text;
+  });
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    output.stderr += text;
+  });
+  const finished = once(child, 'close').then(() => ({
+    code: child.exitCode ?? child.signalCode ?? '',
+    ...output,
+  }));
+  cleanups.push(() => endNow(child, finished));
+  return {
+    pid: child.pid ?? 0,
+    finished,
+    signal: (name) => void child.kill(name),
+    get stdout() {
+      return output.stdout;
+    },
+    get stderr() {
+      return output.stderr;
+    },
+  };
+}
+
+/** Runs `sluice …` to its end. */
+export function runCli(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return startCli(args, options).finished;
+}
+
+async function endNow(child: ChildProcess, finished: Promise<Finished>): Promise<void> {
+  if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
+  await finished;
+}
+
+export interface Started extends Running {
+  /** http://127.0.0.1:port */
+  readonly url: string;
+  /** The key it printed, if it printed one. */
+  readonly key: string | null;
+}
+
+/** `sluice start`, ready. */
+export async function startService(
+  dataDir: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Started> {
+  const running = startCli(['start', '--data-dir', dataDir], { env });
+  const url = await waitFor(
+    'sluice start to be ready',
+    () => {
+      const found = /listens on (http:\S+)/.exec(running.stdout)?.[1];
+      if (found === undefined && !isRunning(running.pid)) throw new Error(`it ended: ${running.stderr}`);
+      return found;
+    },
+    { timeoutMs: 60_000 },
+  );
+  return Object.assign(running, { url, key: /slk_\w+/.exec(running.stdout)?.[0] ?? null });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,166 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
+import { readConfig } from '../../src/config.ts';
+import { type Finished, runCli } from './cli.ts';
+
+let dataDir: string;
+const sluice = (...args: string[]): Promise<Finished> => runCli([...args, '--data-dir', dataDir]);
+const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
+
+interface Key {
+  readonly key_id: string;
+  readonly status: string;
+  readonly key?: string;
+}
+interface Job {
+  readonly job_id: string;
+  readonly status: string;
+  readonly filename: string;
+}
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'sluice-commands-'));
+  await writeFile(join(dataDir, 'users.csv'), 'user_id,name\na,Ada\n,nobody\nb,x,y\n');
+});
+afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+
+describe('sluice env and keys', () => {
+  test('an environment is made, listed, and not made twice', async () => {
+    expect(json(await sluice('env', 'create', 'staging', '--json'))).toMatchObject({ name: 'staging' });
+    expect(json(await sluice('env', 'list', '--json'))).toEqual([
+      { name: 'staging', app_token: expect.stringMatching(/^NX-[0-9A-Z]{8}$/) },
+    ]);
+    const twice = await sluice('env', 'create', 'staging');
+    expect(twice.code).toBe(2);
+    expect(twice.stderr).toContain('staging exists');
+  });
+
+  test('a key is shown once, alone on standard output; lists never show it', async () => {
+    const made = await sluice(
+      'keys',
+      'create',
+      '--label',
+      'nightly',
+      '--scopes',
+      'import,read',
+      '--expires',
+      '90d',
+    );
+    expect(made.stdout).toMatch(/^slk_\w{12}_\w{40}\n$/);
+    const listed = await sluice('keys', 'list', '--json');
+    expect(json(listed)).toMatchObject([{ label: 'nightly', scopes: ['import', 'read'], status: 'live' }]);
+    expect(listed.stdout).not.toContain(made.stdout.trim());
+  });
+
+  test('a rotated key has a successor, a revoked one shows as revoked', async () => {
+    const [old] = json<Key[]>(await sluice('keys', 'list', '--json'));
+    const id = old?.key_id ?? '';
+    const successor = json<Key>(await sluice('keys', 'rotate', id, '--old-expires', '1h', '--json'));
+    expect(successor).toMatchObject({
+      label: 'nightly',
+      status: 'live',
+      key: expect.stringMatching(/^slk_/),
+    });
+    expect(await sluice('keys', 'revoke', id)).toMatchObject({ code: 0 });
+    const keys = json<Key[]>(await sluice('keys', 'list', '--json'));
+    expect(keys.map(({ key_id, status }) => [key_id, status])).toEqual(
+      expect.arrayContaining([
+        [id, 'revoked'],
+        [successor.key_id, 'live'],
+      ]),
+    );
+    expect(await sluice('keys', 'revoke', 'unknown')).toMatchObject({ code: 1 });
+  });
+});
+
+describe('sluice jobs', () => {
+  test('list, show and rejects tell of a load', async () => {
+    await sluice('import', join(dataDir, 'users.csv'), '--rejects-dir', dataDir);
+    const [job] = json<Job[]>(await sluice('jobs', 'list', '--json'));
+    expect(job).toMatchObject({ status: 'completed', filename: 'users.csv' });
+    const id = job?.job_id ?? '';
+    expect((await sluice('jobs', 'list')).stdout).toContain(id);
+    expect(json(await sluice('jobs', 'show', id, '--json'))).toMatchObject({
+      counts: { read: 3, rejected: 2 },
+    });
+    const watched = await sluice('jobs', 'show', id, '--watch');
+    expect(watched.code).toBe(0);
+    expect(watched.stdout).toMatch(/1 +missing_id/);
+    expect((await sluice('jobs', 'rejects', id)).stdout).toMatch(/^user_id,name,sluice_row/);
+    expect((await sluice('jobs', 'rejects', id, '--format', 'ndjson')).stdout).toContain('missing_id');
+    expect(json(await sluice('jobs', 'rejects', id, '--format', 'json'))).toMatchObject([
+      { row: 2, line: 3, error_code: 'missing_id' },
+      { row: 3, line: 4, error_code: 'wrong_field_count' },
+    ]);
+  });
+
+  test('list filters by status and stops at its limit', async () => {
+    expect(json(await sluice('jobs', 'list', '--status', 'failed', '--json'))).toEqual([]);
+    expect(json(await sluice('jobs', 'list', '--limit', '1', '--json'))).toHaveLength(1);
+    expect((await sluice('jobs', 'list', '--status', 'lost')).code).toBe(2);
+  });
+
+  test('a load that waits can be cancelled, then retried to its end', async () => {
+    await sluice('import', join(dataDir, 'users.csv'), '--no-wait');
+    const [job] = json<Job[]>(await sluice('jobs', 'list', '--limit', '1', '--json'));
+    const id = job?.job_id ?? '';
+    expect(await sluice('jobs', 'cancel', id)).toMatchObject({ code: 0 });
+    const twice = await sluice('jobs', 'cancel', id);
+    expect(twice.code).toBe(1);
+    expect(twice.stderr).toContain('cancelled already');
+    expect(json(await sluice('jobs', 'retry', id, '--wait', '--json'))).toMatchObject({
+      status: 'completed',
+    });
+    expect(await sluice('jobs', 'retry', id)).toMatchObject({ code: 1 });
+  });
+
+  test('another environment does not see it', async () => {
+    const [job] = json<Job[]>(await sluice('jobs', 'list', '--limit', '1', '--json'));
+    const foreign = await sluice('jobs', 'show', job?.job_id ?? '', '--env', 'staging');
+    expect(foreign.code).toBe(1);
+    expect(foreign.stderr).toContain('there is no such job');
+  });
+});
+
+describe('the command itself', () => {
+  test('every command has help with examples', async () => {
+    const program = createProgram({ environment: {}, terminal: createTerminal({}), entry: '' });
+    const paths = program.commands.flatMap((command) => [
+      [command.name()],
+      ...command.commands.map((sub) => [command.name(), sub.name()]),
+    ]);
+    expect(paths.length).toBeGreaterThan(15);
+    const helps = await Promise.all(paths.map((path) => runCli([...path, '--help'])));
+    for (const [index, help] of helps.entries()) {
+      expect(help.code, paths[index]?.join(' ')).toBe(0);
+      expect(help.stdout, paths[index]?.join(' ')).toMatch(/Examples:\n {2}\$ /);
+    }
+  });
+
+  test('flags win over the environment', async () => {
+    const env = { DATA_DIR: '/nowhere/at/all', DATABASE_URL: 'nonsense' };
+    const flags = ['--data-dir', dataDir, '--database-url', ''];
+    expect(await runCli(['env', 'list', '--json', ...flags], { env })).toMatchObject({ code: 0 });
+    expect(readConfig(env, { DATA_DIR: dataDir, DATABASE_URL: '' })).toMatchObject({
+      dataDir,
+      databaseUrl: null,
+    });
+  });
+
+  test('a reader that leaves early is no error', async () => {
+    const list = ['jobs', 'list', '--data-dir', dataDir];
+    expect(await runCli(list, { deaf: true })).toEqual({ code: 0, stdout: '', stderr: '' });
+  });
+
+  test('a database that is away is said in a sentence, without a stack or a password', async () => {
+    const env = { DATABASE_URL: 'postgres://me:s3cret@127.0.0.1:1/x' };
+    const failed = await runCli(['jobs', 'list'], { env });
+    expect(failed.code).toBe(1);
+    expect(failed.stderr).toMatch(/^sluice: The database does not answer\. .*\n$/);
+    expect(failed.stderr).not.toContain('s3cret');
+  });
+});

@@ -1,0 +1,35 @@
+import { readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { runCli, startCli } from './cli.ts';
+import { awaitGone, descendants } from './processes.ts';
+
+const leftovers = async (): Promise<string[]> =>
+  (await readdir(tmpdir())).filter((name) => name.startsWith('sluice-demo-'));
+
+test('the demo runs whatever the environment says, balances, and removes all it made', async () => {
+  const before = await leftovers();
+  const env = { DATABASE_URL: 'nonsense', REDIS_URL: 'nonsense', PORT: 'nonsense' };
+  const done = await runCli(['demo', '--users', '3000', '--companies', '100'], { env });
+  expect(done).toMatchObject({ code: 0, stderr: '' });
+  expect(done.stdout).toContain(
+    '3,058 read = 3,000 inserted + 0 updated + 0 unchanged + 50 superseded + 8 rejected',
+  );
+  for (const code of ['missing_id', 'wrong_field_count', 'invalid_quote', 'nul_character', 'id_too_long']) {
+    expect(done.stdout).toContain(code);
+  }
+  expect(done.stdout).toMatch(/completed after \d+ ms/);
+  expect(await leftovers()).toEqual(before);
+});
+
+test('Ctrl-C amid the demo stops and removes everything', async () => {
+  const before = await leftovers();
+  const running = startCli(['demo', '--users', '400000']);
+  await waitFor('the upload', () => running.stdout.includes('users.csv http'), { timeoutMs: 60_000 });
+  const processes = await descendants(running.pid);
+  running.signal('SIGINT');
+  expect(await running.finished).toMatchObject({ code: 130 });
+  await awaitGone(processes, 1_000);
+  expect(await leftovers()).toEqual(before);
+});

@@ -1,0 +1,9 @@
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { runCli } from './cli.ts';
+
+test('.env.example lists every setting with its default and meaning, as `sluice config` prints it', async () => {
+  const example = await readFile(resolve(import.meta.dirname, '../../.env.example'), 'utf8');
+  expect((await runCli(['config'])).stdout).toBe(example);
+});

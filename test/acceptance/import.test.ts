@@ -1,0 +1,249 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { type Finished, type RunOptions, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { awaitGone, descendants } from './processes.ts';
+import { type Job, jobEnded, query, usersCsv } from './service.ts';
+
+let dataDir: string;
+let folder: string;
+beforeEach(async () => {
+  dataDir = await temporaryFolder();
+  folder = await temporaryFolder();
+});
+
+const put = (name: string, content: string | Uint8Array): Promise<void> =>
+  writeFile(join(folder, name), content);
+
+function importing(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
+  return runCli(['import', ...args, '--data-dir', dataDir], { cwd: folder, ...options });
+}
+
+interface Result {
+  readonly file: string;
+  readonly job: Job | null;
+  readonly rejects_file: string | null;
+  readonly errors: readonly { readonly error_code: string }[];
+}
+
+const results = ({ stdout }: Finished): readonly Result[] =>
+  (JSON.parse(stdout) as { loads: readonly Result[] }).loads;
+
+describe('sluice import, without a server', () => {
+  test('loads a file and shows what became of it', async () => {
+    await put('users.csv', usersCsv(1_000));
+    const done = await importing(['users.csv']);
+    expect(done).toMatchObject({ code: 0, stderr: '' });
+    expect(done.stdout).toMatch(/users\.csv: completed/);
+    expect(done.stdout).toMatch(/read +inserted +updated +unchanged +superseded +rejected/);
+    expect(done.stdout).toMatch(/1,000 +1,000 +0 +0 +0 +0/);
+  });
+
+  test('leaves no process behind', async () => {
+    await put('users.csv', usersCsv(20_000));
+    const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder });
+    const processes = await waitFor('its workers', async () => {
+      const below = await descendants(running.pid);
+      return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
+    });
+    expect(await running.finished).toMatchObject({ code: 0 });
+    await awaitGone(processes, 1_000);
+  });
+
+  test('takes a pattern in quotes, a gzipped file and standard input, in the order given', async () => {
+    await put('part-10.csv', 'user_id,v\na,10\n');
+    await put('part-9.csv.gz', gzipSync('user_id,v\na,9\n'));
+    const done = await importing(['part-*', '-', '--json'], { input: '{"user_id":"a","v":"last"}\n' });
+    expect(done.code).toBe(0);
+    expect(results(done).map(({ file }) => file)).toEqual(['part-9.csv.gz', 'part-10.csv', 'stdin']);
+    await startService(dataDir, { WORKERS: '0' });
+    expect(await query(dataDir, "select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
+  });
+
+  test('prints JSON that scripts can read: the job record, the rejects file', async () => {
+    await put('users.csv', 'user_id,name\na,Ada\n,nobody\n');
+    const done = await importing(['users.csv', '--json']);
+    expect(done.stderr).toBe('');
+    expect(results(done)).toMatchObject([
+      {
+        file: 'users.csv',
+        job: { type: 'import', status: 'completed', counts: { read: 2, inserted: 1, rejected: 1 } },
+        rejects_file: 'users.rejects.csv',
+        errors: [],
+      },
+    ]);
+  });
+
+  test('writes the refused records to a file that can be mended and imported', async () => {
+    await put('users.csv', 'user_id,name\na,Ada\n,nobody\nb,too,many\n');
+    const done = await importing(['users.csv']);
+    expect(done.code).toBe(0);
+    expect(done.stdout).toMatch(/row 2 \(line 3, user_id\): .*\[missing_id\]/);
+    expect(done.stdout).toContain('users.rejects.csv');
+    const mended = (await readFile(join(folder, 'users.rejects.csv'), 'utf8')).replace(',nobody', 'c,Cid');
+    await put('users.rejects.csv', mended);
+    const again = await importing(['users.rejects.csv', '--json', '--rejects-dir', '.']);
+    expect(results(again)[0]?.job?.counts).toMatchObject({ inserted: 1 });
+  });
+
+  test('never overwrites a rejects file: it may be half mended', async () => {
+    await put('users.ndjson', '{"user_id":"a"}\n[]\n');
+    await importing(['users.ndjson']);
+    await put('users.rejects.ndjson', 'mended');
+    await importing(['users.ndjson']);
+    expect(await readFile(join(folder, 'users.rejects.ndjson'), 'utf8')).toBe('mended');
+    expect(await readdir(folder)).toContain('users.rejects-2.ndjson');
+  });
+
+  test('--dry-run checks and reports, and writes nothing', async () => {
+    await put('users.csv', 'user_id,name\na,Ada\n,nobody\n');
+    const done = await importing(['users.csv', '--dry-run']);
+    expect(done.code).toBe(0);
+    expect(done.stdout).toContain('dry run: nothing was written');
+    expect(done.stdout).toContain('missing_id');
+    await startService(dataDir, { WORKERS: '0' });
+    expect(await query(dataDir, 'select * from sluice.users')).toEqual([]);
+  });
+
+  test('--map and --entity say what the columns are', async () => {
+    await put('crm.csv', 'Customer ID,Account\n7,acme\n');
+    const args = ['--map', 'Customer ID=user_id', '--map', 'Account=company_id', '--entity', 'users'];
+    expect(await importing(['crm.csv', ...args])).toMatchObject({ code: 0 });
+    await startService(dataDir, { WORKERS: '0' });
+    expect(await query(dataDir, 'select user_id, company_id from sluice.users')).toEqual([
+      { user_id: '7', company_id: 'acme' },
+    ]);
+  });
+
+  test('--max-errors: within it exit code 0, beyond it 1', async () => {
+    await put('users.csv', 'user_id,name\na,Ada\n,one\n,two\n');
+    expect(await importing(['users.csv', '--max-errors', '2'])).toMatchObject({ code: 0 });
+    const beyond = await importing(['users.csv', '--max-errors', '10%']);
+    expect(beyond.code).toBe(1);
+    expect(beyond.stdout).toMatch(/users\.csv: failed/);
+    expect(beyond.stdout).toContain('max_errors allows 0');
+  });
+
+  test('--if-duplicate: skip is no failure, reject is', async () => {
+    await put('users.csv', usersCsv(10));
+    await importing(['users.csv']);
+    const skipped = await importing(['users.csv', '--if-duplicate', 'skip']);
+    expect(skipped.code).toBe(0);
+    expect(skipped.stdout).toContain('loaded before');
+    expect(await importing(['users.csv', '--if-duplicate', 'reject'])).toMatchObject({ code: 1 });
+  });
+
+  test.each([
+    ['a file that is not there', ['nowhere.csv'], 'There is no file nowhere.csv'],
+    ['a pattern that matches nothing', ['*.xml'], 'No file matches *.xml'],
+    ['a folder', ['.'], 'is a folder'],
+    ['an unknown environment', ['good.csv', '--env', 'nowhere'], 'sluice env create nowhere'],
+    ['a bad limit', ['good.csv', '--max-errors', 'some'], '5%'],
+    ['a bad map', ['good.csv', '--map', 'user_id'], 'Their Header=user_id'],
+    ['an unknown option', ['good.csv', '--fast'], "unknown option '--fast'"],
+    ['no file at all', [], "missing required argument 'files'"],
+    ['columns nobody knows', ['odd.csv'], 'columns seen: a, b'],
+    ['an empty file', ['empty.csv'], 'The file is empty'],
+    ['a workbook', ['book.csv'], 'Excel workbook'],
+  ])('says what is wrong and exits with 2: %s', async (_what, args, message) => {
+    await put('good.csv', usersCsv(1));
+    await put('odd.csv', 'a,b\n1,2\n');
+    await put('empty.csv', '');
+    await put('book.csv', 'PK\u0003\u0004…');
+    const refused = await importing(args);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(message);
+    expect(refused.stderr).not.toMatch(/^ +at /m);
+  });
+
+  test('stops at the first file that cannot be loaded, and names those left out', async () => {
+    await put('1.csv', usersCsv(1));
+    await put('2.csv', 'a,b\n1,2\n');
+    await put('3.csv', usersCsv(3));
+    const done = await importing(['1.csv', '2.csv', '3.csv', '--json']);
+    expect(done.code).toBe(2);
+    expect(results(done).map(({ job }) => job?.status)).toEqual(['completed', undefined]);
+    expect(results(done)[1]?.errors).toMatchObject([{ error_code: 'unrecognised_columns' }]);
+    expect(done.stderr).toContain('3.csv');
+  });
+
+  test('Ctrl-C amid a load: says how to go on, and the next start completes it exactly', async () => {
+    await put('users.csv', usersCsv(200_000));
+    const args = ['import', 'users.csv', '--data-dir', dataDir, '--json'];
+    const running = startCli(args, { cwd: folder, env: { CHUNK_BYTES: '64k' } });
+    await waitFor(
+      'rows',
+      async () => {
+        const [row] = await query<{ n: number }>(dataDir, 'select rows_read::int as n from sluice.loads');
+        return (row?.n ?? 0) > 0;
+      },
+      { timeoutMs: 60_000 },
+    );
+    running.signal('SIGINT');
+    const stopped = await running.finished;
+    expect(stopped.code).toBe(130);
+    expect(stopped.stdout).toContain('sluice start');
+    const jobId = results(stopped)[0]?.job?.job_id ?? '';
+    const service = await startService(dataDir);
+    const key = (await runCli(['keys', 'create', '--data-dir', dataDir])).stdout.trim();
+    const job = await jobEnded(service.url, key, jobId);
+    expect(job).toMatchObject({ status: 'completed', counts: { read: 200_000, inserted: 200_000 } });
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 200_000 }]);
+  });
+
+  test('Ctrl-C before anything was accepted: says so, and leaves nothing', async () => {
+    const running = startCli(['import', '-', '--data-dir', dataDir], { cwd: folder, keepInputOpen: true });
+    await waitFor('its database', () => query(dataDir, 'select 1 from sluice.environments limit 1'), {
+      timeoutMs: 60_000,
+    });
+    running.signal('SIGINT');
+    const stopped = await running.finished;
+    expect(stopped.code).toBe(130);
+    expect(stopped.stderr).toContain('nothing of this file was accepted');
+  });
+});
+
+describe('sluice import, beside a running start', () => {
+  test('uses its database and its workers', async () => {
+    const service = await startService(dataDir, { WORKERS: '1' });
+    await put('users.csv', usersCsv(5_000));
+    await waitFor(
+      'a worker',
+      async () => (await query(dataDir, 'select 1 from sluice.workers')).length === 1,
+    );
+    const running = startCli(['import', 'users.csv', '--data-dir', dataDir, '--json'], { cwd: folder });
+    const below = new Set<string>();
+    const watch = setInterval(() => {
+      void descendants(running.pid).then((found) => {
+        for (const { command } of found) below.add(command);
+      });
+    }, 50);
+    const done = await running.finished;
+    clearInterval(watch);
+    expect(done.code).toBe(0);
+    expect([...below].filter((command) => / work$|postgres/.test(command))).toEqual([]);
+    const jobId = results(done)[0]?.job?.job_id ?? '';
+    expect(await jobEnded(service.url, service.key, jobId)).toMatchObject({ status: 'completed' });
+  });
+
+  test('--no-wait hands the file over and returns', async () => {
+    const service = await startService(dataDir, { WORKERS: '1' });
+    await put('users.csv', usersCsv(5_000));
+    const done = await importing(['users.csv', '--no-wait', '--json']);
+    expect(done.code).toBe(0);
+    const jobId = results(done)[0]?.job?.job_id ?? '';
+    expect(await jobEnded(service.url, service.key, jobId)).toMatchObject({ status: 'completed' });
+  });
+
+  test('two imports at once share the database that the first has started', async () => {
+    await put('one.csv', usersCsv(30_000, 'one'));
+    await put('two.csv', usersCsv(30_000, 'two'));
+    const both = await Promise.all([importing(['one.csv', '--json']), importing(['two.csv', '--json'])]);
+    for (const done of both) {
+      expect(done, done.stderr).toMatchObject({ code: 0 });
+      expect(results(done)[0]?.job?.status).toBe('completed');
+    }
+  });
+});

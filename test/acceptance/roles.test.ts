@@ -1,0 +1,53 @@
+import { describe, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { jobEnded, query, upload, usersCsv } from './service.ts';
+
+describe('sluice serve and sluice work', () => {
+  test('share the database of a running start: one takes the file, the other loads it', async () => {
+    const dataDir = await temporaryFolder();
+    const service = await startService(dataDir, { WORKERS: '0' });
+    const server = startCli(['serve', '--data-dir', dataDir]);
+    const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(server.stdout)?.[1]);
+    const { job_id: jobId } = await upload(url, service.key, usersCsv(1_000));
+    const worker = startCli(['work', '--data-dir', dataDir]);
+    expect(await jobEnded(url, service.key, jobId)).toMatchObject({ status: 'completed' });
+    for (const running of [server, worker]) {
+      running.signal('SIGTERM');
+      expect(await running.finished).toMatchObject({ code: 0 });
+    }
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.workers')).toEqual([{ n: 0 }]);
+  });
+
+  test('wait for a database that is not there yet, and say what they wait for', async () => {
+    const dataDir = await temporaryFolder();
+    const worker = startCli(['work', '--data-dir', dataDir]);
+    await waitFor('the worker to say that it waits', () => worker.stderr.includes('Waiting for it'));
+    expect(worker.stderr).toContain('Run `sluice start` there, or set DATABASE_URL');
+    await startService(dataDir, { WORKERS: '0' });
+    await waitFor('the worker to sign on', async () => {
+      const rows = await query<{ pid: number }>(dataDir, 'select pid from sluice.workers');
+      return rows.some(({ pid }) => pid === worker.pid);
+    });
+  });
+
+  test('a worker asks for one pruning a day, however many workers there are', async () => {
+    const dataDir = await temporaryFolder();
+    const service = await startService(dataDir, { WORKERS: '3', LOG_LEVEL: 'info' });
+    await waitFor('the first pruning', () => service.stderr.includes('"msg":"pruned"'));
+    await waitFor('three workers', async () => {
+      const [row] = await query<{ n: number }>(dataDir, 'select count(*)::int as n from sluice.workers');
+      return row?.n === 3;
+    });
+    expect(service.stderr.match(/"msg":"pruned"/g)).toHaveLength(1);
+  });
+
+  test('sluice migrate brings a database up to date, twice', async () => {
+    const dataDir = await temporaryFolder();
+    expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({ code: 0 });
+    expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({
+      code: 0,
+      stdout: 'The database is up to date.\n',
+    });
+  });
+});

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { describe, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { runCli, startService, temporaryFolder } from './cli.ts';
+import { awaitGone, descendants, serverOf, workersOf } from './processes.ts';
+import { call, jobEnded, query, upload, usersCsv } from './service.ts';
+
+describe('sluice start', () => {
+  test('prints the first key once, on standard output only, and the key opens the service', async () => {
+    const dataDir = await temporaryFolder();
+    const service = await startService(dataDir, { LOG_LEVEL: 'trace' });
+    expect(service.stdout.match(/slk_\w{20,}/g)).toHaveLength(1);
+    expect(service.stderr).not.toContain(service.key);
+    expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
+    expect((await call(service.url, null, '/v1/background_jobs')).status).toBe(401);
+  });
+
+  test('loads an uploaded file', async () => {
+    const service = await startService(await temporaryFolder());
+    const { job_id: jobId } = await upload(service.url, service.key, usersCsv(2_000));
+    const job = await jobEnded(service.url, service.key, jobId);
+    expect(job).toMatchObject({ status: 'completed', counts: { read: 2_000, inserted: 2_000, rejected: 0 } });
+  });
+
+  test('stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
+    const service = await startService(await temporaryFolder());
+    await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
+    const processes = await descendants(service.pid);
+    const stoppedAt = performance.now();
+    service.signal('SIGTERM');
+    expect(await service.finished).toMatchObject({ code: 0 });
+    expect(performance.now() - stoppedAt).toBeLessThan(10_000);
+    await awaitGone(processes, 1_000);
+  });
+
+  test('stopped amid a load, it gives the work back and the next start completes it exactly', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await startService(dataDir, { CHUNK_BYTES: '64k' });
+    const { job_id: jobId } = await upload(first.url, first.key, usersCsv(150_000));
+    await waitFor('rows', async () => (await rowsRead(dataDir, jobId)) > 0);
+    first.signal('SIGINT');
+    expect(await first.finished).toMatchObject({ code: 0 });
+    const second = await startService(dataDir);
+    const job = await jobEnded(second.url, first.key, jobId);
+    expect(job).toMatchObject({ status: 'completed', counts: { read: 150_000, inserted: 150_000 } });
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 150_000 }]);
+  });
+
+  test('a second signal ends it at once', async () => {
+    const service = await startService(await temporaryFolder());
+    const processes = await descendants(service.pid);
+    service.signal('SIGTERM');
+    service.signal('SIGTERM');
+    service.signal('SIGINT');
+    await service.finished;
+    await awaitGone(processes);
+  });
+
+  test('killed with -9, it leaves neither a worker nor a database server behind', async () => {
+    const service = await startService(await temporaryFolder());
+    await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
+    const processes = await descendants(service.pid);
+    expect(processes.length).toBeGreaterThan(3);
+    service.signal('SIGKILL');
+    await service.finished;
+    await awaitGone(processes);
+  });
+
+  test('keeps data and key from one start to the next, also after kill -9, and prints no second key', async () => {
+    const dataDir = await temporaryFolder();
+    const first = await startService(dataDir);
+    const { job_id: jobId } = await upload(first.url, first.key, usersCsv(100));
+    await jobEnded(first.url, first.key, jobId);
+    first.signal('SIGKILL');
+    await first.finished;
+    const second = await startService(dataDir);
+    expect(second.key).toBeNull();
+    expect(await jobEnded(second.url, first.key, jobId)).toMatchObject({ status: 'completed' });
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 100 }]);
+  });
+
+  test('refuses a data directory that another one uses, and says so', async () => {
+    const dataDir = await temporaryFolder();
+    const service = await startService(dataDir);
+    const second = await runCli(['start', '--data-dir', dataDir]);
+    expect(second.code).toBe(1);
+    expect(second.stderr).toMatch(/A Postgres server already runs on .*DATA_DIR of its own/);
+    expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
+  });
+
+  test('refuses a port that is taken, says which, and leaves no process', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    const refused = await runCli(['start', '--data-dir', await temporaryFolder()], {
+      env: { PORT: String(port) },
+    });
+    other.close();
+    expect(refused).toMatchObject({ code: 1 });
+    expect(refused.stderr).toContain(`Port ${port} is taken`);
+  });
+
+  test('says every wrong setting at once', async () => {
+    const refused = await runCli(['start'], { env: { PORT: 'http', POOL_SIZE: '0' } });
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toMatch(/PORT: .*\n.*POOL_SIZE: /);
+  });
+
+  test('replaces a worker that dies', async () => {
+    const service = await startService(await temporaryFolder());
+    const [victim] = await waitFor('two workers', async () => {
+      const workers = await workersOf(service.pid);
+      return workers.length === 2 ? workers : null;
+    });
+    process.kill(victim?.pid ?? 0, 'SIGKILL');
+    await waitFor('another worker', async () => {
+      const pids = (await workersOf(service.pid)).map(({ pid }) => pid);
+      return pids.length === 2 && !pids.includes(victim?.pid ?? 0);
+    });
+    const { job_id: jobId } = await upload(service.url, service.key, usersCsv(100));
+    expect(await jobEnded(service.url, service.key, jobId)).toMatchObject({ status: 'completed' });
+  });
+
+  test('brings a database server that dies back on the same port and goes on', async () => {
+    const dataDir = await temporaryFolder();
+    const service = await startService(dataDir);
+    const { job_id: before } = await upload(service.url, service.key, usersCsv(100));
+    await jobEnded(service.url, service.key, before);
+    const server = await serverOf(service.pid);
+    const [port] = await query(dataDir, 'show port');
+    process.kill(server?.pid ?? 0, 'SIGQUIT');
+    await awaitGone(server === undefined ? [] : [server]);
+    await waitFor('another server', () => query(dataDir, 'show port'));
+    expect(await query(dataDir, 'show port')).toEqual([port]);
+    const { job_id: after } = await waitFor('an upload', () =>
+      upload(service.url, service.key, usersCsv(200, 'two')),
+    );
+    expect(await jobEnded(service.url, service.key, after)).toMatchObject({
+      status: 'completed',
+      counts: { inserted: 100, updated: 100 },
+    });
+  });
+});
+
+async function rowsRead(dataDir: string, jobId: string): Promise<number> {
+  const rows = await query<{ n: number }>(
+    dataDir,
+    `select rows_read::int as n from sluice.loads where job_id = '${jobId}'`,
+  );
+  return rows[0]?.n ?? 0;
+}

@@ -1,0 +1,71 @@
+import { describe, expect, test } from 'vitest';
+import { expectExact, progressed, report, summary } from '../support/exactness.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { openSite, queues, type Sql } from '../support/site.ts';
+
+const recoveryMs = 15_000;
+
+/** What a killed worker may have left: the chunks that ran at that moment. */
+interface Kill {
+  readonly at: number;
+  readonly running: readonly string[];
+}
+
+/** Shares of the load at which workers are killed: one at a time, in the end all of them. */
+const kills = [0.1, 0.2, 0.3, 0.4, 0.5, 0.7];
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('a load is exact although its workers are killed again and again, and their chunks are done within 15 s', async () => {
+    const site = await openSite({ queue });
+    try {
+      const { sql } = site;
+      const [api, workers] = await Promise.all([site.serve(), site.workers(3)]);
+      const file = createProfileFile({ rows: 300_000 });
+      const jobId = await api.upload(file.bytes);
+      const seen: Kill[] = [];
+      for (const [index, share] of kills.entries()) {
+        await progressed(sql, jobId, share);
+        const at = Date.now();
+        const victims = workers.splice(0, index === kills.length - 1 ? workers.length : 1);
+        await Promise.all(victims.map((worker) => worker.kill('SIGKILL')));
+        seen.push({ at, running: await runningChunks(sql, jobId) });
+        workers.push(...(await site.workers(victims.length)));
+      }
+      const load = await expectExact(sql, jobId, file, oracleOf(file));
+      const recoveries = await measureRecoveries(sql, jobId, seen);
+      expect(recoveries.length, 'chunks that lost their worker').toBeGreaterThan(1);
+      report(
+        `killed workers, ${queue}: ${kills.length} kills, ${recoveries.length} chunks lost, done after ${summary(recoveries)}; load ${load.seconds.toFixed(1)} s`,
+      );
+      expect(Math.max(...recoveries)).toBeLessThan(recoveryMs);
+    } finally {
+      await site.close();
+    }
+  });
+});
+
+async function runningChunks(sql: Sql, jobId: string): Promise<string[]> {
+  const rows = await sql<{ name: string }>(
+    `select chunk_no || ':' || losses as name from sluice.load_chunks join sluice.loads using (load_id)
+     where job_id = $1 and state = 'running'`,
+    [jobId],
+  );
+  return rows.map((row) => row.name);
+}
+
+/**
+ * Milliseconds from the kill to the chunk being done, for every chunk that lost its worker. One that ran at several
+ * kills is taken to have been lost at the first of them: that can only make the figure worse.
+ */
+async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
+  const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(
+    `select chunk_no, losses, done_at from sluice.load_chunks join sluice.loads using (load_id)
+     where job_id = $1 and losses > 0`,
+    [jobId],
+  );
+  return lost.map(({ chunk_no, losses, done_at }) => {
+    const kill = kills.find(({ running }) => running.includes(`${chunk_no}:${losses - 1}`));
+    if (kill === undefined) throw new Error(`chunk ${chunk_no} was lost ${losses} times, at no kill`);
+    return done_at.getTime() - kill.at;
+  });
+}

@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { expectExact, progressed, readLoad, report } from '../support/exactness.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { type Api, openSite, queues } from '../support/site.ts';
+
+const first = createProfileFile({ rows: 300_000 });
+const second = createProfileFile({ rows: 20_000, seed: 2 });
+/** Well below what a caller would wait: an outage is told, not sat out. */
+const refusedMs = 5_000;
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('loads are exact although Postgres is stopped the hard way three times; what was acknowledged is there', async () => {
+    const site = await openSite({ queue, privatePostgres: true });
+    try {
+      const { sql, postgres } = site;
+      if (postgres === null) throw new Error('the site has no Postgres of its own');
+      const [api] = await Promise.all([site.serve(), site.workers(2)]);
+      const jobId = await api.upload(first.bytes);
+      await progressed(sql, jobId, 0.2);
+      await postgres.stopImmediately();
+      await expectRefused(api, jobId);
+      await postgres.start();
+
+      await progressed(sql, jobId, 0.5);
+      const laterJobId = await api.upload(second.bytes);
+      await postgres.stopImmediately();
+      await postgres.start();
+      expect((await readLoad(sql, laterJobId)).total_rows).toBe(second.rows);
+
+      await progressed(sql, jobId, 0.9);
+      await postgres.stopImmediately();
+      await postgres.start();
+      const startedAt = performance.now();
+      const later = await expectExact(sql, laterJobId, second, oracleOf(first, second), { fresh: false });
+      const earlier = await readLoad(sql, jobId);
+      expect(earlier).toMatchObject({ status: 'completed', read: first.rows, inserted: first.keys });
+      report(
+        `Postgres stopped three times, ${queue}: both loads done ${seconds(startedAt)} s after the last start; loads ${earlier.seconds.toFixed(1)} s and ${later.seconds.toFixed(1)} s`,
+      );
+    } finally {
+      await site.close();
+    }
+  });
+});
+
+async function expectRefused(api: Api, jobId: string): Promise<void> {
+  const requests = [
+    () => api.fetch(`/v1/background_jobs/${jobId}`),
+    () => api.fetch('/v1/background_jobs'),
+    () =>
+      api.fetch('/v1/imports', {
+        method: 'POST',
+        body: new Uint8Array(second.bytes),
+        headers: { 'content-type': 'text/csv' },
+      }),
+  ];
+  for (const request of requests) {
+    const sentAt = performance.now();
+    const response = await request();
+    expect(await response.json()).toMatchObject({ errors: [{ error_code: 'unavailable' }] });
+    expect(response.status).toBe(503);
+    expect(Number(response.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect(performance.now() - sentAt).toBeLessThan(refusedMs);
+  }
+}
+
+function seconds(since: number): string {
+  return ((performance.now() - since) / 1000).toFixed(1);
+}

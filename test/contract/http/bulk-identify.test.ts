@@ -1,0 +1,161 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+interface Job {
+  job_id: string;
+  file_size: number;
+  total_rows: number;
+}
+
+type Body = string | Uint8Array<ArrayBuffer> | FormData;
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const kinds = [
+  { entity: 'users', id: 'user_id', type: 'bulk_identify_users' },
+  { entity: 'companies', id: 'company_id', type: 'bulk_identify_companies' },
+] as const;
+
+const json = { 'content-type': 'application/json' };
+const post = (path: string, body: Body, headers: Record<string, string> = {}) =>
+  server.json<Job & ErrorBody>(path, { method: 'POST', body, headers });
+
+describe.each(kinds)('POST /v1/$entity/bulk_identify', ({ entity, id, type }) => {
+  const path = `/v1/${entity}/bulk_identify`;
+  const items = (count: number) =>
+    Array.from({ length: count }, (_, i) => ({ [id]: `${type}-${i}`, metadata: { name: 'x', seats: 3 } }));
+  const body = JSON.stringify({ [entity]: items(3) });
+
+  test('is answered 202 with the job record, numbers as integers', async () => {
+    const answer = await post(path, body, json);
+    expect(answer.status).toBe(202);
+    expect(answer.body).toEqual({
+      job_id: expect.any(String),
+      type,
+      status: 'queued',
+      filename: `${type}.json`,
+      file_size: body.length,
+      total_rows: 3,
+      start_time: expect.stringMatching(/\.\d{3}Z$/),
+      end_time: null,
+      links: `${server.address}/v1/background_jobs/${answer.body.job_id}`,
+    });
+    const load = await t.ended(answer.body.job_id);
+    expect(load).toMatchObject({ status: 'completed', entity, tally: { read: 3, rejected: 0 } });
+  });
+
+  test.each([
+    ['with a charset', body, { 'content-type': 'application/json; charset=utf-8' }],
+    ['compressed', gzipSync(body), { ...json, 'content-encoding': 'gzip' }],
+    ['without a content type', new TextEncoder().encode(body), {}],
+    ['as a bare array', JSON.stringify(items(3)), json],
+    ['with other keys around it', JSON.stringify({ version: 1, [entity]: items(3), more: {} }), json],
+    [
+      'as a form with NDJSON',
+      form(
+        items(3)
+          .map((item) => `${JSON.stringify(item)}\n`)
+          .join(''),
+        { filename: 'a.ndjson' },
+      ),
+      {},
+    ],
+    ['as a form with CSV', form(`${id},name\na,x\nb,y\nc,z\n`, { filename: 'a.csv' }), {}],
+    ['as a form with gzip', form(gzipSync(`${id},name\na,x\nb,y\nc,z\n`), { filename: 'a.csv.gz' }), {}],
+    ['to a path with a slash at the end', body, { ...json, 'x-slash': '/' }],
+  ] as [string, Body, Record<string, string>][])('is taken %s', async (_, content, headers) => {
+    const { 'x-slash': slash = '', ...others } = headers;
+    const answer = await post(path + slash, content, others);
+    expect([answer.status, answer.body.total_rows]).toEqual([202, 3]);
+    expect((await t.ended(answer.body.job_id)).tally).toMatchObject({ read: 3, rejected: 0 });
+  });
+
+  test('has a fixed entity, whatever the records hold', async () => {
+    const answer = await post(path, JSON.stringify({ [entity]: [{ user_id: 'u', company_id: 'c' }] }), json);
+    expect(await t.ended(answer.body.job_id)).toMatchObject({ entity });
+  });
+
+  test('takes the options of an import', async () => {
+    const answer = await post(`${path}?dry_run=true&entity=${entity}`, body, json);
+    expect(answer.status).toBe(202);
+    expect(await t.ended(answer.body.job_id)).toMatchObject({ dryRun: true });
+    const other = await post(`${path}?entity=${entity === 'users' ? 'companies' : 'users'}`, body, json);
+    expect([other.status, other.body.errors[0]?.details]).toEqual([400, 'entity']);
+  });
+
+  test('gives the first answer again for the same Idempotency-Key, and 409 for another body', async () => {
+    const headers = { ...json, 'idempotency-key': `key-${entity}` };
+    const [first, second] = [await post(path, body, headers), await post(path, body, headers)];
+    expect(second).toEqual({ ...first, headers: expect.anything() });
+    const other = await post(path, JSON.stringify({ [entity]: items(1) }), headers);
+    expect([other.status, other.body.errors[0]?.error_code]).toEqual([409, 'idempotency_conflict']);
+  });
+
+  test.each([
+    ['{"other":[]}', 'missing_field'],
+    ['{}', 'missing_field'],
+    [`{"${entity}":{}}`, 'invalid_field'],
+    [`{"${entity}":[]}`, 'empty_file'],
+    ['[]', 'empty_file'],
+    ['', 'empty_file'],
+    [`{"${entity}":[{"a":1}`, 'invalid_json'],
+    [`{"${entity}":[{"a":1}]} x`, 'invalid_json'],
+    ['{nonsense', 'invalid_json'],
+    ['nonsense', 'invalid_field'],
+    ['"text"', 'invalid_field'],
+  ])('%j is 400 %s, and not kept', async (content, code) => {
+    const before = await t.storedFiles();
+    const answer = await post(path, content, json);
+    expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, code]);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test.each(['text/csv', 'text/plain', 'application/xml'])('%s is 415', async (mediaType) => {
+    const answer = await post(path, 'x', { 'content-type': mediaType });
+    expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
+  });
+
+  test('bad items are rejects, not a refusal', async () => {
+    const content = JSON.stringify({ [entity]: [{ [id]: 'ok' }, 7, { name: 'x' }, { [id]: {} }] });
+    const answer = await post(path, content, json);
+    expect(answer.body.total_rows).toBe(4);
+    expect((await t.ended(answer.body.job_id)).tally).toMatchObject({ read: 4, rejected: 3 });
+  });
+});
+
+test('a body of 60 MB is taken in a stream', async () => {
+  const item = JSON.stringify({ user_id: 'u', metadata: { text: 'x'.repeat(1_000) } });
+  const count = 60_000;
+  let sent = 0;
+  const stream = new ReadableStream({
+    pull(controller) {
+      if (sent === 0) controller.enqueue(Buffer.from(`{"users":[${item}`));
+      else if (sent < count) controller.enqueue(Buffer.from(`,${item}`.repeat(100)));
+      else {
+        controller.enqueue(Buffer.from(']}'));
+        controller.close();
+      }
+      sent += sent === 0 ? 1 : 100;
+    },
+  });
+  const before = process.memoryUsage().rss;
+  const answer = await server.json<Job>('/v1/users/bulk_identify?dry_run=true', {
+    method: 'POST',
+    body: stream,
+    duplex: 'half',
+    headers: json,
+  });
+  expect([answer.status, answer.body.total_rows]).toEqual([202, count + 1]);
+  expect(process.memoryUsage().rss - before).toBeLessThan(150 * 2 ** 20);
+});

@@ -1,0 +1,170 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { type RawConnection, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({
+    settings: { MAX_UPLOAD_BYTES: '4m', UPLOAD_STALL_MS: '500', MIN_UPLOAD_RATE: '0' },
+  });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const connections: RawConnection[] = [];
+afterEach(async () => {
+  for (const connection of connections.splice(0)) connection.reset();
+  expect(await t.storedFiles()).toEqual([]);
+  expect((await server.fetch('/v1/background_jobs')).headers.get('x-total-count')).toBe('0');
+});
+
+async function upload(...headers: string[]): Promise<RawConnection> {
+  const connection = await server.connect();
+  connections.push(connection);
+  connection.head('POST /v1/imports HTTP/1.1', 'host: x', ...headers);
+  return connection;
+}
+
+const authorized = () => `authorization: Token ${t.key}`;
+const partHead = '--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n';
+const rows = 'user-id,some name\n'.repeat(60_000);
+
+describe('an answer that comes before the whole body has', () => {
+  /** Sends on and on, as clients do that read only when they have sent everything, until the answer is there. */
+  async function sendUntilAnswered(
+    connection: RawConnection,
+    answer: RegExp,
+    chunked: boolean,
+  ): Promise<void> {
+    for (
+      let sent = 0;
+      sent < 4 + 36 * Number(chunked) && !answer.test(connection.received) && !connection.ended;
+      sent++
+    ) {
+      await connection.write(chunked ? `${rows.length.toString(16)}\r\n${rows}\r\n` : rows);
+    }
+    await connection.until(answer);
+  }
+
+  test.each([
+    ['401', ['content-type: text/csv', 'content-length: 100000000'], /^HTTP\/1.1 401 .*invalid_api_key/s, ''],
+    ['401, chunked', ['content-type: text/csv', 'transfer-encoding: chunked'], /^HTTP\/1.1 401 /, ''],
+    [
+      '415',
+      ['content-type: text/html', 'content-length: 100000000'],
+      /^HTTP\/1.1 415 .*unsupported_media/s,
+      'key',
+    ],
+    [
+      '400',
+      ['content-type: text/csv', 'content-length: 5000000', 'idempotency-key: ü'],
+      /^HTTP\/1.1 400 /,
+      'key',
+    ],
+    ['413 by its length', ['content-type: text/csv', 'content-length: 100000000'], /^HTTP\/1.1 413 /, 'key'],
+    [
+      '413 as it comes',
+      ['content-type: text/csv', 'transfer-encoding: chunked'],
+      /^HTTP\/1.1 413 .*payload_too/s,
+      'key',
+    ],
+  ])('%s reaches the client, which is told to close', async (_, headers, answer, key) => {
+    const connection = await upload(...headers, ...(key === '' ? [] : [authorized()]));
+    const chunked = headers.includes('transfer-encoding: chunked');
+    if (chunked && key !== '') await connection.write('8\r\nuser_id\n\r\n');
+    await sendUntilAnswered(connection, answer, chunked);
+    expect(connection.received).toMatch(/^connection: close\r$/im);
+    expect(connection.error).toBeNull();
+  });
+
+  test('413 reaches a client that sends a form', async () => {
+    const connection = await upload(
+      'content-type: multipart/form-data; boundary=b',
+      'transfer-encoding: chunked',
+      authorized(),
+    );
+    await connection.write(`${(partHead.length + 8).toString(16)}\r\n${partHead}user_id\n\r\n`);
+    await sendUntilAnswered(connection, /^HTTP\/1.1 413 .*payload_too_large.*\}$/s, true);
+    expect(connection.error).toBeNull();
+  });
+
+  test('400 for an option reaches a client that sends a form', async () => {
+    const connection = await upload(
+      'content-type: multipart/form-data; boundary=b',
+      'transfer-encoding: chunked',
+      authorized(),
+    );
+    const field = '--b\r\nContent-Disposition: form-data; name="entity"\r\n\r\nplanets\r\n';
+    await connection.write(`${(field + partHead).length.toString(16)}\r\n${field}${partHead}\r\n`);
+    await sendUntilAnswered(connection, /^HTTP\/1.1 400 .*entity must be/s, true);
+    expect(connection.error).toBeNull();
+  });
+
+  test('closes a connection on which the sender never stops', async () => {
+    const connection = await upload('content-type: text/csv', 'transfer-encoding: chunked');
+    await connection.until(/^HTTP\/1.1 401 /);
+    for (let sent = 0; sent < 200 && !connection.ended; sent++) {
+      await connection.write(`${rows.length.toString(16)}\r\n${rows}\r\n`);
+    }
+    await connection.untilEnded();
+  });
+
+  test('does not leave the rest of a short body in the way of the next request', async () => {
+    const connection = await upload('content-type: text/csv', 'content-length: 60000', authorized());
+    await connection.write(`PK\x03\x04${'x'.repeat(59_996)}`);
+    await connection.until(/^HTTP\/1.1 400 .*unsupported_format.*\}$/s);
+    if (!/^connection: close\r$/im.test(connection.received)) {
+      connection.head('GET /v1/background_jobs HTTP/1.1', 'host: x', authorized());
+      await connection.until(/\}HTTP\/1.1 200 /);
+    }
+    expect(connection.error).toBeNull();
+  });
+
+  test('keeps the connection where the body is short', async () => {
+    const connection = await upload('content-type: text/csv', 'content-length: 8');
+    await connection.write('user_id\n');
+    await connection.until(/^HTTP\/1.1 401 /);
+    connection.received = '';
+    connection.head('GET /v1/background_jobs HTTP/1.1', 'host: x', authorized());
+    await connection.until(/^HTTP\/1.1 200 /);
+  });
+});
+
+describe('Expect: 100-continue', () => {
+  test('a refusal comes instead of the go-ahead', async () => {
+    const headers = ['content-type: text/csv', 'content-length: 3000000', 'expect: 100-continue'];
+    const connection = await upload(...headers);
+    await connection.until(/^HTTP\/1.1 401 .*\}$/s);
+    expect(connection.received).not.toContain('100 Continue');
+    const large = await upload(...headers.with(1, 'content-length: 100000000'), authorized());
+    await large.until(/^HTTP\/1.1 413 .*\}$/s);
+    await large.untilEnded();
+  });
+});
+
+describe('a sender that stalls', () => {
+  test.each([
+    ['within a body', 'content-type: text/csv', 'user_id\n1\n'],
+    ['before the first byte', 'content-type: text/csv', ''],
+    ['within a file of a form', 'content-type: multipart/form-data; boundary=b', `${partHead}user_id\n1\n`],
+    ['before the first part', 'content-type: multipart/form-data; boundary=b', '--b\r\nContent-'],
+    [
+      'after the file',
+      'content-type: multipart/form-data; boundary=b',
+      `${partHead}user_id\n1\n\r\n--b\r\nContent-`,
+    ],
+    [
+      'after the end of the form',
+      'content-type: multipart/form-data; boundary=b',
+      `${partHead}user_id\n1\n\r\n--b--\r\n`,
+    ],
+  ])('%s is answered 408', async (_, type, body) => {
+    const connection = await upload(type, 'content-length: 1000', authorized());
+    await connection.write(body);
+    await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*\}$/s);
+  });
+});

@@ -1,0 +1,331 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunningWorker } from '../../../jobs/worker.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+
+interface Item {
+  job_id: string;
+  type: string;
+  status: string;
+  start_time: string;
+  end_time: string | null;
+  links: string;
+  elapsed_time: number;
+}
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem();
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
+let serial = 0;
+
+async function submit(tenant: Tenant, path = '/v1/imports', body?: string): Promise<string> {
+  const envelope = path.includes('users') ? 'users' : 'companies';
+  const id = `${++serial}`;
+  const array = JSON.stringify({ [envelope]: [{ user_id: id, company_id: id }] });
+  const answer = await server.json<Item>(path, {
+    method: 'POST',
+    key: tenant.key,
+    body: body ?? (path.includes('bulk') ? array : `user_id\n${id}\n`),
+    headers: { 'content-type': path.includes('bulk') ? 'application/json' : 'text/csv' },
+  });
+  expect(answer.status).toBeLessThan(300);
+  return answer.body.job_id;
+}
+
+const list = (tenant: Tenant, query = '', options = {}) =>
+  server.json<Item[]>(`/v1/background_jobs${query}`, { key: tenant.key, ...options });
+
+async function withWorker(work: () => Promise<void>): Promise<void> {
+  const worker: RunningWorker = t.startWorker();
+  try {
+    await work();
+  } finally {
+    await worker.stop();
+  }
+}
+
+describe('the list', () => {
+  let tenant: Tenant;
+  let ids: string[];
+  beforeAll(async () => {
+    tenant = await t.addEnvironment('lists');
+    ids = [];
+    for (let i = 0; i < 3; i++) ids.unshift(await submit(tenant));
+    ids.unshift(await submit(tenant, '/v1/users/bulk_identify'));
+    ids.unshift(await submit(tenant, '/v1/companies/bulk_identify'));
+  });
+
+  test('is a bare array of job records with elapsed_time, newest first', async () => {
+    const { status, body, headers } = await list(tenant);
+    expect(status).toBe(200);
+    expect(body.map((item) => item.job_id)).toEqual(ids);
+    expect(body[0]).toEqual({
+      job_id: ids[0],
+      type: 'bulk_identify_companies',
+      status: expect.stringMatching(/queued|processing/),
+      filename: 'bulk_identify_companies.json',
+      file_size: expect.any(Number),
+      total_rows: 1,
+      start_time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      end_time: null,
+      links: `${server.address}/v1/background_jobs/${ids[0]}`,
+      elapsed_time: expect.any(Number),
+    });
+    expect(Number.isInteger(body[0]?.elapsed_time)).toBe(true);
+    expect(headers.get('x-total-count')).toBe('5');
+    expect(headers.get('link')).toBeNull();
+  });
+
+  test('goes on where Link says, through every job once, keeping the filters', async () => {
+    const seen: string[] = [];
+    let next: string | undefined = '/v1/background_jobs?limit=2&type=import';
+    while (next !== undefined) {
+      const answer: Awaited<ReturnType<typeof list>> = await server.json<Item[]>(next, { key: tenant.key });
+      seen.push(...answer.body.map((item) => item.job_id));
+      expect(answer.headers.get('x-total-count')).toBe('3');
+      next = /^<(http[^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1];
+    }
+    expect(seen).toEqual(ids.slice(2));
+  });
+
+  test('can be asked for one type, one status, and what is new', async () => {
+    const count = async (query: string) => (await list(tenant, query)).body.length;
+    expect(await count('?type=import')).toBe(3);
+    expect(await count('?type=bulk_identify_users')).toBe(1);
+    expect(await count('?type=bulk_identify_companies')).toBe(1);
+    expect(await count('?type=export')).toBe(0);
+    expect(await count('?status=completed')).toBe(0);
+    expect((await count('?status=queued')) + (await count('?status=processing'))).toBe(5);
+    expect(await count('?since=2020-01-01')).toBe(5);
+    expect(await count('?since=2020-01-01T00:00:00%2B02:00')).toBe(5);
+    expect(await count(`?since=${new Date(Date.now() + 60_000).toISOString()}`)).toBe(0);
+    const [newest] = (await list(tenant, '?limit=1')).body;
+    expect(await count(`?since=${newest?.start_time}`)).toBe(1);
+  });
+
+  test.each([
+    ['limit=0', 'invalid_field'],
+    ['limit=501', 'invalid_field'],
+    ['limit=ten', 'invalid_field'],
+    ['type=exports', 'invalid_field'],
+    ['status=done', 'invalid_field'],
+    ['status=queued&status=failed', 'invalid_field'],
+    ['cursor=abc', 'invalid_cursor'],
+    ['cursor=%00', 'invalid_cursor'],
+    ['since=yesterday', 'invalid_date'],
+    ['since=2026-02-31', 'invalid_date'],
+    ['since=2026-13-01T00:00:00Z', 'invalid_date'],
+  ])('?%s is 400 %s', async (query, code) => {
+    const { status, body } = await server.json<ErrorBody>(`/v1/background_jobs?${query}`);
+    expect([status, body.errors.map((each) => each.error_code)]).toEqual([400, [code]]);
+  });
+
+  test('ignores a body, also one that is not what it says', async () => {
+    for (const body of ['{}', '{"a":', '']) {
+      const connection = await server.connect();
+      const head = ['host: x', `authorization: Token ${tenant.key}`, 'content-type: application/json'];
+      for (let again = 0; again < 2; again++) {
+        connection.received = '';
+        connection.head('GET /v1/background_jobs HTTP/1.1', ...head, `content-length: ${body.length}`);
+        await connection.write(body);
+        await connection.until(/^HTTP\/1.1 200 .*\r\n\r\n\[\{"job_id".*\]$/s);
+      }
+      connection.reset();
+    }
+  });
+
+  test('shows nothing of other environments', async () => {
+    const empty = await t.addEnvironment('empty');
+    const { body, headers } = await list(empty);
+    expect([body, headers.get('x-total-count')]).toEqual([[], '0']);
+  });
+
+  test('answers HEAD with the same headers and no body', async () => {
+    const { status, body, headers } = await list(tenant, '', { method: 'HEAD' });
+    expect([status, body, headers.get('x-total-count')]).toEqual([200, null, '5']);
+  });
+
+  test('takes a slash at the end', async () => {
+    expect((await server.fetch('/v1/background_jobs/')).status).toBe(200);
+  });
+});
+
+describe('one job', () => {
+  test('has, once completed, counts that add up and everything else', async () => {
+    const tenant = await t.addEnvironment('detail');
+    const content = 'user_id,name\nd1,a\nd1,b\nd2,c\n,x\n';
+    const jobId = await submit(tenant, '/v1/imports', content);
+    await withWorker(async () => {
+      await expect
+        .poll(
+          async () =>
+            (await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key })).body.status,
+          {
+            timeout: 30_000,
+          },
+        )
+        .toBe('completed');
+    });
+    const { status, body } = await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      job_id: jobId,
+      type: 'import',
+      status: 'completed',
+      filename: 'upload',
+      file_size: content.length,
+      total_rows: 4,
+      start_time: expect.any(String),
+      end_time: expect.stringMatching(/Z$/),
+      links: `${server.address}/v1/background_jobs/${jobId}`,
+      elapsed_time: expect.any(Number),
+      completed_rows: 4,
+      progress: 1,
+      counts: { read: 4, inserted: 2, updated: 0, unchanged: 0, superseded: 1, rejected: 1 },
+      rejects: {
+        count: 1,
+        by_code: { missing_id: 1 },
+        links: `${server.address}/v1/background_jobs/${jobId}/rejects`,
+      },
+      failure: null,
+      attempts: 1,
+      rows_per_second: expect.any(Number),
+      queue_position: null,
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      duplicate_of: null,
+      dry_run: false,
+    });
+  });
+
+  test('that waits says how many are before it', async () => {
+    const tenant = await t.addEnvironment('waiting');
+    const ids = [await submit(tenant), await submit(tenant), await submit(tenant)];
+    const positions = await Promise.all(
+      ids.map(async (id) => {
+        const { body } = await server.json<{ queue_position: number }>(`/v1/background_jobs/${id}`, {
+          key: tenant.key,
+        });
+        return body.queue_position;
+      }),
+    );
+    expect(positions).toEqual([0, 1, 2]);
+  });
+
+  test.each(['', '/rejects'])('GET …%s of a job that is not there is 404', async (suffix) => {
+    for (const id of [unknownJob, 'nonsense', '%00', 'a'.repeat(3_000), '../x']) {
+      const { status, body } = await server.json<ErrorBody>(
+        `/v1/background_jobs/${encodeURIComponent(id)}${suffix}`,
+      );
+      expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
+    }
+  });
+
+  test('of another environment is 404, whatever is asked of it', async () => {
+    const stranger = await t.addEnvironment('stranger');
+    const jobId = await submit(t);
+    for (const [method, suffix] of [
+      ['GET', ''],
+      ['GET', '/rejects'],
+      ['POST', '/cancel'],
+      ['POST', '/retry'],
+    ] as const) {
+      const path = `/v1/background_jobs/${jobId}${suffix}`;
+      const { status, body } = await server.json<ErrorBody>(path, { method, key: stranger.key });
+      expect([path, status, body.errors[0]?.error_code]).toEqual([path, 404, 'not_found']);
+    }
+    expect((await server.json<Item>(`/v1/background_jobs/${jobId}`)).body.status).toMatch(
+      /queued|processing/,
+    );
+  });
+
+  test('may be named in capitals', async () => {
+    const jobId = await submit(t);
+    expect((await server.fetch(`/v1/background_jobs/${jobId.toUpperCase()}/`)).status).toBe(200);
+  });
+});
+
+describe('cancel and retry', () => {
+  const act = (verb: string, jobId: string, tenant: Tenant, options = {}) =>
+    server.json<Item & ErrorBody>(`/v1/background_jobs/${jobId}/${verb}`, {
+      method: 'POST',
+      key: tenant.key,
+      ...options,
+    });
+
+  test('a job that has not ended can be cancelled, once', async () => {
+    const tenant = await t.addEnvironment('cancels');
+    const jobId = await submit(tenant);
+    const { status, body } = await act('cancel', jobId, tenant);
+    expect(status).toBe(202);
+    expect(Object.keys(body).sort()).toEqual(
+      [
+        'end_time',
+        'file_size',
+        'filename',
+        'job_id',
+        'links',
+        'start_time',
+        'status',
+        'total_rows',
+        'type',
+      ].sort(),
+    );
+    expect(body).toMatchObject({
+      job_id: jobId,
+      status: 'cancelled',
+      end_time: expect.any(String),
+      total_rows: 1,
+    });
+    const again = await act('cancel', jobId, tenant);
+    expect([again.status, again.body.errors[0]?.error_code]).toEqual([409, 'job_not_cancellable']);
+  });
+
+  test('a cancelled job can be retried and completes', async () => {
+    const tenant = await t.addEnvironment('retries');
+    const jobId = await submit(tenant);
+    const early = await act('retry', jobId, tenant);
+    expect([early.status, early.body.errors[0]?.error_code]).toEqual([409, 'job_not_retryable']);
+    await act('cancel', jobId, tenant);
+    const { status, body } = await act('retry', jobId, tenant);
+    expect([status, body.end_time]).toEqual([202, null]);
+    expect(body.status).toMatch(/queued|processing/);
+    await withWorker(async () => {
+      await expect
+        .poll(
+          async () =>
+            (await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key })).body.status,
+          {
+            timeout: 30_000,
+          },
+        )
+        .toBe('completed');
+    });
+  });
+
+  test('whose file is gone is 410', async () => {
+    const tenant = await t.addEnvironment('expired');
+    const jobId = await submit(tenant);
+    await act('cancel', jobId, tenant);
+    await t.system.db.updateTable('loads').set({ file_ref: null }).where('job_id', '=', jobId).execute();
+    const { status, body } = await act('retry', jobId, tenant);
+    expect([status, body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
+  });
+
+  test('take any body, or none', async () => {
+    const tenant = await t.addEnvironment('bodies');
+    for (const body of ['{}', '{"', '']) {
+      const jobId = await submit(tenant);
+      const headers = { 'content-type': 'application/json' };
+      expect((await act('cancel', jobId, tenant, { body, headers })).status).toBe(202);
+    }
+  });
+});

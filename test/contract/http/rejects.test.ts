@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+interface RejectsPage {
+  data: {
+    row: number;
+    line: number;
+    byte_offset: number;
+    column: string | null;
+    error_code: string;
+    message: string;
+    raw: string;
+  }[];
+  metadata: { cursor: { after: string | null; before: null }; limit: number; total_count: number };
+}
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const csvReasons = 'sluice_row,sluice_line,sluice_error_code,sluice_message,sluice_column,sluice_raw';
+
+async function load(body: string | Buffer, type = 'text/csv', query = ''): Promise<string> {
+  const answer = await server.json<{ job_id: string }>(`/v1/imports${query}`, {
+    method: 'POST',
+    body: new Uint8Array(Buffer.from(body)),
+    headers: { 'content-type': type },
+  });
+  expect(answer.status).toBe(200);
+  await t.ended(answer.body.job_id);
+  return answer.body.job_id;
+}
+
+async function download(jobId: string, accept: string): Promise<string> {
+  const response = await server.fetch(`/v1/background_jobs/${jobId}/rejects`, { headers: { accept } });
+  expect(response.status).toBe(200);
+  expect(response.headers.get('content-type')).toContain(accept);
+  return response.text();
+}
+
+async function page(jobId: string, query = ''): Promise<RejectsPage> {
+  const { status, body } = await server.json<RejectsPage>(`/v1/background_jobs/${jobId}/rejects${query}`);
+  expect(status).toBe(200);
+  return body;
+}
+
+const codesOf = async (jobId: string) => (await page(jobId)).data.map((reject) => reject.error_code);
+const userOf = (userId: string) =>
+  t.system.db.selectFrom('users').select('metadata').where('user_id', '=', userId).executeTakeFirst();
+
+/** Every way a record can be unfit for the columns it came in. */
+const messy = Buffer.concat([
+  Buffer.from('user_id,name,note\n'),
+  Buffer.from(',Ada,"says ""hi"", twice"\n'),
+  Buffer.from('m2,too,many,cells\n'),
+  Buffer.from('m3,few\n'),
+  Buffer.from('m4,a"b,stray\n'),
+  Buffer.from('m5,"never closed,x\n'),
+  Buffer.concat([Buffer.from('m6,'), Buffer.from([0xff, 0xfe]), Buffer.from(',bytes\n')]),
+  Buffer.from('m7,nul\0,x\n'),
+  Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
+  Buffer.from('good,Grace,fine\n'),
+]);
+
+describe('as JSON', () => {
+  test('each reject says where, what and why, and shows the record', async () => {
+    const jobId = await load('user_id,name\nok,x\n,Ada\n');
+    expect(await page(jobId)).toEqual({
+      data: [
+        {
+          row: 2,
+          line: 3,
+          byte_offset: 18,
+          column: 'user_id',
+          error_code: 'missing_id',
+          message: expect.any(String),
+          raw: ',Ada',
+        },
+      ],
+      metadata: { cursor: { after: null, before: null }, limit: 50, total_count: 1 },
+    });
+  });
+
+  test('pages go through all of them once, in file order', async () => {
+    const jobId = await load(`user_id,name\n${',x\n'.repeat(25)}`);
+    const rows: number[] = [];
+    for (let path: string | null = `/v1/background_jobs/${jobId}/rejects?limit=10`; path !== null; ) {
+      const { body, headers }: { body: RejectsPage; headers: Headers } = await server.json<RejectsPage>(path);
+      rows.push(...body.data.map((reject) => reject.row));
+      expect(body.metadata).toMatchObject({ limit: 10, total_count: 25 });
+      const next: string | undefined = /^<([^>]+)>; rel="next"$/.exec(headers.get('link') ?? '')?.[1];
+      expect(next === undefined).toBe(body.metadata.cursor.after === null);
+      path = next ?? null;
+    }
+    expect(rows).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
+  });
+
+  test('a job without rejects has an empty page', async () => {
+    expect((await page(await load('user_id\nok\n'))).data).toEqual([]);
+  });
+
+  test.each(['cursor=x', 'cursor=!!', 'limit=0', 'limit=501', 'limit=x'])('?%s is 400', async (query) => {
+    const jobId = await load('user_id,name\n,x\n');
+    const { status, body } = await server.json<ErrorBody>(`/v1/background_jobs/${jobId}/rejects?${query}`);
+    const code = query.startsWith('cursor') ? 'invalid_cursor' : 'invalid_field';
+    expect([status, body.errors[0]?.error_code]).toEqual([400, code]);
+  });
+});
+
+describe('as CSV', () => {
+  test('is the header of the source and the reasons, and each record as it stood', async () => {
+    const jobId = await load('user_id;name\nok;x\n;"Ada; of ""Lovelace"""\n');
+    const [header, line, ...rest] = (await download(jobId, 'text/csv')).split('\n');
+    expect(header).toBe(`user_id;name;${csvReasons.replaceAll(',', ';')}`);
+    expect(line).toMatch(/^;"Ada; of ""Lovelace""";2;3;missing_id;[^;]+;user_id;$/);
+    expect(rest).toEqual(['']);
+  });
+
+  test('mended, it can be sent again as it is, and the reasons become no properties', async () => {
+    const jobId = await load('user_id,name\n,Mended\n');
+    const mended = (await download(jobId, 'text/csv')).replace('\n,Mended,', '\nmended-1,Mended,');
+    const again = await load(mended);
+    expect(await codesOf(again)).toEqual([]);
+    expect((await userOf('mended-1'))?.metadata).toEqual({ name: 'Mended' });
+  });
+
+  test('records that do not fit their columns shift and swallow nothing', async () => {
+    const jobId = await load(messy);
+    const rejects = await page(jobId);
+    expect(rejects.data).toHaveLength(8);
+    const again = await load(await download(jobId, 'text/csv'));
+    expect(await t.ended(again)).toMatchObject({
+      totalRows: 8,
+      tally: { read: 8, rejected: 8, inserted: 0 },
+    });
+    // What stood in its columns is refused for what it was; what did not has lost its id to sluice_raw.
+    const codes = rejects.data.map((reject) => reject.error_code);
+    const kept = new Set(['missing_id', 'id_too_long']);
+    expect(await codesOf(again)).toEqual(codes.map((code) => (kept.has(code) ? code : 'missing_id')));
+  });
+
+  test('the file of rejects of a file of rejects has the reasons once', async () => {
+    const first = await download(await load(messy), 'text/csv');
+    const second = await download(await load(first), 'text/csv');
+    expect(second.split('\n', 1)[0]).toBe(first.split('\n', 1)[0]);
+  });
+
+  test('is proper UTF-8 without U+0000, whatever the records held', async () => {
+    const jobId = await load(messy);
+    const response = await server.fetch(`/v1/background_jobs/${jobId}/rejects`, {
+      headers: { accept: 'text/csv' },
+    });
+    const bytes = new Uint8Array(await response.arrayBuffer());
+    expect(bytes.includes(0)).toBe(false);
+    expect(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes)).not.toThrow();
+  });
+
+  test('of NDJSON has the records as text', async () => {
+    const jobId = await load('{"name":"x"}\n{"user_id":"ok"}\n', 'application/x-ndjson');
+    const [header, line] = (await download(jobId, 'text/csv')).split('\n');
+    expect(header).toBe(csvReasons);
+    expect(line).toMatch(/^1,1,missing_id,.*,"{""name"":""x""}"$/);
+  });
+
+  test('has all of them, however many', async () => {
+    const jobId = await load(`user_id,name\n${',x\n'.repeat(2_345)}`);
+    const lines = (await download(jobId, 'text/csv')).trimEnd().split('\n').slice(1);
+    expect(lines.map((line) => Number(line.split(',')[2]))).toEqual(
+      Array.from({ length: 2_345 }, (_, i) => i + 1),
+    );
+  });
+});
+
+describe('as NDJSON', () => {
+  test('is each object as it was written, with the reason under one key', async () => {
+    const jobId = await load(
+      '{"name":"x", "big":12345678901234567890.50}\n{}\n[1]\nnonsense\n',
+      'application/x-ndjson',
+    );
+    const lines = (await download(jobId, 'application/x-ndjson')).trimEnd().split('\n');
+    expect(lines[0]).toMatch(
+      /^{"name":"x", "big":12345678901234567890.50,"sluice_reject":{"row":1,"line":1,/,
+    );
+    expect(lines[1]).toMatch(/^{"sluice_reject":{"row":2,/);
+    expect(JSON.parse(lines[2] ?? '')).toMatchObject({
+      sluice_raw: '[1]',
+      sluice_reject: { row: 3, error_code: 'not_an_object' },
+    });
+    expect(JSON.parse(lines[3] ?? '')).toMatchObject({
+      sluice_raw: 'nonsense',
+      sluice_reject: { row: 4, error_code: 'invalid_json' },
+    });
+  });
+
+  test('mended, it can be sent again as it is, and the reason becomes no property', async () => {
+    const jobId = await load('{"name":"Mended"}\nx\n', 'application/x-ndjson');
+    const mended = (await download(jobId, 'application/x-ndjson'))
+      .replace('{"name"', '{"user_id":"mended-2","name"')
+      .replace('{"sluice_raw"', '{"user_id":"mended-3","sluice_raw"');
+    const again = await load(mended, 'application/x-ndjson');
+    expect(await codesOf(again)).toEqual([]);
+    expect((await userOf('mended-2'))?.metadata).toEqual({ name: 'Mended' });
+    expect((await userOf('mended-3'))?.metadata).toEqual({});
+  });
+
+  test('unmended, every line is refused again, with the reason once', async () => {
+    const jobId = await load('{"name":"x"}\n{"user_id":7e999}\n"s"\n', 'application/x-ndjson');
+    const first = await download(jobId, 'application/x-ndjson');
+    const again = await load(first, 'application/x-ndjson');
+    expect((await codesOf(again)).length).toBe(first.trimEnd().split('\n').length);
+    const second = await download(again, 'application/x-ndjson');
+    for (const line of second.trimEnd().split('\n')) expect(line.split('sluice_reject')).toHaveLength(2);
+  });
+
+  test('of CSV has objects by the names of the header', async () => {
+    const jobId = await load('user_id,name,note\n,"Ada ""A""",\n,few\n');
+    const lines = (await download(jobId, 'application/x-ndjson'))
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines[0]).toMatchObject({ name: 'Ada "A"', sluice_reject: { row: 1, column: 'user_id' } });
+    expect(lines[0]).not.toHaveProperty('note');
+    expect(lines[1]).toMatchObject({
+      sluice_raw: ',few',
+      sluice_reject: { error_code: 'wrong_field_count' },
+    });
+  });
+});
+
+describe('access', () => {
+  test('another environment and an unknown job are 404, in every form', async () => {
+    const jobId = await load('user_id,name\n,x\n');
+    const other = await t.addEnvironment('stranger');
+    for (const accept of ['application/json', 'text/csv', 'application/x-ndjson']) {
+      const path = `/v1/background_jobs/${jobId}/rejects`;
+      expect((await server.fetch(path, { key: other.key, headers: { accept } })).status).toBe(404);
+      const unknown = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817/rejects';
+      expect((await server.fetch(unknown, { headers: { accept } })).status).toBe(404);
+    }
+  });
+
+  test('what is accepted decides, by its weight', async () => {
+    const jobId = await load('user_id,name\n,x\n');
+    const typeFor = async (accept: string) =>
+      (await server.fetch(`/v1/background_jobs/${jobId}/rejects`, { headers: { accept } })).headers
+        .get('content-type')
+        ?.split(';', 1)[0];
+    expect(await typeFor('*/*')).toBe('application/json');
+    expect(await typeFor('text/html, */*;q=0.8')).toBe('application/json');
+    expect(await typeFor('text/csv;q=0.5, application/x-ndjson')).toBe('application/x-ndjson');
+    expect(await typeFor('text/csv, application/json;q=0.1')).toBe('text/csv');
+  });
+
+  test('HEAD answers with the headers only', async () => {
+    const jobId = await load('user_id,name\n,x\n');
+    const path = `/v1/background_jobs/${jobId}/rejects`;
+    const response = await server.fetch(path, { method: 'HEAD', headers: { accept: 'text/csv' } });
+    expect([response.status, await response.text()]).toEqual([200, '']);
+    expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${jobId}-rejects.csv"`);
+  });
+});

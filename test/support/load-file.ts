@@ -1,0 +1,177 @@
+import { sql } from 'kysely';
+import type { Entity } from '../../src/domain/entity.ts';
+import { defaultLoadOptions, type Load, type LoadOptions } from '../../src/domain/load.ts';
+import type { Reject } from '../../src/domain/reject.ts';
+import { acceptLoad } from '../../src/load/accept-load.ts';
+import type { LoadContext } from '../../src/load/context.ts';
+import { dispatchLane } from '../../src/load/dispatch.ts';
+import { finishLoad } from '../../src/load/finish-load.ts';
+import { requireLoad } from '../../src/load/inspect-load.ts';
+import { processChunk } from '../../src/load/process-chunk.ts';
+import { receive } from '../../src/load/receive/receive.ts';
+import { readRejectsPage } from '../../src/postgres/ledger/read-rejects.ts';
+import type { Profiles, StoredProfile } from './serial-oracle.ts';
+
+export interface FileOptions extends Partial<LoadOptions> {
+  /** Target length of a chunk; 1 makes a chunk of every record. */
+  readonly chunkBytes?: number;
+  /** Default: users.csv, or users.ndjson if the content begins with `{`. */
+  readonly filename?: string;
+}
+
+const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
+
+/** A file on the route that an upload takes, from `receive` on. Gives its job id; workers, if any, do the rest. */
+export async function acceptFile(
+  context: LoadContext,
+  environmentId: number,
+  content: string | Uint8Array,
+  options: FileOptions = {},
+): Promise<string> {
+  const { chunkBytes, filename, ...load } = options;
+  const bytes = Buffer.from(content as string);
+  const name = filename ?? (bytes[0] === 0x7b ? 'users.ndjson' : 'users.csv');
+  async function* source() {
+    yield bytes;
+  }
+  const signal = new AbortController().signal;
+  const received = await receive(source(), context.files, { chunkBytes, filename: name }, limits, signal);
+  const { jobId } = await acceptLoad(context, {
+    environmentId,
+    type: 'import',
+    filename: name,
+    received,
+    options: { ...defaultLoadOptions, ...load },
+    idempotencyKey: null,
+  });
+  return jobId;
+}
+
+/** A load that no worker touches: the test runs its steps itself, in the order it likes. */
+export interface ManualLoad {
+  readonly jobId: string;
+  readonly loadId: number;
+  readonly chunkCount: number;
+  /** Claims and merges one chunk. */
+  chunk(chunkNo: number, context?: LoadContext): Promise<void>;
+  finish(context?: LoadContext): Promise<Load>;
+  look(): Promise<Load>;
+}
+
+/** Accepts a file and starts it. The context's queue is never asked, so no worker may run. */
+export async function startManually(
+  context: LoadContext,
+  environmentId: number,
+  content: string | Uint8Array,
+  options: FileOptions = {},
+): Promise<ManualLoad> {
+  const quiet = withoutBell(context);
+  const jobId = await acceptFile(quiet, environmentId, content, options);
+  await dispatchLane(quiet, environmentId);
+  return manualLoad(quiet, environmentId, jobId);
+}
+
+export async function manualLoad(
+  context: LoadContext,
+  environmentId: number,
+  jobId: string,
+): Promise<ManualLoad> {
+  const quiet = withoutBell(context);
+  const { load_id, chunk_count } = await context.db
+    .selectFrom('loads')
+    .select(['load_id', 'chunk_count'])
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  const look = () => requireLoad(quiet, environmentId, jobId);
+  return {
+    jobId,
+    loadId: load_id,
+    chunkCount: chunk_count,
+    chunk: (chunkNo, own = quiet) => processChunk(withoutBell(own), load_id, chunkNo),
+    finish: async (own = quiet) => {
+      await finishLoad(withoutBell(own), load_id);
+      return look();
+    },
+    look,
+  };
+}
+
+/** All chunks in the given order (that of the file, unless told), then the finish. */
+export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
+  for (const chunkNo of order ?? Array.from({ length: load.chunkCount }, (_, index) => index)) {
+    await load.chunk(chunkNo);
+  }
+  return load.finish();
+}
+
+export function withoutBell(context: LoadContext): LoadContext {
+  return { ...context, bell: { ringChunks: async () => undefined, ringFinish: async () => undefined } };
+}
+
+/** What the tables hold for an environment, by key. */
+export async function readProfiles(context: LoadContext, environmentId: number): Promise<Profiles> {
+  const users = await context.db
+    .selectFrom('users')
+    .select(['user_id', 'company_id', 'metadata'])
+    .where('environment_id', '=', environmentId)
+    .orderBy('user_id')
+    .execute();
+  const companies = await context.db
+    .selectFrom('companies')
+    .select(['company_id', 'metadata'])
+    .where('environment_id', '=', environmentId)
+    .orderBy('company_id')
+    .execute();
+  return {
+    users: Object.fromEntries(
+      users.map((row) => [row.user_id, { metadata: row.metadata, company: row.company_id } as StoredProfile]),
+    ),
+    companies: Object.fromEntries(
+      companies.map((row) => [row.company_id, { metadata: row.metadata } as StoredProfile]),
+    ),
+  };
+}
+
+/** Where each row stands on disk: another place or another writer means that it was rewritten. By `users/key`. */
+export async function readVersions(
+  context: LoadContext,
+  environmentId: number,
+): Promise<Record<string, string>> {
+  const versions: [string, string][] = [];
+  for (const [entity, id] of [
+    ['users', 'user_id'],
+    ['companies', 'company_id'],
+  ] as const satisfies [Entity, string][]) {
+    const { rows } = await sql<{ id: string; version: string }>`
+      select ${sql.ref(id)} as id, ctid::text || ' by ' || xmin::text as version
+      from ${sql.table(entity)}
+      where environment_id = ${environmentId}`.execute(context.db);
+    for (const row of rows) versions.push([`${entity}/${row.id}`, row.version]);
+  }
+  return Object.fromEntries(versions);
+}
+
+export async function readRejects(context: LoadContext, jobId: string): Promise<Reject[]> {
+  const { load_id } = await context.db
+    .selectFrom('loads')
+    .select('load_id')
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  return readRejectsPage(context.db, load_id, 0, 100_000);
+}
+
+/** Rows that only running loads need. */
+export async function countLeftovers(context: LoadContext): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select ((select count(*) from load_chunk_keys) + (select count(*) from load_replays))::int as count`.execute(
+    context.db,
+  );
+  return rows[0]?.count ?? -1;
+}
+
+let environments = 0;
+
+/** A name for one more environment of a test system. */
+export function nextEnvironmentName(): string {
+  return `e${++environments}`;
+}

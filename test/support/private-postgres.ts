@@ -1,0 +1,50 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { layoutOf } from '../../src/postgres/embedded/layout.ts';
+import { readPostmasterFile } from '../../src/postgres/embedded/postmaster-file.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+
+/** A server of one test's own, which it may stop the hard way and start again under the same address. */
+export interface PrivatePostgres {
+  readonly url: string;
+  /** SIGQUIT to the postmaster, as `pg_ctl stop -m immediate`: no checkpoint, no goodbye. */
+  stopImmediately(): Promise<void>;
+  /** Recovers and serves again. */
+  start(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const log = pino({ level: 'silent' });
+
+export async function startPrivatePostgres(): Promise<PrivatePostgres> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
+  // Without fsync a stopped server loses what a stopped server may lose: the commits still in its own buffers.
+  const settings = { fsync: 'off', max_connections: '100' };
+  let server: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, log, settings });
+  const { url } = server;
+  return {
+    url,
+    async stopImmediately() {
+      await signalPostmaster(dataDir, 'SIGQUIT');
+      await server.exited;
+    },
+    async start() {
+      server = await startEmbeddedPostgres({ dataDir, log, settings, port: Number(new URL(url).port) });
+      if (server.url !== url) throw new Error(`the server came back as ${server.url}, not as ${url}`);
+    },
+    async close() {
+      await server.stop();
+      await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    },
+  };
+}
+
+/** `dataDir` as given to `startEmbeddedPostgres`. */
+export async function signalPostmaster(dataDir: string, signal: NodeJS.Signals): Promise<number> {
+  const postmaster = await readPostmasterFile(layoutOf(dataDir).data);
+  if (postmaster === undefined) throw new Error(`no postmaster runs on ${dataDir}`);
+  process.kill(postmaster.pid, signal);
+  return postmaster.pid;
+}

@@ -1,0 +1,91 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { afterAll } from 'vitest';
+import { waitFor } from './wait-for.ts';
+
+const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
+/** What is kept of a process's output, to be shown when something goes wrong. */
+const keptOutput = 64 * 1024;
+const running = new Set<SluiceProcess>();
+
+afterAll(async () => {
+  await Promise.all([...running].map((process) => process.kill('SIGKILL')));
+});
+
+/** A real `sluice` process, as built by `npm run build`. Whatever still runs when the test file ends is killed. */
+export class SluiceProcess {
+  readonly name: string;
+  /** Standard output and standard error as they came. */
+  output = '';
+  /** How it ended; null while it lives. */
+  ending: string | null = null;
+  private readonly child: ChildProcess;
+  private readonly gone: Promise<unknown>;
+
+  constructor(name: string, child: ChildProcess) {
+    this.name = name;
+    this.child = child;
+    const collect = (text: Buffer): void => {
+      this.output = (this.output + text.toString()).slice(-keptOutput);
+    };
+    child.stdout?.on('data', collect);
+    child.stderr?.on('data', collect);
+    this.gone = once(child, 'exit').then(([code, signal]) => {
+      this.ending = String(signal ?? `exit code ${code}`);
+      running.delete(this);
+    });
+    running.add(this);
+  }
+
+  get pid(): number {
+    if (this.child.pid === undefined) throw new Error(`${this.name} could not be started`);
+    return this.child.pid;
+  }
+
+  signal(signal: NodeJS.Signals): void {
+    if (this.ending === null) this.child.kill(signal);
+  }
+
+  /** Sends the signal and waits for the end. */
+  async kill(signal: NodeJS.Signals): Promise<void> {
+    this.signal(signal);
+    await this.gone;
+  }
+
+  /** SIGKILL for its whole process group: the process and all that it forked. */
+  async killGroup(): Promise<void> {
+    process.kill(-this.pid, 'SIGKILL');
+    await this.gone;
+  }
+
+  /** The first match in the output. */
+  async says(pattern: RegExp, timeoutMs = 30_000): Promise<RegExpExecArray> {
+    return waitFor(`${this.name} to say ${pattern}; so far:\n${this.output}`, () => this.find(pattern), {
+      timeoutMs,
+    });
+  }
+
+  private find(pattern: RegExp): RegExpExecArray | null {
+    const match = pattern.exec(this.output);
+    if (match === null && this.ending !== null) {
+      throw new Error(`${this.name} ended (${this.ending}) and had said:\n${this.output}`);
+    }
+    return match;
+  }
+}
+
+/** Starts `sluice <args>` with these variables and none of ours, at the head of a process group of its own. */
+export function startSluice(
+  args: readonly string[],
+  variables: Readonly<Record<string, string>>,
+): SluiceProcess {
+  if (!existsSync(entry)) throw new Error(`${entry} is missing: run \`npm run build\` first`);
+  const child = spawn(process.execPath, [entry, ...args], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...variables },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+  return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);
+}

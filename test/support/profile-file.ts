@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+
+/** A profile as the table must hold it: company, then the properties in the order of `properties`; '' is absent. */
+export type Profile = readonly string[];
+
+export const properties = ['plan', 'country', 'score', 'note'] as const;
+const header = `user_id,company_id,${properties.join(',')}\n`;
+
+/** A deterministic CSV of users, and what a serial load of it must come to. */
+export interface ProfileFile {
+  readonly bytes: Buffer;
+  readonly rows: number;
+  /** Keys that stand in it, without those of refused records. */
+  readonly keys: number;
+  /** Row numbers of the records that must be refused, ascending. */
+  readonly refused: readonly number[];
+  /** Lays the file's records over `table`, one by one: the serial oracle. */
+  applyTo(table: Map<string, Profile>): void;
+}
+
+/** Row numbers begin at 1 (see `load_rejects.row_number`). */
+const firstRow = 1;
+
+/**
+ * A quarter of the rows repeat a key from anywhere before them, a sixteenth one from just before; values differ
+ * in every row, cells are empty or quoted over two lines here and there, and some records lack their key.
+ */
+export function createProfileFile({ rows, seed = 1 }: { rows: number; seed?: number }): ProfileFile {
+  const lines: string[] = [header];
+  const records: (readonly [key: string, cells: readonly string[]])[] = [];
+  const refused: number[] = [];
+  const keys = new Set<string>();
+  for (let row = 0; row < rows; row++) {
+    const hash = scramble(row + seed * 1_000_003);
+    const cells = [
+      hash % 3 === 0 ? '' : `co${hash % 300}`,
+      ['free', 'pro', '', 'team'][hash & 3] ?? '',
+      hash % 7 === 0 ? '' : `c${hash % 50}`,
+      `${seed}.${row}`,
+      hash % 997 === 0 ? `two\nlines, "quoted"` : '',
+    ];
+    const key = hash % 9_973 === 0 ? '' : keyOf(row, hash);
+    lines.push(`${key},${cells.map(quote).join(',')}\n`);
+    if (key === '') {
+      refused.push(row + firstRow);
+      continue;
+    }
+    keys.add(key);
+    records.push([key, cells]);
+  }
+  return {
+    bytes: Buffer.from(lines.join('')),
+    rows,
+    keys: keys.size,
+    refused,
+    applyTo(table) {
+      for (const [key, cells] of records) {
+        const stored = table.get(key);
+        table.set(
+          key,
+          cells.map((cell, at) => (cell === '' ? (stored?.[at] ?? '') : cell)),
+        );
+      }
+    },
+  };
+}
+
+/** What the table must hold after these files, one after another. */
+export function oracleOf(...files: readonly ProfileFile[]): ReadonlyMap<string, Profile> {
+  const table = new Map<string, Profile>();
+  for (const file of files) file.applyTo(table);
+  return table;
+}
+
+/** The key of the row with that index, where it repeats none: then it stands in no row before. */
+export function keyAt(row: number): string {
+  return `u${String(row).padStart(7, '0')}`;
+}
+
+function keyOf(row: number, hash: number): string {
+  if (row > 8 && row % 4 === 3) return keyAt(hash % row);
+  if (row > 8 && row % 16 === 8) return keyAt(row - 3);
+  return keyAt(row);
+}
+
+function quote(cell: string): string {
+  return /[",\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}
+
+/** murmur3's finaliser. */
+function scramble(value: number): number {
+  let hash = value | 0;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}
+
+/** One line per profile, in key order; the database's side is in `exactness.ts`. */
+export function renderTable(table: ReadonlyMap<string, Profile>): string[] {
+  return [...table.keys()].sort().map((key) => [key, ...(table.get(key) ?? [])].join('|'));
+}
+
+export function digest(lines: readonly string[]): string {
+  return createHash('sha256').update(lines.join('\n')).digest('hex');
+}

@@ -1,0 +1,180 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { Entity } from '../../src/domain/entity.ts';
+import type { Tally } from '../../src/domain/tally.ts';
+
+export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
+/** null removes the property; one that is not named stays. */
+export type Properties = Readonly<Record<string, Json>>;
+
+export interface UserRecord {
+  readonly entity: 'users';
+  readonly id: string;
+  readonly properties: Properties;
+  /** Absent: the company stays. null: the user leaves it. */
+  readonly company?: { readonly id: string; readonly properties: Properties } | null;
+}
+
+export interface CompanyRecord {
+  readonly entity: 'companies';
+  readonly id: string;
+  readonly properties: Properties;
+}
+
+/** What one record of a file says. `rejected`: nothing, it is refused. */
+export type OracleRecord = UserRecord | CompanyRecord | 'rejected';
+
+export interface StoredProfile {
+  readonly metadata: Properties;
+  /** Of users. */
+  readonly company?: string | null;
+}
+
+/** By key, as `readProfiles` reads the tables. */
+export type Profiles = Readonly<Record<Entity, Readonly<Record<string, StoredProfile>>>>;
+
+/**
+ * What a load's tally must be. inserted, superseded, rejected are the same whatever the chunks. A key whose records take
+ * a value away and bring it back ends as it was: that counts as updated or as unchanged, as the chunks had it.
+ */
+export interface ExpectedTally {
+  readonly read: number;
+  readonly inserted: number;
+  readonly superseded: number;
+  readonly rejected: number;
+  readonly minUpdated: number;
+  readonly maxUpdated: number;
+}
+
+interface Profile {
+  readonly metadata: Map<string, Json>;
+  company: string | null;
+}
+
+type Table = Map<string, Profile>;
+
+/** The definition of a load: its records applied one by one, in the order of the file. */
+export class SerialOracle {
+  readonly #tables: Readonly<Record<Entity, Table>> = { users: new Map(), companies: new Map() };
+
+  /** Applies a file; says what its tally must be. */
+  load(records: readonly OracleRecord[]): ExpectedTally {
+    const before = this.profiles();
+    const quiet = new Set(this.quietKeys(records));
+    for (const record of records) if (record !== 'rejected') this.#apply(record);
+    const accepted = records.filter((record) => record !== 'rejected');
+    const keys = [...new Set(accepted.map(keyOf))];
+    const [inserted, stored] = split(keys, (key) => lookUp(before, key) === undefined);
+    const after = this.profiles();
+    const changed = stored.filter((key) => !isDeepStrictEqual(lookUp(before, key), lookUp(after, key)));
+    return {
+      read: records.length,
+      inserted: inserted.length,
+      superseded: accepted.length - keys.length,
+      rejected: records.length - accepted.length,
+      minUpdated: changed.length,
+      maxUpdated: stored.filter((key) => !quiet.has(key)).length,
+    };
+  }
+
+  /** Keys (`users/u1`) to which no record, taken by itself, would change anything: they must not be rewritten. */
+  quietKeys(records: readonly OracleRecord[]): string[] {
+    const before = this.profiles();
+    const touched = new Set<string>();
+    const loud = new Set<string>();
+    for (const record of records) {
+      if (record === 'rejected') continue;
+      const alone = this.#copy();
+      alone.#apply(record);
+      const after = alone.profiles();
+      for (const key of touchedKeys(record)) {
+        touched.add(key);
+        if (!isDeepStrictEqual(lookUp(before, key), lookUp(after, key))) loud.add(key);
+      }
+    }
+    return [...touched].filter((key) => !loud.has(key)).sort();
+  }
+
+  profiles(): Profiles {
+    return { users: plain(this.#tables.users, true), companies: plain(this.#tables.companies, false) };
+  }
+
+  #apply(record: UserRecord | CompanyRecord): void {
+    const profile = open(this.#tables[record.entity], record.id);
+    write(profile, record.properties);
+    if (record.entity === 'companies' || record.company === undefined) return;
+    profile.company = record.company?.id ?? null;
+    if (record.company !== null)
+      write(open(this.#tables.companies, record.company.id), record.company.properties);
+  }
+
+  #copy(): SerialOracle {
+    const copy = new SerialOracle();
+    for (const entity of ['users', 'companies'] as const) {
+      for (const [id, { metadata, company }] of this.#tables[entity]) {
+        copy.#tables[entity].set(id, { metadata: new Map(metadata), company });
+      }
+    }
+    return copy;
+  }
+}
+
+/** Fails with both, unless the load's tally is one that the oracle allows. */
+export function expectTally(tally: Tally, expected: ExpectedTally): void {
+  const { read, inserted, superseded, rejected, updated, unchanged } = tally;
+  const sum = inserted + updated + unchanged + superseded + rejected;
+  const right =
+    sum === read &&
+    read === expected.read &&
+    inserted === expected.inserted &&
+    superseded === expected.superseded &&
+    rejected === expected.rejected &&
+    updated >= expected.minUpdated &&
+    updated <= expected.maxUpdated;
+  if (!right) throw new Error(`tally ${JSON.stringify(tally)}; expected ${JSON.stringify(expected)}`);
+}
+
+function open(table: Table, id: string): Profile {
+  const known = table.get(id);
+  if (known !== undefined) return known;
+  const created: Profile = { metadata: new Map(), company: null };
+  table.set(id, created);
+  return created;
+}
+
+function write(profile: Profile, properties: Properties): void {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === null) profile.metadata.delete(name);
+    else profile.metadata.set(name, value);
+  }
+}
+
+function keyOf(record: UserRecord | CompanyRecord): string {
+  return `${record.entity}/${record.id}`;
+}
+
+function touchedKeys(record: UserRecord | CompanyRecord): string[] {
+  const own = keyOf(record);
+  const company = record.entity === 'users' ? record.company : undefined;
+  return company === undefined || company === null ? [own] : [own, `companies/${company.id}`];
+}
+
+function lookUp(profiles: Profiles, key: string): StoredProfile | undefined {
+  const slash = key.indexOf('/');
+  const table = profiles[key.slice(0, slash) as Entity];
+  const id = key.slice(slash + 1);
+  return Object.hasOwn(table, id) ? table[id] : undefined;
+}
+
+function plain(table: Table, withCompany: boolean): Record<string, StoredProfile> {
+  const entries = [...table].sort(([a], [b]) => (a < b ? -1 : 1));
+  return Object.fromEntries(
+    entries.map(([id, { metadata, company }]): [string, StoredProfile] => {
+      const profile = { metadata: Object.fromEntries(metadata) };
+      return [id, withCompany ? { ...profile, company } : profile];
+    }),
+  );
+}
+
+function split<T>(items: readonly T[], belongs: (item: T) => boolean): [T[], T[]] {
+  return [items.filter(belongs), items.filter((item) => !belongs(item))];
+}

@@ -1,0 +1,190 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { ensureDefaultEnvironment } from '../../src/access/environments.ts';
+import type { LoadSeams } from '../../src/load/context.ts';
+import { createDatabase } from '../../src/postgres/database.ts';
+import { createPool } from '../../src/postgres/pool.ts';
+import { prepareDatabase } from '../../src/postgres/prepare.ts';
+import { createTestDatabase } from './postgres.ts';
+import { type PrivatePostgres, startPrivatePostgres } from './private-postgres.ts';
+import { type SluiceProcess, startSluice } from './processes.ts';
+import { redisAvailable, startRedis, type TestRedis } from './redis.ts';
+import { waitFor } from './wait-for.ts';
+
+export type Queue = 'postgres' | 'redis';
+export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] : ['postgres'];
+
+export interface SiteOptions {
+  readonly queue: Queue;
+  /** A server that the test may stop and start; otherwise a database on the server of the test file. */
+  readonly privatePostgres?: boolean;
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** A database, a queue and a folder for real processes to run on, as an operator would set them up. */
+export interface Site {
+  readonly queue: Queue;
+  readonly key: string;
+  readonly environmentId: number;
+  readonly databaseUrl: string;
+  /** The test's own look into the database. */
+  readonly sql: Sql;
+  /** Null unless the queue is redis. */
+  readonly redis: TestRedis | null;
+  /** Null unless asked for. */
+  readonly postgres: PrivatePostgres | null;
+  /** `sluice serve`, listening. */
+  serve(): Promise<Api>;
+  /** `sluice work`, at work. */
+  work(
+    seams?: readonly (keyof LoadSeams)[],
+    settings?: Readonly<Record<string, string>>,
+  ): Promise<SluiceProcess>;
+  /** That many of them. */
+  workers(count: number, seams?: readonly (keyof LoadSeams)[]): Promise<SluiceProcess[]>;
+  close(): Promise<void>;
+}
+
+export interface Sql {
+  /** Rows of one statement; int8 comes as number. */
+  <Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
+}
+
+/** A serving process and how to call it. */
+export interface Api {
+  readonly process: SluiceProcess;
+  readonly url: string;
+  fetch(path: string, options?: RequestInit): Promise<Response>;
+  /** POST /v1/imports; returns the job id. */
+  upload(csv: Buffer): Promise<string>;
+  post(path: string): Promise<number>;
+}
+
+const requestDeadlineMs = 20_000;
+
+export function callApi(process: SluiceProcess, url: string, key: string): Api {
+  const call: Api['fetch'] = (path, options = {}) =>
+    fetch(new URL(path, url), {
+      signal: AbortSignal.timeout(requestDeadlineMs),
+      ...options,
+      headers: { authorization: `Token ${key}`, ...options.headers },
+    });
+  return {
+    process,
+    url,
+    fetch: call,
+    async upload(csv) {
+      const headers = { 'content-type': 'text/csv' };
+      const response = await call('/v1/imports', { method: 'POST', body: new Uint8Array(csv), headers });
+      const text = await response.text();
+      if (response.status !== 200) throw new Error(`the upload was answered ${response.status}: ${text}`);
+      return (JSON.parse(text) as { job_id: string }).job_id;
+    },
+    async post(path) {
+      const response = await call(path, { method: 'POST' });
+      await response.arrayBuffer();
+      return response.status;
+    },
+  };
+}
+
+export async function openSite({
+  queue,
+  privatePostgres = false,
+  settings = {},
+}: SiteOptions): Promise<Site> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-site-'));
+  const postgres = privatePostgres ? await startPrivatePostgres() : null;
+  const database = postgres === null ? await createTestDatabase() : null;
+  const databaseUrl = postgres?.url ?? database?.url ?? '';
+  const redis = queue === 'redis' ? await startRedis() : null;
+  if (postgres !== null) await prepareDatabase(databaseUrl, redis === null, pino({ level: 'silent' }));
+  const { pool, sql } = openSql(databaseUrl);
+  const { environment, key } = await ensureDefaultEnvironment(createDatabase(pool));
+  if (key === null) throw new Error('the database was not empty');
+  const variables: Record<string, string> = {
+    DATABASE_URL: databaseUrl,
+    DATA_DIR: folder,
+    PORT: '0',
+    LOG_LEVEL: 'warn',
+    CHUNK_BYTES: '128k',
+    ...(redis === null ? {} : { REDIS_URL: redis.url }),
+    ...settings,
+  };
+  const processes: SluiceProcess[] = [];
+  const site: Site = {
+    queue,
+    key,
+    environmentId: environment.environmentId,
+    databaseUrl,
+    sql,
+    redis,
+    postgres,
+    async serve() {
+      const process = startSluice(['serve'], variables);
+      processes.push(process);
+      const [, url = ''] = await process.says(/sluice listens on (http:\S+)\. /);
+      return callApi(process, url, key);
+    },
+    async work(seams = [], own = {}) {
+      const process = startSluice(['work'], { ...variables, ...own, SLUICE_TEST_SEAMS: seams.join(',') });
+      processes.push(process);
+      await waitFor(`${process.name} to show its life; it said ${process.output}`, async () => {
+        const rows = await sql('select from sluice.workers where pid = $1', [process.pid]);
+        return rows.length > 0;
+      });
+      return process;
+    },
+    workers: (count, seams) => Promise.all(Array.from({ length: count }, () => site.work(seams))),
+    async close() {
+      await Promise.all(processes.map((process) => process.kill('SIGKILL')));
+      await pool.end();
+      await redis?.stop();
+      await database?.drop();
+      await postgres?.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+  return site;
+}
+
+export function openSql(url: string): { readonly pool: pg.Pool; readonly sql: Sql } {
+  const pool = createPool({ url, max: 5, applicationName: 'test' });
+  pool.on('error', () => undefined);
+  const sql = async <Row extends object>(text: string, values: readonly unknown[] = []): Promise<Row[]> => {
+    const { rows } = await pool.query<Row>(text, [...values]);
+    return rows;
+  };
+  return { pool, sql };
+}
+
+/**
+ * Holds every worker that comes to write the user `key`, in the middle of its chunk's transaction, until released;
+ * leaves no trace. (An insert that is not committed: others who insert the same key wait for its outcome.)
+ */
+export async function brakeAt(site: Site, key: string): Promise<() => Promise<void>> {
+  return hold(site, 'insert into sluice.users (environment_id, user_id) values ($1, $2)', [
+    site.environmentId,
+    key,
+  ]);
+}
+
+/** Runs a statement in a transaction and keeps what it locked, until released. */
+export async function hold(
+  site: Site,
+  text: string,
+  values: readonly unknown[] = [],
+): Promise<() => Promise<void>> {
+  const client = new pg.Client({ connectionString: site.databaseUrl, application_name: 'test brake' });
+  client.on('error', () => undefined);
+  await client.connect();
+  await client.query('begin');
+  await client.query(text, [...values]);
+  return async () => {
+    await client.query('rollback').catch(() => undefined);
+    await client.end();
+  };
+}
