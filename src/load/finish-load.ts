@@ -12,6 +12,7 @@ import {
   renewFinish,
   resolveRepeats,
 } from '../postgres/ledger/finish.ts';
+import { nameFinishSession } from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
@@ -44,6 +45,7 @@ export async function finishLoad(context: LoadContext, loadId: number): Promise<
 
 async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
+    await nameFinishSession(db, claim);
     await resolveRepeats(db, claim);
     if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
   });
@@ -52,6 +54,7 @@ async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
 async function complete(context: LoadContext, claim: FinishClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
+    await nameFinishSession(db, claim);
     if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
     const { tally, totalRows, maxErrors } = await readFinishState(db, claim.loadId);
     if (!balances(tally) || tally.read !== totalRows) {

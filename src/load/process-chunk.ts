@@ -5,23 +5,22 @@ import type { Rows } from '../mapping/rows.ts';
 import {
   type ChunkClaim,
   claimChunk,
-  endEarlierAttempts,
   failChunk,
   finishChunk,
   type LoadProgress,
-  nameSession,
   releaseChunk,
   renewChunk,
 } from '../postgres/ledger/chunks.ts';
 import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.ts';
 import { insertRejects } from '../postgres/ledger/rejects.ts';
+import { endEarlierAttempts, nameChunkSession } from '../postgres/ledger/sessions.ts';
 import { isDataError, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { ringQuietly } from './dispatch.ts';
 import { failLoad, tooManyRejects } from './end-load.ts';
 import { keepAlive } from './keep-alive.ts';
-import { mergeRows } from './merge-rows.ts';
+import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { createChunkReader } from './read-chunk.ts';
 
 /**
@@ -55,7 +54,7 @@ async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadP
     if (!isDataError(error)) throw error;
     context.log.warn(
       { err: error, job_id: source.jobId, chunk: claim.chunkNo },
-      'chunk is merged piece by piece',
+      'chunk is merged without the records that the database refuses',
     );
     return mergeChunk(context, source, claim, rows, true);
   }
@@ -71,12 +70,13 @@ function mergeChunk(
   return inTransaction(
     context.pool,
     async (transaction) => {
-      await nameSession(transaction.db, claim);
+      await nameChunkSession(transaction.db, claim);
       const refused: Reject[] = [];
-      const tally = await mergeRows(transaction, source, claim, rows, {
-        careful,
-        refuse: ({ record, message }) => refused.push(rows.rejectRecord(record, message, claim)),
-      });
+      const tally = careful
+        ? await mergeRowsCarefully(transaction, source, claim, rows, (record, message) =>
+            refused.push(rows.rejectRecord(record, message, claim)),
+          )
+        : await mergeRows(transaction, source, claim, rows);
       await insertRejects(transaction.db, claim.loadId, [...rows.rejects, ...refused]);
       const progress = await finishChunk(transaction.db, claim, tally, context.seams.withoutFence);
       if (progress === null) throw new ConflictError('another attempt owns the chunk, or its load has ended');

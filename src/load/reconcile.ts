@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { rescueChunks } from '../postgres/ledger/chunks.ts';
 import { idleLanes } from '../postgres/ledger/lanes.ts';
+import { endSilentSessions } from '../postgres/ledger/sessions.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchChunks, dispatchLane, ringQuietly } from './dispatch.ts';
 import { failLoad } from './end-load.ts';
@@ -42,6 +43,7 @@ export async function reconcile(context: LoadContext): Promise<void> {
 }
 
 async function rescue(context: LoadContext): Promise<void> {
+  await endSilentSessions(context.db);
   for (const { loadId, chunkNo, losses } of await rescueChunks(context.db)) {
     context.log.warn(
       { load_id: loadId, chunk: chunkNo, losses },

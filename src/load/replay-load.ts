@@ -4,6 +4,8 @@ import type { Rows } from '../mapping/rows.ts';
 import { readChunkRange } from '../postgres/ledger/chunks.ts';
 import { chunksToReplay, type FinishClaim, holdsFinish, keepReplayed } from '../postgres/ledger/finish.ts';
 import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.ts';
+import { readRefusedRows } from '../postgres/ledger/rejects.ts';
+import { nameFinishSession } from '../postgres/ledger/sessions.ts';
 import { copyIncoming, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { inTransaction } from '../postgres/transaction.ts';
@@ -26,8 +28,17 @@ export async function replayLoad(context: LoadContext, claim: FinishClaim): Prom
   );
   const reader = createChunkReader(source, context.files);
   for (const chunkNo of chunks) {
-    const rows = await reader.read(await readChunkRange(context.db, claim.loadId, chunkNo));
-    await replayChunk(context, claim, source, chunkNo, rows);
+    const range = await readChunkRange(context.db, claim.loadId, chunkNo);
+    const refused = await readRefusedRows(context.db, claim.loadId, range);
+    const rows = await reader.read(range);
+    await replayChunk(
+      context,
+      claim,
+      source,
+      chunkNo,
+      rows,
+      (record) => !refused.has(range.firstRow + record),
+    );
   }
 }
 
@@ -37,13 +48,15 @@ async function replayChunk(
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
+  isAccepted: (record: number) => boolean,
 ): Promise<void> {
   await inTransaction(context.pool, async ({ client, db }) => {
+    await nameFinishSession(db, claim);
     await prepareIncoming(client);
     for (const entity of entities) {
       const buffer = rows[entity];
       if (buffer.rows === 0) continue;
-      await copyIncoming(client, entity, buffer.finish());
+      await copyIncoming(client, entity, buffer.text(buffer.groups(isAccepted)));
       if ((await keepReplayed(db, claim.loadId, entity)) === 0) continue;
       await remergeIncoming(db, entity, {
         environmentId: source.environmentId,

@@ -112,26 +112,31 @@ export class RowBuffer {
     return this.#records[row] ?? -1;
   }
 
-  /** Whether row `row` stands for a record. */
-  isCounted(row: number): boolean {
-    return ((this.#flags[row] ?? 0) & UNCOUNTED) === 0;
-  }
-
   /** The company of row `row` as it stands in the COPY text; null if the row leaves the company alone. */
   companyOf(row: number): string | null {
     const company = this.#slice((this.#propertyEnds[row] ?? 0) + 2, this.#companyEnds[row]);
     return company.equals(noCompany) ? null : company.toString('latin1');
   }
 
-  /** The rows of each key, in order; without those of the records left out. */
-  groups(leftOut: ReadonlySet<number> = nothing): number[][] {
+  /** The records that rows came from, each once, in order. */
+  records(): number[] {
+    return [...new Set(this.#records.subarray(0, this.rows))];
+  }
+
+  /** The rows of each key, in order: all, or those of some records. */
+  groups(includes: (record: number) => boolean = () => true): number[][] {
     const groups: number[][] = [];
     for (let head = 0; head < this.rows; head++) {
       if (this.#last[head] === -1) continue;
-      const group = this.#chainOf(head).filter((row) => !leftOut.has(this.recordOf(row)));
+      const group = this.#chainOf(head).filter((row) => includes(this.recordOf(row)));
       if (group.length > 0) groups.push(group);
     }
     return groups;
+  }
+
+  /** How many of these rows stand for a record. */
+  countedIn(groups: readonly (readonly number[])[]): number {
+    return groups.flat().filter((row) => ((this.#flags[row] ?? 0) & UNCOUNTED) === 0).length;
   }
 
   #chainOf(head: number): number[] {
@@ -254,7 +259,6 @@ export class RowBuffer {
   }
 }
 
-const nothing: ReadonlySet<number> = new Set();
 const noCompany = Buffer.from('\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

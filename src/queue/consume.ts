@@ -23,6 +23,8 @@ export function consume(
     lockDuration: 10_000,
     stalledInterval: 5_000,
     maxStalledCount: 1_000_000,
+    // After a refused connection; BullMQ's own 15 s would be the whole time in which work must have gone on.
+    runRetryDelay: 1_000,
     removeOnComplete: { count: 0 },
     removeOnFail: { count: 0 },
   });

@@ -28,6 +28,7 @@ const value: fc.Arbitrary<Json> = fc.constantFrom<Json>(
   true,
   null,
   null,
+  ['1'],
   [1, null],
   { deep: null, x: '1' },
 );

@@ -205,26 +205,3 @@ export async function rescueChunks(
     returning c.load_id as "loadId", c.chunk_no as "chunkNo", c.losses`.execute(db);
   return rows;
 }
-
-/**
- * Ends the sessions in which earlier attempts at this chunk may still hold row locks (a paused worker does),
- * so that this attempt does not wait for them. They could not commit anyway: the fence is behind us.
- */
-export async function endEarlierAttempts(db: Database, claim: ChunkClaim): Promise<void> {
-  if (claim.attempt === 1) return;
-  await sql`
-    select pg_terminate_backend(pid)
-    from pg_stat_activity
-    where usename = current_user
-      and pid <> pg_backend_pid()
-      and application_name like ${`${sessionPrefix(claim)}%`}
-      and application_name <> ${sessionName(claim)}`.execute(db);
-}
-
-/** Names the transaction's session after the attempt it works for. */
-export async function nameSession(db: Database, claim: ChunkClaim): Promise<void> {
-  await sql`select set_config('application_name', ${sessionName(claim)}, true)`.execute(db);
-}
-
-const sessionPrefix = (claim: ChunkClaim): string => `sluice chunk ${claim.loadId}:${claim.chunkNo}:`;
-const sessionName = (claim: ChunkClaim): string => `${sessionPrefix(claim)}${claim.attempt}`;

@@ -1,3 +1,4 @@
+import type { ChunkRange } from '../../domain/chunk.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { Database } from '../database.ts';
 
@@ -22,4 +23,21 @@ export async function insertRejects(db: Database, loadId: number, rejects: reado
       )
       .execute();
   }
+}
+
+/** Numbers of the chunk's rows that the database refused, though they had passed all checks. */
+export async function readRefusedRows(
+  db: Database,
+  loadId: number,
+  { firstRow, rowCount }: ChunkRange,
+): Promise<ReadonlySet<number>> {
+  const rows = await db
+    .selectFrom('load_rejects')
+    .select('row_number')
+    .where('load_id', '=', loadId)
+    .where('error_code', '=', 'refused_by_database')
+    .where('row_number', '>=', firstRow)
+    .where('row_number', '<', firstRow + rowCount)
+    .execute();
+  return new Set(rows.map((row) => row.row_number));
 }

@@ -1,0 +1,81 @@
+import { STATUS_CODES } from 'node:http';
+import { settings } from '../src/config.ts';
+import { errorCodes } from '../src/domain/errors.ts';
+import { rejectCodes } from '../src/domain/reject.ts';
+
+const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
+  missing_id: 'No `user_id` or `company_id`, or an empty one.',
+  invalid_id: 'The id is neither a string nor a number.',
+  id_too_long: 'The id has more than 256 bytes of UTF-8.',
+  wrong_field_count: 'The CSV record has more or fewer cells than the header.',
+  invalid_quote: 'A quote inside an unquoted cell, or something behind a closing quote. Costs that record.',
+  unclosed_quote:
+    'A quoted cell is never properly closed. Costs the line it opens on; reading goes on with the next.',
+  record_too_large: 'The record is longer than 1 MiB.',
+  value_too_large: 'A value is longer than 64 KiB.',
+  invalid_utf8: 'The record holds bytes that are not UTF-8.',
+  nul_character: 'U+0000, which PostgreSQL cannot store.',
+  lone_surrogate: 'Half of a surrogate pair, which is no character.',
+  invalid_json: 'The line, or a cell in a column `metadata`, is not JSON.',
+  not_an_object: 'The line is JSON, but no object.',
+  invalid_type: '`metadata` or `company` is not an object.',
+  invalid_property_name: 'A property name is empty or longer than 255 characters.',
+  forbidden_property: '`__proto__`, `constructor` or `prototype` as a property name.',
+  too_deep: 'Nested deeper than 32 levels.',
+  number_out_of_range: 'A number with a power of ten beyond 1000.',
+  refused_by_database:
+    'Passed every check and was refused by PostgreSQL all the same; the message is its own.',
+};
+
+export function errorsPage(): string {
+  const codes = Object.entries(errorCodes).map(
+    ([code, status]) => `| ${status} ${STATUS_CODES[status]} | \`${code}\` |`,
+  );
+  const rejects = rejectCodes.map((code) => `| \`${code}\` | ${rejectMeanings[code]} |`);
+  return `# Errors
+
+Generated from \`src/domain/errors.ts\` and \`src/domain/reject.ts\` by \`npm run generate:docs\`.
+
+## Requests that are refused
+
+The body is \`{"errors":[{"error","error_code","message","details"}]}\`: one entry per problem found; \`error\` is the
+status phrase, \`error_code\` one of this list, \`message\` a sentence, \`details\` the place.
+
+| status | error_code |
+|---|---|
+${codes.join('\n')}
+
+408, 429 and 503 may be sent again; 503 says when in \`Retry-After\`.
+
+## Records that are refused
+
+A bad record never fails its load: it is counted in \`counts.rejected\` and reported by \`GET /v1/background_jobs/{job_id}/rejects\`
+with row, line, byte offset, column, code, message and the raw record.
+
+| error_code | meaning |
+|---|---|
+${rejects.join('\n')}
+
+## Loads that fail
+
+\`failure.error_code\` of a job: \`too_many_rejects\` (\`max_errors\` was passed), \`chunk_failed\` and \`finish_failed\` (an error
+that did not pass; the message tells it), \`worker_lost\` (a chunk lost its worker again and again). What was applied
+before stays and is told in the message; \`retry\` goes on with what is left.
+`;
+}
+
+export function configurationPage(): string {
+  const rows = Object.values(settings).map(
+    ({ name, fallback, meaning }) =>
+      `| \`${name}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${meaning} |`,
+  );
+  return `# Configuration
+
+Generated from \`src/config.ts\` by \`npm run generate:docs\`. Settings come from the environment; \`sluice --help\` tells
+which of them have a flag. A bad value stops the start with a message that names the setting and its rule.
+
+| variable | default | meaning |
+|---|---|---|
+${rows.join('\n')}
+`;
+}
