@@ -28,11 +28,11 @@ export function isTransient(error: unknown): boolean {
       (code.length === 5 && transientClasses.has(code.slice(0, 2)))
     );
   }
-  return (
-    error instanceof Error &&
-    /Connection terminated|timeout exceeded when trying to connect/i.test(error.message)
-  );
+  return error instanceof Error && lostConnection.test(error.message);
 }
+
+/** pg says it without a code. Not queryable: what it says of a statement sent after the connection was lost. */
+const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
 /** The database refuses the data itself: some record of the batch is at fault. */
 export function isDataError(error: unknown): boolean {

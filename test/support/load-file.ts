@@ -1,6 +1,12 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../src/domain/entity.ts';
-import { defaultLoadOptions, type Load, type LoadOptions } from '../../src/domain/load.ts';
+import {
+  defaultLoadOptions,
+  endedStatuses,
+  type Load,
+  type LoadOptions,
+  type StoredFormat,
+} from '../../src/domain/load.ts';
 import type { Reject } from '../../src/domain/reject.ts';
 import { acceptLoad } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
@@ -11,12 +17,15 @@ import { processChunk } from '../../src/load/process-chunk.ts';
 import { receive } from '../../src/load/receive/receive.ts';
 import { readRejectsPage } from '../../src/postgres/ledger/read-rejects.ts';
 import type { Profiles, StoredProfile } from './serial-oracle.ts';
+import { waitFor } from './wait-for.ts';
 
 export interface FileOptions extends Partial<LoadOptions> {
   /** Target length of a chunk; 1 makes a chunk of every record. */
   readonly chunkBytes?: number;
   /** Default: users.csv, or users.ndjson if the content begins with `{`. */
   readonly filename?: string;
+  /** Said rather than found out. */
+  readonly format?: StoredFormat;
 }
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -28,14 +37,15 @@ export async function acceptFile(
   content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<string> {
-  const { chunkBytes, filename, ...load } = options;
+  const { chunkBytes, filename, format, ...load } = options;
   const bytes = Buffer.from(content as string);
   const name = filename ?? (bytes[0] === 0x7b ? 'users.ndjson' : 'users.csv');
   async function* source() {
     yield bytes;
   }
   const signal = new AbortController().signal;
-  const received = await receive(source(), context.files, { chunkBytes, filename: name }, limits, signal);
+  const hints = { chunkBytes, filename: name, format };
+  const received = await receive(source(), context.files, hints, limits, signal);
   const { jobId } = await acceptLoad(context, {
     environmentId,
     type: 'import',
@@ -106,6 +116,18 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
 
 export function withoutBell(context: LoadContext): LoadContext {
   return { ...context, bell: { ringChunks: async () => undefined, ringFinish: async () => undefined } };
+}
+
+/** The job of any environment once it has ended: workers run it. */
+export function endedLoad(context: LoadContext, environmentId: number, jobId: string): Promise<Load> {
+  return waitFor(
+    `job ${jobId} to end`,
+    async () => {
+      const load = await requireLoad(context, environmentId, jobId);
+      return (endedStatuses as readonly string[]).includes(load.status) ? load : null;
+    },
+    { timeoutMs: 60_000, everyMs: 5 },
+  );
 }
 
 /** What the tables hold for an environment, by key. */

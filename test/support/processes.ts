@@ -62,9 +62,11 @@ export class SluiceProcess {
 
   /** The first match in the output. */
   async says(pattern: RegExp, timeoutMs = 30_000): Promise<RegExpExecArray> {
-    return waitFor(`${this.name} to say ${pattern}; so far:\n${this.output}`, () => this.find(pattern), {
-      timeoutMs,
-    });
+    try {
+      return await waitFor(`${this.name} to say ${pattern}`, () => this.find(pattern), { timeoutMs });
+    } catch (error) {
+      throw new Error(`${this.name} did not say ${pattern} but:\n${this.output}`, { cause: error });
+    }
   }
 
   private find(pattern: RegExp): RegExpExecArray | null {

@@ -143,7 +143,11 @@ export async function openSite({
       await Promise.all(processes.map((process) => process.kill('SIGKILL')));
       await pool.end();
       await redis?.stop();
-      await database?.drop();
+      // Refused while autovacuum looks at it.
+      await waitFor('the database to be dropped', async () => {
+        await database?.drop();
+        return true;
+      });
       await postgres?.close();
       await rm(folder, { recursive: true, force: true });
     },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { renderErrors } from '../error-record.ts';
@@ -21,6 +22,7 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json; charset=utf-8',
     `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${randomUUID()}`,
     'connection: close',
   ];
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);

@@ -7,6 +7,7 @@ import type { FinishClaim } from './finish.ts';
  * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work
  * over, or merely wants to count it done, would wait. So every such transaction names its session after the attempt
  * it works for, and an attempt that has lost its lease loses its session too. It could not have committed anyway.
+ * Only in this database: another on the same server may have a load of the same number.
  */
 const chunkPrefix = (claim: ChunkClaim): string => `sluice chunk ${claim.loadId}:${claim.chunkNo}:`;
 
@@ -30,7 +31,8 @@ export async function endEarlierAttempts(db: Database, claim: ChunkClaim): Promi
   await sql`
     select pg_terminate_backend(pid)
     from pg_stat_activity
-    where usename = current_user
+    where datname = current_database()
+      and usename = current_user
       and pid <> pg_backend_pid()
       and application_name like ${`${chunkPrefix(claim)}%`}
       and application_name <> ${`${chunkPrefix(claim)}${claim.attempt}`}`.execute(db);
@@ -41,7 +43,8 @@ export async function endSilentSessions(db: Database): Promise<number> {
   const { rows } = await sql<{ ended: boolean }>`
     select pg_terminate_backend(pid) as ended
     from pg_stat_activity
-    where usename = current_user
+    where datname = current_database()
+      and usename = current_user
       and pid <> pg_backend_pid()
       and application_name in (
         select 'sluice chunk ' || load_id || ':' || chunk_no || ':' || attempt

@@ -1,0 +1,81 @@
+import { describe, expect, test } from 'vitest';
+import { expectExact, readLoad, report } from '../support/exactness.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { hold, openSite, queues, type Site } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const file = createProfileFile({ rows: 300_000, seed: 4 });
+const table = oracleOf(file);
+/** As in src/postgres/ledger/lanes.ts: who holds it decides which load starts. */
+const laneLock = 0x4c414e45;
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('a load whose server is killed after the answer and before the load was started is done all the same', async () => {
+    await withSite(queue, async (site) => {
+      const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [laneLock, site.environmentId]);
+      const jobId = await acceptAndKill(site);
+      await release();
+      expect((await readLoad(site.sql, jobId)).status).toBe('queued');
+      await expectDone(site, jobId, 'killed before the start');
+    });
+  });
+
+  test('a load whose server is killed after the start and before the queue was told is done all the same', async () => {
+    await withSite(queue, async (site) => {
+      const release = await silenceQueue(site);
+      const jobId = await acceptAndKill(site);
+      await release();
+      expect((await readLoad(site.sql, jobId)).status).toBe('processing');
+      await expectDone(site, jobId, 'killed before telling the queue');
+    });
+  });
+});
+
+/** No ring gets through until released. */
+async function silenceQueue(site: Site): Promise<() => Promise<void>> {
+  const { redis } = site;
+  if (redis === null) return hold(site, 'lock table bullmq.job in access exclusive mode');
+  await redis.kill();
+  return () => redis.start();
+}
+
+/** kill -9 while the server dispatches what it has just acknowledged. */
+async function acceptAndKill(site: Site): Promise<string> {
+  const api = await site.serve();
+  const jobId = await api.upload(file.bytes);
+  await waitFor('the dispatching to be under way', async () => {
+    const waiting = await site.sql(blockedByTheTest);
+    const { status } = await readLoad(site.sql, jobId);
+    return waiting.length > 0 || (site.redis !== null && status === 'processing');
+  });
+  await api.process.kill('SIGKILL');
+  // The server's session would otherwise end its statement after its process is gone, and ring after all.
+  await site.sql(`select pg_terminate_backend(pid) from (${blockedByTheTest}) blocked`);
+  await waitFor('its sessions to end', async () => (await site.sql(blockedByTheTest)).length === 0);
+  return jobId;
+}
+
+const blockedByTheTest = `
+  select pid from pg_stat_activity
+  where datname = current_database() and exists (
+    select from pg_stat_activity test
+    where test.application_name = 'test brake' and test.pid = any (pg_blocking_pids(pg_stat_activity.pid))
+  )`;
+
+async function expectDone(site: Site, jobId: string, how: string): Promise<void> {
+  const startedAt = performance.now();
+  await site.workers(2);
+  const load = await expectExact(site.sql, jobId, file, table);
+  report(
+    `API ${how}, ${site.queue}: load done ${((performance.now() - startedAt) / 1000).toFixed(1)} s after the workers came (${load.seconds.toFixed(1)} s in all)`,
+  );
+}
+
+async function withSite(queue: Site['queue'], run: (site: Site) => Promise<void>): Promise<void> {
+  const site = await openSite({ queue });
+  try {
+    await run(site);
+  } finally {
+    await site.close();
+  }
+}

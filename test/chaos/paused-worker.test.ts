@@ -1,0 +1,107 @@
+import { describe, expect, test } from 'vitest';
+import { digestUsers, expectExact, readLoad, report } from '../support/exactness.ts';
+import { createProfileFile, keyAt, oracleOf } from '../support/profile-file.ts';
+import type { SluiceProcess } from '../support/processes.ts';
+import { brakeAt, hold, openSite, queues, type Site, type Sql } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const recoveryMs = 15_000;
+const file = createProfileFile({ rows: 300_000, seed: 3 });
+const table = oracleOf(file);
+/** Repeats no key, and stands late in one of the first chunks: who waits for it holds most rows of its chunk. */
+const lateRow = 13_001;
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('a worker that is paused while it holds row locks loses its chunk within 15 s, and changes nothing when it wakes', async () => {
+    await withSite(queue, async (site) => {
+      const brake = await brakeAt(site, keyAt(lateRow));
+      const paused = await pauseInTransaction(site, brake);
+      await expectExactWithout(site, paused, 'paused amid its rows');
+    });
+  });
+
+  test('a worker that is paused between the end of its chunk and the commit holds nobody up for more than 15 s', async () => {
+    await withSite(queue, async (site) => {
+      // The row of the load is the last thing a chunk writes, and all other workers need it, too.
+      const paused = await pauseInTransaction(site, null);
+      await expectExactWithout(site, paused, 'paused before its commit');
+    });
+  });
+});
+
+interface Paused {
+  readonly worker: SluiceProcess;
+  readonly jobId: string;
+  readonly chunkNo: number;
+  readonly at: number;
+}
+
+/** One worker alone, stopped by SIGSTOP in a chunk's transaction, which is idle then and keeps its locks. */
+async function pauseInTransaction(site: Site, brake: (() => Promise<void>) | null): Promise<Paused> {
+  const { sql } = site;
+  const api = await site.serve();
+  const jobId = await api.upload(file.bytes);
+  const { load_id } = await waitFor('the load to start', async () => {
+    const load = await readLoad(sql, jobId);
+    return load.status === 'processing' ? load : null;
+  });
+  const release =
+    brake ?? (await hold(site, 'select from sluice.loads where load_id = $1 for no key update', [load_id]));
+  const worker = await site.work();
+  const chunkNo = await waitFor('the worker to wait for the test', () => sessionOf(sql, "wait_event_type = 'Lock'"));
+  worker.signal('SIGSTOP');
+  const at = Date.now();
+  await release();
+  await waitFor('the session of the paused worker to idle in its transaction', () =>
+    sessionOf(sql, "state = 'idle in transaction'"),
+  );
+  return { worker, jobId, chunkNo: chunkNo - 1, at };
+}
+
+/** Chunk number + 1 of a session that works on a chunk, or null. */
+async function sessionOf(sql: Sql, condition: string): Promise<number | null> {
+  const [session] = await sql<{ name: string }>(
+    `select application_name as name from pg_stat_activity
+     where datname = current_database() and application_name like 'sluice chunk %' and ${condition}`,
+  );
+  return session === undefined ? null : Number(session.name.split(':')[1]) + 1;
+}
+
+async function expectExactWithout(site: Site, { worker, jobId, chunkNo, at }: Paused, how: string): Promise<void> {
+  const { sql } = site;
+  await site.workers(2);
+  const load = await expectExact(sql, jobId, file, table);
+  const [chunk] = await sql<{ done_at: Date; losses: number }>(
+    'select done_at, losses from sluice.load_chunks where load_id = $1 and chunk_no = $2',
+    [load.load_id, chunkNo],
+  );
+  const recovery = (chunk?.done_at.getTime() ?? Number.NaN) - at;
+  report(
+    `worker ${how}, ${site.queue}: chunk done by another ${(recovery / 1000).toFixed(1)} s after the pause; load ${load.seconds.toFixed(1)} s`,
+  );
+  expect(chunk?.losses).toBe(1);
+  const before = await snapshot(sql);
+  worker.signal('SIGCONT');
+  await worker.says(/chunk given back|another attempt owns the chunk/);
+  expect(await snapshot(sql)).toEqual(before);
+  expect(recovery).toBeLessThan(recoveryMs);
+}
+
+/** Everything that a late worker could have changed. */
+async function snapshot(sql: Sql): Promise<unknown> {
+  const [ledger] = await sql(
+    `select max(xmin::text::bigint) as users, (select sum(xmin::text::bigint) from sluice.load_chunks) as chunks,
+       (select sum(xmin::text::bigint) from sluice.loads) as loads
+     from sluice.users`,
+  );
+  return { ledger, users: await digestUsers(sql) };
+}
+
+async function withSite(queue: Site['queue'], run: (site: Site) => Promise<void>): Promise<void> {
+  const site = await openSite({ queue });
+  try {
+    await run(site);
+  } finally {
+    await site.close();
+  }
+}

@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import {
+  acceptFile,
+  countLeftovers,
+  endedLoad,
+  nextEnvironmentName,
+  readProfiles,
+  readVersions,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
+import { ndjsonFile, type RandomFile, randomFile } from '../support/random-files.ts';
+import { redisAvailable } from '../support/redis.ts';
+import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+const chunkBytes = fc.constantFrom(1, 64, 64, 128, 300, 4_096);
+
+/** fast-check prints the seed and the smallest failing input by itself. */
+const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;
+
+interface Step {
+  readonly file: RandomFile;
+  readonly chunkBytes: number;
+}
+
+const step: fc.Arbitrary<Step> = fc.record({ file: randomFile, chunkBytes });
+
+describe('chunks merged in any order, some at a time', () => {
+  let t: TestSystem;
+  beforeAll(async () => {
+    t = await openTestSystem();
+  });
+  afterAll(() => t.close());
+
+  test('a load onto any table ends as its records one by one, and the dry run before it counts the same', async () => {
+    const shuffle = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
+    const property = fc.asyncProperty(
+      randomFile,
+      step,
+      shuffle,
+      fc.integer({ min: 1, max: 4 }),
+      fc.boolean(),
+      async (stored, { file, chunkBytes: bytes }, ranks, atOnce, dryRunFirst) => {
+        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const oracle = new SerialOracle();
+        oracle.load(stored.says);
+        await runManually(
+          await startManually(t.system, environmentId, stored.text, { format: stored.format }),
+        );
+        const dry = dryRunFirst
+          ? await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, true)
+          : null;
+        expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+        const real = await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, false);
+        expect(real.failure).toBeNull();
+        expectTally(real.tally, oracle.load(file.says));
+        expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+        if (dry !== null) expect(dry.tally).toEqual(real.tally);
+        expect(await countLeftovers(t.system)).toBe(0);
+      },
+    );
+    await fc.assert(property, { ...parameters, numRuns: 80 });
+  });
+
+  async function runShuffled(
+    environmentId: number,
+    { file, chunkBytes: bytes }: Step,
+    ranks: readonly number[],
+    atOnce: number,
+    dryRun: boolean,
+  ) {
+    const load = await startManually(t.system, environmentId, file.text, {
+      format: file.format,
+      chunkBytes: bytes,
+      dryRun,
+    });
+    const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
+      (a, b) => (ranks[a % 60] ?? 0) - (ranks[b % 60] ?? 0) || a - b,
+    );
+    // Deadlocks give a chunk back, as they do in a worker: it is done again.
+    for (let round = 0; round < 5; round++) {
+      const left = [...order];
+      const run = async () => {
+        for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
+      };
+      await Promise.all(Array.from({ length: atOnce }, run));
+      const { tally, totalRows } = await load.look();
+      if (tally.read === totalRows) break;
+    }
+    return load.finish();
+  }
+});
+
+const backends = [
+  { queue: 'postgres', workers: 1, concurrency: 4 },
+  { queue: 'postgres', workers: 4, concurrency: 2 },
+  { queue: 'redis', workers: 1, concurrency: 1 },
+  { queue: 'redis', workers: 3, concurrency: 4 },
+] as const;
+
+describe.each(backends)('through $queue, $workers workers with $concurrency chunks each', (backend) => {
+  const { queue, workers, concurrency } = backend;
+  const skip = queue === 'redis' && !redisAvailable;
+  let t: TestSystem;
+  beforeAll(async () => {
+    if (skip) return;
+    t = await openTestSystem({ queue, settings: { WORKER_CONCURRENCY: String(concurrency) } });
+    for (let count = 0; count < workers; count++) t.startWorker();
+  });
+  afterAll(() => t?.close());
+
+  test.skipIf(skip)(
+    'loads accepted one after another end as all their records one by one, and the last again changes nothing',
+    async () => {
+      const property = fc.asyncProperty(
+        fc.array(step, { minLength: 1, maxLength: 3 }),
+        fc.boolean(),
+        async (steps, waits) => {
+          const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+          const oracle = new SerialOracle();
+          const jobs: string[] = [];
+          for (const { file, chunkBytes: bytes } of steps) {
+            const jobId = await acceptFile(t.system, environmentId, file.text, {
+              format: file.format,
+              chunkBytes: bytes,
+            });
+            jobs.push(jobId);
+            if (waits) await ended(environmentId, jobId);
+          }
+          for (const [index, jobId] of jobs.entries()) {
+            const load = await ended(environmentId, jobId);
+            expect(load.failure).toBeNull();
+            expectTally(load.tally, oracle.load(steps[index]?.file.says ?? []));
+          }
+          expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+
+          const last = steps.at(-1);
+          if (last === undefined) return;
+          const quiet = oracle.quietKeys(last.file.says);
+          const before = await readVersions(t.system, environmentId);
+          const again = await acceptFile(t.system, environmentId, last.file.text, {
+            format: last.file.format,
+            chunkBytes: last.chunkBytes,
+          });
+          const load = await ended(environmentId, again);
+          expect(load.failure).toBeNull();
+          expectTally(load.tally, oracle.load(last.file.says));
+          expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+          const after = await readVersions(t.system, environmentId);
+          for (const key of quiet) expect(`${key} ${after[key]}`).toBe(`${key} ${before[key]}`);
+          expect(await countLeftovers(t.system)).toBe(0);
+        },
+      );
+      await fc.assert(property, { ...parameters, numRuns: 20 });
+    },
+  );
+
+  const ended = (environmentId: number, jobId: string) => endedLoad(t.system, environmentId, jobId);
+
+  test.skipIf(skip)(
+    'a file whose keys do not contradict themselves is not rewritten when it comes again',
+    async () => {
+      const property = fc.asyncProperty(ndjsonFile, chunkBytes, async (file, bytes) => {
+        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const lines = file.text.trimEnd().split('\n');
+        const settled = lines.filter(
+          (line, index) => lines.findIndex((other) => sameKey(other, line)) === index,
+        );
+        // Every record twice: repeated keys, but no second opinion.
+        const text = [...settled, ...settled].map((line) => `${line}\n`).join('');
+        await ended(
+          environmentId,
+          await acceptFile(t.system, environmentId, text, { format: 'ndjson', chunkBytes: bytes }),
+        );
+        const before = await readVersions(t.system, environmentId);
+        const jobId = await acceptFile(t.system, environmentId, text, {
+          format: 'ndjson',
+          chunkBytes: bytes,
+        });
+        const { tally, failure } = await ended(environmentId, jobId);
+        expect(failure).toBeNull();
+        expect(tally.inserted + tally.updated).toBe(0);
+        expect(tally.unchanged + tally.superseded + tally.rejected).toBe(tally.read);
+        expect(await readVersions(t.system, environmentId)).toEqual(before);
+      });
+      await fc.assert(property, { ...parameters, numRuns: 8 });
+    },
+  );
+});
+
+/** The key is the line's first member; a company may also be named further on. */
+function sameKey(a: string, b: string): boolean {
+  const keys = (line: string): readonly string[] => line.match(/"(?:user|company)_id":"[^"]*"/g) ?? [];
+  const theirs = keys(b);
+  return keys(a).some((key) => theirs.includes(key));
+}

@@ -1,0 +1,225 @@
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ChunkRange } from '../../../src/domain/chunk.ts';
+import type { RejectCode } from '../../../src/domain/reject.ts';
+import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { CsvRows } from '../../../src/mapping/csv-rows.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+import { type CopiedRow, readCopyText } from './copy-text.ts';
+
+const chunkOf = (bytes: Buffer, rowCount = 0): ChunkRange => ({
+  byteStart: 0,
+  byteEnd: bytes.length,
+  firstRow: 1,
+  firstLine: 2,
+  rowCount,
+  oversized: false,
+});
+
+interface Outcome {
+  readonly rows: readonly CopiedRow[];
+  /** `row:code`. */
+  readonly rejects: readonly string[];
+}
+
+function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer, rows = new Rows()): Outcome {
+  rows.reset();
+  const plan = planColumns(columns, {}, 'auto');
+  new CsvRows({ delimiter, columns }, plan, rows).read(chunkOf(bytes), bytes);
+  return {
+    rows: readCopyText(rows[plan.entity].finish()),
+    rejects: rows.rejects.map((reject) => `${reject.row}:${reject.code}`),
+  };
+}
+
+/** The same, as simply as can be: csv-parse for all of it, an object per record. */
+function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
+  const records = parse(text, {
+    delimiter,
+    record_delimiter: ['\r\n', '\n', '\r'],
+    relax_column_count: true,
+    skip_empty_lines: true,
+  }) as string[][];
+  const rows = new Map<string, CopiedRow>();
+  const rejects: string[] = [];
+  for (const [index, cells] of records.entries()) {
+    const record = readRecord(columns, cells);
+    if (typeof record === 'string') rejects.push(`${index + 1}:${record}`);
+    else {
+      const earlier = rows.get(record.key);
+      rows.set(record.key, {
+        ...record,
+        properties: { ...earlier?.properties, ...record.properties },
+        company: record.company ?? earlier?.company ?? null,
+        flags: record.flags | (earlier?.flags ?? 0),
+      });
+    }
+  }
+  return { rows: [...rows.values()], rejects };
+}
+
+function readRecord(columns: readonly string[], cells: readonly string[]): CopiedRow | RejectCode {
+  if (cells.length !== columns.length) return 'wrong_field_count';
+  if (cells.some((cell) => cell.includes('\0'))) return 'nul_character';
+  const value = (name: string) => cells[columns.indexOf(name)] ?? '';
+  const properties: Record<string, unknown> = {};
+  let removes = false;
+  for (const [index, name] of columns.entries()) {
+    const cell = cells[index] ?? '';
+    if (cell === '' || name === 'user_id' || name === 'company_id') continue;
+    if (name !== 'metadata') properties[name] = cell;
+    else {
+      const metadata = parsed(cell);
+      if (metadata === undefined) return 'invalid_json';
+      if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata)) return 'invalid_type';
+      Object.assign(properties, metadata);
+      // Said even where another column brings the property back: it costs time only.
+      removes = Object.values(metadata).includes(null);
+    }
+  }
+  const key = value('user_id');
+  if (key === '') return 'missing_id';
+  if (Buffer.byteLength(key) > 256) return 'id_too_long';
+  const company = value('company_id');
+  return { key, properties, company: company === '' ? null : company, flags: removes ? 1 : 0 };
+}
+
+function parsed(cell: string): unknown {
+  try {
+    return JSON.parse(cell);
+  } catch {
+    return undefined;
+  }
+}
+
+const piece = fc.constantFrom(
+  ...[
+    'a',
+    'b',
+    '7',
+    ' ',
+    '"',
+    '""',
+    ',',
+    ';',
+    '\t',
+    '|',
+    '\n',
+    '\r',
+    '\r\n',
+    '\\',
+    '\\N',
+    '\\.',
+    '\0',
+    '\b',
+    '\v',
+  ],
+  ...['ü', '€', '😀', '\u2028', '\u007f', '\u001f', '{', '}', ':', "'", 'null'],
+);
+const anyCell = fc.oneof(
+  fc.constant(''),
+  fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join('')),
+  fc.string({ unit: 'grapheme', maxLength: 8 }),
+);
+const metadataCell = fc.oneof(
+  fc.constant(''),
+  fc.constantFrom('[]', '7', '{', 'null'),
+  fc
+    .dictionary(
+      fc.constantFrom('plan', 'x', 'ü"\\'),
+      fc
+        .oneof(anyCell, fc.integer(), fc.constant(null), fc.boolean())
+        .filter((v) => !String(v).includes('\0')),
+      { maxKeys: 3 },
+    )
+    .map((object) => JSON.stringify(object)),
+);
+const id = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom('u1', 'u2', 'u3', 'ü') },
+  { weight: 1, arbitrary: anyCell },
+);
+
+interface Sheet {
+  readonly columns: readonly string[];
+  readonly delimiter: string;
+  readonly text: string;
+}
+
+const sheet: fc.Arbitrary<Sheet> = fc
+  .record({
+    columns: fc
+      .shuffledSubarray(['plan', 'x', 'na"me', 'ü\\', 'company_id', 'metadata', 'a longer name'])
+      .chain((others) => fc.shuffledSubarray(['user_id', ...others], { minLength: others.length + 1 })),
+    delimiter: fc.constantFrom(',', ';', '\t', '|'),
+    terminator: fc.constantFrom('\n', '\r\n', '\r'),
+    lastEnded: fc.boolean(),
+  })
+  .chain(({ columns, delimiter, terminator, lastEnded }) => {
+    const cellOf = (name: string) => (name === 'user_id' ? id : name === 'metadata' ? metadataCell : anyCell);
+    const written = (cells: readonly string[], quotes: number): string =>
+      cells
+        .map((cell, index) => {
+          const must = cell.includes(delimiter) || /["\r\n]/.test(cell);
+          return must || ((quotes >> index) & 1) === 1 ? `"${cell.replaceAll('"', '""')}"` : cell;
+        })
+        .join(delimiter);
+    const record = fc
+      .tuple(fc.tuple(...columns.map(cellOf)), fc.nat(255), fc.integer({ min: 0, max: 20 }))
+      .map(([cells, quotes, luck]) => {
+        if (luck === 0) return written(cells.slice(0, -1), quotes | 1);
+        return written(luck === 1 ? [...cells, 'more'] : cells, quotes);
+      });
+    return fc.array(record, { minLength: 1, maxLength: 12 }).map((lines) => ({
+      columns,
+      delimiter,
+      text: lines.join(terminator) + (lastEnded ? terminator : ''),
+    }));
+  });
+
+describe('rows of a CSV', () => {
+  it('are those that csv-parse and JSON.stringify would make, whichever way each record is read', () => {
+    const rows = new Rows();
+    fc.assert(
+      fc.property(sheet, ({ columns, delimiter, text }) => {
+        expect(readChunk(columns, delimiter, Buffer.from(text), rows)).toEqual(
+          readNaively(columns, delimiter, text),
+        );
+      }),
+      { numRuns: 4_000 },
+    );
+  });
+
+  it('are the same whether a record is quoted or not', () => {
+    const rows = new Rows();
+    const plain = fc.array(fc.stringMatching(/^[a-zü€ .']{0,6}$/), { minLength: 4, maxLength: 4 });
+    fc.assert(
+      fc.property(fc.array(plain, { minLength: 1, maxLength: 20 }), (records) => {
+        const columns = ['user_id', 'a', 'company_id', 'b'];
+        const unquoted = records.map((cells) => cells.join(',')).join('\n');
+        const quoted = records.map((cells) => cells.map((cell) => `"${cell}"`).join(',')).join('\n');
+        expect(readChunk(columns, ',', Buffer.from(quoted), rows)).toEqual(
+          readChunk(columns, ',', Buffer.from(unquoted), rows),
+        );
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('keep 20 000 keys apart, and join those that come again, beyond the first size of every table', () => {
+    const lines = Array.from({ length: 40_000 }, (_, index) => `k${index % 20_000},${index}`);
+    const { rows, rejects } = readChunk(['user_id', 'n'], ',', Buffer.from(lines.join('\n')));
+    expect(rejects).toEqual([]);
+    expect(rows).toHaveLength(20_000);
+    for (const { key, properties } of rows)
+      expect(properties).toEqual({ n: String(20_000 + Number(key.slice(1))) });
+  });
+
+  it('fit however large they are: every byte of a chunk may grow when it is escaped', () => {
+    const cell = '"'.repeat(30_000);
+    const lines = Array.from({ length: 60 }, (_, index) => `u${index},"${cell.replaceAll('"', '""')}"`);
+    const { rows } = readChunk(['user_id', 'q'], ',', Buffer.from(lines.join('\n')));
+    expect(rows).toHaveLength(60);
+    expect(rows.every(({ properties }) => properties['q'] === cell)).toBe(true);
+  });
+});

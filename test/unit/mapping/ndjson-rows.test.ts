@@ -1,0 +1,200 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { LoadEntity } from '../../../src/domain/entity.ts';
+import type { Reject } from '../../../src/domain/reject.ts';
+import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+import { type CopiedRow, readCopyText } from './copy-text.ts';
+
+interface Outcome {
+  readonly users: readonly CopiedRow[];
+  readonly companies: readonly CopiedRow[];
+  readonly rejects: readonly Reject[];
+}
+
+const shared = new Rows();
+
+function readLines(
+  text: string,
+  options: { readonly entity?: LoadEntity; readonly map?: Record<string, string> } = {},
+): Outcome {
+  const bytes = Buffer.from(text);
+  shared.reset();
+  const reader = new NdjsonRows(options.entity ?? 'auto', options.map ?? {}, shared);
+  const range = { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0 };
+  reader.read({ ...range, oversized: false }, bytes);
+  return {
+    users: readCopyText(shared.users.finish()),
+    companies: readCopyText(shared.companies.finish()),
+    rejects: shared.rejects,
+  };
+}
+
+const property = fc.constantFrom('a', 'b', 'metadata', 'ü', 'x"metadata', '7', 'a:', 'c\\');
+const scalar = fc.oneof(
+  fc.constantFrom<unknown>('', '1', 'ü "q" \\ \n', '"metadata":{"a":1}', '}', null, true, -0, 1.5),
+  fc.integer(),
+  fc.string({ unit: 'grapheme', maxLength: 6 }),
+);
+const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { depthSize: 'small' },
+    { weight: 4, arbitrary: scalar },
+    { weight: 1, arbitrary: fc.array(tie('value'), { maxLength: 3 }) },
+    { weight: 1, arbitrary: fc.dictionary(property, tie('value'), { maxKeys: 3 }) },
+  ),
+}));
+const member = fc.oneof(
+  fc.tuple(fc.constant('metadata'), fc.dictionary(property, value, { maxKeys: 3 })),
+  fc.tuple(fc.constantFrom('a', 'ü', '7', 'x"metadata'), value),
+  fc.tuple(fc.constantFrom('company_id'), fc.constantFrom<unknown>('c1', null, 7)),
+  fc.tuple(
+    fc.constant('company'),
+    fc
+      .dictionary(
+        property.filter((name) => name !== 'metadata'),
+        value,
+        { maxKeys: 2 },
+      )
+      .chain((own) =>
+        fc.dictionary(property, value, { maxKeys: 2 }).map((metadata) => ({ id: 'c2', ...own, metadata })),
+      ),
+  ),
+);
+const space = fc.constantFrom('', '', '', ' ', '\t', '\r', '  ');
+
+/** JSON with white space wherever it may stand, keys repeated, and characters escaped or not. */
+function written(item: unknown, spaces: () => string, escaped: boolean): string {
+  const text = (plain: string) => {
+    const json = JSON.stringify(plain);
+    return escaped
+      ? json.replace(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      : json;
+  };
+  const one = (each: unknown): string => {
+    const inner = () => {
+      if (typeof each === 'string') return text(each);
+      if (Array.isArray(each)) return `[${each.map(one).join(',')}]`;
+      if (typeof each === 'object' && each !== null) return members(Object.entries(each));
+      return Object.is(each, -0) ? '-0' : JSON.stringify(each);
+    };
+    return spaces() + inner() + spaces();
+  };
+  const members = (entries: readonly (readonly [string, unknown])[]): string =>
+    `{${entries.map(([name, each]) => `${spaces()}${text(name)}${spaces()}:${one(each)}`).join(',')}}`;
+  return members(item as readonly [string, unknown][]);
+}
+
+const line = fc
+  .record({
+    id: fc.constantFrom<unknown>('u1', 'u2', 'ü\t\\', 12, 1.5),
+    idFirst: fc.boolean(),
+    members: fc.array(member, { maxLength: 4 }),
+    spaces: fc.array(space, { minLength: 1, maxLength: 12 }),
+    escaped: fc.boolean(),
+  })
+  .map(({ id, idFirst, members, spaces, escaped }) => {
+    const own = ['user_id', id] as const;
+    let at = 0;
+    const next = () => spaces[at++ % spaces.length] ?? '';
+    return written(idFirst ? [own, ...members] : [...members, own], next, escaped);
+  });
+
+/** The documented meaning of one record, on a parsed object. */
+function meaning(text: string): { user: CopiedRow; company: CopiedRow | null } {
+  const { user_id, company_id, company, metadata, ...beside } = JSON.parse(text) as Record<string, unknown>;
+  const object = company as { id: string; metadata: object } | undefined;
+  const { id, metadata: theirs, ...others } = object ?? { id: null, metadata: {} };
+  const named = object !== undefined ? id : company_id === undefined ? null : String(company_id ?? '');
+  return {
+    user: {
+      key: String(user_id),
+      properties: { ...beside, ...(metadata as object) },
+      company: named,
+      flags: 0,
+    },
+    company: id === null ? null : { key: id, properties: { ...others, ...theirs }, company: null, flags: 2 },
+  };
+}
+
+function laidOver(rows: readonly CopiedRow[]): CopiedRow[] {
+  const merged = new Map<string, CopiedRow>();
+  for (const row of rows) {
+    const earlier = merged.get(row.key);
+    merged.set(row.key, {
+      ...row,
+      properties: { ...earlier?.properties, ...row.properties },
+      company: row.company ?? earlier?.company ?? null,
+    });
+  }
+  return [...merged.values()].map(withoutRemovals);
+}
+
+/** Whether something is removed is said conservatively; the reader may say it where it was overwritten. */
+const withoutRemovals = (row: CopiedRow): CopiedRow => ({ ...row, flags: row.flags & 2 });
+
+describe('rows of NDJSON', () => {
+  it('are what JSON.parse and the rules make of each line, however it is written', () => {
+    fc.assert(
+      fc.property(fc.array(line, { minLength: 1, maxLength: 6 }), (lines) => {
+        const expected = lines.map(meaning);
+        const { users, companies, rejects } = readLines(lines.join('\n'));
+        expect(rejects).toEqual([]);
+        expect(users.map(withoutRemovals)).toEqual(laidOver(expected.map(({ user }) => user)));
+        expect(companies.map(withoutRemovals)).toEqual(
+          laidOver(expected.flatMap(({ company }) => (company === null ? [] : [company]))),
+        );
+      }),
+      { numRuns: 3_000 },
+    );
+  });
+
+  it.each([
+    [
+      'white space before the colon, the same key further in',
+      '{"user_id":"u","metadata" :{"metadata":{"x":1},"y":2}}',
+    ],
+    ['two keys of one name, written differently', '{"user_id":"u","metadata":{"a":1},"metadata" :{"b":2}}'],
+    [
+      'the key only inside a company',
+      '{"user_id":"u","company":{"id":"c2","metadata":{"t":1}},"metadata" :{"a":1}}',
+    ],
+    ['tabs between tokens', '{"user_id":"u","metadata":\t{\t"a":\t1\t}\t}'],
+    ['carriage returns between tokens', '{"user_id":"u","metadata":{\r"a":1\r}\r}'],
+    ['tabs and a long number', '{"user_id":"u","metadata":{"a":\t1e2}}'],
+  ])('metadata is found where it is: %s', (_, text) => {
+    const { users, rejects } = readLines(text);
+    expect(rejects).toEqual([]);
+    expect(users.map(withoutRemovals)).toEqual([meaning(text).user]);
+  });
+
+  it('metadata is found where it is: another key mapped to its name', () => {
+    const { users } = readLines('{"user_id":"u","metadata":{"z":1},"props":{"a":1}}', {
+      map: { props: 'metadata' },
+    });
+    expect(users).toEqual([{ key: 'u', properties: { a: 1 }, company: null, flags: 0 }]);
+  });
+
+  it('property names are measured in characters, as in CSV', () => {
+    const name = 'é'.repeat(255);
+    expect(readLines(`{"user_id":"u","${name}":1}`).users[0]?.properties).toEqual({ [name]: 1 });
+    const [reject] = readLines(`{"user_id":"u","${name}é":1}`).rejects;
+    expect(reject?.code).toBe('invalid_property_name');
+  });
+
+  it.each([
+    ['{"user_id":"u","größe":{"é":{"__proto__":1}}}', 'größe.é.__proto__'],
+    [`{"user_id":"u","metadata":{"größe":"${'x'.repeat(70_000)}"}}`, 'metadata.größe'],
+    ['{"user_id":"u","größe":1e999999}', 'größe'],
+    ['{"user_id":"u","größe":"\\u0000"}', 'größe'],
+  ])('reasons name the property as the file does: %.40s', (text, column) => {
+    expect(readLines(text).rejects[0]?.column).toBe(column);
+  });
+
+  it('reasons for text that is no JSON are readable in any language', () => {
+    const [reject] = readLines('größe').rejects;
+    expect(reject?.code).toBe('invalid_json');
+    expect(reject?.message).toContain('gr');
+    expect(reject?.message).not.toMatch(/Ã/);
+  });
+});
