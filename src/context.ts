@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { createFileSystemStore } from './files/file-system.ts';
 import { type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
+import { Experience } from './load/experience.ts';
 import { createDatabase } from './postgres/database.ts';
 import { createPool } from './postgres/pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
@@ -48,6 +49,7 @@ export function openSystem(options: SystemOptions): System {
     bell,
     log,
     seams: options.seams ?? noSeams,
+    experience: new Experience(),
     async close() {
       await bell.close();
       await backend.close();

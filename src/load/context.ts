@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
+import type { Experience } from './experience.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext {
@@ -11,6 +12,7 @@ export interface LoadContext {
   readonly bell: Bell;
   readonly log: Logger;
   readonly seams: LoadSeams;
+  readonly experience: Experience;
 }
 
 /** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */

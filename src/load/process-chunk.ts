@@ -4,6 +4,7 @@ import type { Reject } from '../domain/reject.ts';
 import type { Rows } from '../mapping/rows.ts';
 import {
   type ChunkClaim,
+  type ChunkTally,
   claimChunk,
   failChunk,
   finishChunk,
@@ -14,14 +15,16 @@ import {
 import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.ts';
 import { insertRejects } from '../postgres/ledger/rejects.ts';
 import { endEarlierAttempts, nameChunkSession } from '../postgres/ledger/sessions.ts';
-import { isDataError, isTransient } from '../postgres/sqlstate.ts';
-import { inTransaction } from '../postgres/transaction.ts';
+import { newUserStamp } from '../postgres/merge/insert-new.ts';
+import { isDataError, isDeadlock, isTransient } from '../postgres/sqlstate.ts';
+import { inTransaction, type Transaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { ringQuietly } from './dispatch.ts';
 import { failLoad, tooManyRejects } from './end-load.ts';
+import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { keepAlive } from './keep-alive.ts';
 import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { createChunkReader } from './read-chunk.ts';
+import { type ChunkReader, createChunkReader } from './read-chunk.ts';
 
 /**
  * Does one chunk of one load: claim, read and map, merge, settle the ledger; the last two in one transaction.
@@ -47,37 +50,87 @@ export async function processChunk(context: LoadContext, loadId: number, chunkNo
 async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadProgress> {
   await endEarlierAttempts(context.db, claim);
   const source = await readLoadSource(context.db, claim.loadId);
-  const rows = await createChunkReader(source, context.files).read(claim);
-  try {
-    return await mergeChunk(context, source, claim, rows, false);
-  } catch (error) {
-    if (!isDataError(error)) throw error;
-    context.log.warn(
-      { err: error, job_id: source.jobId, chunk: claim.chunkNo },
-      'chunk is merged without the records that the database refuses',
-    );
-    return mergeChunk(context, source, claim, rows, true);
-  }
+  return context.experience.withRows(async (rows) => {
+    const reader = createChunkReader(source, context.files, rows);
+    const inserted = await tryInserting(context, source, claim, reader);
+    if (inserted !== null) return inserted;
+    await reader.read(claim);
+    try {
+      return await mergeChunk(context, source, claim, rows, false);
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      context.log.warn(
+        { err: error, job_id: source.jobId, chunk: claim.chunkNo },
+        'chunk is merged without the records that the database refuses',
+      );
+      return mergeChunk(context, source, claim, rows, true);
+    }
+  });
 }
 
-function mergeChunk(
+/** The short way for chunks whose users are all new; null if this is none, and then nothing was written. */
+async function tryInserting(
+  context: LoadContext,
+  source: LoadSource,
+  claim: ChunkClaim,
+  reader: ChunkReader,
+): Promise<LoadProgress | null> {
+  const experience = context.experience.of(claim.loadId);
+  if (claim.oversized || !(await expectsNewUsers(context.db, source, experience))) return null;
+  const rows = await reader.read(claim, newUserStamp({ ...source, chunkNo: claim.chunkNo }));
+  if (canBeInserted(rows)) {
+    try {
+      let companies: ReadonlySet<string> = new Set();
+      const progress = await settleChunk(context, claim, rows, async (transaction) => {
+        const inserted = await insertRows(transaction, source, claim, rows, experience);
+        companies = inserted.companies;
+        return inserted.tally;
+      });
+      context.experience.remember(experience, companies);
+      return progress;
+    } catch (error) {
+      // A key is known after all (or another defect of the data, which merging names): from now on, merge.
+      if (!isDataError(error) && !isDeadlock(error)) throw error;
+    }
+  }
+  experience.users = 'known';
+  return null;
+}
+
+async function mergeChunk(
   context: LoadContext,
   source: LoadSource,
   claim: ChunkClaim,
   rows: Rows,
   careful: boolean,
 ): Promise<LoadProgress> {
+  const refused: Reject[] = [];
+  return settleChunk(context, claim, rows, async (transaction) => {
+    refused.length = 0;
+    const tally = careful
+      ? await mergeRowsCarefully(transaction, source, claim, rows, (record, message) =>
+          refused.push(rows.rejectRecord(record, message, claim)),
+        )
+      : await mergeRows(transaction, source, claim, rows);
+    await insertRejects(transaction.db, claim.loadId, refused);
+    learn(context.experience.of(claim.loadId), tally);
+    return tally;
+  });
+}
+
+/** One transaction: the rows by way of `write`, the rejects, the tally, and that the chunk is done. */
+function settleChunk(
+  context: LoadContext,
+  claim: ChunkClaim,
+  rows: Rows,
+  write: (transaction: Transaction) => Promise<ChunkTally>,
+): Promise<LoadProgress> {
   return inTransaction(
     context.pool,
     async (transaction) => {
       await nameChunkSession(transaction.db, claim);
-      const refused: Reject[] = [];
-      const tally = careful
-        ? await mergeRowsCarefully(transaction, source, claim, rows, (record, message) =>
-            refused.push(rows.rejectRecord(record, message, claim)),
-          )
-        : await mergeRows(transaction, source, claim, rows);
-      await insertRejects(transaction.db, claim.loadId, [...rows.rejects, ...refused]);
+      const tally = await write(transaction);
+      await insertRejects(transaction.db, claim.loadId, rows.rejects);
       const progress = await finishChunk(transaction.db, claim, tally, context.seams.withoutFence);
       if (progress === null) throw new ConflictError('another attempt owns the chunk, or its load has ended');
       return progress;

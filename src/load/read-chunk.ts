@@ -11,7 +11,8 @@ import type { LoadSource } from '../postgres/ledger/load-source.ts';
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 export interface ChunkReader {
   readonly rows: Rows;
-  read(chunk: ChunkRange): Promise<Rows>;
+  /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
+  read(chunk: ChunkRange, stamp?: Buffer): Promise<Rows>;
 }
 
 /** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
@@ -21,8 +22,8 @@ export function createChunkReader(source: LoadSource, files: FileStore, rows = n
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   return {
     rows,
-    async read(chunk) {
-      rows.reset();
+    async read(chunk, stamp) {
+      rows.reset(stamp);
       const end = chunk.oversized
         ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
         : chunk.byteEnd;

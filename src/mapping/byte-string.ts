@@ -31,3 +31,17 @@ export function escapeCopy(text: string): string {
 export function escapeCopyJson(json: string): string {
   return json.includes('\\') ? json.replaceAll('\\', '\\\\') : json;
 }
+
+const copyLetters: Readonly<Record<string, string>> = {
+  t: '\t',
+  n: '\n',
+  r: '\r',
+  b: '\b',
+  f: '\f',
+  v: '\v',
+};
+
+/** What `escapeCopy` was given. */
+export function unescapeCopy(text: string): string {
+  return text.replace(/\\(.)/gs, (_, letter: string) => copyLetters[letter] ?? letter);
+}

@@ -1,6 +1,6 @@
-import { MAX_DEPTH, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import { MAX_DEPTH, MAX_PROPERTY_NAME_CHARS, MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { toByteString } from './byte-string.ts';
+import { fromByteString, toByteString } from './byte-string.ts';
 import { exponentInRange, markedNumber, type ParsedJson, parseJson, writeJson } from './json-text.ts';
 import { propertyNameProblem } from './property-name.ts';
 import { NESTED, REMOVES } from './row-buffer.ts';
@@ -45,13 +45,14 @@ export function writeProperties(
     const value = object[name];
     if (value === undefined) continue;
     const problem =
-      nameProblem(name, path) ?? valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`);
-    if (problem !== null) return problem;
+      nameProblem(name, path, parsed) ??
+      valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`);
+    if (problem !== null) return readable(problem, parsed);
     if (value === null) flags |= REMOVES;
     else if (typeof value === 'object') flags |= NESTED;
     if (sourceBytes > MAX_VALUE_BYTES) {
       const large = sizeProblem(value, name, path);
-      if (large !== null) return large;
+      if (large !== null) return readable(large, parsed);
     }
   }
   if (source !== null) return { text: source.slice(1, -1), flags };
@@ -59,11 +60,18 @@ export function writeProperties(
   return { text: parsed.decoded ? toByteString(text) : text, flags };
 }
 
-function nameProblem(name: string, path: string): Reason | null {
-  const problem = propertyNameProblem(name);
-  return problem === null
-    ? null
-    : { ...problem, column: path === '' ? problem.column : `${path}.${problem.column ?? ''}` };
+/** Where the column is a byte string, as all of it then is, it becomes text. */
+function readable(reason: Reason, { decoded }: ParsedJson): Reason {
+  return decoded || reason.column === null ? reason : { ...reason, column: fromByteString(reason.column) };
+}
+
+function nameProblem(name: string, path: string, { decoded }: ParsedJson): Reason | null {
+  // Of a byte string the length in characters is not known, only that it is no more than this.
+  const counted = decoded || name.length <= MAX_PROPERTY_NAME_CHARS ? name : fromByteString(name);
+  const problem = propertyNameProblem(counted);
+  if (problem === null) return null;
+  const column = counted === name ? (problem.column ?? '') : toByteString(problem.column ?? '');
+  return { ...problem, column: path === '' ? column : `${path}.${column}` };
 }
 
 function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: string): Reason | null {
@@ -85,7 +93,7 @@ function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: s
   }
   for (const [name, item] of Object.entries(value)) {
     const problem =
-      (name === '' ? null : nameProblem(name, path)) ??
+      (name === '' ? null : nameProblem(name, path, parsed)) ??
       valueProblem(item, parsed, depth + 1, `${path}.${name}`);
     if (problem !== null) return problem;
   }

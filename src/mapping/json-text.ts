@@ -32,7 +32,7 @@ export function parseJson(bytes: string): ParsedJson | Reason {
     if (!inexact.test(text)) return { value, decoded, marked: false };
     return { value: parseExactly(text), decoded, marked: true };
   } catch (error) {
-    return { code: 'invalid_json', message: describe(error), column: null };
+    return { code: 'invalid_json', message: describe(error, decoded), column: null };
   }
 }
 
@@ -99,8 +99,9 @@ export function exponentInRange(number: string): boolean {
   return exponent === undefined || Math.abs(Number(exponent)) <= MAX_NUMBER_EXPONENT;
 }
 
-function describe(error: unknown): string {
-  const message = error instanceof Error ? error.message : String(error);
+function describe(error: unknown, decoded: boolean): string {
+  const quoted = error instanceof Error ? error.message : String(error);
+  const message = decoded ? quoted : fromByteString(quoted);
   // The engine's message may quote the input at length; the raw record stands beside it anyway.
   return `not valid JSON: ${message.length > 120 ? `${message.slice(0, 120)}…` : message}`.replaceAll(
     '\0',

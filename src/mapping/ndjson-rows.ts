@@ -79,7 +79,7 @@ export class NdjsonRows {
     if (typeof id !== 'string') return id ?? missingId(column);
     object[column] = undefined;
     dropReason(object);
-    const source = sourceOfMetadata(line, object, parsed);
+    const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
     const company = entity === 'users' ? readCompany(object, parsed, line.length) : none;
     if ('code' in company) return company;
     const content = readMetadata(object, parsed, line.length, '', source);
@@ -201,17 +201,24 @@ function readMetadata(
   return { text, flags: beside.flags | within.flags };
 }
 
-const metadataKey = '"metadata":';
+const metadataName = '"metadata"';
+/** How the names begin that do not count as beside the documented ones. */
+const documentedNames = ['"user_id"', '"company', '"sluice_'];
 
 /**
- * The text of `metadata` where it can be told without parsing again: the key stands once in the line, and is the
- * last of the record. Holds only if no key stands beside the documented ones; the caller sees to that.
+ * The text of `metadata` where it can be told without parsing again: its name stands once in the line (be it as a key or
+ * in a text), and is the last of the record. Holds only if no key stands beside the documented ones and none was
+ * renamed; the caller sees to that. White space that means something to COPY is not let through.
  */
 function sourceOfMetadata(line: string, object: JsonObject, parsed: ParsedJson): string | null {
-  const at = line.indexOf(metadataKey);
-  if (at === -1 || parsed.decoded || line.includes(metadataKey, at + metadataKey.length)) return null;
+  const at = line.indexOf(metadataName);
+  if (at === -1 || parsed.decoded || line.includes(metadataName, at + 1)) return null;
+  if (!line.startsWith(':', at + metadataName.length)) return null;
+  // A key that comes twice counts where it came first, and may follow all the same.
+  if (documentedNames.some((name) => line.includes(name, at))) return null;
   let last = '';
   for (const name in object) last = name;
   if (last !== 'metadata') return null;
-  return line.slice(at + metadataKey.length, line.lastIndexOf('}')).trim();
+  const source = line.slice(at + metadataName.length + 1, line.lastIndexOf('}')).trim();
+  return /[\t\r]/.test(source) ? null : source;
 }

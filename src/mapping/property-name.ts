@@ -24,7 +24,11 @@ export function propertyNameProblem(name: string): Reason | null {
     };
   }
   if (!name.isWellFormed()) {
-    return { code: 'lone_surrogate', message: 'a property name holds half a surrogate pair', column: null };
+    return {
+      code: 'lone_surrogate',
+      message: 'a property name holds half a surrogate pair',
+      column: name.toWellFormed(),
+    };
   }
   return null;
 }

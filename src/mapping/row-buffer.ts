@@ -1,3 +1,6 @@
+import { unescapeCopy } from './byte-string.ts';
+import { KeyHash } from './key-hash.ts';
+
 /**
  * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
  *
@@ -15,6 +18,7 @@ const initialRows = 16 * 1024;
 const LF = 10;
 const TAB = 9;
 const ZERO = 48;
+const BACKSLASH = 92;
 
 /** The row removes a property or its company. */
 export const REMOVES = 1;
@@ -37,6 +41,8 @@ export class RowBuffer {
   removes = false;
   /** Whether any property is an object or an array. */
   nested = false;
+  /** What every row ends with instead of its flags, its newline included; see `reset`. */
+  #stamp: Buffer | null = null;
   /** Per row: where it starts, where its key, properties (braces excluded) and company end; its record. */
   #starts = new Int32Array(initialRows);
   #keyEnds = new Int32Array(initialRows);
@@ -50,7 +56,12 @@ export class RowBuffer {
   #last = new Int32Array(initialRows);
   #table = new Int32Array(initialRows * 2).fill(-1);
 
-  reset(): void {
+  /**
+   * Empties the buffer. With a `stamp`, rows are for a profile table itself: they end with what is the same for all of
+   * them instead of with flags, TAB in front, newline behind.
+   */
+  reset(stamp: Buffer | null = null): void {
+    this.#stamp = stamp;
     this.at = 0;
     this.rows = 0;
     this.repeated = 0;
@@ -95,16 +106,30 @@ export class RowBuffer {
     this.#flags[row] = flags;
     this.#next[row] = 0;
     this.#last[row] = row;
-    const bytes = this.bytes;
-    let at = this.at;
-    bytes[at++] = TAB;
-    bytes[at++] = ZERO + (flags & (REMOVES | UNCOUNTED));
-    bytes[at++] = LF;
-    this.at = at;
+    this.#endLine(flags);
     if ((flags & REMOVES) !== 0) this.removes = true;
     if ((flags & NESTED) !== 0) this.nested = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
     this.#enter(row);
+  }
+
+  #endLine(flags: number): void {
+    const stamp = this.#stamp;
+    this.reserve(this.#tailBytes());
+    const bytes = this.bytes;
+    let at = this.at;
+    if (stamp !== null) {
+      for (let from = 0; from < stamp.length; from++) bytes[at++] = stamp[from] ?? 0;
+    } else {
+      bytes[at++] = TAB;
+      bytes[at++] = ZERO + (flags & (REMOVES | UNCOUNTED));
+      bytes[at++] = LF;
+    }
+    this.at = at;
+  }
+
+  #tailBytes(): number {
+    return this.#stamp?.length ?? 3;
   }
 
   /** The record (the caller's number) that row `row` came from. */
@@ -134,6 +159,45 @@ export class RowBuffer {
     return groups;
   }
 
+  /** The distinct companies that rows name, as they stand in the COPY text, those in `known` left out. */
+  companies(known: ReadonlySet<string>): Set<string> {
+    const companies = new Set<string>();
+    for (let row = 0; row < this.rows; row++) {
+      const company = this.companyOf(row);
+      if (company !== null && company !== '' && !known.has(company)) companies.add(company);
+    }
+    return companies;
+  }
+
+  /** Hashes of all keys, each once, as PostgreSQL reads a bigint[] in binary; `flags` go into the two low bits. */
+  keyHashes(flags: number): Buffer {
+    const keys = this.rows - this.repeated;
+    const array = Buffer.alloc(bigintArrayHeader.length + 4 + 4 + 12 * keys);
+    bigintArrayHeader.copy(array);
+    let at = array.writeInt32BE(keys, bigintArrayHeader.length);
+    at = array.writeInt32BE(1, at);
+    const hash = new KeyHash();
+    for (let row = 0; row < this.rows; row++) {
+      if (this.#last[row] === -1) continue;
+      this.#hashKey(hash, this.#starts[row] ?? 0, this.#keyEnds[row] ?? 0);
+      at = array.writeInt32BE(8, at);
+      at = array.writeInt32BE(hash.high, at);
+      at = array.writeInt32BE((hash.low & -4) | flags, at);
+    }
+    return array;
+  }
+
+  #hashKey(hash: KeyHash, start: number, end: number): void {
+    let at = start;
+    while (at < end && this.bytes[at] !== BACKSLASH) at++;
+    if (at === end) {
+      hash.update(this.bytes, start, end);
+      return;
+    }
+    const key = Buffer.from(unescapeCopy(this.bytes.toString('latin1', start, end)), 'latin1');
+    hash.update(key, 0, key.length);
+  }
+
   /** How many of these rows stand for a record. */
   countedIn(groups: readonly (readonly number[])[]): number {
     return groups.flat().filter((row) => ((this.#flags[row] ?? 0) & UNCOUNTED) === 0).length;
@@ -157,7 +221,7 @@ export class RowBuffer {
   }
 
   #whole(row = 0): Buffer {
-    return this.#slice(this.#starts[row], (this.#companyEnds[row] ?? 0) + 3);
+    return this.#slice(this.#starts[row], (this.#companyEnds[row] ?? 0) + this.#tailBytes());
   }
 
   #join(chain: readonly number[]): Buffer {
@@ -180,7 +244,7 @@ export class RowBuffer {
       removes |= flags & REMOVES;
       uncounted &= flags;
     }
-    parts.push(brace, company, Buffer.from(`\t${removes | uncounted}\n`));
+    parts.push(brace, company, this.#stamp ?? Buffer.from(`\t${removes | uncounted}\n`));
     return Buffer.concat(parts);
   }
 
@@ -259,6 +323,8 @@ export class RowBuffer {
   }
 }
 
+/** Binary form of an array: one dimension, no nulls, of bigint (type 20); its length and lower bound follow. */
+const bigintArrayHeader = Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 20]);
 const noCompany = Buffer.from('\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

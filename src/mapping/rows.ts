@@ -16,9 +16,10 @@ export class Rows {
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
-  reset(): void {
+  /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
+  reset(stamp: Buffer | null = null): void {
     this.records.reset();
-    this.users.reset();
+    this.users.reset(stamp);
     this.companies.reset();
     this.users.shrink();
     this.companies.shrink();

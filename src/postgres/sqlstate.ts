@@ -43,3 +43,8 @@ export function isDataError(error: unknown): boolean {
 export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }
+
+/** Two transactions waited for each other and this one was chosen to give way. */
+export function isDeadlock(error: unknown): boolean {
+  return codeOf(error) === '40P01';
+}

@@ -63,7 +63,16 @@ describe('sluice start', () => {
     const processes = await descendants(service.pid);
     expect(processes.length).toBeGreaterThan(3);
     service.signal('SIGKILL');
-    await service.finished;
+    await awaitGone(processes);
+  });
+
+  test('killed with -9 while its workers still start, it leaves none of them behind', async () => {
+    const service = await startService(await temporaryFolder());
+    const processes = await waitFor('two processes', async () => {
+      const below = await descendants(service.pid);
+      return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
+    });
+    service.signal('SIGKILL');
     await awaitGone(processes);
   });
 

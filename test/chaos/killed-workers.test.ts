@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectExact, progressed, report, summary } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { openSite, queues, type Sql } from '../support/site.ts';
+import { onSite, queues, type Sql } from '../support/site.ts';
 
 const recoveryMs = 15_000;
 
@@ -16,8 +16,7 @@ const kills = [0.1, 0.2, 0.3, 0.4, 0.5, 0.7];
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a load is exact although its workers are killed again and again, and their chunks are done within 15 s', async () => {
-    const site = await openSite({ queue });
-    try {
+    await onSite({ queue }, async (site) => {
       const { sql } = site;
       const [api, workers] = await Promise.all([site.serve(), site.workers(3)]);
       const file = createProfileFile({ rows: 300_000 });
@@ -38,9 +37,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
         `killed workers, ${queue}: ${kills.length} kills, ${recoveries.length} chunks lost, done after ${summary(recoveries)}; load ${load.seconds.toFixed(1)} s`,
       );
       expect(Math.max(...recoveries)).toBeLessThan(recoveryMs);
-    } finally {
-      await site.close();
-    }
+    });
   });
 });
 

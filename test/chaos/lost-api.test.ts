@@ -1,18 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { hold, openSite, queues, type Site } from '../support/site.ts';
+import { hold, onSite, queues, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 300_000, seed: 4 });
 const table = oracleOf(file);
+/** Several times what the reconciler takes. */
+const patienceMs = 8_000;
 /** As in src/postgres/ledger/lanes.ts: who holds it decides which load starts. */
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a load whose server is killed after the answer and before the load was started is done all the same', async () => {
-    await withSite(queue, async (site) => {
-      const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [laneLock, site.environmentId]);
+    await onSite({ queue }, async (site) => {
+      const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [
+        laneLock,
+        site.environmentId,
+      ]);
       const jobId = await acceptAndKill(site);
       await release();
       expect((await readLoad(site.sql, jobId)).status).toBe('queued');
@@ -21,12 +26,27 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 
   test('a load whose server is killed after the start and before the queue was told is done all the same', async () => {
-    await withSite(queue, async (site) => {
+    await onSite({ queue }, async (site) => {
       const release = await silenceQueue(site);
       const jobId = await acceptAndKill(site);
       await release();
       expect((await readLoad(site.sql, jobId)).status).toBe('processing');
       await expectDone(site, jobId, 'killed before telling the queue');
+    });
+  });
+
+  test('without the reconciler such a load is noticed: it waits for ever', async () => {
+    await onSite({ queue }, async (site) => {
+      const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [
+        laneLock,
+        site.environmentId,
+      ]);
+      const jobId = await acceptAndKill(site);
+      await release();
+      await site.workers(1, ['withoutReconciler']);
+      await expect(expectExact(site.sql, jobId, file, table, { timeoutMs: patienceMs })).rejects.toThrow(
+        '"status":"queued"',
+      );
     });
   });
 });
@@ -69,13 +89,4 @@ async function expectDone(site: Site, jobId: string, how: string): Promise<void>
   report(
     `API ${how}, ${site.queue}: load done ${((performance.now() - startedAt) / 1000).toFixed(1)} s after the workers came (${load.seconds.toFixed(1)} s in all)`,
   );
-}
-
-async function withSite(queue: Site['queue'], run: (site: Site) => Promise<void>): Promise<void> {
-  const site = await openSite({ queue });
-  try {
-    await run(site);
-  } finally {
-    await site.close();
-  }
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectExact, progressed, readLoad, report, summary } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { type Api, openSite, queues, type Sql } from '../support/site.ts';
+import { type Api, onSite, queues, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const first = createProfileFile({ rows: 300_000 });
@@ -12,8 +12,7 @@ const recoveryMs = 10_000;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('loads are exact although Postgres is stopped the hard way three times; what was acknowledged is there', async () => {
-    const site = await openSite({ queue, privatePostgres: true });
-    try {
+    await onSite({ queue, privatePostgres: true }, async (site) => {
       const { sql, postgres } = site;
       if (postgres === null) throw new Error('the site has no Postgres of its own');
       const [api] = await Promise.all([site.serve(), site.workers(2)]);
@@ -43,9 +42,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
         `Postgres stopped three times, ${queue}: next chunk done ${summary(resumed)} after its start; both loads done ${seconds(startedAt)} s after the last start; loads ${earlier.seconds.toFixed(1)} s and ${later.seconds.toFixed(1)} s`,
       );
       expect(Math.max(...resumed)).toBeLessThan(recoveryMs);
-    } finally {
-      await site.close();
-    }
+    });
   });
 });
 

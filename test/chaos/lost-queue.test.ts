@@ -2,14 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { expectExact, progressed, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { redisAvailable, type TestRedis } from '../support/redis.ts';
-import { openSite, type Site } from '../support/site.ts';
+import { onSite, type Site } from '../support/site.ts';
 
 const file = createProfileFile({ rows: 300_000 });
 const table = oracleOf(file);
 /** The ledger answers for Redis: what it needs to accept a load is its own. */
 const quickMs = 3_000;
 
-describe.concurrent.skipIf(!redisAvailable)('with the queue on redis', () => {
+describe.skipIf(!redisAvailable)('with the queue on redis', { concurrent: true }, () => {
   test('a load is exact although Redis is emptied in the middle, twice', async () => {
     await onRedis(async (site, redis) => {
       const [api] = await Promise.all([site.serve(), site.workers(2)]);
@@ -56,11 +56,8 @@ describe.concurrent.skipIf(!redisAvailable)('with the queue on redis', () => {
 });
 
 async function onRedis(run: (site: Site, redis: TestRedis) => Promise<void>): Promise<void> {
-  const site = await openSite({ queue: 'redis' });
-  try {
+  await onSite({ queue: 'redis' }, async (site) => {
     if (site.redis === null) throw new Error('the site has no Redis');
     await run(site, site.redis);
-  } finally {
-    await site.close();
-  }
+  });
 }

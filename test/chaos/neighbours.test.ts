@@ -19,7 +19,11 @@ test('a worker that went silent costs another system on the same server, with lo
     await endEarlierAttempts(createDatabase(pool), { ...claim, rowCount: 1, oversized: false });
     await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
   } finally {
-    await Promise.all([silent.end().catch(() => undefined), neighbour.end().catch(() => undefined), pool.end()]);
+    await Promise.all([
+      silent.end().catch(() => undefined),
+      neighbour.end().catch(() => undefined),
+      pool.end(),
+    ]);
     await ours.drop();
     await theirs.drop();
   }

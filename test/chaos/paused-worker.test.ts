@@ -1,27 +1,27 @@
 import { describe, expect, test } from 'vitest';
 import { digestUsers, expectExact, readLoad, report } from '../support/exactness.ts';
-import { createProfileFile, keyAt, oracleOf } from '../support/profile-file.ts';
 import type { SluiceProcess } from '../support/processes.ts';
-import { brakeAt, hold, openSite, queues, type Site, type Sql } from '../support/site.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { brakeAt, hold, onSite, queues, type Site, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
 const file = createProfileFile({ rows: 300_000, seed: 3 });
 const table = oracleOf(file);
-/** Repeats no key, and stands late in one of the first chunks: who waits for it holds most rows of its chunk. */
-const lateRow = 13_001;
+/** In one of the first chunks; who waits for its key holds all rows of the chunk with a lower one. */
+const someRow = 13_000;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a worker that is paused while it holds row locks loses its chunk within 15 s, and changes nothing when it wakes', async () => {
-    await withSite(queue, async (site) => {
-      const brake = await brakeAt(site, keyAt(lateRow));
+    await onSite({ queue }, async (site) => {
+      const brake = await brakeAt(site, file.loneKey(someRow));
       const paused = await pauseInTransaction(site, brake);
       await expectExactWithout(site, paused, 'paused amid its rows');
     });
   });
 
   test('a worker that is paused between the end of its chunk and the commit holds nobody up for more than 15 s', async () => {
-    await withSite(queue, async (site) => {
+    await onSite({ queue }, async (site) => {
       // The row of the load is the last thing a chunk writes, and all other workers need it, too.
       const paused = await pauseInTransaction(site, null);
       await expectExactWithout(site, paused, 'paused before its commit');
@@ -48,26 +48,23 @@ async function pauseInTransaction(site: Site, brake: (() => Promise<void>) | nul
   const release =
     brake ?? (await hold(site, 'select from sluice.loads where load_id = $1 for no key update', [load_id]));
   const worker = await site.work();
-  const chunkNo = await waitFor('the worker to wait for the test', () => sessionOf(sql, "wait_event_type = 'Lock'"));
+  const session = await waitFor('the worker to wait for the test', () =>
+    workingSession(sql, 'chunk', "wait_event_type = 'Lock'"),
+  );
   worker.signal('SIGSTOP');
   const at = Date.now();
   await release();
   await waitFor('the session of the paused worker to idle in its transaction', () =>
-    sessionOf(sql, "state = 'idle in transaction'"),
+    workingSession(sql, 'chunk', "state = 'idle in transaction'"),
   );
-  return { worker, jobId, chunkNo: chunkNo - 1, at };
+  return { worker, jobId, chunkNo: Number(session.split(':')[1]), at };
 }
 
-/** Chunk number + 1 of a session that works on a chunk, or null. */
-async function sessionOf(sql: Sql, condition: string): Promise<number | null> {
-  const [session] = await sql<{ name: string }>(
-    `select application_name as name from pg_stat_activity
-     where datname = current_database() and application_name like 'sluice chunk %' and ${condition}`,
-  );
-  return session === undefined ? null : Number(session.name.split(':')[1]) + 1;
-}
-
-async function expectExactWithout(site: Site, { worker, jobId, chunkNo, at }: Paused, how: string): Promise<void> {
+async function expectExactWithout(
+  site: Site,
+  { worker, jobId, chunkNo, at }: Paused,
+  how: string,
+): Promise<void> {
   const { sql } = site;
   await site.workers(2);
   const load = await expectExact(sql, jobId, file, table);
@@ -95,13 +92,4 @@ async function snapshot(sql: Sql): Promise<unknown> {
      from sluice.users`,
   );
   return { ledger, users: await digestUsers(sql) };
-}
-
-async function withSite(queue: Site['queue'], run: (site: Site) => Promise<void>): Promise<void> {
-  const site = await openSite({ queue });
-  try {
-    await run(site);
-  } finally {
-    await site.close();
-  }
 }

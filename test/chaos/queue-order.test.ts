@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { createQueueBackend } from '../../src/queue/backend.ts';
 import { consume } from '../../src/queue/consume.ts';
@@ -6,7 +7,6 @@ import { createTestDatabase } from '../support/postgres.ts';
 import { startRedis } from '../support/redis.ts';
 import { queues } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { pino } from 'pino';
 
 describe.each(queues)('with the queue on %s', (queue) => {
   test('a chunk that lost its worker goes ahead of those that wait, however many are told at once', async () => {

@@ -96,7 +96,9 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
       return { process, api: callApi(process, url, key) };
     },
     async sql(text, values) {
-      const url = await waitFor('the embedded Postgres', () => findRunningPostgres(join(dataDir, 'postgres')));
+      const url = await waitFor('the embedded Postgres', () =>
+        findRunningPostgres(join(dataDir, 'postgres')),
+      );
       const { pool, sql } = openSql(url);
       try {
         return await sql(text, values);

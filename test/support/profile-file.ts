@@ -14,6 +14,8 @@ export interface ProfileFile {
   readonly keys: number;
   /** Row numbers of the records that must be refused, ascending. */
   readonly refused: readonly number[];
+  /** A key that stands in one row only, the first such at or after `row` (from 0). */
+  loneKey(row: number): string;
   /** Lays the file's records over `table`, one by one: the serial oracle. */
   applyTo(table: Map<string, Profile>): void;
 }
@@ -29,7 +31,7 @@ export function createProfileFile({ rows, seed = 1 }: { rows: number; seed?: num
   const lines: string[] = [header];
   const records: (readonly [key: string, cells: readonly string[]])[] = [];
   const refused: number[] = [];
-  const keys = new Set<string>();
+  const keys = new Map<string, number>();
   for (let row = 0; row < rows; row++) {
     const hash = scramble(row + seed * 1_000_003);
     const cells = [
@@ -45,7 +47,7 @@ export function createProfileFile({ rows, seed = 1 }: { rows: number; seed?: num
       refused.push(row + firstRow);
       continue;
     }
-    keys.add(key);
+    keys.set(key, (keys.get(key) ?? 0) + 1);
     records.push([key, cells]);
   }
   return {
@@ -53,6 +55,10 @@ export function createProfileFile({ rows, seed = 1 }: { rows: number; seed?: num
     rows,
     keys: keys.size,
     refused,
+    loneKey(from) {
+      for (let row = from; row < rows; row++) if (keys.get(keyAt(row)) === 1) return keyAt(row);
+      throw new Error(`no key from row ${from} on stands alone`);
+    },
     applyTo(table) {
       for (const [key, cells] of records) {
         const stored = table.get(key);
@@ -72,8 +78,8 @@ export function oracleOf(...files: readonly ProfileFile[]): ReadonlyMap<string, 
   return table;
 }
 
-/** The key of the row with that index, where it repeats none: then it stands in no row before. */
-export function keyAt(row: number): string {
+/** The key of the row with that index, unless it repeats another. */
+function keyAt(row: number): string {
   return `u${String(row).padStart(7, '0')}`;
 }
 

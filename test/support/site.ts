@@ -45,13 +45,13 @@ export interface Site {
   ): Promise<SluiceProcess>;
   /** That many of them. */
   workers(count: number, seams?: readonly (keyof LoadSeams)[]): Promise<SluiceProcess[]>;
+  /** kill -9 for every worker there is. */
+  killWorkers(): Promise<void>;
   close(): Promise<void>;
 }
 
-export interface Sql {
-  /** Rows of one statement; int8 comes as number. */
-  <Row extends object>(text: string, values?: readonly unknown[]): Promise<Row[]>;
-}
+/** Rows of one statement; int8 comes as number. */
+export type Sql = <Row extends object>(text: string, values?: readonly unknown[]) => Promise<Row[]>;
 
 /** A serving process and how to call it. */
 export interface Api {
@@ -91,11 +91,17 @@ export function callApi(process: SluiceProcess, url: string, key: string): Api {
   };
 }
 
-export async function openSite({
-  queue,
-  privatePostgres = false,
-  settings = {},
-}: SiteOptions): Promise<Site> {
+/** Opens a site, runs the test on it, and leaves nothing of it, whatever happens. */
+export async function onSite(options: SiteOptions, run: (site: Site) => Promise<void>): Promise<void> {
+  const site = await openSite(options);
+  try {
+    await run(site);
+  } finally {
+    await site.close();
+  }
+}
+
+async function openSite({ queue, privatePostgres = false, settings = {} }: SiteOptions): Promise<Site> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-site-'));
   const postgres = privatePostgres ? await startPrivatePostgres() : null;
   const database = postgres === null ? await createTestDatabase() : null;
@@ -115,6 +121,7 @@ export async function openSite({
     ...settings,
   };
   const processes: SluiceProcess[] = [];
+  const working: SluiceProcess[] = [];
   const site: Site = {
     queue,
     key,
@@ -132,11 +139,15 @@ export async function openSite({
     async work(seams = [], own = {}) {
       const process = startSluice(['work'], { ...variables, ...own, SLUICE_TEST_SEAMS: seams.join(',') });
       processes.push(process);
+      working.push(process);
       await waitFor(`${process.name} to show its life; it said ${process.output}`, async () => {
         const rows = await sql('select from sluice.workers where pid = $1', [process.pid]);
         return rows.length > 0;
       });
       return process;
+    },
+    async killWorkers() {
+      await Promise.all(working.splice(0).map((process) => process.kill('SIGKILL')));
     },
     workers: (count, seams) => Promise.all(Array.from({ length: count }, () => site.work(seams))),
     async close() {
@@ -191,4 +202,17 @@ export async function hold(
     await client.query('rollback').catch(() => undefined);
     await client.end();
   };
+}
+
+/** Application name of a session of the site's database that meets the condition and works on a chunk or a finish; or null. */
+export async function workingSession(
+  sql: Sql,
+  what: 'chunk' | 'finish',
+  condition = 'true',
+): Promise<string | null> {
+  const [session] = await sql<{ name: string }>(
+    `select application_name as name from pg_stat_activity
+     where datname = current_database() and application_name like 'sluice ${what} %' and ${condition}`,
+  );
+  return session?.name ?? null;
 }

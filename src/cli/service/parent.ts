@@ -4,9 +4,9 @@ import type { StopRequest } from '../stop-signals.ts';
 /** How long a worker whose parent vanished may take; with the parent the embedded database has gone, too. */
 const orphanMs = 3_000;
 
-/** Whether another process of ours started this one. */
+/** Whether another process of ours started this one, even if that one is gone already. */
 export function isForked(): boolean {
-  return process.channel !== undefined && process.channel !== null;
+  return process.connected !== undefined;
 }
 
 /**
@@ -15,10 +15,13 @@ export function isForked(): boolean {
  */
 export function followParent(stop: StopRequest, log: Logger): void {
   if (!isForked()) return;
-  process.once('disconnect', () => {
+  const leave = (): void => {
     if (stop.signal.aborted) return;
     log.warn('the parent process is gone: stopping');
     stop.request();
     setTimeout(() => process.exit(1), orphanMs).unref();
-  });
+  };
+  process.once('disconnect', leave);
+  // It may have gone while our modules were being loaded: the event has passed then.
+  if (process.connected === false) leave();
 }

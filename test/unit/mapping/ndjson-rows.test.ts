@@ -32,7 +32,7 @@ function readLines(
 
 const property = fc.constantFrom('a', 'b', 'metadata', 'ü', 'x"metadata', '7', 'a:', 'c\\');
 const scalar = fc.oneof(
-  fc.constantFrom<unknown>('', '1', 'ü "q" \\ \n', '"metadata":{"a":1}', '}', null, true, -0, 1.5),
+  fc.constantFrom<unknown>('', '1', 'ü "q" \\ \n', '"metadata":{"a":1}', '}', null, true, 1.5),
   fc.integer(),
   fc.string({ unit: 'grapheme', maxLength: 6 }),
 );
@@ -76,7 +76,7 @@ function written(item: unknown, spaces: () => string, escaped: boolean): string 
       if (typeof each === 'string') return text(each);
       if (Array.isArray(each)) return `[${each.map(one).join(',')}]`;
       if (typeof each === 'object' && each !== null) return members(Object.entries(each));
-      return Object.is(each, -0) ? '-0' : JSON.stringify(each);
+      return JSON.stringify(each);
     };
     return spaces() + inner() + spaces();
   };
@@ -187,7 +187,7 @@ describe('rows of NDJSON', () => {
     [`{"user_id":"u","metadata":{"größe":"${'x'.repeat(70_000)}"}}`, 'metadata.größe'],
     ['{"user_id":"u","größe":1e999999}', 'größe'],
     ['{"user_id":"u","größe":"\\u0000"}', 'größe'],
-  ])('reasons name the property as the file does: %.40s', (text, column) => {
+  ])('reasons name the property as the file does: %.40s → %s', (text, column) => {
     expect(readLines(text).rejects[0]?.column).toBe(column);
   });
 

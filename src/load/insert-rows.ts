@@ -1,0 +1,80 @@
+import { sql } from 'kysely';
+import { fromByteString, unescapeCopy } from '../mapping/byte-string.ts';
+import type { Rows } from '../mapping/rows.ts';
+import type { Database } from '../postgres/database.ts';
+import type { ChunkClaim, ChunkTally } from '../postgres/ledger/chunks.ts';
+import type { LoadSource } from '../postgres/ledger/load-source.ts';
+import { insertNewUsers } from '../postgres/merge/insert-new.ts';
+import type { Transaction } from '../postgres/transaction.ts';
+import type { LoadExperience } from './experience.ts';
+
+const NEW_ROW = 1;
+
+/** Whether to try to insert a chunk's users instead of merging them: nothing known speaks against their being new. */
+export async function expectsNewUsers(
+  db: Database,
+  source: LoadSource,
+  experience: LoadExperience,
+): Promise<boolean> {
+  if (source.dryRun || source.entity === 'companies') return false;
+  if (experience.users === 'unknown' && (await hasNoUsers(db, source.environmentId)))
+    experience.users = 'new';
+  return experience.users === 'new';
+}
+
+async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
+  const { rows } = await sql<{ none: boolean }>`
+    select not exists (select from users where environment_id = ${environmentId}) as none`.execute(db);
+  return rows[0]?.none ?? false;
+}
+
+/** Whether the rows read are fit for it: users only, and none that removes anything. */
+export function canBeInserted(rows: Rows): boolean {
+  return rows.users.rows > 0 && rows.companies.rows === 0 && !rows.users.removes;
+}
+
+/** Inserts a chunk's users, stamped as new. Throws a unique violation if one of them is known. */
+export async function insertRows(
+  transaction: Transaction,
+  source: LoadSource,
+  claim: ChunkClaim,
+  rows: Rows,
+  experience: LoadExperience,
+): Promise<{ readonly tally: ChunkTally; readonly companies: ReadonlySet<string> }> {
+  const { users } = rows;
+  const companies = users.companies(experience.companies);
+  const severalChunks = source.chunkCount > 1;
+  const scope = {
+    environmentId: source.environmentId,
+    loadId: source.loadId,
+    chunkNo: claim.chunkNo,
+    removes: false,
+    flat: true,
+    counted: 'all',
+    noteKeys: severalChunks,
+  } as const;
+  await insertNewUsers(
+    transaction,
+    scope,
+    {
+      text: users.finish(),
+      keyHashes: severalChunks ? users.keyHashes(NEW_ROW) : null,
+      companies: [...companies].map((company) => fromByteString(unescapeCopy(company))),
+    },
+    severalChunks && source.entity === 'auto',
+  );
+  const inserted = users.rows - users.repeated;
+  const rejected = rows.rejects.length;
+  return {
+    tally: { inserted, updated: 0, unchanged: 0, superseded: users.repeated, rejected },
+    companies,
+  };
+}
+
+/** What a merged chunk teaches: after one in which every user was new, the next may be inserted. */
+export function learn(of: LoadExperience, tally: ChunkTally): void {
+  if (of.users !== 'unknown') return;
+  const known = tally.updated + tally.unchanged;
+  if (known > 0) of.users = 'known';
+  else if (tally.inserted > 0) of.users = 'new';
+}

@@ -1,0 +1,47 @@
+import { describe, test } from 'vitest';
+import { expectExact, readLoad, report } from '../support/exactness.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { brakeAt, hold, onSite, queues, workingSession } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const file = createProfileFile({ rows: 300_000, seed: 6 });
+const table = oracleOf(file);
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('a load is exact although its first chunk came last and kill -9 met the replay, and again the completion', async () => {
+    await onSite({ queue }, async (site) => {
+      const { sql } = site;
+      const [api] = await Promise.all([site.serve(), site.workers(2)]);
+      const release = await brakeAt(site, file.loneKey(0));
+      const jobId = await api.upload(file.bytes);
+      const { load_id } = await waitFor('all chunks but the first to be done', async () => {
+        const load = await readLoad(sql, jobId);
+        return load.chunks_done === load.chunk_count - 1 ? load : null;
+      });
+      await release();
+      await waitFor('the replay to be under way', () => workingSession(sql, 'finish'), { everyMs: 1 });
+      await site.killWorkers();
+
+      // What the completion deletes last.
+      const hindrance = await hold(site, 'select from sluice.load_chunk_keys where load_id = $1 for update', [
+        load_id,
+      ]);
+      await site.workers(2);
+      await waitFor('the completion to be under way', () =>
+        workingSession(sql, 'finish', "wait_event_type = 'Lock'"),
+      );
+      await site.killWorkers();
+      await hindrance();
+
+      await site.workers(2);
+      const load = await expectExact(sql, jobId, file, table);
+      const [finish] = await sql<{ finish_attempt: number }>(
+        'select finish_attempt from sluice.loads where load_id = $1',
+        [load_id],
+      );
+      report(
+        `killed in replay and in completion, ${queue}: finished at attempt ${finish?.finish_attempt}; load ${load.seconds.toFixed(1)} s`,
+      );
+    });
+  });
+});

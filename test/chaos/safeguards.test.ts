@@ -1,0 +1,103 @@
+import { describe, expect, test } from 'vitest';
+import type { LoadSeams } from '../../src/load/context.ts';
+import { ended, expectExact, type LedgerLoad, readLoad } from '../support/exactness.ts';
+import type { SluiceProcess } from '../support/processes.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { brakeAt, hold, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/*
+ * That these tests bite: each safeguard in turn is taken away from real workers, and the check that every fault test
+ * ends with must notice. With the safeguard in its place the same scenario is exact: for the fence below, for the
+ * replay in finish.test.ts. The reconciler's turn is in lost-api.test.ts.
+ */
+const file = createProfileFile({ rows: 150_000, seed: 7 });
+const table = oracleOf(file);
+type Seam = keyof LoadSeams;
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('the fence: a worker that wakes late changes nothing', async () => {
+    await onSite({ queue, settings: { CHUNK_BYTES: '1m' } }, async (site) => {
+      await expectExact(site.sql, await wakeLate(site, []), file, table);
+    });
+  });
+
+  test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
+    await onSite({ queue, settings: { CHUNK_BYTES: '1m' } }, async (site) => {
+      const jobId = await wakeLate(site, ['withoutFence']);
+      const load = await ended(site.sql, jobId);
+      expect(load).toMatchObject({ status: 'failed', failure: expect.stringContaining('does not balance') });
+    });
+  });
+
+  test('without the replay a first chunk that came last is noticed: older values stand over newer ones', async () => {
+    await onSite({ queue }, async (site) => {
+      const [api] = await Promise.all([site.serve(), site.workers(2, ['withoutReplay'])]);
+      const release = await brakeAt(site, file.loneKey(0));
+      const jobId = await api.upload(file.bytes);
+      await waitFor('all chunks but the first to be done', async () => {
+        const load = await readLoad(site.sql, jobId);
+        return load.chunks_done === load.chunk_count - 1;
+      });
+      await release();
+      await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
+        'differs from the serial oracle',
+      );
+    });
+  });
+});
+
+/**
+ * One worker claims a chunk and is paused before its transaction begins. Others do the chunk and all the rest but one
+ * chunk, whose ledger row the test holds. Then the first wakes, and then the last chunk may be done.
+ */
+async function wakeLate(site: Site, seams: readonly Seam[]): Promise<string> {
+  const { sql } = site;
+  const api = await site.serve();
+  const jobId = await api.upload(file.bytes);
+  const { load_id, chunk_count } = await readLoad(sql, jobId);
+  const release = await hold(
+    site,
+    'select from sluice.load_chunks where load_id = $1 and chunk_no = $2 for no key update',
+    [load_id, chunk_count - 1],
+  );
+  const late = await site.work(seams, { LOG_LEVEL: 'debug' });
+  const chunkNo = await pauseAfterClaim(site, late, load_id);
+  await site.workers(2);
+  await waitFor(
+    'the others to do the chunk of the paused worker and all but the last',
+    async () => {
+      const load = await readLoad(sql, jobId);
+      return load.chunks_done === chunk_count - 1;
+    },
+    { timeoutMs: 40_000 },
+  );
+  late.signal('SIGCONT');
+  let seen: LedgerLoad | undefined;
+  await waitFor(`the late worker to come to the end of chunk ${chunkNo}; saw ${seen}`, async () => {
+    seen = await readLoad(sql, jobId);
+    return seen.chunks_done === chunk_count || late.output.includes('another attempt owns the chunk');
+  });
+  await release();
+  return jobId;
+}
+
+/** SIGSTOP between the claim and the transaction: reading and parsing the chunk takes long enough to be met. */
+async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<number> {
+  const { sql } = site;
+  return waitFor(
+    'a worker to be met between claim and transaction',
+    async () => {
+      const [chunk] = await sql<{ chunk_no: number }>(
+        "select chunk_no from sluice.load_chunks where load_id = $1 and state = 'running'",
+        [loadId],
+      );
+      if (chunk === undefined) return null;
+      worker.signal('SIGSTOP');
+      if ((await workingSession(sql, 'chunk')) === null) return { chunkNo: chunk.chunk_no };
+      worker.signal('SIGCONT');
+      return null;
+    },
+    { everyMs: 1 },
+  ).then(({ chunkNo }) => chunkNo);
+}
