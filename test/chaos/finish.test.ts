@@ -1,7 +1,7 @@
 import { describe, test } from 'vitest';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { brakeAt, hold, onSite, queues, workingSession } from '../support/site.ts';
+import { hold, holdChunk, onSite, queues, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 300_000, seed: 6 });
@@ -11,9 +11,10 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a load is exact although its first chunk came last and kill -9 met the replay, and again the completion', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
-      const [api] = await Promise.all([site.serve(), site.workers(2)]);
-      const release = await brakeAt(site, file.loneKey(0));
+      const api = await site.serve();
       const jobId = await api.upload(file.bytes);
+      const release = await holdChunk(site, jobId, 0);
+      await site.workers(2);
       const { load_id } = await waitFor('all chunks but the first to be done', async () => {
         const load = await readLoad(sql, jobId);
         return load.chunks_done === load.chunk_count - 1 ? load : null;

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { LoadSeams } from '../../src/load/context.ts';
-import { ended, expectExact, type LedgerLoad, readLoad } from '../support/exactness.ts';
+import { ended, expectExact, readLoad } from '../support/exactness.ts';
 import type { SluiceProcess } from '../support/processes.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { brakeAt, hold, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { holdChunk, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /*
@@ -32,9 +32,10 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 
   test('without the replay a first chunk that came last is noticed: older values stand over newer ones', async () => {
     await onSite({ queue }, async (site) => {
-      const [api] = await Promise.all([site.serve(), site.workers(2, ['withoutReplay'])]);
-      const release = await brakeAt(site, file.loneKey(0));
+      const api = await site.serve();
       const jobId = await api.upload(file.bytes);
+      const release = await holdChunk(site, jobId, 0);
+      await site.workers(2, ['withoutReplay']);
       await waitFor('all chunks but the first to be done', async () => {
         const load = await readLoad(site.sql, jobId);
         return load.chunks_done === load.chunk_count - 1;
@@ -56,11 +57,7 @@ async function wakeLate(site: Site, seams: readonly Seam[]): Promise<string> {
   const api = await site.serve();
   const jobId = await api.upload(file.bytes);
   const { load_id, chunk_count } = await readLoad(sql, jobId);
-  const release = await hold(
-    site,
-    'select from sluice.load_chunks where load_id = $1 and chunk_no = $2 for no key update',
-    [load_id, chunk_count - 1],
-  );
+  const release = await holdChunk(site, jobId, chunk_count - 1);
   const late = await site.work(seams, { LOG_LEVEL: 'debug' });
   const chunkNo = await pauseAfterClaim(site, late, load_id);
   await site.workers(2);
@@ -73,10 +70,11 @@ async function wakeLate(site: Site, seams: readonly Seam[]): Promise<string> {
     { timeoutMs: 40_000 },
   );
   late.signal('SIGCONT');
-  let seen: LedgerLoad | undefined;
-  await waitFor(`the late worker to come to the end of chunk ${chunkNo}; saw ${seen}`, async () => {
-    seen = await readLoad(sql, jobId);
-    return seen.chunks_done === chunk_count || late.output.includes('another attempt owns the chunk');
+  await waitFor(`the late worker to come to the end of chunk ${chunkNo}`, async () => {
+    const { chunks_done } = await readLoad(sql, jobId);
+    return chunks_done === chunk_count || late.output.includes('another attempt owns the chunk');
+  }).catch((error: unknown) => {
+    throw new Error(`the late worker said\n${late.output}`, { cause: error });
   });
   await release();
   return jobId;

@@ -204,6 +204,16 @@ export async function hold(
   };
 }
 
+/** Keeps a chunk from being claimed until released: whoever comes for it waits, and holds nothing meanwhile. */
+export async function holdChunk(site: Site, jobId: string, chunkNo: number): Promise<() => Promise<void>> {
+  return hold(
+    site,
+    `select from sluice.load_chunks join sluice.loads using (load_id)
+     where job_id = $1 and chunk_no = $2 for no key update of load_chunks`,
+    [jobId, chunkNo],
+  );
+}
+
 /** Application name of a session of the site's database that meets the condition and works on a chunk or a finish; or null. */
 export async function workingSession(
   sql: Sql,

@@ -1,0 +1,106 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { KeyHash } from '../../src/mapping/key-hash.ts';
+import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const header = 'user_id,company_id,plan';
+const newEnvironment = async (): Promise<number> =>
+  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
+
+describe('a load into an environment without users is inserted, not merged', () => {
+  test('until a key turns out to be known; then it is merged, and nothing was written twice', async () => {
+    const environment = await newEnvironment();
+    const load = await startManually(
+      t.system,
+      environment,
+      csv('a,acme,free', 'b,,pro', 'a,zeta,', 'c,acme,pro'),
+      { chunkBytes: 1 },
+    );
+    const learned = t.system.experience.of(load.loadId);
+    await load.chunk(0);
+    expect(learned.users).toBe('new');
+    await load.chunk(1);
+    expect(learned.users).toBe('new');
+    await load.chunk(2);
+    expect(learned.users).toBe('known');
+    await load.chunk(3);
+    const ended = await load.finish();
+    expect(ended.status).toBe('completed');
+    expect(ended.tally).toEqual({
+      read: 4,
+      inserted: 3,
+      updated: 0,
+      unchanged: 0,
+      superseded: 1,
+      rejected: 0,
+    });
+    expect(await readProfiles(t.system, environment)).toEqual({
+      users: {
+        a: { company: 'zeta', metadata: { plan: 'free' } },
+        b: { company: null, metadata: { plan: 'pro' } },
+        c: { company: 'acme', metadata: { plan: 'pro' } },
+      },
+      companies: { acme: { metadata: {} }, zeta: { metadata: {} } },
+    });
+  });
+
+  test('also out of order: what an inserted chunk wrote over is replayed', async () => {
+    const environment = await newEnvironment();
+    const load = await startManually(t.system, environment, csv('a,,old', 'b,,x', 'a,,new'), {
+      chunkBytes: 1,
+    });
+    const ended = await runManually(load, [2, 1, 0]);
+    expect(ended.status).toBe('completed');
+    const { users } = await readProfiles(t.system, environment);
+    expect(users).toMatchObject({ a: { metadata: { plan: 'new' } }, b: { metadata: { plan: 'x' } } });
+  });
+
+  test('records that remove something are merged', async () => {
+    const environment = await newEnvironment();
+    const records = ['{"user_id":"a","metadata":{"x":1,"y":null}}', '{"user_id":"b","company_id":null}'];
+    const ended = await runManually(await startManually(t.system, environment, `${records.join('\n')}\n`));
+    expect(ended.tally).toMatchObject({ inserted: 2, rejected: 0 });
+    expect((await readProfiles(t.system, environment)).users).toEqual({
+      a: { company: null, metadata: { x: 1 } },
+      b: { company: null, metadata: {} },
+    });
+  });
+
+  test('keys and companies that mean something to COPY arrive as they are', async () => {
+    const environment = await newEnvironment();
+    const ids = ['\\N', '\\.', 'a\\tb', 'x\\\\', 'é漢🎉', '"q"'];
+    const lines = ids.map((id) => `"${id.replaceAll('"', '""')}","${id.replaceAll('"', '""')}",free`);
+    const load = await startManually(t.system, environment, csv(...lines), { chunkBytes: 1 });
+    expect((await runManually(load)).tally).toMatchObject({ inserted: ids.length, rejected: 0 });
+    const { users, companies } = await readProfiles(t.system, environment);
+    expect(Object.keys(users).sort()).toEqual([...ids].sort());
+    expect(Object.keys(companies).sort()).toEqual([...ids].sort());
+    expect(Object.entries(users).every(([id, { company }]) => company === id)).toBe(true);
+  });
+});
+
+test("the hash of a key is the server's", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.string({ unit: 'grapheme', maxLength: 60 }), async (key) => {
+      fc.pre(!key.includes('\0') && key.isWellFormed());
+      const bytes = Buffer.from(key);
+      const hash = new KeyHash();
+      hash.update(bytes, 0, bytes.length);
+      const ours = BigInt.asIntN(64, (BigInt(hash.high) << 32n) | BigInt(hash.low >>> 0));
+      const { rows } = await sql<{ theirs: string }>`
+        select hashtextextended(${key}::text collate "C", 0)::text as theirs`.execute(t.system.db);
+      expect(String(ours)).toBe(rows[0]?.theirs);
+    }),
+    { numRuns: 300 },
+  );
+});
