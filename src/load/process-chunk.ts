@@ -26,6 +26,8 @@ import { keepAlive } from './keep-alive.ts';
 import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader } from './read-chunk.ts';
 
+const notOurs = 'another attempt owns the chunk, or its load has ended';
+
 /**
  * Does one chunk of one load: claim, read and map, merge, settle the ledger; the last two in one transaction.
  * May be called twice, late, or for a chunk that is done: then it does nothing.
@@ -59,6 +61,8 @@ async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadP
       return await mergeChunk(context, source, claim, rows, false);
     } catch (error) {
       if (!isDataError(error)) throw error;
+      // What an attempt writes that came too late collides with what the chunk's owner has written.
+      if (!(await renewChunk(context.db, claim))) throw new ConflictError(notOurs);
       context.log.warn(
         { err: error, job_id: source.jobId, chunk: claim.chunkNo },
         'chunk is merged without the records that the database refuses',
@@ -132,7 +136,7 @@ function settleChunk(
       const tally = await write(transaction);
       await insertRejects(transaction.db, claim.loadId, rows.rejects);
       const progress = await finishChunk(transaction.db, claim, tally, context.seams.withoutFence);
-      if (progress === null) throw new ConflictError('another attempt owns the chunk, or its load has ended');
+      if (progress === null) throw new ConflictError(notOurs);
       return progress;
     },
     // Rows and ledger are lost together and done again together; completing the load waits for the disk.

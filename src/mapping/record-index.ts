@@ -1,6 +1,7 @@
 import type { ChunkRange } from '../domain/chunk.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
+import { doubled } from './key-table.ts';
 
 /** Where each record of a chunk stands, so that any of them can be named later without an object per record. */
 export class RecordIndex {
@@ -45,10 +46,4 @@ export class RecordIndex {
       raw: Uint8Array.prototype.slice.call(bytes, start, cut ? start + MAX_REJECT_RAW_BYTES : end),
     };
   }
-}
-
-function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
-  const grown = new Int32Array(old.length * 2);
-  grown.set(old);
-  return grown;
 }

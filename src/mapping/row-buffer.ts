@@ -1,5 +1,6 @@
 import { unescapeCopy } from './byte-string.ts';
 import { KeyHash } from './key-hash.ts';
+import { doubled, KeyTable } from './key-table.ts';
 
 /**
  * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
@@ -31,10 +32,6 @@ export class RowBuffer {
   bytes: Buffer = Buffer.allocUnsafe(initialBytes);
   /** Where the next byte goes. */
   at = 0;
-  /** Rows written, the later ones of a repeated key included. */
-  rows = 0;
-  /** Rows whose key an earlier one of this buffer has. */
-  repeated = 0;
   /** Rows that stand for a record. */
   counted = 0;
   /** Whether any row removes a property or its company. */
@@ -43,18 +40,23 @@ export class RowBuffer {
   nested = false;
   /** What every row ends with instead of its flags, its newline included; see `reset`. */
   #stamp: Buffer | null = null;
-  /** Per row: where it starts, where its key, properties (braces excluded) and company end; its record. */
-  #starts = new Int32Array(initialRows);
-  #keyEnds = new Int32Array(initialRows);
+  /** Where each row and its key start (the same place) and where its key ends; which rows share a key. */
+  readonly #keys = new KeyTable();
+  /** Per row: where its properties (braces excluded) and its company end, its record, its flags. */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
-  #flags = new Uint8Array(initialRows);
-  /** Next row with the same key, or 0. */
-  #next = new Int32Array(initialRows);
-  /** Last row of the chain that this row heads; itself if alone; -1 if it is not the head. */
-  #last = new Int32Array(initialRows);
-  #table = new Int32Array(initialRows * 2).fill(-1);
+  #flags = new Int32Array(initialRows);
+
+  /** Rows written, the later ones of a repeated key included. */
+  get rows(): number {
+    return this.#keys.rows;
+  }
+
+  /** Rows whose key an earlier one of this buffer has. */
+  get repeated(): number {
+    return this.#keys.repeated;
+  }
 
   /**
    * Empties the buffer. With a `stamp`, rows are for a profile table itself: they end with what is the same for all of
@@ -63,12 +65,10 @@ export class RowBuffer {
   reset(stamp: Buffer | null = null): void {
     this.#stamp = stamp;
     this.at = 0;
-    this.rows = 0;
-    this.repeated = 0;
+    this.#keys.reset();
     this.counted = 0;
     this.removes = false;
     this.nested = false;
-    this.#table.fill(-1);
   }
 
   /** Makes sure that `length` bytes fit behind `at`. */
@@ -96,21 +96,16 @@ export class RowBuffer {
     record: number,
     flags: number,
   ): void {
-    const row = this.rows++;
-    if (row === this.#starts.length) this.#growRows();
-    this.#starts[row] = start;
-    this.#keyEnds[row] = keyEnd;
+    const row = this.#keys.add(this.bytes, start, keyEnd);
+    if (row === this.#records.length) this.#growRows();
     this.#propertyEnds[row] = propertyEnd;
     this.#companyEnds[row] = companyEnd;
     this.#records[row] = record;
     this.#flags[row] = flags;
-    this.#next[row] = 0;
-    this.#last[row] = row;
     this.#endLine(flags);
     if ((flags & REMOVES) !== 0) this.removes = true;
     if ((flags & NESTED) !== 0) this.nested = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
-    this.#enter(row);
   }
 
   #endLine(flags: number): void {
@@ -152,8 +147,8 @@ export class RowBuffer {
   groups(includes: (record: number) => boolean = () => true): number[][] {
     const groups: number[][] = [];
     for (let head = 0; head < this.rows; head++) {
-      if (this.#last[head] === -1) continue;
-      const group = this.#chainOf(head).filter((row) => includes(this.recordOf(row)));
+      if (!this.#keys.isHead(head)) continue;
+      const group = this.#keys.chain(head).filter((row) => includes(this.recordOf(row)));
       if (group.length > 0) groups.push(group);
     }
     return groups;
@@ -178,8 +173,8 @@ export class RowBuffer {
     at = array.writeInt32BE(1, at);
     const hash = new KeyHash();
     for (let row = 0; row < this.rows; row++) {
-      if (this.#last[row] === -1) continue;
-      this.#hashKey(hash, this.#starts[row] ?? 0, this.#keyEnds[row] ?? 0);
+      if (!this.#keys.isHead(row)) continue;
+      this.#hashKey(hash, this.#keys.start(row), this.#keys.end(row));
       at = array.writeInt32BE(8, at);
       at = array.writeInt32BE(hash.high, at);
       at = array.writeInt32BE((hash.low & -4) | flags, at);
@@ -203,12 +198,6 @@ export class RowBuffer {
     return groups.flat().filter((row) => ((this.#flags[row] ?? 0) & UNCOUNTED) === 0).length;
   }
 
-  #chainOf(head: number): number[] {
-    const chain = [head];
-    for (let row = this.#next[head] ?? 0; row !== 0; row = this.#next[row] ?? 0) chain.push(row);
-    return chain;
-  }
-
   /** The COPY text of all rows, each key once. Valid until the next `reset`. */
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
@@ -221,18 +210,18 @@ export class RowBuffer {
   }
 
   #whole(row = 0): Buffer {
-    return this.#slice(this.#starts[row], (this.#companyEnds[row] ?? 0) + this.#tailBytes());
+    return this.#slice(this.#keys.start(row), (this.#companyEnds[row] ?? 0) + this.#tailBytes());
   }
 
   #join(chain: readonly number[]): Buffer {
     const [head = 0] = chain;
-    const parts: Buffer[] = [this.#slice(this.#starts[head], (this.#keyEnds[head] ?? 0) + 2)];
+    const parts: Buffer[] = [this.#slice(this.#keys.start(head), this.#keys.end(head) + 2)];
     let company: Buffer = noCompany;
     let removes = 0;
     let uncounted = UNCOUNTED;
     let some = false;
     for (const row of chain) {
-      const properties = this.#slice((this.#keyEnds[row] ?? 0) + 2, this.#propertyEnds[row]);
+      const properties = this.#slice(this.#keys.end(row) + 2, this.#propertyEnds[row]);
       if (properties.length > 0) {
         if (some) parts.push(comma);
         parts.push(properties);
@@ -252,74 +241,11 @@ export class RowBuffer {
     return this.bytes.subarray(from, to);
   }
 
-  /** Open addressing over the bytes of the keys; 31-bit FNV-1a. */
-  #enter(row: number): void {
-    const bytes = this.bytes;
-    const start = this.#starts[row] ?? 0;
-    const end = this.#keyEnds[row] ?? 0;
-    let hash = 0x811c9dc5;
-    for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
-    hash ^= hash >>> 15;
-    const table = this.#table;
-    const mask = table.length - 1;
-    let slot = hash & mask;
-    for (;;) {
-      const other = table[slot] ?? -1;
-      if (other === -1) {
-        table[slot] = row;
-        return;
-      }
-      if (this.#sameKey(other, start, end)) {
-        this.#chain(other, row);
-        return;
-      }
-      slot = (slot + 1) & mask;
-    }
-  }
-
-  #sameKey(row: number, start: number, end: number): boolean {
-    const from = this.#starts[row] ?? 0;
-    if ((this.#keyEnds[row] ?? 0) - from !== end - start) return false;
-    const bytes = this.bytes;
-    for (let at = start, other = from; at < end; at++, other++) if (bytes[at] !== bytes[other]) return false;
-    return true;
-  }
-
-  #chain(head: number, row: number): void {
-    this.#next[this.#last[head] ?? head] = row;
-    this.#last[head] = row;
-    this.#last[row] = -1;
-    this.repeated++;
-  }
-
   #growRows(): void {
-    const size = this.#starts.length * 2;
-    const grow = (old: Int32Array<ArrayBuffer>) => {
-      const grown = new Int32Array(size);
-      grown.set(old);
-      return grown;
-    };
-    this.#starts = grow(this.#starts);
-    this.#keyEnds = grow(this.#keyEnds);
-    this.#propertyEnds = grow(this.#propertyEnds);
-    this.#companyEnds = grow(this.#companyEnds);
-    this.#records = grow(this.#records);
-    this.#next = grow(this.#next);
-    this.#last = grow(this.#last);
-    const flags = new Uint8Array(size);
-    flags.set(this.#flags);
-    this.#flags = flags;
-    this.#rehash(size * 2);
-  }
-
-  #rehash(size: number): void {
-    const heads: number[] = [];
-    for (let row = 0; row < this.rows - 1; row++) if (this.#last[row] !== -1) heads.push(row);
-    this.#table = new Int32Array(size).fill(-1);
-    for (const head of heads) {
-      // A head's key is in no other slot, so entering it again cannot chain it.
-      this.#enter(head);
-    }
+    this.#propertyEnds = doubled(this.#propertyEnds);
+    this.#companyEnds = doubled(this.#companyEnds);
+    this.#records = doubled(this.#records);
+    this.#flags = doubled(this.#flags);
   }
 }
 

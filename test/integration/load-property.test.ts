@@ -59,10 +59,10 @@ describe('chunks merged in any order, some at a time', () => {
         expectTally(real.tally, oracle.load(file.says));
         expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
         if (dry !== null) expect(dry.tally).toEqual(real.tally);
-        expect(await countLeftovers(t.system)).toBe(0);
+        expect(await countLeftovers(t.system, real.jobId)).toBe(0);
       },
     );
-    await fc.assert(property, { ...parameters, numRuns: 80 });
+    await fc.assert(property, { ...parameters, numRuns: 60 });
   });
 
   async function runShuffled(
@@ -151,10 +151,10 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
           const after = await readVersions(t.system, environmentId);
           for (const key of quiet) expect(`${key} ${after[key]}`).toBe(`${key} ${before[key]}`);
-          expect(await countLeftovers(t.system)).toBe(0);
+          expect(await countLeftovers(t.system, again)).toBe(0);
         },
       );
-      await fc.assert(property, { ...parameters, numRuns: 20 });
+      await fc.assert(property, { ...parameters, numRuns: 12 });
     },
   );
 
@@ -167,7 +167,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
         const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
         const lines = file.text.trimEnd().split('\n');
         const settled = lines.filter(
-          (line, index) => lines.findIndex((other) => sameKey(other, line)) === index,
+          (line, index) => !lines.slice(0, index).some((other) => sameKey(other, line)),
         );
         // Every record twice: repeated keys, but no second opinion.
         const text = [...settled, ...settled].map((line) => `${line}\n`).join('');
@@ -186,7 +186,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
         expect(tally.unchanged + tally.superseded + tally.rejected).toBe(tally.read);
         expect(await readVersions(t.system, environmentId)).toEqual(before);
       });
-      await fc.assert(property, { ...parameters, numRuns: 8 });
+      await fc.assert(property, { ...parameters, numRuns: 6 });
     },
   );
 });

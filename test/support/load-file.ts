@@ -182,12 +182,13 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
   return readRejectsPage(context.db, load_id, 0, 100_000);
 }
 
-/** Rows that only running loads need. */
-export async function countLeftovers(context: LoadContext): Promise<number> {
+/** Rows that only a running load needs (or one that may be retried). */
+export async function countLeftovers(context: LoadContext, jobId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`
-    select ((select count(*) from load_chunk_keys) + (select count(*) from load_replays))::int as count`.execute(
-    context.db,
-  );
+    select (
+      (select count(*) from load_chunk_keys join loads using (load_id) where job_id = ${jobId}) +
+      (select count(*) from load_replays join loads using (load_id) where job_id = ${jobId})
+    )::int as count`.execute(context.db);
   return rows[0]?.count ?? -1;
 }
 

@@ -27,7 +27,15 @@ const firstRow = 1;
  * A quarter of the rows repeat a key from anywhere before them, a sixteenth one from just before; values differ
  * in every row, cells are empty or quoted over two lines here and there, and some records lack their key.
  */
-export function createProfileFile({ rows, seed = 1 }: { rows: number; seed?: number }): ProfileFile {
+export function createProfileFile({
+  rows,
+  seed = 1,
+  allValid = false,
+}: {
+  readonly rows: number;
+  readonly seed?: number;
+  readonly allValid?: boolean;
+}): ProfileFile {
   const lines: string[] = [header];
   const records: (readonly [key: string, cells: readonly string[]])[] = [];
   const refused: number[] = [];
@@ -41,7 +49,7 @@ export function createProfileFile({ rows, seed = 1 }: { rows: number; seed?: num
       `${seed}.${row}`,
       hash % 997 === 0 ? `two\nlines, "quoted"` : '',
     ];
-    const key = hash % 9_973 === 0 ? '' : keyOf(row, hash);
+    const key = hash % 9_973 === 0 && !allValid ? '' : keyOf(row, hash);
     lines.push(`${key},${cells.map(quote).join(',')}\n`);
     if (key === '') {
       refused.push(row + firstRow);

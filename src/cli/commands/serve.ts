@@ -3,6 +3,7 @@ import { prepareDatabase } from '../../postgres/prepare.ts';
 import { shutDown } from '../../shutdown.ts';
 import type { Cli } from '../cli.ts';
 import { awaitDatabase } from '../service/await-database.ts';
+import { warnOfRedis } from '../service/check-redis.ts';
 import { announceKey, ensureFirstKey } from '../service/first-key.ts';
 import { openServingSystem, openSurface } from '../service/surface.ts';
 import { readSettings } from '../settings.ts';
@@ -36,6 +37,7 @@ async function serve(cli: Cli, command: Command): Promise<void> {
   });
   await prepareDatabase(databaseUrl, config.redisUrl === null, log);
   const system = openServingSystem(config, databaseUrl, log);
+  void warnOfRedis(config.redisUrl, log);
   const key = await ensureFirstKey(system.db);
   if (key !== null) announceKey(cli.terminal, key);
   const surface = await openSurface(system);

@@ -7,6 +7,7 @@ import { schedulePrune } from '../../queue/schedule-prune.ts';
 import { shutDown } from '../../shutdown.ts';
 import type { Cli } from '../cli.ts';
 import { awaitDatabase } from '../service/await-database.ts';
+import { warnOfRedis } from '../service/check-redis.ts';
 import { followParent, isForked } from '../service/parent.ts';
 import { readTestSeams } from '../service/test-seams.ts';
 import { readSettings } from '../settings.ts';
@@ -44,6 +45,7 @@ async function work(cli: Cli, command: Command): Promise<void> {
   const poolSize = config.workerPoolSize;
   const seams = readTestSeams(environment);
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
+  void warnOfRedis(config.redisUrl, log);
   const worker = startWorker(system);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),

@@ -15,8 +15,11 @@ export interface FleetOptions {
 /** The worker processes of a service. One that ends is started again. */
 export interface Fleet {
   readonly pids: readonly number[];
-  /** Ends them all and starts them with another environment. */
-  restart(environment: Environment): Promise<void>;
+  /**
+   * Starts them anew with another environment, because the database of the old one is gone. They are killed: what
+   * they had under way is lost with their connections, and would only keep them waiting.
+   */
+  restart(environment: Environment): void;
   /** They finish the chunks under way. Resolves when all are gone. */
   stop(): Promise<void>;
   /** For when they do not. */
@@ -29,10 +32,8 @@ export function startFleet(options: FleetOptions): Fleet {
     get pids() {
       return members.flatMap((member) => member.pid ?? []);
     },
-    async restart(environment) {
-      const leaving = members;
-      members = [];
-      await Promise.all(leaving.map((member) => member.stop()));
+    restart(environment) {
+      for (const member of members) member.kill();
       members = launch(options, environment);
     },
     async stop() {

@@ -6,6 +6,7 @@ import { type ProvidedDatabase, provideDatabase } from '../../postgres/provide.t
 import { type Phase, shutDown } from '../../shutdown.ts';
 import type { Environment } from '../environment.ts';
 import { awaitDatabase } from './await-database.ts';
+import { warnOfRedis } from './check-redis.ts';
 import { type EmbeddedGuard, guardEmbedded } from './embedded-guard.ts';
 import { ensureFirstKey } from './first-key.ts';
 import { type Fleet, startFleet } from './fleet.ts';
@@ -69,6 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 async function startParts(options: ServiceOptions, parts: Parts): Promise<{ readonly surface: Surface }> {
   const { config, log, environment, entry } = options;
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
+  void warnOfRedis(config.redisUrl, log);
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
   await prepareDatabase(database.url, config.redisUrl === null, log);
@@ -90,8 +92,8 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<{ read
   if (database.embedded !== null) {
     const onMoved = async (url: string): Promise<void> => {
       log.warn('the embedded Postgres has another port now: connecting again');
+      fleet.restart(workerEnvironment(environment, config, url));
       parts.surface = await moveSurface(parts.surface ?? surface, config, url, log);
-      await fleet.restart(workerEnvironment(environment, config, url));
     };
     parts.guard = guardEmbedded(database.embedded, { dataDir: config.dataDir, log, onMoved });
   }

@@ -1,5 +1,7 @@
 import { sql } from 'kysely';
 import type { System } from '../../context.ts';
+import { CommandFailed } from '../exit-codes.ts';
+import { checkRedis } from '../service/check-redis.ts';
 import { type Fleet, startFleet } from '../service/fleet.ts';
 import { workerEnvironment } from '../service/worker-environment.ts';
 import type { Session } from './session.ts';
@@ -31,6 +33,9 @@ export async function countLiveWorkers({ db }: System): Promise<number> {
  */
 export async function provideWorkers(session: Session, entry: string): Promise<Hands> {
   const { settings, database, system, log } = session;
+  // A queue that is away would keep us waiting without a word; the file is worth keeping until it is back.
+  const problem = await checkRedis(settings.config.redisUrl);
+  if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let fleet: Fleet | null = null;
   const launch = (): void => {
     const environment = {

@@ -102,14 +102,14 @@ function owned(db: Database, claim: FinishClaim) {
  * Call it in the transaction that also holds the fence.
  *
  * A key is out of order if a chunk found it unchanged while an earlier chunk wrote it afterwards; if two chunks both
- * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all: a
- * later load may have come between them.
+ * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all:
+ * another load may have come between them, and the retried one takes effect after it.
  */
 export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with concerned as (
-      select k.entity
+      select k.entity, bool_or(l.attempts > 1) as is_retried
       from load_chunk_keys k
       join loads l using (load_id)
       where load_id = ${claim.loadId}
@@ -117,17 +117,17 @@ export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<
       having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run)
     ),
     met as (
-      select k.entity, k.chunk_no, hash, 'wrote' as did
+      select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
       where k.load_id = ${claim.loadId}
       union all
-      select k.entity, k.chunk_no, hash, 'kept'
+      select k.entity, k.chunk_no, hash, 'kept', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
       where k.load_id = ${claim.loadId}
       union all
-      select k.entity, k.chunk_no, hash, 'wrote again'
+      select k.entity, k.chunk_no, hash, 'wrote again', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${claim.loadId} and k.entity = 'companies'
+      where k.load_id = ${claim.loadId} and (k.entity = 'companies' or is_retried)
     ),
     repeated as (
       select
@@ -141,9 +141,7 @@ export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<
         count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
         count(*) filter (where did = 'wrote') > 1
           or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
-          or count(*) filter (where did <> 'wrote again') > 1 and (
-            select attempts > 1 from loads where load_id = ${claim.loadId}
-          ) as out_of_order
+          or bool_or(is_retried) as out_of_order
       from met
       group by entity, hash & -4
       having count(*) > 1

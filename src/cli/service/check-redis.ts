@@ -1,0 +1,46 @@
+import { Redis } from 'ioredis';
+import type { Logger } from 'pino';
+
+const answerMs = 5_000;
+
+export interface RedisProblem {
+  /** What is wrong and what to do, in a sentence. */
+  readonly sentence: string;
+  /** Nothing goes on while it lasts. */
+  readonly away: boolean;
+}
+
+/** What is wrong with the Redis of the queue; null if nothing is. */
+export async function checkRedis(redisUrl: string | null): Promise<RedisProblem | null> {
+  if (redisUrl === null) return null;
+  const { hostname, port } = new URL(redisUrl);
+  const redis = new Redis(redisUrl, {
+    lazyConnect: true,
+    connectTimeout: answerMs,
+    commandTimeout: answerMs,
+    maxRetriesPerRequest: 0,
+    retryStrategy: () => null,
+  });
+  redis.on('error', () => undefined);
+  try {
+    await redis.connect();
+    await redis.ping();
+    // Managed servers may not tell their configuration; then nobody can say.
+    const answer: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => []);
+    const policy: unknown = Array.isArray(answer) ? answer[1] : undefined;
+    if (policy === undefined || policy === 'noeviction') return null;
+    const sentence = `Redis at ${hostname} may evict the queue (maxmemory-policy ${String(policy)}); set it to noeviction.`;
+    return { sentence, away: false };
+  } catch {
+    const sentence = `Redis at ${hostname}:${port || '6379'} does not answer. Is it running, and is REDIS_URL right?`;
+    return { sentence, away: true };
+  } finally {
+    redis.disconnect();
+  }
+}
+
+/** For a service, which starts all the same: the ledger keeps what is due until the queue is back. */
+export async function warnOfRedis(redisUrl: string | null, log: Logger): Promise<void> {
+  const problem = await checkRedis(redisUrl);
+  if (problem !== null) log.warn(problem.sentence);
+}

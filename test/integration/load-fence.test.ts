@@ -1,0 +1,367 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { cancelLoad } from '../../src/load/cancel-load.ts';
+import type { LoadContext } from '../../src/load/context.ts';
+import { dispatchLane } from '../../src/load/dispatch.ts';
+import { reconcile } from '../../src/load/reconcile.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import { inTransaction } from '../../src/postgres/transaction.ts';
+import {
+  countLeftovers,
+  type ManualLoad,
+  nextEnvironmentName,
+  readProfiles,
+  readVersions,
+  runManually,
+  startManually,
+  withoutBell,
+} from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+/** A context whose reads of files wait at a gate: a worker that was stopped at a certain point. */
+interface PausedWorker {
+  readonly context: LoadContext;
+  /** Resolves once the worker stands at the gate. */
+  readonly arrived: Promise<void>;
+  goOn(): void;
+}
+
+function pausedWorker(base: LoadContext = t.system): PausedWorker {
+  let arrive: () => void = () => undefined;
+  let goOn: () => void = () => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const opened = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const { files } = base;
+  const context: LoadContext = {
+    ...withoutBell(base),
+    files: {
+      create: () => files.create(),
+      open: (ref) => files.open(ref),
+      remove: (ref) => files.remove(ref),
+      readRange: async (...range) => {
+        const bytes = await files.readRange(...range);
+        arrive();
+        await opened;
+        return bytes;
+      },
+    },
+  };
+  return { context, arrived, goOn };
+}
+
+async function newEnvironment(): Promise<number> {
+  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+}
+
+async function expireLeases(loadId: number): Promise<void> {
+  await sql`update load_chunks set lease_until = now() - interval '1 second'
+    where load_id = ${loadId} and state = 'running'`.execute(t.system.db);
+  await sql`update loads set finish_lease_until = now() - interval '1 second'
+    where load_id = ${loadId} and finish_lease_until is not null`.execute(t.system.db);
+}
+
+const users = (...items: readonly object[]): string =>
+  items.map((item) => `${JSON.stringify(item)}\n`).join('');
+const three = users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 }, { user_id: 'k', x: 2 });
+
+/** Chunk 0 is claimed by a worker that stops; another one does it; then the first comes back. */
+async function letOneComeLate(
+  base: LoadContext,
+): Promise<{ load: ManualLoad; environmentId: number; before: object }> {
+  const environmentId = await newEnvironment();
+  const load = await startManually(base, environmentId, three, { chunkBytes: 1 });
+  const paused = pausedWorker(base);
+  const late = load.chunk(0, paused.context);
+  await paused.arrived;
+  await expireLeases(load.loadId);
+  await load.chunk(0, base);
+  const before = await state(environmentId, load);
+  paused.goOn();
+  await late;
+  return { load, environmentId, before };
+}
+
+async function state(environmentId: number, load: ManualLoad): Promise<object> {
+  return { tally: (await load.look()).tally, versions: await readVersions(t.system, environmentId) };
+}
+
+describe('a worker that comes late', () => {
+  test('changes nothing: neither rows nor tally', async () => {
+    const { load, environmentId, before } = await letOneComeLate(t.system);
+    expect(await state(environmentId, load)).toEqual(before);
+    await load.chunk(1);
+    await load.chunk(2);
+    const ended = await load.finish();
+    expect(ended.status).toBe('completed');
+    expect(ended.tally).toMatchObject({ read: 3, inserted: 2, superseded: 1 });
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
+  });
+
+  test('counts twice without the fence: this test would notice', async () => {
+    const base = { ...t.system, seams: { ...t.system.seams, withoutFence: true } };
+    const { load, environmentId, before } = await letOneComeLate(base);
+    expect(await state(environmentId, load)).not.toEqual(before);
+    expect((await load.look()).tally.read).toBe(2);
+    await load.chunk(1);
+    await load.chunk(2);
+    await load.finish();
+    // One chunk counted for two: the last is taken to be done and never merged.
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).not.toEqual({ x: 2 });
+  });
+
+  test('in the middle of its transaction, holding rows, is put out of the way', async () => {
+    const environmentId = await newEnvironment();
+    const stored = users({ user_id: 'a', x: 0 }, { user_id: 'z', x: 0 });
+    await runManually(await startManually(t.system, environmentId, stored));
+    const load = await startManually(
+      t.system,
+      environmentId,
+      users({ user_id: 'a', x: 1 }, { user_id: 'z', x: 1 }),
+    );
+    let first: Promise<void> | undefined;
+    await inTransaction(t.system.pool, async ({ db }) => {
+      await sql`select from users where environment_id = ${environmentId} and user_id = 'z' for update`.execute(
+        db,
+      );
+      first = load.chunk(0);
+      await waitFor('the first attempt to wait for our row', () => waitingSessions('sluice chunk'));
+      await expireLeases(load.loadId);
+      const second = load.chunk(0);
+      await waitFor('the first attempt to be ended', () => first?.then(() => true));
+      await waitFor('the second attempt to wait for our row', () => waitingSessions('sluice chunk'));
+      // Still inside: our row is let go with the end of this transaction.
+      first = second;
+    });
+    await first;
+    const ended = await load.finish();
+    expect(ended.status).toBe('completed');
+    expect(ended.tally).toMatchObject({ read: 2, updated: 2 });
+  });
+
+  test('with the finish changes nothing, though a later load wrote what it would replay', async () => {
+    const environmentId = await newEnvironment();
+    const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
+    for (const chunkNo of [2, 1, 0]) await load.chunk(chunkNo);
+    const paused = pausedWorker();
+    const late = load.finish(paused.context);
+    await paused.arrived;
+    await expireLeases(load.loadId);
+    expect((await load.finish()).status).toBe('completed');
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
+    await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 9 })));
+    const before = await readVersions(t.system, environmentId);
+    paused.goOn();
+    await late;
+    expect(await readVersions(t.system, environmentId)).toEqual(before);
+    expect((await load.look()).status).toBe('completed');
+    expect(await countLeftovers(t.system, load.jobId)).toBe(0);
+  });
+
+  test('after its load was cancelled writes nothing', async () => {
+    const environmentId = await newEnvironment();
+    const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
+    await load.chunk(1);
+    const paused = pausedWorker();
+    const late = load.chunk(0, paused.context);
+    await paused.arrived;
+    await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+    paused.goOn();
+    await late;
+    const { status, tally } = await load.look();
+    expect(status).toBe('cancelled');
+    expect(tally).toMatchObject({ read: 1, inserted: 1 });
+    expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['v']);
+  });
+
+  test('after its load was cancelled and retried writes nothing twice', async () => {
+    const environmentId = await newEnvironment();
+    const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
+    const paused = pausedWorker();
+    const late = load.chunk(0, paused.context);
+    await paused.arrived;
+    await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+    await retryLoad(withoutBell(t.system), environmentId, load.jobId);
+    const again = [load.chunk(0), load.chunk(1), load.chunk(2)];
+    paused.goOn();
+    await Promise.all([late, ...again]);
+    const ended = await load.finish();
+    expect(ended.status).toBe('completed');
+    expect(ended.tally).toMatchObject({ read: 3, inserted: 2, superseded: 1 });
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
+  });
+});
+
+describe('doing it twice', () => {
+  test('chunks and finishes that are called again and again, at once, count once', async () => {
+    const environmentId = await newEnvironment();
+    const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
+    const calls = [0, 1, 2, 0, 1, 2, 2, 1, 0].map((chunkNo) => load.chunk(chunkNo));
+    await Promise.all(calls);
+    for (const chunkNo of [0, 1, 2]) await load.chunk(chunkNo);
+    await Promise.all([load.finish(), load.finish(), load.finish()]);
+    const ended = await load.finish();
+    expect(ended.status).toBe('completed');
+    expect(ended.tally).toMatchObject({ read: 3, inserted: 2, superseded: 1 });
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
+  });
+
+  test('a replay that was cut short is done again from the start', async () => {
+    const environmentId = await newEnvironment();
+    const file = users({ user_id: 'k', x: 1 }, { user_id: 'k', x: 2, y: 2 }, { user_id: 'k', x: 3, y: null });
+    const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
+    for (const chunkNo of [2, 1, 0]) await load.chunk(chunkNo);
+    const failing: LoadContext = {
+      ...t.system,
+      files: {
+        ...t.system.files,
+        create: () => t.system.files.create(),
+        open: (ref) => t.system.files.open(ref),
+        remove: (ref) => t.system.files.remove(ref),
+        readRange: (ref, start, end) =>
+          start > 0
+            ? Promise.reject(Object.assign(new Error('the disk is away'), { code: 'ECONNRESET' }))
+            : t.system.files.readRange(ref, start, end),
+      },
+    };
+    expect((await load.finish(failing)).status).toBe('processing');
+    expect((await load.finish()).status).toBe('completed');
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 3 });
+  });
+});
+
+describe('a load that ended in the middle, another one, and then the first again', () => {
+  const file = users(
+    { user_id: 'first', x: 1 },
+    { user_id: 'k', x: 1, y: 1 },
+    { user_id: 'k', x: 2 },
+    { user_id: 'k', y: 3, company: { id: 'c', p: 1 } },
+    { user_id: 'last', company: { id: 'c', p: 2 } },
+  );
+  const between = users(
+    { user_id: 'first', x: 9 },
+    { user_id: 'k', x: 9, z: 9 },
+    { company_id: 'c', p: 9, q: 9 },
+  );
+  const orders = [
+    [
+      [0, 1],
+      [2, 3, 4],
+    ],
+    [[2], [1, 0, 4, 3]],
+    [
+      [4, 3],
+      [2, 1, 0],
+    ],
+    [
+      [2, 0, 4],
+      [3, 1],
+    ],
+    [[1, 2, 3, 4], [0]],
+    [
+      [0, 4],
+      [1, 2, 3],
+    ],
+  ] as const;
+
+  test.each(orders)(
+    'chunks %j, then the others %j: of a key in several chunks the last record wins',
+    async (done, left) => {
+      const environmentId = await newEnvironment();
+      const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
+      for (const chunkNo of done) await load.chunk(chunkNo);
+      await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+      await runManually(await startManually(t.system, environmentId, between));
+      await retryLoad(withoutBell(t.system), environmentId, load.jobId);
+      for (const chunkNo of left) await load.chunk(chunkNo);
+      const ended = await load.finish();
+      expect(ended.failure).toBeNull();
+      expect(ended.attempts).toBe(2);
+      const { users: stored, companies } = await readProfiles(t.system, environmentId);
+      expect(stored['k']?.metadata).toEqual({ x: 2, y: 3, z: 9 });
+      expect(companies['c']?.metadata).toEqual({ p: 2, q: 9 });
+      // A key of one chunk has what was written last.
+      expect(stored['first']?.metadata).toEqual({ x: (done as readonly number[]).includes(0) ? 9 : 1 });
+      expect(ended.tally).toMatchObject({ read: 5, superseded: 2, rejected: 0 });
+      expect(await countLeftovers(t.system, load.jobId)).toBe(0);
+    },
+  );
+
+  test('records that found nothing to change before the other load are not forgotten', async () => {
+    const environmentId = await newEnvironment();
+    await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
+    // The second chunk comes first and changes nothing; then the other load agrees with the first chunk.
+    const load = await startManually(
+      t.system,
+      environmentId,
+      users({ user_id: 'k', x: 2 }, { user_id: 'k', x: 1 }),
+      {
+        chunkBytes: 1,
+      },
+    );
+    await load.chunk(1);
+    await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+    await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 2 })));
+    await retryLoad(withoutBell(t.system), environmentId, load.jobId);
+    await load.chunk(0);
+    const ended = await load.finish();
+    expect(ended.failure).toBeNull();
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 1 });
+  });
+});
+
+describe('what a load leaves undone', () => {
+  test('is done by the reconciler: a chunk whose worker vanished, then the finish, then the next load', async () => {
+    const environmentId = await newEnvironment();
+    const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
+    const next = await startManually(t.system, environmentId, users({ user_id: 'k', x: 7 }));
+    const paused = pausedWorker();
+    const lost = load.chunk(2, paused.context);
+    await paused.arrived;
+    await load.chunk(0);
+    await load.chunk(1);
+    await expireLeases(load.loadId);
+    const rung: string[] = [];
+    const context: LoadContext = {
+      ...t.system,
+      bell: {
+        ringChunks: async (loadId, chunks) =>
+          void rung.push(`${loadId}: ${chunks.map(({ chunkNo }) => chunkNo)}`),
+        ringFinish: async (loadId) => void rung.push(`${loadId}: finish`),
+      },
+    };
+    await reconcile(context);
+    expect(rung).toEqual([`${load.loadId}: 2`]);
+    await load.chunk(2);
+    await reconcile(context);
+    expect(rung.at(-1)).toBe(`${load.loadId}: finish`);
+    expect((await load.finish()).status).toBe('completed');
+    expect((await next.look()).status).toBe('processing');
+    await dispatchLane(context, environmentId);
+    await next.chunk(0);
+    expect((await next.finish()).status).toBe('completed');
+    paused.goOn();
+    await lost;
+    expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 7 });
+  });
+});
+
+async function waitingSessions(prefix: string): Promise<boolean> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from pg_stat_activity
+    where application_name like ${`${prefix}%`} and wait_event_type = 'Lock' and datname = current_database()`.execute(
+    t.system.db,
+  );
+  return (rows[0]?.count ?? 0) > 0;
+}

@@ -1,0 +1,455 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { InputError } from '../../src/domain/errors.ts';
+import type { Load } from '../../src/domain/load.ts';
+import { cancelLoad } from '../../src/load/cancel-load.ts';
+import { dispatchLane } from '../../src/load/dispatch.ts';
+import { listRejects } from '../../src/load/inspect-rejects.ts';
+import { pruneFiles } from '../../src/load/prune-files.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import {
+  acceptFile,
+  endedLoad,
+  type FileOptions,
+  nextEnvironmentName,
+  readProfiles,
+  readVersions,
+  runManually,
+  startManually,
+  withoutBell,
+} from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+async function newEnvironment(): Promise<number> {
+  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+}
+
+async function load(environmentId: number, content: string, options: FileOptions = {}): Promise<Load> {
+  const ended = await runManually(await startManually(t.system, environmentId, content, options));
+  expect(ended.failure).toBeNull();
+  return ended;
+}
+
+/** What a file makes of an empty environment. */
+async function loaded(content: string, options: FileOptions = {}) {
+  const environmentId = await newEnvironment();
+  const ended = await load(environmentId, content, options);
+  return { ended, environmentId, ...(await readProfiles(t.system, environmentId)) };
+}
+
+async function refusal(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(InputError);
+  return (error as InputError).problems[0].code;
+}
+
+const lines = (...items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('');
+
+describe('which entity a record is', () => {
+  test('in CSV the header decides: user_id makes users, company_id alone companies', async () => {
+    const users = await loaded('company_id,user_id,a\nc,u,1\n');
+    expect(users.users).toEqual({ u: { metadata: { a: '1' }, company: 'c' } });
+    expect(users.companies).toEqual({ c: { metadata: {} } });
+    const companies = await loaded('a,company_id\n1,c\n');
+    expect(companies).toMatchObject({ users: {}, companies: { c: { metadata: { a: '1' } } } });
+    expect(companies.ended.entity).toBe('companies');
+  });
+
+  test('in NDJSON every record decides for itself', async () => {
+    const { users, companies } = await loaded(lines({ company_id: 'c', a: 1 }, { user_id: 'u', a: 2 }));
+    expect(users).toEqual({ u: { metadata: { a: 2 }, company: null } });
+    expect(companies).toEqual({ c: { metadata: { a: 1 } } });
+  });
+
+  test('entity=companies makes companies of records that also have a user_id', async () => {
+    const content = lines({ company_id: 'c', user_id: 'u', a: 1 });
+    const { users, companies } = await loaded(content, { entity: 'companies' });
+    expect(users).toEqual({});
+    expect(companies).toEqual({ c: { metadata: { user_id: 'u', a: 1 } } });
+    const csv = await loaded('company_id,user_id\nc,u\n', { entity: 'companies' });
+    expect(csv.companies).toEqual({ c: { metadata: { user_id: 'u' } } });
+  });
+
+  test('entity=users refuses records without user_id', async () => {
+    const { ended, companies } = await loaded(lines({ company_id: 'c' }, { user_id: 'u' }), {
+      entity: 'users',
+    });
+    expect(ended.tally).toMatchObject({ inserted: 1, rejected: 1 });
+    expect(companies).toEqual({});
+    expect(await refusal(loaded('company_id,a\nc,1\n', { entity: 'users' }))).toBe('unrecognised_columns');
+  });
+
+  test('a header with neither is refused, naming the columns seen', async () => {
+    const environmentId = await newEnvironment();
+    const error = await load(environmentId, 'id,e-mail\n1,2\n').catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      problems: [{ code: 'unrecognised_columns', details: 'columns seen: id, e-mail' }],
+    });
+  });
+
+  test('map gives columns and keys our names, and must name columns that are there', async () => {
+    const map = { ID: 'user_id', Firma: 'company_id', Plan: 'metadata.plan' };
+    const expected = { u: { metadata: { plan: 'x', other: '1' }, company: 'c' } };
+    expect((await loaded('ID,Firma,Plan,other\nu,c,x,1\n', { map })).users).toEqual(expected);
+    const ndjson = lines({ ID: 'u', Firma: 'c', Plan: 'x', other: '1' });
+    expect((await loaded(ndjson, { map })).users).toEqual(expected);
+    expect(await refusal(loaded('user_id,a\nu,1\n', { map: { B: 'b' } }))).toBe('invalid_field');
+  });
+
+  test('rejects name a mapped column as the file does', async () => {
+    const { environmentId, ended } = await loaded('ID,a\n,1\nu,1\n', { map: { ID: 'user_id' } });
+    const { rejects } = await listRejects(t.system, environmentId, ended.jobId, { limit: 10, after: 0 });
+    expect(rejects.map(({ column }) => column)).toEqual(['ID']);
+  });
+});
+
+describe('values', () => {
+  test.each([',', ';', '\t', '|'])('the delimiter %j is found from the header', async (delimiter) => {
+    const content = `${['user_id', 'a', 'b'].join(delimiter)}\n${['u', '1', `"x${delimiter}y"`].join(delimiter)}`;
+    expect((await loaded(content)).users).toEqual({
+      u: { metadata: { a: '1', b: `x${delimiter}y` }, company: null },
+    });
+  });
+
+  test('of CSV are stored as written: nothing is guessed', async () => {
+    const values = ['007', '1.50', 'true', 'null', 'NULL', ' x ', '1e3', '2024-01-01', '{}'];
+    const names = values.map((_, index) => `v${index}`);
+    const { users } = await loaded(`user_id,${names.join(',')}\nu,${values.join(',')}\n`);
+    expect(users['u']?.metadata).toEqual(
+      Object.fromEntries(names.map((name, index) => [name, values[index]])),
+    );
+  });
+
+  test('of JSON keep their type', async () => {
+    const metadata = { s: '1', n: 1, t: true, f: false, a: [1, null], o: { x: null } };
+    const { environmentId } = await loaded(lines({ user_id: 'u', metadata }));
+    const { rows } = await sql<{ types: object }>`
+      select jsonb_object_agg(key, jsonb_typeof(value)) as types
+      from users, jsonb_each(metadata) where environment_id = ${environmentId}`.execute(t.system.db);
+    expect(rows[0]?.types).toEqual({
+      s: 'string',
+      n: 'number',
+      t: 'boolean',
+      f: 'boolean',
+      a: 'array',
+      o: 'object',
+    });
+  });
+
+  test('an empty CSV cell leaves the property, null removes it, and a null inside a value stays', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, 'user_id,a,b,c\nu,1,2,3\n');
+    await load(environmentId, 'user_id,a,b\nu,,9\n');
+    await load(environmentId, lines({ user_id: 'u', metadata: { c: null, d: { e: null } } }));
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(users['u']?.metadata).toEqual({ a: '1', b: '9', d: { e: null } });
+    await load(environmentId, 'user_id,metadata\nu,"{""a"":null}"\n');
+    expect((await readProfiles(t.system, environmentId)).users['u']?.metadata).toEqual({
+      b: '9',
+      d: { e: null },
+    });
+  });
+
+  test('null for a property that a new user never had is nothing', async () => {
+    const { users, companies } = await loaded(
+      lines({ user_id: 'u', a: null, company: { id: 'c', x: null, y: 1 } }, { company_id: 'd', a: null }),
+    );
+    expect(users).toEqual({ u: { metadata: {}, company: 'c' } });
+    expect(companies).toEqual({ c: { metadata: { y: 1 } }, d: { metadata: {} } });
+  });
+
+  test('metadata, metadata.x and x are the same property', async () => {
+    const csv = await loaded('user_id,metadata.a,b,metadata\nu,1,2,"{""c"":3}"\n');
+    expect(csv.users['u']?.metadata).toEqual({ a: '1', b: '2', c: 3 });
+    const ndjson = await loaded(lines({ user_id: 'u', 'metadata.a': 1, b: 2, metadata: { c: 3 } }));
+    expect(ndjson.users['u']?.metadata).toEqual({ a: 1, b: 2, c: 3 });
+  });
+
+  test('keys beside the documented ones are properties, and metadata wins over them', async () => {
+    const { users } = await loaded(lines({ a: 1, b: 1, user_id: 'u', metadata: { b: 2 }, c: [1] }));
+    expect(users['u']?.metadata).toEqual({ a: 1, b: 2, c: [1] });
+  });
+
+  test('numbers as ids become strings, digit by digit', async () => {
+    const content = '{"user_id":7,"company_id":12345678901234567890}\n{"user_id":1.5}\n{"company_id":-3}\n';
+    const { users, companies } = await loaded(content);
+    expect(Object.keys(users).sort()).toEqual(['1.5', '7']);
+    expect(users['7']?.company).toBe('12345678901234567890');
+    expect(Object.keys(companies).sort()).toEqual(['-3', '12345678901234567890']);
+  });
+
+  test('nothing is merged inside a value: an object replaces an object, an array an array', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'u', a: { x: 1, y: 1 }, b: [1, 2], c: ['1'] }));
+    await load(environmentId, lines({ user_id: 'u', a: { x: 1 }, b: [1], c: '1' }));
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(users['u']?.metadata).toEqual({ a: { x: 1 }, b: [1], c: '1' });
+  });
+});
+
+describe("a user's company", () => {
+  const company = async (environmentId: number) =>
+    (await readProfiles(t.system, environmentId)).users['u']?.company;
+
+  test('is the last one named; absent or an empty cell leaves it, null removes it', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'u', company_id: 'a' }));
+    await load(environmentId, lines({ user_id: 'u', x: 1 }));
+    await load(environmentId, 'user_id,company_id,x\nu,,2\n');
+    expect(await company(environmentId)).toBe('a');
+    await load(environmentId, 'user_id,company_id\nu,b\n');
+    expect(await company(environmentId)).toBe('b');
+    await load(environmentId, lines({ user_id: 'u', company: { id: 'c', name: 'C' } }));
+    expect(await company(environmentId)).toBe('c');
+    await load(environmentId, lines({ user_id: 'u', company_id: null }));
+    expect(await company(environmentId)).toBeNull();
+    const { companies } = await readProfiles(t.system, environmentId);
+    expect(companies).toEqual({ a: { metadata: {} }, b: { metadata: {} }, c: { metadata: { name: 'C' } } });
+  });
+
+  test('a null company removes it unless company_id names one', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'u', company_id: 'a' }));
+    await load(environmentId, lines({ user_id: 'u', company: null, company_id: 'b' }));
+    expect(await company(environmentId)).toBe('b');
+    await load(environmentId, lines({ user_id: 'u', company: null }));
+    expect(await company(environmentId)).toBeNull();
+  });
+
+  test('that every record of a repeated user names exists, in one chunk or in several', async () => {
+    for (const chunkBytes of [1, 10_000]) {
+      const { users, companies } = await loaded('user_id,company_id\nu,a\nu,b\nv,x\nu,c\n', { chunkBytes });
+      expect(users['u']?.company).toBe('c');
+      expect(Object.keys(companies)).toEqual(['a', 'b', 'c', 'x']);
+    }
+  });
+});
+
+describe('max_errors', () => {
+  const content = (bad: number, good: number) =>
+    `user_id,a\n${'too,many,cells\n'.repeat(bad)}${Array.from({ length: good }, (_, index) => `u${index},1\n`).join('')}`;
+
+  test.each([
+    ['N', { count: 2 }, 2, 8],
+    ['N%', { percent: 20 }, 2, 8],
+    ['N% rounded down', { percent: 29.9 }, 2, 8],
+    ['0', { count: 0 }, 0, 10],
+  ])('%s rejects are allowed', async (_, maxErrors, bad, good) => {
+    const { ended } = await loaded(content(bad, good), { maxErrors, chunkBytes: 1 });
+    expect(ended.tally).toMatchObject({ rejected: bad, inserted: good });
+  });
+
+  test.each([
+    ['N', { count: 2 }],
+    ['N%', { percent: 29.9 }],
+  ])(
+    'one more than %s fails the load, which says how many rows had been applied, and leaves the rest',
+    async (_, maxErrors) => {
+      const environmentId = await newEnvironment();
+      const manual = await startManually(
+        t.system,
+        environmentId,
+        `${content(0, 4)}${content(3, 3).slice(10)}`,
+        {
+          maxErrors,
+          chunkBytes: 1,
+        },
+      );
+      expect(manual.chunkCount).toBe(10);
+      const ended = await runManually(manual);
+      expect(ended.status).toBe('failed');
+      expect(ended.failure?.code).toBe('too_many_rejects');
+      expect(ended.failure?.message).toMatch(
+        /^3 records were refused and max_errors allows 2 \(4 rows had been applied\)$/,
+      );
+      expect(ended.tally).toMatchObject({ read: 7, inserted: 4, rejected: 3 });
+      expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toHaveLength(4);
+      expect((await readRejectsOf(environmentId, manual.jobId)).total).toBe(3);
+
+      await retryLoad(withoutBell(t.system), environmentId, manual.jobId);
+      const again = await runManually(manual);
+      expect(again.status, 'retrying accepts the rejects').toBe('completed');
+      expect(again.tally).toMatchObject({ read: 10, rejected: 3 });
+    },
+  );
+
+  const readRejectsOf = (environmentId: number, jobId: string) =>
+    listRejects(t.system, environmentId, jobId, { limit: 10, after: 0 });
+});
+
+describe('loading again', () => {
+  test('the same bytes say which job they repeat and rewrite no row', async () => {
+    const environmentId = await newEnvironment();
+    const content = 'user_id,company_id,a\nu,c,1\nv,c,2\n';
+    const first = await load(environmentId, content);
+    expect(first.duplicateOf).toBeNull();
+    const before = await readVersions(t.system, environmentId);
+    const second = await load(environmentId, content);
+    expect(second.duplicateOf).toBe(first.jobId);
+    expect(second.sha256).toBe(first.sha256);
+    expect(second.tally).toMatchObject({ read: 2, unchanged: 2 });
+    expect(await readVersions(t.system, environmentId)).toEqual(before);
+  });
+
+  test('a file that differs in one row writes that row only', async () => {
+    const environmentId = await newEnvironment();
+    const rows = (changed: string) => `user_id,a\nu1,1\nu2,${changed}\nu3,3\n`;
+    await load(environmentId, rows('2'));
+    const before = await readVersions(t.system, environmentId);
+    const { tally } = await load(environmentId, rows('9'));
+    expect(tally).toMatchObject({ updated: 1, unchanged: 2 });
+    const after = await readVersions(t.system, environmentId);
+    expect(Object.keys(after).filter((key) => after[key] !== before[key])).toEqual(['users/u2']);
+  });
+
+  test('if_duplicate=skip gives the earlier job, reject refuses, and neither leaves a file', async () => {
+    const environmentId = await newEnvironment();
+    const content = 'user_id,a\nu,1\n';
+    const first = await load(environmentId, content);
+    const files = await t.storedFiles();
+    expect(await acceptFile(t.system, environmentId, content, { ifDuplicate: 'skip' })).toBe(first.jobId);
+    const refused = acceptFile(t.system, environmentId, content, { ifDuplicate: 'reject' });
+    expect(await refusal(refused)).toBe('duplicate_file');
+    expect(await t.storedFiles()).toEqual(files);
+    const other = await newEnvironment();
+    expect(await acceptFile(withoutBell(t.system), other, content, { ifDuplicate: 'skip' })).not.toBe(
+      first.jobId,
+    );
+  });
+
+  test('a dry run is no load that a file could repeat', async () => {
+    const environmentId = await newEnvironment();
+    const content = 'user_id,a\nu,1\nbad\n';
+    const dry = await load(environmentId, content, { dryRun: true });
+    expect(dry.tally).toMatchObject({ inserted: 1, rejected: 1 });
+    expect(dry.dryRun).toBe(true);
+    expect(await readProfiles(t.system, environmentId)).toEqual({ users: {}, companies: {} });
+    expect((await listRejects(t.system, environmentId, dry.jobId, { limit: 9, after: 0 })).total).toBe(1);
+    expect((await load(environmentId, content)).duplicateOf).toBeNull();
+  });
+});
+
+describe('lanes', () => {
+  test('loads of an environment run one after another in the order of acceptance, whatever they hold', async () => {
+    const environmentId = await newEnvironment();
+    const quiet = withoutBell(t.system);
+    const first = await startManually(t.system, environmentId, 'user_id,a\nu,1\n');
+    const second = await startManually(t.system, environmentId, 'company_id,a\nc,1\n');
+    const third = await startManually(t.system, environmentId, 'user_id,a\nu,3\n');
+    expect((await second.look()).queuePosition).toBe(1);
+    expect((await third.look()).queuePosition).toBe(2);
+    await third.chunk(0);
+    await second.chunk(0);
+    expect(await readProfiles(t.system, environmentId)).toEqual({ users: {}, companies: {} });
+    await runManually(first);
+    expect((await second.look()).status).toBe('processing');
+    expect((await third.look()).status).toBe('queued');
+    await runManually(second);
+    await runManually(third);
+    expect((await third.look()).status).toBe('completed');
+    await dispatchLane(quiet, environmentId);
+    expect((await readProfiles(t.system, environmentId)).users['u']?.metadata).toEqual({ a: '3' });
+  });
+
+  test('another environment does not wait', async () => {
+    const busy = await newEnvironment();
+    await startManually(t.system, busy, 'user_id,a\nu,1\n');
+    const { ended, users } = await loaded('user_id,a\nu,2\n');
+    expect(ended.status).toBe('completed');
+    expect(users['u']?.metadata).toEqual({ a: '2' });
+    expect((await readProfiles(t.system, busy)).users).toEqual({});
+  });
+});
+
+describe('cancel and retry', () => {
+  const content = 'user_id,a\nu1,1\nu2,2\nu3,3\n';
+
+  test('a queued load that is cancelled never runs, and the lane goes on', async () => {
+    const environmentId = await newEnvironment();
+    const first = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
+    const second = await startManually(t.system, environmentId, 'user_id\nv\n');
+    await cancelLoad(withoutBell(t.system), environmentId, second.jobId);
+    expect((await second.look()).status).toBe('cancelled');
+    await runManually(first);
+    expect((await runManually(second)).status).toBe('cancelled');
+    expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toEqual(['u1', 'u2', 'u3']);
+  });
+
+  test('a running load that is cancelled keeps what was applied, starts the next, and goes on when retried', async () => {
+    const environmentId = await newEnvironment();
+    const manual = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
+    const next = await startManually(t.system, environmentId, 'user_id\nv\n');
+    await manual.chunk(1);
+    await cancelLoad(withoutBell(t.system), environmentId, manual.jobId);
+    expect((await manual.look()).tally).toMatchObject({ read: 1, inserted: 1 });
+    expect((await next.look()).status).toBe('processing');
+    await retryLoad(withoutBell(t.system), environmentId, manual.jobId);
+    expect((await manual.look()).status, 'behind the one accepted since').toBe('queued');
+    await runManually(next);
+    const versions = await readVersions(t.system, environmentId);
+    const ended = await runManually(manual);
+    expect(ended.status).toBe('completed');
+    expect(ended.attempts).toBe(2);
+    expect(ended.tally).toMatchObject({ read: 3, inserted: 3 });
+    expect((await readVersions(t.system, environmentId))['users/u2'], 'not done again').toBe(
+      versions['users/u2'],
+    );
+  });
+
+  test('what has ended cannot be cancelled, what runs or is completed cannot be retried, others are not found', async () => {
+    const environmentId = await newEnvironment();
+    const manual = await startManually(t.system, environmentId, content);
+    const quiet = withoutBell(t.system);
+    expect(await refusal(retryLoad(quiet, environmentId, manual.jobId))).toBe('job_not_retryable');
+    await runManually(manual);
+    expect(await refusal(cancelLoad(quiet, environmentId, manual.jobId))).toBe('job_not_cancellable');
+    expect(await refusal(retryLoad(quiet, environmentId, manual.jobId))).toBe('job_not_retryable');
+    const other = await newEnvironment();
+    expect(await refusal(cancelLoad(quiet, other, manual.jobId))).toBe('not_found');
+    expect(await refusal(retryLoad(quiet, other, manual.jobId))).toBe('not_found');
+  });
+
+  test('a load whose file has expired cannot be retried; one that has not ended keeps its file', async () => {
+    const environmentId = await newEnvironment();
+    const quiet = withoutBell(t.system);
+    const cancelled = await startManually(t.system, environmentId, content);
+    await cancelLoad(quiet, environmentId, cancelled.jobId);
+    const running = await startManually(t.system, environmentId, content);
+    await pruneFiles(quiet, { fileDays: 0, jobDays: 365 });
+    expect(await refusal(retryLoad(quiet, environmentId, cancelled.jobId))).toBe('job_expired');
+    expect((await runManually(running)).status).toBe('completed');
+    await pruneFiles(quiet, { fileDays: 0, jobDays: 0 });
+    expect(await refusal(retryLoad(quiet, environmentId, cancelled.jobId))).toBe('not_found');
+  });
+});
+
+test('a worker does all of it by itself', async () => {
+  const environmentId = await newEnvironment();
+  const worker = t.startWorker();
+  const jobs: string[] = [];
+  for (const value of [1, 2, 3]) {
+    jobs.push(
+      await acceptFile(t.system, environmentId, `user_id,a\nu,${value}\nv,${value}\nu,x${value}\n`, {
+        chunkBytes: 1,
+      }),
+    );
+  }
+  for (const jobId of jobs)
+    expect((await endedLoad(t.system, environmentId, jobId)).status).toBe('completed');
+  const { users } = await readProfiles(t.system, environmentId);
+  expect(users).toEqual({
+    u: { metadata: { a: 'x3' }, company: null },
+    v: { metadata: { a: '3' }, company: null },
+  });
+  await worker.stop();
+});
