@@ -37,11 +37,20 @@ afterAll(async () => {
 });
 
 /** A database of its own, with both schemas (ours, the queue's) and nothing in them. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+export function createTestDatabase(): Promise<TestDatabase> {
+  return createFrom(template);
+}
+
+/** A database with nothing in it, as before the first start. */
+export function createEmptyDatabase(): Promise<TestDatabase> {
+  return createFrom('template0');
+}
+
+async function createFrom(source: string): Promise<TestDatabase> {
   server ??= startServer();
   const running = await server;
   const name = `test_${++running.count}`;
-  await runOn(running.postgres.url, `create database ${name} template ${template}`);
+  await runOn(running.postgres.url, `create database ${name} template ${source}`);
   return {
     url: databaseUrl(running.postgres.url, name),
     drop: () => runOn(running.postgres.url, `drop database if exists ${name} with (force)`),
