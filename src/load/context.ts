@@ -17,9 +17,19 @@ export interface LoadContext {
 
 /** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */
 export interface Bell {
-  ringChunks(loadId: number, chunks: readonly { chunkNo: number; attempt: number }[]): Promise<void>;
-  ringFinish(loadId: number, attempt: number): Promise<void>;
+  ringChunks(
+    loadId: number,
+    chunks: readonly { chunkNo: number; attempt: number }[],
+    manner?: RingManner,
+  ): Promise<void>;
+  ringFinish(loadId: number, attempt: number, manner?: RingManner): Promise<void>;
 }
+
+/**
+ * `once`: what was rung for before and not taken yet is not rung for twice. `again`: it is, since whoever took the ring
+ * seems to have died with it; at most once in some seconds.
+ */
+export type RingManner = 'once' | 'again';
 
 /** Switches with which the tests take a safeguard away, to see that they notice. Nothing else sets them. */
 export interface LoadSeams {

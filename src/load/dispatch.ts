@@ -5,6 +5,7 @@ import type { LoadContext } from './context.ts';
 
 /** Chunks told to the queue at once; the reconciler tells the rest as these get done. */
 const window = 1_000;
+const windowWhenStalled = 8;
 
 /** Starts the next load of an environment's lane, if none runs, and rings for its chunks. */
 export async function dispatchLane(context: LoadContext, environmentId: number): Promise<void> {
@@ -17,15 +18,19 @@ export async function dispatchLane(context: LoadContext, environmentId: number):
   await ringQuietly(context, () => context.bell.ringChunks(due.loadId, due.chunks));
 }
 
-/** Tells the queue about chunks that are due and that it was not told of lately. */
+/**
+ * Tells the queue about chunks that are due and that it was not told of lately. `stalled` says that none of the load's
+ * chunks is under way: then a few are rung for as if they never had been.
+ */
 export async function dispatchChunks(
   context: LoadContext,
   loadId: number,
   olderThanMs: number,
-): Promise<number> {
-  const due = await takeDueChunks(context.db, loadId, olderThanMs, window);
-  if (due.length > 0) await ringQuietly(context, () => context.bell.ringChunks(loadId, due));
-  return due.length;
+  stalled: boolean,
+): Promise<void> {
+  const due = await takeDueChunks(context.db, loadId, olderThanMs, stalled ? windowWhenStalled : window);
+  if (due.length === 0) return;
+  await ringQuietly(context, () => context.bell.ringChunks(loadId, due, stalled ? 'again' : 'once'));
 }
 
 /** A queue that is away is no error here: what is due stands in the ledger, and the reconciler rings again. */

@@ -23,7 +23,16 @@ export async function reconcile(context: LoadContext): Promise<void> {
   await rescue(context);
   const running = await context.db
     .selectFrom('loads')
-    .select(['load_id', 'finish_attempt', sql<boolean>`chunks_done = chunk_count`.as('all_done')])
+    .select([
+      'load_id',
+      'finish_attempt',
+      sql<boolean>`chunks_done = chunk_count`.as('all_done'),
+      sql<boolean>`not exists (
+        select
+        from load_chunks c
+        where c.load_id = loads.load_id and c.state = 'running'
+      )`.as('stalled'),
+    ])
     .where('status', '=', 'processing')
     .where((eb) =>
       eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
@@ -33,13 +42,17 @@ export async function reconcile(context: LoadContext): Promise<void> {
   await Promise.all(
     running.map((load) =>
       atATime(async () => {
-        if (!load.all_done) await dispatchChunks(context, load.load_id, ringAgainMs);
-        else await ringQuietly(context, () => context.bell.ringFinish(load.load_id, load.finish_attempt));
+        if (!load.all_done) await dispatchChunks(context, load.load_id, ringAgainMs, load.stalled);
+        else await ringFinish(context, load.load_id, load.finish_attempt);
       }),
     ),
   );
   const idle = await idleLanes(context.db);
   await Promise.all(idle.map((environmentId) => atATime(() => dispatchLane(context, environmentId))));
+}
+
+function ringFinish(context: LoadContext, loadId: number, attempt: number): Promise<void> {
+  return ringQuietly(context, () => context.bell.ringFinish(loadId, attempt, 'again'));
 }
 
 async function rescue(context: LoadContext): Promise<void> {

@@ -1,12 +1,16 @@
 import type { JobsOptions, Queue } from 'bullmq';
 import { TransientError } from '../domain/errors.ts';
-import type { Bell } from '../load/context.ts';
+import type { Bell, RingManner } from '../load/context.ts';
 import type { QueueBackend } from './backend.ts';
 import { type JobName, type JobPayloads, queueName } from './contract.ts';
 
 /** A ring that takes longer than this is given up; the reconciler rings again. */
 const ringTimeoutMs = 5_000;
+/** While one ring hangs no other is tried for this long. */
+const askAgainMs = 30_000;
 const chunksPerCall = 250;
+/** Ringing again within this time adds nothing. */
+const ringAgainMs = 5_000;
 /** Loads of so few chunks go to the head of the queue, so that a small array need not wait behind a large file. */
 const smallLoad = 2;
 
@@ -23,47 +27,74 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
     defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
   });
   queue.on('error', onError);
+  const inTime = createPatience();
   return {
-    async ringChunks(loadId, chunks) {
+    async ringChunks(loadId, chunks, manner = 'once') {
       const isSmall = chunks.length <= smallLoad;
       for (let at = 0; at < chunks.length; at += chunksPerCall) {
-        const jobs = chunks
-          .slice(at, at + chunksPerCall)
-          .map(({ chunkNo, attempt }) =>
-            job(
-              'process-chunk',
-              { v: 1, loadId, chunkNo },
-              // A chunk that was begun before has waited already: for the lease of the worker it lost.
-              { jobId: `chunk-${loadId}-${chunkNo}-${attempt}`, lifo: isSmall || attempt > 0 },
-            ),
-          );
-        await inTime(queue.addBulk(jobs));
+        const jobs = chunks.slice(at, at + chunksPerCall).map(({ chunkNo, attempt }) =>
+          job(
+            'process-chunk',
+            { v: 1, loadId, chunkNo },
+            // A chunk that was begun before has waited already: for the lease of the worker it lost.
+            {
+              jobId: `chunk-${loadId}-${chunkNo}-${attempt}${turn(manner)}`,
+              lifo: isSmall || attempt > 0 || manner === 'again',
+            },
+          ),
+        );
+        await inTime(() => queue.addBulk(jobs));
       }
     },
-    async ringFinish(loadId, attempt) {
+    async ringFinish(loadId, attempt, manner = 'once') {
       const { name, data, opts } = job(
         'finish-load',
         { v: 1, loadId },
-        { jobId: `finish-${loadId}-${attempt}`, lifo: true },
+        { jobId: `finish-${loadId}-${attempt}${turn(manner)}`, lifo: true },
       );
-      await inTime((queue as Queue).add(name, data, opts));
+      await inTime(() => (queue as Queue).add(name, data, opts));
     },
     close: () => queue.close(),
   };
+}
+
+/** A job that a worker took along when it died keeps its id until the queue notices; another id is needed meanwhile. */
+function turn(manner: RingManner): string {
+  return manner === 'once' ? '' : `-${Math.floor(Date.now() / ringAgainMs)}`;
 }
 
 function job<N extends JobName>(name: N, data: JobPayloads[N], opts: JobsOptions) {
   return { name, data, opts };
 }
 
-async function inTime<T>(ring: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new TransientError('the queue does not answer')), ringTimeoutMs);
-  });
-  try {
-    return await Promise.race([ring, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+/**
+ * Bounds how long a ring may take, and how many hang in a queue that does not answer: clients keep what they cannot
+ * send, and would send all of it at once when the queue is back.
+ */
+function createPatience(): <T>(ring: () => Promise<T>) => Promise<T> {
+  let overdue: Promise<unknown> | null = null;
+  let askAgainAt = 0;
+  return async (ring) => {
+    if (overdue !== null && performance.now() < askAgainAt) throw new TransientError(silent);
+    const answer = ring();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const settled = answer.then(nothing, nothing).then(() => {
+          if (overdue === settled) overdue = null;
+        });
+        overdue = settled;
+        askAgainAt = performance.now() + askAgainMs;
+        reject(new TransientError(silent));
+      }, ringTimeoutMs);
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
 }
+
+const silent = 'the queue does not answer';
+const nothing = (): void => undefined;

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { digestUsers, expectExact, readLoad, report } from '../support/exactness.ts';
 import type { SluiceProcess } from '../support/processes.ts';
-import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
 import { brakeAt, hold, onSite, queues, type Site, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
 const file = createProfileFile({ rows: 300_000, seed: 3 });
-const table = oracleOf(file);
+const small = createProfileFile({ rows: 100_000, seed: 3 });
 /** In one of the first chunks; who waits for its key holds all rows of the chunk with a lower one. */
 const someRow = 13_000;
 
@@ -15,7 +15,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a worker that is paused while it holds row locks loses its chunk within 15 s, and changes nothing when it wakes', async () => {
     await onSite({ queue }, async (site) => {
       const brake = await brakeAt(site, file.loneKey(someRow));
-      const paused = await pauseInTransaction(site, brake);
+      const paused = await pauseInTransaction(site, file, brake);
       await expectExactWithout(site, paused, 'paused amid its rows');
     });
   });
@@ -23,7 +23,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a worker that is paused between the end of its chunk and the commit holds nobody up for more than 15 s', async () => {
     await onSite({ queue }, async (site) => {
       // The row of the load is the last thing a chunk writes, and all other workers need it, too.
-      const paused = await pauseInTransaction(site, null);
+      const paused = await pauseInTransaction(site, small, null);
       await expectExactWithout(site, paused, 'paused before its commit');
     });
   });
@@ -32,12 +32,17 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 interface Paused {
   readonly worker: SluiceProcess;
   readonly jobId: string;
+  readonly file: ProfileFile;
   readonly chunkNo: number;
   readonly at: number;
 }
 
 /** One worker alone, stopped by SIGSTOP in a chunk's transaction, which is idle then and keeps its locks. */
-async function pauseInTransaction(site: Site, brake: (() => Promise<void>) | null): Promise<Paused> {
+async function pauseInTransaction(
+  site: Site,
+  file: ProfileFile,
+  brake: (() => Promise<void>) | null,
+): Promise<Paused> {
   const { sql } = site;
   const api = await site.serve();
   const jobId = await api.upload(file.bytes);
@@ -57,17 +62,17 @@ async function pauseInTransaction(site: Site, brake: (() => Promise<void>) | nul
   await waitFor('the session of the paused worker to idle in its transaction', () =>
     workingSession(sql, 'chunk', "state = 'idle in transaction'"),
   );
-  return { worker, jobId, chunkNo: Number(session.split(':')[1]), at };
+  return { worker, jobId, file, chunkNo: Number(session.split(':')[1]), at };
 }
 
 async function expectExactWithout(
   site: Site,
-  { worker, jobId, chunkNo, at }: Paused,
+  { worker, jobId, file, chunkNo, at }: Paused,
   how: string,
 ): Promise<void> {
   const { sql } = site;
   await site.workers(2);
-  const load = await expectExact(sql, jobId, file, table);
+  const load = await expectExact(sql, jobId, file, oracleOf(file));
   const [chunk] = await sql<{ done_at: Date; losses: number }>(
     'select done_at, losses from sluice.load_chunks where load_id = $1 and chunk_no = $2',
     [load.load_id, chunkNo],

@@ -56,7 +56,8 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
         [0.6, 'SIGKILL'],
       ] as const) {
         await progressed(house.sql, jobId, share);
-        await signalPostmaster(join(house.dataDir, 'postgres'), signal);
+        const gone = await signalPostmaster(join(house.dataDir, 'postgres'), signal);
+        await gone();
         const killedAt = performance.now();
         await waitFor('the service to answer again', async () => {
           const { status } = await api.fetch(`/v1/background_jobs/${jobId}`);

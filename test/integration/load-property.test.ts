@@ -46,10 +46,11 @@ describe('chunks merged in any order, some at a time', () => {
       async (stored, { file, chunkBytes: bytes }, ranks, atOnce, dryRunFirst) => {
         const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
         const oracle = new SerialOracle();
-        oracle.load(stored.says);
-        await runManually(
-          await startManually(t.system, environmentId, stored.text, { format: stored.format }),
-        );
+        if (stored !== null) {
+          oracle.load(stored.says);
+          const { text, format } = stored;
+          await runManually(await startManually(t.system, environmentId, text, { format }));
+        }
         const dry = dryRunFirst
           ? await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, true)
           : null;

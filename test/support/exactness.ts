@@ -42,7 +42,7 @@ export function ended(sql: Sql, jobId: string, timeoutMs = 60_000): Promise<Ledg
       seen = await readLoad(sql, jobId);
       return ['completed', 'failed', 'cancelled'].includes(seen.status) ? seen : null;
     },
-    { timeoutMs },
+    { timeoutMs, everyMs: 100 },
   ).catch(async (error: unknown) => {
     throw new Error(`${JSON.stringify(seen)} ${await openChunks(sql, jobId)}`, { cause: error });
   });
@@ -67,7 +67,7 @@ export function progressed(sql: Sql, jobId: string, share: number): Promise<Ledg
       seen = await readLoad(sql, jobId);
       return seen.chunks_done >= share * seen.chunk_count ? seen : null;
     },
-    { timeoutMs: 60_000, everyMs: 5 },
+    { timeoutMs: 60_000 },
   );
 }
 

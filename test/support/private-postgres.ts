@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { layoutOf } from '../../src/postgres/embedded/layout.ts';
-import { readPostmasterFile } from '../../src/postgres/embedded/postmaster-file.ts';
+import { isAlive, readPostmasterFile } from '../../src/postgres/embedded/postmaster-file.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { waitFor } from './wait-for.ts';
 
 /** A server of one test's own, which it may stop the hard way and start again under the same address. */
 export interface PrivatePostgres {
@@ -41,10 +42,16 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   };
 }
 
-/** `dataDir` as given to `startEmbeddedPostgres`. */
-export async function signalPostmaster(dataDir: string, signal: NodeJS.Signals): Promise<number> {
+/** `dataDir` as given to `startEmbeddedPostgres`. What it returns waits for the end. */
+export async function signalPostmaster(
+  dataDir: string,
+  signal: NodeJS.Signals,
+): Promise<() => Promise<void>> {
   const postmaster = await readPostmasterFile(layoutOf(dataDir).data);
   if (postmaster === undefined) throw new Error(`no postmaster runs on ${dataDir}`);
   process.kill(postmaster.pid, signal);
-  return postmaster.pid;
+  return () =>
+    waitFor(`the postmaster to end by ${signal}`, () => !isAlive(postmaster.pid), { everyMs: 1 }).then(
+      () => undefined,
+    );
 }

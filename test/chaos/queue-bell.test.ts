@@ -4,7 +4,7 @@ import { createQueueBackend } from '../../src/queue/backend.ts';
 import { consume } from '../../src/queue/consume.ts';
 import { createQueueBell } from '../../src/queue/queue-bell.ts';
 import { createTestDatabase } from '../support/postgres.ts';
-import { startRedis } from '../support/redis.ts';
+import { redisAvailable, startRedis } from '../support/redis.ts';
 import { queues } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -39,3 +39,28 @@ describe.each(queues)('with the queue on %s', (queue) => {
     }
   });
 });
+
+test.skipIf(!redisAvailable)(
+  'while the queue does not answer a ring fails at once, and none pile up until it does',
+  async () => {
+    const redis = await startRedis();
+    const backend = createQueueBackend({ databaseUrl: 'unused', redisUrl: redis.url });
+    const bell = createQueueBell(backend, () => undefined);
+    try {
+      await bell.ringFinish(1, 0);
+      await redis.kill();
+      await expect(bell.ringFinish(1, 1)).rejects.toThrow('the queue does not answer');
+      const startedAt = performance.now();
+      for (let ring = 0; ring < 20; ring++) {
+        await expect(bell.ringFinish(1, 2 + ring)).rejects.toThrow('the queue does not answer');
+      }
+      expect(performance.now() - startedAt).toBeLessThan(1_000);
+      await redis.start();
+      await waitFor('the bell to work again', () => bell.ringFinish(1, 100).then(() => true));
+    } finally {
+      await bell.close();
+      await backend.close();
+      await redis.stop();
+    }
+  },
+);
