@@ -10,8 +10,8 @@ import {
   readFinishState,
   releaseFinish,
   renewFinish,
-  resolveRepeats,
 } from '../postgres/ledger/finish.ts';
+import { resolveRepeats } from '../postgres/ledger/repeats.ts';
 import { nameFinishSession } from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';

@@ -33,6 +33,9 @@ export async function pruneFiles(
       atATime(async () => {
         await context.files.remove(file_ref as FileRef);
         await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', load_id).execute();
+        // Kept for a retry, which without the file there cannot be.
+        await db.deleteFrom('load_chunk_keys').where('load_id', '=', load_id).execute();
+        await db.deleteFrom('load_replays').where('load_id', '=', load_id).execute();
       }),
     ),
   );

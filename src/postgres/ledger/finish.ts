@@ -1,5 +1,4 @@
 import { sql } from 'kysely';
-import type { Entity } from '../../domain/entity.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
 import type { Tally } from '../../domain/tally.ts';
 import type { Database } from '../database.ts';
@@ -40,6 +39,18 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
     .whereRef('chunks_done', '=', 'chunk_count')
+    // The counter says so; the chunks must say it too.
+    .where((eb) =>
+      eb.not(
+        eb.exists(
+          eb
+            .selectFrom('load_chunks')
+            .select('chunk_no')
+            .whereRef('load_chunks.load_id', '=', 'loads.load_id')
+            .where('state', '<>', 'done'),
+        ),
+      ),
+    )
     .where((eb) =>
       eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
     )
@@ -93,110 +104,6 @@ function owned(db: Database, claim: FinishClaim) {
     .where('load_id', '=', claim.loadId)
     .where('status', '=', 'processing')
     .where('finish_attempt', '=', claim.attempt);
-}
-
-/**
- * Finds the keys that stand in several chunks of which some found nothing to change and so left no mark, puts the
- * tally right (a key counts once, the rest is superseded; it counts as inserted if the load made its row, be it on
- * behalf of a user who named the company) and notes for replay those written out of file order.
- * Call it in the transaction that also holds the fence.
- *
- * A key is out of order if a chunk found it unchanged while an earlier chunk wrote it afterwards; if two chunks both
- * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all:
- * another load may have come between them, and the retried one takes effect after it.
- */
-export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<void> {
-  await sql`set local work_mem = '64MB'`.execute(db);
-  await sql`
-    with concerned as (
-      select k.entity, bool_or(l.attempts > 1) as is_retried
-      from load_chunk_keys k
-      join loads l using (load_id)
-      where load_id = ${claim.loadId}
-      group by k.entity
-      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run)
-    ),
-    met as (
-      select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
-      where k.load_id = ${claim.loadId}
-      union all
-      select k.entity, k.chunk_no, hash, 'kept', is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
-      where k.load_id = ${claim.loadId}
-      union all
-      select k.entity, k.chunk_no, hash, 'wrote again', is_retried
-      from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${claim.loadId} and (k.entity = 'companies' or is_retried)
-    ),
-    repeated as (
-      select
-        entity,
-        hash & -4 as key_hash,
-        bool_or(hash & 1 = 1) as is_new,
-        bool_or(did <> 'kept') as is_written,
-        bool_or(hash & 2 = 0) as is_counted,
-        count(*) filter (where did = 'wrote' and hash & 3 = 1) as inserts,
-        count(*) filter (where did = 'wrote' and hash & 3 = 0) as updates,
-        count(*) filter (where did = 'kept' and hash & 2 = 0) as unchanged,
-        count(*) filter (where did = 'wrote') > 1
-          or min(chunk_no) filter (where did = 'wrote') < max(chunk_no) filter (where did = 'kept' and hash & 1 = 0)
-          or bool_or(is_retried) as out_of_order
-      from met
-      group by entity, hash & -4
-      having count(*) > 1
-    ),
-    noted as (
-      insert into load_replays (load_id, entity, key_hash)
-      select ${claim.loadId}, entity, key_hash
-      from repeated
-      where out_of_order
-      on conflict do nothing
-    ),
-    surplus as (
-      select
-        coalesce(sum(inserts - (is_counted and is_new)::int), 0)::bigint as inserts,
-        coalesce(sum(updates - (is_counted and not is_new and is_written)::int), 0)::bigint as updates,
-        coalesce(sum(unchanged - (is_counted and not is_new and not is_written)::int), 0)::bigint as unchanged
-      from repeated
-    )
-    update loads
-    set
-      rows_inserted = rows_inserted - surplus.inserts,
-      rows_updated = rows_updated - surplus.updates,
-      rows_unchanged = rows_unchanged - surplus.unchanged,
-      rows_superseded = rows_superseded + surplus.inserts + surplus.updates + surplus.unchanged,
-      repeats_resolved_at = now()
-    from surplus
-    where load_id = ${claim.loadId}`.execute(db);
-}
-
-/** Chunks that hold a key noted for replay, in file order. */
-export async function chunksToReplay(db: Database, loadId: number): Promise<number[]> {
-  const { rows } = await sql<{ chunkNo: number }>`
-    select k.chunk_no as "chunkNo"
-    from load_chunk_keys k
-    where k.load_id = ${loadId}
-      and exists (
-        select
-        from unnest(k.written || k.unchanged || k.repeated) hash
-        join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
-      )
-    group by k.chunk_no
-    order by k.chunk_no`.execute(db);
-  return rows.map((row) => row.chunkNo);
-}
-
-/** Takes out of the batch all but the keys noted for replay; returns how many are left. */
-export async function keepReplayed(db: Database, loadId: number, entity: Entity): Promise<number> {
-  const table = sql.table(entity === 'users' ? 'incoming_users' : 'incoming_companies');
-  await sql`
-    delete from ${table} i
-    where hashtextextended(i.key, 0) & -4 not in (
-      select key_hash from load_replays where load_id = ${loadId} and entity = ${entity}
-    )`.execute(db);
-  const { rows } = await sql<{ left: number }>`select count(*)::int as left from ${table}`.execute(db);
-  return rows[0]?.left ?? 0;
 }
 
 export interface FinishState {
