@@ -1,21 +1,31 @@
 import { defineConfig } from 'vitest/config';
 
-/** One project per level of test; see docs/architecture.md. Forks, because Postgres dies with the thread that started it. */
-const project = (name: string, extra: object = {}) => ({
-  test: { name, include: [`test/${name}/**/*.test.ts`], environment: 'node', pool: 'forks', ...extra },
+/**
+ * One project per level of test. Forks, because Postgres dies with the thread that started it. Groups run one after
+ * another: the last two start whole services and look at how fast they recover, so nothing else may run beside them.
+ */
+const project = (name: string, group: number, maxWorkers: number, extra: object = {}) => ({
+  test: {
+    name,
+    include: [`test/${name}/**/*.test.ts`],
+    environment: 'node',
+    pool: 'forks' as const,
+    maxWorkers,
+    sequence: { groupOrder: group },
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
+    ...extra,
+  },
 });
-
-const slow = { testTimeout: 180_000, hookTimeout: 120_000 };
 
 export default defineConfig({
   test: {
-    maxWorkers: 2,
     projects: [
-      project('unit', { testTimeout: 60_000 }),
-      project('integration', slow),
-      project('contract', slow),
-      project('acceptance', slow),
-      project('chaos', { ...slow, testTimeout: 300_000, fileParallelism: false }),
+      project('unit', 0, 2),
+      project('integration', 0, 2),
+      project('contract', 0, 2),
+      project('acceptance', 1, 2),
+      project('chaos', 2, 1, { testTimeout: 300_000 }),
     ],
   },
 });

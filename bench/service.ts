@@ -86,7 +86,7 @@ async function load(
       if (job.status !== 'completed') throw new Error(`the load ${job.status}: ${job.failure?.message}`);
       return { job, seconds: (performance.now() - startedAt) / 1_000 };
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, 100));
   }
 }
 

@@ -41,12 +41,17 @@ export function writeProperties(
   source: string | null = null,
 ): JsonContent | Reason {
   let flags = 0;
+  let isEmpty = true;
+  // Of plain text and numbers there is nothing that the parser would have let pass and we must not.
+  const allPlain = !parsed.decoded && !parsed.marked;
   for (const name in object) {
     const value = object[name];
     if (value === undefined) continue;
+    isEmpty = false;
+    const isPlain = allPlain && typeof value !== 'object';
     const problem =
       nameProblem(name, path, parsed) ??
-      valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`);
+      (isPlain ? null : valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`));
     if (problem !== null) return readable(problem, parsed);
     if (value === null) flags |= REMOVES;
     else if (typeof value === 'object') flags |= NESTED;
@@ -55,6 +60,7 @@ export function writeProperties(
       if (large !== null) return readable(large, parsed);
     }
   }
+  if (isEmpty) return { text: '', flags };
   if (source !== null) return { text: source.slice(1, -1), flags };
   const text = writeJson(object, parsed.marked).slice(1, -1);
   return { text: parsed.decoded ? toByteString(text) : text, flags };

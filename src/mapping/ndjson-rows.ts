@@ -153,8 +153,8 @@ function readId(value: unknown, column: string, parsed: ParsedJson): string | Re
 function readCompany(object: JsonObject, parsed: ParsedJson, length: number): CompanyOfUser | Reason {
   const { company_id: plain, company } = object;
   if (plain === undefined && company === undefined) return none;
-  object['company_id'] = undefined;
-  object['company'] = undefined;
+  if (plain !== undefined) object['company_id'] = undefined;
+  if (company !== undefined) object['company'] = undefined;
   if (company !== undefined && company !== null) return readCompanyObject(company, plain, parsed, length);
   const id = readId(plain, 'company_id', parsed);
   if (id !== null && typeof id !== 'string') return id;
@@ -190,20 +190,18 @@ function readMetadata(
   source: string | null = null,
 ): JsonContent | Reason {
   const metadata = object['metadata'];
-  object['metadata'] = undefined;
+  if (metadata !== undefined) object['metadata'] = undefined;
   const beside = writeProperties(object, parsed, length, path);
   if ('code' in beside || metadata === undefined || metadata === null) return beside;
   const at = path === '' ? 'metadata' : `${path}.metadata`;
   if (!isObject(metadata)) return { code: 'invalid_type', message: `${at} must be an object`, column: at };
   const within = writeProperties(metadata, parsed, length, at, beside.text === '' ? source : null);
   if ('code' in within) return within;
-  const text = [beside.text, within.text].filter((part) => part !== '').join(',');
-  return { text, flags: beside.flags | within.flags };
+  const separator = beside.text === '' || within.text === '' ? '' : ',';
+  return { text: beside.text + separator + within.text, flags: beside.flags | within.flags };
 }
 
 const metadataName = '"metadata"';
-/** How the names begin that do not count as beside the documented ones. */
-const documentedNames = ['"user_id"', '"company', '"sluice_'];
 
 /**
  * The text of `metadata` where it can be told without parsing again: its name stands once in the line (be it as a key or
@@ -215,10 +213,11 @@ function sourceOfMetadata(line: string, object: JsonObject, parsed: ParsedJson):
   if (at === -1 || parsed.decoded || line.includes(metadataName, at + 1)) return null;
   if (!line.startsWith(':', at + metadataName.length)) return null;
   // A key that comes twice counts where it came first, and may follow all the same.
-  if (documentedNames.some((name) => line.includes(name, at))) return null;
+  if (line.includes('"user_id"', at) || line.includes('"company', at) || line.includes('"sluice_', at))
+    return null;
   let last = '';
   for (const name in object) last = name;
   if (last !== 'metadata') return null;
   const source = line.slice(at + metadataName.length + 1, line.lastIndexOf('}')).trim();
-  return /[\t\r]/.test(source) ? null : source;
+  return source.includes('\t') || source.includes('\r') ? null : source;
 }

@@ -69,12 +69,9 @@ export class Rows {
     const last = company ?? '\\N';
     out.reserve(key.length + properties.length + last.length + 16);
     const start = out.at;
-    const keyEnd = start + out.bytes.write(key, start, 'latin1');
-    let at = keyEnd + out.bytes.write(OPEN_BRACE, keyEnd, 'latin1');
-    at += out.bytes.write(properties, at, 'latin1');
-    const propertyEnd = at;
-    at += out.bytes.write(CLOSE_BRACE, at, 'latin1');
-    at += out.bytes.write(last, at, 'latin1');
+    const keyEnd = start + key.length;
+    const propertyEnd = keyEnd + OPEN_BRACE.length + properties.length;
+    const at = start + out.bytes.write(key + OPEN_BRACE + properties + CLOSE_BRACE + last, start, 'latin1');
     out.at = at;
     out.endRow(start, keyEnd, propertyEnd, at, record, flags);
   }
