@@ -56,10 +56,11 @@ async function complete(context: LoadContext, claim: FinishClaim): Promise<void>
   await inTransaction(context.pool, async ({ db }) => {
     await nameFinishSession(db, claim);
     if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
-    const { tally, totalRows, maxErrors } = await readFinishState(db, claim.loadId);
+    const { tally, totalRows, openChunks, maxErrors } = await readFinishState(db, claim.loadId);
     if (!balances(tally) || tally.read !== totalRows) {
       throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
     }
+    if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
     if (maxErrors !== null && tally.rejected > maxErrors) throw new TooManyRejects(tally.rejected, maxErrors);
     await completeLoad(db, claim);
   });
