@@ -1,16 +1,15 @@
 import { Rows } from '../mapping/rows.ts';
 
-/** Loads remembered, and companies remembered of each. */
 const maxLoads = 16;
-const maxCompanies = 100_000;
 const maxIdleRows = 4;
 
-/** What a process has learned of a load while doing chunks of it. */
+/**
+ * What a process has learned of a load while doing chunks of it. Nothing here may be relied on: a server that crashes
+ * takes chunks back that were committed.
+ */
 export interface LoadExperience {
   /** Whether the users of the load have so far been new, all of them. */
   users: 'unknown' | 'new' | 'known';
-  /** Companies that exist, since a chunk that named them has been committed. Escaped for COPY. */
-  readonly companies: Set<string>;
 }
 
 /** What a process learns as it works, and buffers to use again. To lose it costs time only. */
@@ -19,19 +18,13 @@ export class Experience {
   readonly #idleRows: Rows[] = [];
 
   of(loadId: number): LoadExperience {
-    const known = this.#loads.get(loadId) ?? { users: 'unknown', companies: new Set() };
+    const known: LoadExperience = this.#loads.get(loadId) ?? { users: 'unknown' };
     // Last in, last out: a Map keeps the order of insertion.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, known);
     const [oldest] = this.#loads.keys();
     if (this.#loads.size > maxLoads && oldest !== undefined) this.#loads.delete(oldest);
     return known;
-  }
-
-  /** Adds companies to those known of a load. */
-  remember(experience: LoadExperience, companies: Iterable<string>): void {
-    if (experience.companies.size > maxCompanies) experience.companies.clear();
-    for (const company of companies) experience.companies.add(company);
   }
 
   /** Lends buffers of several megabytes, so that each chunk need not make its own. */

@@ -39,10 +39,8 @@ export async function insertRows(
   source: LoadSource,
   claim: ChunkClaim,
   rows: Rows,
-  experience: LoadExperience,
-): Promise<{ readonly tally: ChunkTally; readonly companies: ReadonlySet<string> }> {
+): Promise<ChunkTally> {
   const { users } = rows;
-  const companies = users.companies(experience.companies);
   const severalChunks = source.chunkCount > 1;
   const scope = {
     environmentId: source.environmentId,
@@ -59,16 +57,13 @@ export async function insertRows(
     {
       text: users.finish(),
       keyHashes: severalChunks ? users.keyHashes(NEW_ROW) : null,
-      companies: [...companies].map((company) => fromByteString(unescapeCopy(company))),
+      companies: users.companies().map((company) => fromByteString(unescapeCopy(company))),
     },
     severalChunks && source.entity === 'auto',
   );
   const inserted = users.rows - users.repeated;
   const rejected = rows.rejects.length;
-  return {
-    tally: { inserted, updated: 0, unchanged: 0, superseded: users.repeated, rejected },
-    companies,
-  };
+  return { inserted, updated: 0, unchanged: 0, superseded: users.repeated, rejected };
 }
 
 /** What a merged chunk teaches: after one in which every user was new, the next may be inserted. */

@@ -84,14 +84,9 @@ async function tryInserting(
   const rows = await reader.read(claim, newUserStamp({ ...source, chunkNo: claim.chunkNo }));
   if (canBeInserted(rows)) {
     try {
-      let companies: ReadonlySet<string> = new Set();
-      const progress = await settleChunk(context, claim, rows, async (transaction) => {
-        const inserted = await insertRows(transaction, source, claim, rows, experience);
-        companies = inserted.companies;
-        return inserted.tally;
-      });
-      context.experience.remember(experience, companies);
-      return progress;
+      return await settleChunk(context, claim, rows, (transaction) =>
+        insertRows(transaction, source, claim, rows),
+      );
     } catch (error) {
       // A key is known after all (or another defect of the data, which merging names): from now on, merge.
       if (!isDataError(error) && !isDeadlock(error)) throw error;

@@ -154,14 +154,14 @@ export class RowBuffer {
     return groups;
   }
 
-  /** The distinct companies that rows name, as they stand in the COPY text, those in `known` left out. */
-  companies(known: ReadonlySet<string>): Set<string> {
+  /** The distinct companies that rows name, as they stand in the COPY text. */
+  companies(): string[] {
     const companies = new Set<string>();
     for (let row = 0; row < this.rows; row++) {
       const company = this.companyOf(row);
-      if (company !== null && company !== '' && !known.has(company)) companies.add(company);
+      if (company !== null && company !== '') companies.add(company);
     }
-    return companies;
+    return [...companies];
   }
 
   /** Hashes of all keys, each once, as PostgreSQL reads a bigint[] in binary; `flags` go into the two low bits. */
