@@ -1,4 +1,4 @@
-import { destination, type Logger, pino, stdTimeFunctions } from 'pino';
+import { destination, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino';
 import pretty from 'pino-pretty';
 
 /** Where a secret or a person's data could appear in what is logged. */
@@ -21,8 +21,16 @@ export function createLogger(level: string, name: string): Logger {
     level,
     base: { name, pid: process.pid },
     timestamp: stdTimeFunctions.isoTime,
+    serializers: { err: describeError },
     redact: { paths: redacted, censor: '[redacted]' },
   };
   if (!process.stderr.isTTY) return pino(options, destination({ dest: 2, sync: false }));
   return pino(options, pretty({ destination: 2, ignore: 'pid', translateTime: 'HH:MM:ss.l', sync: true }));
+}
+
+/** pg hangs the whole connection on the errors of a pool: nobody wants to read that at night. */
+function describeError(error: Error): object {
+  const described: Record<string, unknown> = { ...stdSerializers.err(error) };
+  delete described['client'];
+  return described;
 }
