@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { defineConfig } from 'vitest/config';
 
 /**
@@ -21,12 +22,27 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
 /** What starts and kills whole services may lose to a machine that stalls; CI gives it one more try and says so. */
 const again = process.env['CI'] === undefined ? 0 : 1;
 
+/**
+ * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. The
+ * suites that choose their queue themselves (properties, chaos) take both anyway.
+ */
+const onRedis =
+  spawnSync('redis-server', ['--version']).status === 0
+    ? [
+        project('redis', 0, 2, {
+          include: ['test/contract/http/{imports,bulk-identify,rejects}.test.ts'],
+          env: { SLUICE_TEST_QUEUE: 'redis' },
+        }),
+      ]
+    : [];
+
 export default defineConfig({
   test: {
     projects: [
       project('unit', 0, 2),
       project('integration', 0, 2),
       project('contract', 0, 2),
+      ...onRedis,
       project('acceptance', 1, 2, { retry: again }),
       project('chaos', 2, 1, { testTimeout: 300_000, retry: again }),
     ],

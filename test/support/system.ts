@@ -19,7 +19,7 @@ import { startRedis, type TestRedis } from './redis.ts';
 import { waitFor } from './wait-for.ts';
 
 export interface TestSystemOptions {
-  /** Where the queue lives; redis wants `redisAvailable`. */
+  /** Where the queue lives; redis wants `redisAvailable`. Default: as the vitest project says, else postgres. */
   readonly queue?: 'postgres' | 'redis';
   /** Settings by their names, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -63,7 +63,8 @@ export interface Tenant {
 export async function openTestSystem(options: TestSystemOptions = {}): Promise<TestSystem> {
   const database = await createTestDatabase();
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
-  const redis = options.queue === 'redis' ? await startRedis() : null;
+  const queue = options.queue ?? (process.env['SLUICE_TEST_QUEUE'] === 'redis' ? 'redis' : 'postgres');
+  const redis = queue === 'redis' ? await startRedis() : null;
   const variables: Record<string, string> = {
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
