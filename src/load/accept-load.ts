@@ -7,6 +7,7 @@ import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
 import { insertLoad } from '../postgres/ledger/insert-load.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
@@ -34,27 +35,46 @@ export interface Accepted {
  */
 export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
   const { received } = request;
-  let accepted: Accepted | undefined;
+  const jobId = uuidv7();
+  const accepted = await settle(context, request, jobId);
+  if (!accepted.created) {
+    await context.files.remove(received.ref);
+    return accepted;
+  }
+  const fields = {
+    job_id: jobId,
+    type: request.type,
+    rows: received.totalRows,
+    bytes: received.receivedBytes,
+  };
+  context.log.info(fields, 'load accepted');
+  // The load is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
+  dispatchLane(context, request.environmentId).catch((error: unknown) => {
+    context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
+  });
+  return accepted;
+}
+
+async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   try {
     const entity = resolveEntity(request);
-    accepted = await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity));
-  } finally {
-    if (accepted?.created !== true) await context.files.remove(received.ref);
+    return await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity, jobId));
+  } catch (error) {
+    // The connection may have been lost after the commit. If even that cannot be found out now, the file stays: a
+    // load without its file would be worse than a file without its load.
+    if (isTransient(error) && (await isInLedger(context, jobId, error))) return { jobId, created: true };
+    await context.files.remove(request.received.ref);
+    throw error;
   }
-  if (accepted.created) {
-    const fields = {
-      job_id: accepted.jobId,
-      type: request.type,
-      rows: received.totalRows,
-      bytes: received.receivedBytes,
-    };
-    context.log.info(fields, 'load accepted');
-    // The load is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
-    dispatchLane(context, request.environmentId).catch((error: unknown) => {
-      context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
-    });
+}
+
+async function isInLedger({ db }: LoadContext, jobId: string, cause: unknown): Promise<boolean> {
+  try {
+    const row = await db.selectFrom('loads').select('job_id').where('job_id', '=', jobId).executeTakeFirst();
+    return row !== undefined;
+  } catch {
+    throw cause;
   }
-  return accepted;
 }
 
 /** In a CSV the header settles what the records are. */
@@ -63,9 +83,13 @@ function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   return planColumns(received.header.columns, options.map, options.entity).entity;
 }
 
-async function writeLoad(db: Database, request: AcceptRequest, entity: LoadEntity): Promise<Accepted> {
+async function writeLoad(
+  db: Database,
+  request: AcceptRequest,
+  entity: LoadEntity,
+  jobId: string,
+): Promise<Accepted> {
   const { environmentId, received, options, idempotencyKey } = request;
-  const jobId = uuidv7();
   if (idempotencyKey !== null) {
     const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
     if (claim.outcome === 'known') return { jobId: claim.jobId, created: false };

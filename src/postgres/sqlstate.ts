@@ -1,3 +1,5 @@
+import { TransientError } from '../domain/errors.ts';
+
 /** What PostgreSQL's error codes mean to us (PostgreSQL documentation, appendix A). */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
@@ -20,6 +22,7 @@ function codeOf(error: unknown): string | undefined {
 
 /** The database is away, restarting, full or busy: the same work may succeed later. */
 export function isTransient(error: unknown): boolean {
+  if (error instanceof TransientError) return true;
   const code = codeOf(error);
   if (code !== undefined) {
     return (

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import type { LoadContext } from '../../src/load/context.ts';
+import { requireLoad } from '../../src/load/inspect-load.ts';
+import { acceptFile, nextEnvironmentName, withoutBell } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+let environmentId: number;
+beforeAll(async () => {
+  t = await openTestSystem();
+  ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
+});
+afterAll(() => t.close());
+
+const content = 'user_id,plan\na,free\n';
+
+/** A context whose next transaction loses its connection at COMMIT: before the server has it, or after. */
+function losingConnection(when: 'before' | 'after'): LoadContext {
+  const context = withoutBell(t.system);
+  const pool = Object.create(context.pool) as typeof context.pool;
+  pool.connect = (async () => {
+    const client = await context.pool.connect();
+    const query = client.query.bind(client);
+    client.query = (async (...args: Parameters<typeof query>) => {
+      if ((args as unknown[])[0] !== 'commit') return query(...args);
+      client.query = query;
+      await query(when === 'after' ? 'commit' : 'rollback');
+      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+    }) as unknown as typeof client.query;
+    return client;
+  }) as typeof pool.connect;
+  return { ...context, pool };
+}
+
+test('an upload whose connection is lost after the commit is accepted, with its file', async () => {
+  const jobId = await acceptFile(losingConnection('after'), environmentId, content);
+  expect(await requireLoad(t.system, environmentId, jobId)).toMatchObject({ totalRows: 1, failure: null });
+  expect(await t.storedFiles()).toHaveLength(1);
+});
+
+test('an upload whose connection is lost before the commit is refused, and no file is left', async () => {
+  const before = await t.storedFiles();
+  await expect(acceptFile(losingConnection('before'), environmentId, content)).rejects.toThrow('ECONNRESET');
+  expect(await t.storedFiles()).toEqual(before);
+});
