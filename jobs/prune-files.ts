@@ -6,6 +6,7 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
   const { fileRetentionDays, jobRetentionDays } = system.config;
   return async () => {
     const pruned = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays: jobRetentionDays });
-    system.log.info(pruned, 'pruned');
+    // Nothing to prune is nothing to tell.
+    system.log[pruned.files + pruned.jobs > 0 ? 'info' : 'debug'](pruned, 'pruned');
   };
 }
