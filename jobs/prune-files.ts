@@ -6,7 +6,6 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
   const { fileRetentionDays, jobRetentionDays } = system.config;
   return async () => {
     const pruned = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays: jobRetentionDays });
-    // Nothing to prune is nothing to tell.
-    system.log[pruned.files + pruned.jobs > 0 ? 'info' : 'debug'](pruned, 'pruned');
+    system.log.info(pruned, 'pruned');
   };
 }

@@ -26,7 +26,7 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
     // "starting" may be the last breath of a server that was orphaned before it became ready.
     const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
     if (!leaving || Date.now() > deadline) throw new DataDirInUseError(layout.root, previous);
-    if (!asked) log.info({ postgres_pid: pid }, 'waiting for the previous embedded Postgres to end');
+    if (!asked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
     // Normally the kernel or the watchdog has asked already; asking twice does no harm.
     if (orphaned && !asked) askToStop(pid);
     asked = true;

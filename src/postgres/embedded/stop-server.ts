@@ -26,10 +26,7 @@ export async function stopServer(
     server.kill('SIGINT');
   }
   if (await endsWithin(server, fastDeadlineMs)) return;
-  log.warn(
-    { postgres_pid: server.pid },
-    'embedded Postgres did not stop in time: ending it without a checkpoint',
-  );
+  log.warn({ pid: server.pid }, 'embedded Postgres did not stop in time: ending it without a checkpoint');
   server.kill('SIGQUIT');
   if (await endsWithin(server, immediateDeadlineMs)) return;
   server.kill('SIGKILL');
