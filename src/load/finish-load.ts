@@ -9,7 +9,6 @@ import {
   holdsFinish,
   readFinishState,
   releaseFinish,
-  renewFinish,
 } from '../postgres/ledger/finish.ts';
 import { resolveRepeats } from '../postgres/ledger/repeats.ts';
 import { nameFinishSession } from '../postgres/ledger/sessions.ts';
@@ -28,7 +27,7 @@ import { replayLoad } from './replay-load.ts';
 export async function finishLoad(context: LoadContext, loadId: number): Promise<void> {
   const claim = await claimFinish(context.db, loadId);
   if (claim === null) return;
-  const heartbeat = keepAlive(HEARTBEAT_MS, () => renewFinish(context.db, claim));
+  const heartbeat = keepAlive(HEARTBEAT_MS, () => holdsFinish(context.db, claim));
   try {
     if (claim.repeatsToResolve) await settleRepeats(context, claim);
     if (!context.seams.withoutReplay) await replayLoad(context, claim);

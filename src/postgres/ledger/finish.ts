@@ -59,12 +59,6 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
   };
 }
 
-export async function renewFinish(db: Database, claim: FinishClaim): Promise<boolean> {
-  return (
-    (await owned(db, claim).set({ finish_lease_until: lease }).returning('load_id').execute()).length > 0
-  );
-}
-
 /** Gives the finish back: due again at once. */
 export async function releaseFinish(db: Database, claim: FinishClaim): Promise<void> {
   await owned(db, claim).set({ finish_lease_until: null }).execute();
@@ -79,7 +73,7 @@ export async function failFinish(db: Database, claim: FinishClaim): Promise<numb
   return row?.finish_failures ?? 0;
 }
 
-/** The fence of everything a finisher writes: false when the claim is not ours any more. */
+/** Prolongs the lease, and fences what a finisher writes: false when the claim is not ours any more. */
 export async function holdsFinish(db: Database, claim: FinishClaim): Promise<boolean> {
   return (
     (await owned(db, claim).set({ finish_lease_until: lease }).returning('load_id').execute()).length > 0
