@@ -1,5 +1,4 @@
 import {
-  createPostgresBackend,
   type Job,
   Queue,
   type QueueOptions,
@@ -9,6 +8,7 @@ import {
 } from 'bullmq';
 import { Redis } from 'ioredis';
 import type pg from 'pg';
+import { createPatientBackend } from './patient-postgres-backend.ts';
 
 export interface QueueTarget {
   readonly databaseUrl: string;
@@ -42,9 +42,9 @@ function onPostgres(databaseUrl: string): QueueBackend {
     kind: 'postgres',
     // BullMQ types its constructors for Redis unless told otherwise; this is the one place that tells it.
     createQueue: (name, options) =>
-      new Queue(name, { ...options, connection }, createPostgresBackend as never) as never,
+      new Queue(name, { ...options, connection }, createPatientBackend as never) as never,
     createWorker: (name, process, options) =>
-      new Worker(name, process, { ...options, connection }, createPostgresBackend as never) as never,
+      new Worker(name, process, { ...options, connection }, createPatientBackend as never) as never,
     close: async () => undefined,
   };
 }

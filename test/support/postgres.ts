@@ -20,6 +20,8 @@ interface TestServer {
 
 export interface TestDatabase {
   readonly url: string;
+  /** `alter database … with <option>`, for instance to close it to newcomers. */
+  alter(option: string): Promise<void>;
   /** Throws everybody out and removes it. */
   drop(): Promise<void>;
 }
@@ -53,6 +55,7 @@ async function createFrom(source: string): Promise<TestDatabase> {
   await runOn(running.postgres.url, `create database ${name} template ${source}`);
   return {
     url: databaseUrl(running.postgres.url, name),
+    alter: (option) => runOn(running.postgres.url, `alter database ${name} with ${option}`),
     // Autovacuum may be in it, which we may not throw out; then it goes with the server, at the end of the file.
     drop: () =>
       runOn(running.postgres.url, `drop database if exists ${name} with (force)`).catch(() => undefined),
