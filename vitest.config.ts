@@ -19,9 +19,6 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
   },
 });
 
-/** What starts and kills whole services may lose to a machine that stalls; CI gives it one more try and says so. */
-const again = process.env['CI'] === undefined ? 0 : 1;
-
 /**
  * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. The
  * suites that choose their queue themselves (properties, chaos) take both anyway.
@@ -43,8 +40,8 @@ export default defineConfig({
       project('integration', 0, 2),
       project('contract', 0, 2),
       ...onRedis,
-      project('acceptance', 1, 2, { retry: again }),
-      project('chaos', 2, 1, { testTimeout: 300_000, retry: again }),
+      project('acceptance', 1, 2),
+      project('chaos', 2, 1, { testTimeout: 300_000 }),
     ],
   },
 });

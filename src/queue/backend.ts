@@ -1,11 +1,4 @@
-import {
-  type Job,
-  Queue,
-  type QueueOptions,
-  runMigrations,
-  Worker,
-  type WorkerOptions,
-} from 'bullmq';
+import { type Job, Queue, type QueueOptions, runMigrations, Worker, type WorkerOptions } from 'bullmq';
 import { Redis } from 'ioredis';
 import type pg from 'pg';
 import { createPatientBackend } from './patient-postgres-backend.ts';

@@ -5,10 +5,10 @@ import { onSite, queues, type Sql } from '../support/site.ts';
 
 const recoveryMs = 15_000;
 
-/** What a killed worker may have left: the chunks that ran at that moment. */
+/** What a killed worker may have left: the chunks that ran at that moment, each with the lease it ran under. */
 interface Kill {
   readonly at: number;
-  readonly running: readonly string[];
+  readonly running: ReadonlyMap<string, number>;
 }
 
 /** Shares of the load at which workers are killed: one at a time, in the end all of them. */
@@ -41,18 +41,23 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 });
 
-async function runningChunks(sql: Sql, jobId: string): Promise<string[]> {
-  const rows = await sql<{ name: string }>(
-    `select chunk_no || ':' || losses as name from sluice.load_chunks join sluice.loads using (load_id)
+async function runningChunks(sql: Sql, jobId: string): Promise<Map<string, number>> {
+  const rows = await sql<{ chunk_no: number; losses: number; lease_until: Date }>(
+    `select chunk_no, losses, lease_until from sluice.load_chunks join sluice.loads using (load_id)
      where job_id = $1 and state = 'running'`,
     [jobId],
   );
-  return rows.map((row) => row.name);
+  return new Map(rows.map((row) => [loss(row.chunk_no, row.losses), row.lease_until.getTime()]));
+}
+
+function loss(chunkNo: number, lossesBefore: number): string {
+  return `${chunkNo}:${lossesBefore}`;
 }
 
 /**
- * Milliseconds from the kill to the chunk being done, for every chunk that lost its worker. One that ran at several
- * kills is taken to have been lost at the first of them: that can only make the figure worse.
+ * Milliseconds from the kill to the chunk being done, for the last loss of every chunk that lost its worker. Which kill
+ * it was: from then on nobody prolonged the lease. Where that leaves a choice it is the first of them, which can only
+ * make the figure worse.
  */
 async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]): Promise<number[]> {
   const lost = await sql<{ chunk_no: number; losses: number; done_at: Date }>(
@@ -61,7 +66,9 @@ async function measureRecoveries(sql: Sql, jobId: string, kills: readonly Kill[]
     [jobId],
   );
   return lost.map(({ chunk_no, losses, done_at }) => {
-    const kill = kills.find(({ running }) => running.includes(`${chunk_no}:${losses - 1}`));
+    const name = loss(chunk_no, losses - 1);
+    const lastLease = kills.findLast(({ running }) => running.has(name))?.running.get(name);
+    const kill = kills.find(({ running }) => lastLease !== undefined && running.get(name) === lastLease);
     if (kill === undefined) throw new Error(`chunk ${chunk_no} was lost ${losses} times, at no kill`);
     return done_at.getTime() - kill.at;
   });

@@ -69,36 +69,42 @@ test.skipIf(!redisAvailable)(
 test.each([
   ['refuses connections', 'allow_connections false', 'allow_connections true'],
   ['has none left', 'connection limit 0', 'connection limit -1'],
-])('a worker and a bell that are made while Postgres %s work as soon as it lets them in', async (_, away, back) => {
-  const database = await createTestDatabase();
-  const backend = createQueueBackend({ databaseUrl: database.url, redisUrl: null });
-  const errors: Error[] = [];
-  const ended: number[] = [];
-  await database.alter(away);
-  const bell = createQueueBell(backend, () => undefined);
-  const consumer = consume(
-    backend,
-    {
-      'process-chunk': async () => undefined,
-      'finish-load': async ({ loadId }) => void ended.push(loadId),
-      'prune-files': async () => undefined,
-    },
-    { concurrency: 1, log: pino({ level: 'warn' }, { write: (line) => void errors.push(JSON.parse(line)) }) },
-  );
-  try {
-    await waitFor('the worker to fail', () => errors.length > 0);
-    // It must neither keep everything else from running nor fill the log meanwhile.
-    await expect(bell.ringFinish(1, 0)).rejects.toThrow();
-    const noted = errors.length;
-    await sleep(1_000);
-    expect(errors.length - noted).toBeLessThan(5);
-    await database.alter(back);
-    await waitFor('the bell to ring', () => bell.ringFinish(2, 0).then(() => true));
-    await waitFor('the worker to take the job', () => ended.includes(2));
-  } finally {
-    await consumer.close();
-    await bell.close();
-    await backend.close();
-    await database.drop();
-  }
-});
+])(
+  'a worker and a bell that are made while Postgres %s work as soon as it lets them in',
+  async (_, away, back) => {
+    const database = await createTestDatabase();
+    const backend = createQueueBackend({ databaseUrl: database.url, redisUrl: null });
+    const errors: Error[] = [];
+    const ended: number[] = [];
+    await database.alter(away);
+    const bell = createQueueBell(backend, () => undefined);
+    const consumer = consume(
+      backend,
+      {
+        'process-chunk': async () => undefined,
+        'finish-load': async ({ loadId }) => void ended.push(loadId),
+        'prune-files': async () => undefined,
+      },
+      {
+        concurrency: 1,
+        log: pino({ level: 'warn' }, { write: (line) => void errors.push(JSON.parse(line)) }),
+      },
+    );
+    try {
+      await waitFor('the worker to fail', () => errors.length > 0);
+      // It must neither keep everything else from running nor fill the log meanwhile.
+      await expect(bell.ringFinish(1, 0)).rejects.toThrow();
+      const noted = errors.length;
+      await sleep(1_000);
+      expect(errors.length - noted).toBeLessThan(5);
+      await database.alter(back);
+      await waitFor('the bell to ring', () => bell.ringFinish(2, 0).then(() => true));
+      await waitFor('the worker to take the job', () => ended.includes(2));
+    } finally {
+      await consumer.close();
+      await bell.close();
+      await backend.close();
+      await database.drop();
+    }
+  },
+);
