@@ -65,6 +65,12 @@ export function inputError(code: ErrorCode, message: string, details = ''): Inpu
   return new InputError({ code, message, details });
 }
 
+/** The caller's Idempotency-Key stands for another request. */
+export function idempotencyConflict(): InputError {
+  const message = 'this Idempotency-Key was used for another request in the last 24 hours';
+  return inputError('idempotency_conflict', message, 'Idempotency-Key');
+}
+
 /** Something outside is away (Postgres, queue, storage, disk); the same call may work later. */
 export class TransientError extends Error {
   override readonly name = 'TransientError';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
-import { inputError } from '../domain/errors.ts';
+import { idempotencyConflict, inputError } from '../domain/errors.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
@@ -92,14 +92,8 @@ async function writeLoad(
   const { environmentId, received, options, idempotencyKey } = request;
   if (idempotencyKey !== null) {
     const claim = await claimIdempotencyKey(db, environmentId, idempotencyKey, digest(request), jobId);
-    if (claim.outcome === 'known') return { jobId: claim.jobId, created: false };
-    if (claim.outcome === 'conflict') {
-      throw inputError(
-        'idempotency_conflict',
-        'this Idempotency-Key was used for another request in the last 24 hours',
-        'Idempotency-Key',
-      );
-    }
+    if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, created: false };
+    if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
   const duplicateOf = options.dryRun ? null : await findDuplicate(db, request, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {

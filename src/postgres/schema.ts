@@ -59,11 +59,44 @@ export interface Environments {
   name: string;
 }
 
+export interface EventIds {
+  environment_id: number;
+  event_id: string;
+  inserted_at: Date;
+}
+
+export interface EventNames {
+  created_at: Generated<Date>;
+  environment_id: number;
+  event_name: string;
+}
+
+export interface Events {
+  /**
+   * The company the user belonged to when the event was taken in, or the one that it named.
+   */
+  company_id: string | null;
+  environment_id: number;
+  event_id: string;
+  event_name: string;
+  event_type: Generated<string>;
+  /**
+   * When it happened, as the caller says; else when it was taken in.
+   */
+  inserted_at: Date;
+  metadata: Generated<Json>;
+  source: string;
+  user_id: string;
+}
+
 export interface IdempotencyKeys {
   created_at: Generated<Date>;
   environment_id: number;
   idempotency_key: string;
-  job_id: string;
+  /**
+   * The job that the first request made or changed; null for a single record.
+   */
+  job_id: string | null;
   request_digest: Buffer;
 }
 
@@ -181,6 +214,17 @@ export interface Migrations {
   name: string;
 }
 
+export interface Properties {
+  created_at: Generated<Date>;
+  data_type: string;
+  display_name: string;
+  entity: string;
+  environment_id: number;
+  is_auto_property: Generated<boolean>;
+  key: string;
+  property_id: Generated<number>;
+}
+
 export interface Users {
   /**
    * The one company the user belongs to now.
@@ -224,6 +268,9 @@ export interface DB {
   api_keys: ApiKeys;
   companies: Companies;
   environments: Environments;
+  event_ids: EventIds;
+  event_names: EventNames;
+  events: Events;
   idempotency_keys: IdempotencyKeys;
   load_chunk_keys: LoadChunkKeys;
   load_chunks: LoadChunks;
@@ -231,6 +278,7 @@ export interface DB {
   load_replays: LoadReplays;
   loads: Loads;
   migrations: Migrations;
+  properties: Properties;
   users: Users;
   workers: Workers;
 }

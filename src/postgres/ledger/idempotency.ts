@@ -4,7 +4,8 @@ import type { Database } from '../database.ts';
 const keptHours = 24;
 
 /**
- * Claims an idempotency key for a request; call it inside the transaction that does what was asked for.
+ * Claims an idempotency key for a request; call it inside the transaction that does what was asked for. `jobId` is the
+ * job that the answer is about; null where the answer is about none.
  * Two callers at once: the second waits here until the first has committed, and then gets its answer.
  */
 export async function claimIdempotencyKey(
@@ -12,9 +13,9 @@ export async function claimIdempotencyKey(
   environmentId: number,
   key: string,
   requestDigest: Buffer,
-  jobId: string,
+  jobId: string | null,
 ): Promise<
-  { readonly outcome: 'claimed' | 'conflict' } | { readonly outcome: 'known'; readonly jobId: string }
+  { readonly outcome: 'claimed' | 'conflict' } | { readonly outcome: 'known'; readonly jobId: string | null }
 > {
   const claimed = await db
     .insertInto('idempotency_keys')
@@ -30,7 +31,7 @@ export async function claimIdempotencyKey(
         .doUpdateSet({ request_digest: requestDigest, job_id: jobId, created_at: sql`now()` })
         .where('idempotency_keys.created_at', '<', sql<Date>`now() - ${keptHours} * interval '1 hour'`),
     )
-    .returning('job_id')
+    .returning('idempotency_key')
     .executeTakeFirst();
   if (claimed !== undefined) return { outcome: 'claimed' };
   const known = await db

@@ -1,0 +1,92 @@
+-- Events, by month (UTC), and what is known of the names that properties and events bear.
+
+create table sluice.events (
+  environment_id integer not null,
+  event_id text collate "C" not null,
+  event_type text not null default 'track',
+  event_name text collate "C" not null,
+  user_id text collate "C" not null,
+  company_id text collate "C",
+  source text not null,
+  inserted_at timestamptz not null,
+  metadata jsonb not null default '{}',
+  constraint events_pkey primary key (environment_id, inserted_at, event_id)
+) partition by range (inserted_at);
+comment on table sluice.events is 'What users did. One partition per month, made by sluice.ensure_events_partition.';
+comment on column sluice.events.company_id is 'The company the user belonged to when the event was taken in, or the one that it named.';
+comment on column sluice.events.inserted_at is 'When it happened, as the caller says; else when it was taken in.';
+create index events_user_idx on sluice.events (environment_id, user_id, inserted_at);
+create index events_company_idx on sluice.events (environment_id, company_id, inserted_at) where company_id is not null;
+create index events_name_idx on sluice.events (environment_id, event_name, inserted_at);
+
+create table sluice.event_ids (
+  environment_id integer not null,
+  event_id text collate "C" not null,
+  inserted_at timestamptz not null,
+  constraint event_ids_pkey primary key (environment_id, event_id)
+);
+comment on table sluice.event_ids is
+  'Ids that callers gave to events. A unique index on a partitioned table must hold the month, and a repeated event may come with another.';
+
+-- Makes the partition for a moment's month, if it is missing; returns whether it was. Made aside and then attached,
+-- which does not hold up those who insert.
+create function sluice.ensure_events_partition(moment timestamptz) returns boolean
+  language plpgsql
+  set search_path = pg_catalog
+  as $$
+declare
+  month timestamp := date_trunc('month', moment at time zone 'UTC');
+  partition text := 'events_' || to_char(month, 'YYYY_MM');
+begin
+  if to_regclass(format('sluice.%I', partition)) is not null then
+    return false;
+  end if;
+  perform pg_advisory_xact_lock(hashtext('sluice.ensure_events_partition'));
+  if to_regclass(format('sluice.%I', partition)) is not null then
+    return false;
+  end if;
+  execute format('create table sluice.%I (like sluice.events including all)', partition);
+  execute format(
+    'alter table sluice.events attach partition sluice.%I for values from (%L) to (%L)',
+    partition,
+    month at time zone 'UTC',
+    (month + interval '1 month') at time zone 'UTC'
+  );
+  return true;
+end;
+$$;
+
+create table sluice.properties (
+  property_id integer generated always as identity,
+  environment_id integer not null,
+  entity text not null,
+  key text collate "C" not null,
+  display_name text not null,
+  data_type text not null,
+  is_auto_property boolean not null default false,
+  created_at timestamptz not null default now(),
+  constraint properties_pkey primary key (property_id),
+  constraint properties_key_key unique (environment_id, entity, key),
+  constraint properties_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint properties_entity_check check (entity in ('users', 'companies')),
+  constraint properties_data_type_check check (data_type in ('string', 'numeric', 'boolean', 'date'))
+);
+comment on table sluice.properties is 'Every property that a user or company has ever had.';
+
+create table sluice.event_names (
+  environment_id integer not null,
+  event_name text collate "C" not null,
+  created_at timestamptz not null default now(),
+  constraint event_names_pkey primary key (environment_id, event_name),
+  constraint event_names_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on table sluice.event_names is 'Every name that an event was tracked under.';
+
+insert into sluice.properties (environment_id, entity, key, display_name, data_type, is_auto_property)
+select environment_id, entity, key, display_name, 'date', true
+from sluice.environments
+cross join (values ('users'), ('companies')) entities (entity)
+cross join (values ('first_seen_at', 'First Seen At'), ('last_seen_at', 'Last Seen At')) auto (key, display_name);
+
+alter table sluice.idempotency_keys alter column job_id drop not null;
+comment on column sluice.idempotency_keys.job_id is 'The job that the first request made or changed; null for a single record.';
