@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { packageRoot } from '../src/package-root.ts';
 import { findRunningPostgres } from '../src/postgres/embedded/find-running.ts';
 
-const apiKey = 'sluice-bench-key-sluice-bench-key';
+export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
 /** The real service, started as a user starts it, on an embedded PostgreSQL in a folder of its own. */
 export interface Service {

@@ -1,11 +1,13 @@
 import type { System } from '../src/context.ts';
+import { pruneExports } from '../src/export/prune-exports.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
 export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
-  const { fileRetentionDays, jobRetentionDays } = system.config;
+  const { fileRetentionDays, exportRetentionDays, jobRetentionDays: jobDays } = system.config;
   return async () => {
-    const pruned = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays: jobRetentionDays });
-    system.log.info(pruned, 'pruned');
+    const loads = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays });
+    const exports = await pruneExports(system, { exportDays: exportRetentionDays, jobDays });
+    system.log.info({ ...loads, ...exports }, 'pruned');
   };
 }

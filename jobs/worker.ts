@@ -2,21 +2,28 @@ import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { System } from '../src/context.ts';
+import { Interrupted } from '../src/domain/errors.ts';
+import { startExportReconciler } from '../src/export/reconcile-exports.ts';
+import type { ExportWriter } from '../src/export/run-export.ts';
+import { writeExport } from '../src/export/write/write-export.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
 import { consume } from '../src/queue/consume.ts';
+import { exportQueueName } from '../src/queue/contract.ts';
 import { finishLoadJob } from './finish-load.ts';
+import { notifyExportJob } from './notify-export.ts';
 import { processChunkJob } from './process-chunk.ts';
 import { pruneFilesJob } from './prune-files.ts';
+import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
 
 export interface RunningWorker {
-  /** Finishes the jobs under way and takes no more. */
+  /** Finishes the jobs under way, gives an export back, and takes no more. */
   stop(): Promise<void>;
 }
 
 /** One worker: consumes the queue, reconciles the ledger, and says that it lives. */
-export function startWorker(system: System): RunningWorker {
+export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
   const { log, config } = system;
   const consumer = consume(
     system.backend,
@@ -24,15 +31,24 @@ export function startWorker(system: System): RunningWorker {
       'process-chunk': processChunkJob(system),
       'finish-load': finishLoadJob(system),
       'prune-files': pruneFilesJob(system),
+      'notify-export': notifyExportJob(system),
     },
     { concurrency: config.workerConcurrency, log },
   );
-  const reconciler = startReconciler(system);
+  const stopping = new AbortController();
+  const exporter = consume(
+    system.backend,
+    { 'run-export': runExportJob(system, write, stopping.signal) },
+    { concurrency: 1, log, queue: exportQueueName },
+  );
+  const reconcilers = [startReconciler(system), startExportReconciler(system)];
   const life = showLife(system);
   return {
     async stop() {
-      await reconciler.stop();
-      await consumer.close();
+      for (const reconciler of reconcilers) await reconciler.stop();
+      // An export may take as long as it likes, and stopping may not.
+      stopping.abort(new Interrupted('the worker stops'));
+      await Promise.all([consumer.close(), exporter.close()]);
       await life.stop();
     },
   };

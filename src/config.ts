@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { isMailAddress } from './domain/mail-address.ts';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
 
 /** One setting: its name in the environment, its default as written there, what it means, how it is read. */
@@ -42,6 +43,11 @@ export const settings = {
     '',
     'If set, the environment `default` accepts this key too (20 characters or more).',
   ),
+  metricsToken: text(
+    'METRICS_TOKEN',
+    '',
+    'If set, /metrics wants `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
+  ),
   logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', logLevels),
   workers: text(
     'WORKERS',
@@ -73,9 +79,30 @@ export const settings = {
   uploadStallMs: integer(
     'UPLOAD_STALL_MS',
     '30000',
-    'Milliseconds without a byte after which an upload is given up.',
+    'Milliseconds without a byte after which an upload is given up; a single record must have come within them.',
     100,
     3_600_000,
+  ),
+  rateLimit: integer(
+    'RATE_LIMIT',
+    '0',
+    'Requests per second that one API key may make to one serving process; 0: as many as it likes.',
+    0,
+    1_000_000,
+  ),
+  rateLimitWindowMs: integer(
+    'RATE_LIMIT_WINDOW_MS',
+    '1000',
+    'Milliseconds over which RATE_LIMIT is counted; what a longer one allows may come in one burst.',
+    1_000,
+    3_600_000,
+  ),
+  maxEventLoopDelayMs: integer(
+    'MAX_EVENT_LOOP_DELAY_MS',
+    '1000',
+    'Mean delay of the event loop, over a second, above which requests are answered 503; 0: never.',
+    0,
+    60_000,
   ),
   chunkBytes: bytes(
     'CHUNK_BYTES',
@@ -96,6 +123,26 @@ export const settings = {
     0,
     36_500,
   ),
+  exportRetentionDays: integer(
+    'EXPORT_RETENTION_DAYS',
+    '7',
+    'Days that the files of an export are kept after it ended.',
+    0,
+    36_500,
+  ),
+  linkTtlHours: integer(
+    'LINK_TTL_HOURS',
+    '48',
+    'Hours that a link to a file of an export is good for; asking for the job again gives new ones.',
+    1,
+    876_000,
+  ),
+  smtpUrl: text(
+    'SMTP_URL',
+    '',
+    'Mail server for messages about exports: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
+  ),
+  mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about exports come from.'),
   shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
 } as const;
 
@@ -105,7 +152,15 @@ type Settings = typeof settings;
 export type Config = {
   readonly [K in keyof Omit<
     Settings,
-    'workers' | 'dataDir' | 'databaseUrl' | 'redisUrl' | 'publicUrl' | 'apiKey' | 'storageUrl'
+    | 'workers'
+    | 'dataDir'
+    | 'databaseUrl'
+    | 'redisUrl'
+    | 'publicUrl'
+    | 'apiKey'
+    | 'metricsToken'
+    | 'storageUrl'
+    | 'smtpUrl'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -117,6 +172,12 @@ export type Config = {
   readonly redisUrl: string | null;
   readonly publicUrl: string | null;
   readonly apiKey: string | null;
+  /** What a scrape of /metrics must show; null: nothing. */
+  readonly metricsToken: string | null;
+  /** With its password: not to be logged. Null: messages go to the outbox. */
+  readonly smtpUrl: string | null;
+  /** Absolute folder of the messages that are not sent. */
+  readonly outboxDir: string;
 };
 
 /**
@@ -152,7 +213,11 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
     redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
-    apiKey: staticKey(values.apiKey),
+    apiKey: secret('API_KEY', values.apiKey),
+    metricsToken: secret('METRICS_TOKEN', values.metricsToken),
+    smtpUrl: url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']),
+    mailFrom: sender(values.mailFrom),
+    outboxDir: resolve(dataDir, 'outbox'),
   };
 }
 
@@ -177,10 +242,15 @@ function url(name: string, value: string, protocols: readonly string[]): string 
   throw new ConfigError(`${name}: a URL that begins with ${protocols.join('// or ')}// is wanted`);
 }
 
-function staticKey(value: string): string | null {
+function secret(name: string, value: string): string | null {
   if (value === '') return null;
   if (/^[\x21-\x7e]{20,200}$/.test(value)) return value;
-  throw new ConfigError('API_KEY: 20 to 200 printable characters without spaces are wanted');
+  throw new ConfigError(`${name}: 20 to 200 printable characters without spaces are wanted`);
+}
+
+function sender(value: string): string {
+  if (isMailAddress(value)) return value;
+  throw new ConfigError('MAIL_FROM: one plain address such as sluice@example.com is wanted');
 }
 
 function text(name: string, fallback: string, meaning: string): Setting<string> {

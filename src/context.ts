@@ -1,19 +1,30 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import { Catalogue } from './catalogue/catalogue.ts';
 import type { Config } from './config.ts';
+import type { ExportBell, ExportContext } from './export/context.ts';
 import { createFileSystemStore } from './files/file-system.ts';
-import { type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
+import { type Ingest, openIngest } from './ingest/ingest.ts';
+import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
 import { Experience } from './load/experience.ts';
 import { createDatabase } from './postgres/database.ts';
+import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { createPool } from './postgres/pool.ts';
+import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { createQueueBell } from './queue/queue-bell.ts';
+import { createHealth, type Health } from './telemetry/health.ts';
+import { Metrics } from './telemetry/metrics.ts';
 
 /** One running system: what every surface (HTTP, CLI, worker) is built on. */
-export interface System extends LoadContext {
+export interface System extends LoadContext, ExportContext {
   readonly config: Config;
+  readonly bell: Bell & ExportBell;
   readonly databaseUrl: string;
   readonly backend: QueueBackend;
+  readonly ingest: Ingest;
+  readonly health: Health;
+  readonly metrics: Metrics;
   /** Closes everything in the reverse order of opening. */
   close(): Promise<void>;
 }
@@ -39,20 +50,34 @@ export function openSystem(options: SystemOptions): System {
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
   const backend = createQueueBackend({ databaseUrl, redisUrl: config.redisUrl });
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
+  const db = createDatabase(pool);
+  const catalogue = new Catalogue(log);
+  const files = createFileSystemStore(config.filesDir);
+  const watch = createWatchPool(databaseUrl, options.role);
+  watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
+  const metrics = new Metrics({ backlog: () => readBacklog(watch), loadRows: () => readLoadRows(watch) });
+  const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
+  const ingest = openIngest({ pool, db, catalogue, log, metrics });
   return {
     config,
     databaseUrl,
     backend,
     pool,
-    db: createDatabase(pool),
-    files: createFileSystemStore(config.filesDir),
+    db,
+    files,
+    metrics,
+    health: createHealth(checks, log),
+    catalogue,
+    ingest,
     bell,
     log,
     seams: options.seams ?? noSeams,
     experience: new Experience(),
     async close() {
+      await ingest.drained();
       await bell.close();
       await backend.close();
+      await endPool(watch);
       await endPool(pool);
     },
   };

@@ -1,17 +1,24 @@
-/** Writes docs/errors.md and docs/configuration.md from the code. `--verify` writes nothing and fails on a difference. */
+/**
+ * Writes docs/errors.md, docs/configuration.md, docs/openapi.json and docs/schemas/catalogue.schema.json from the code.
+ * `--verify` writes nothing and fails on a difference.
+ */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { catalogueSchema } from '../src/catalogue/file/catalogue-schema.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 
 const verify = process.argv.includes('--verify');
 for (const [name, page] of [
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
+  ['openapi.json', `${JSON.stringify(await describeApi(), null, 2)}\n`],
+  ['schemas/catalogue.schema.json', `${JSON.stringify(catalogueSchema(), null, 2)}\n`],
 ] as const) {
   const path = join(packageRoot, 'docs', name);
   if (!verify) await writeFile(path, page);
-  else if ((await readFile(path, 'utf8')) !== page) {
+  else if ((await readFile(path, 'utf8').catch(() => '')) !== page) {
     process.stderr.write(`docs/${name} is not what the code says; run: npm run generate:docs\n`);
     process.exitCode = 1;
   }

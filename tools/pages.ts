@@ -45,7 +45,7 @@ status phrase, \`error_code\` one of this list, \`message\` a sentence, \`detail
 |---|---|
 ${codes.join('\n')}
 
-408, 429 and 503 may be sent again; 503 says when in \`Retry-After\`.
+408, 429 and 503 may be sent again; 429 and 503 say when in \`Retry-After\`.
 
 ## Records that are refused
 

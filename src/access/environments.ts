@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { addAutoProperties } from '../catalogue/auto-properties.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
 import { isUniqueViolation } from '../postgres/sqlstate.ts';
@@ -26,12 +27,15 @@ export async function createEnvironment(db: Database, name: string): Promise<Env
     throw inputError('invalid_field', `an environment is named by ${rule}`, 'name');
   }
   try {
-    const row = await db
-      .insertInto('environments')
-      .values({ name, app_token: generateAppToken() })
-      .returning(environmentColumns)
-      .executeTakeFirstOrThrow();
-    return toEnvironment(row);
+    return await db.transaction().execute(async (transaction) => {
+      const row = await transaction
+        .insertInto('environments')
+        .values({ name, app_token: generateAppToken() })
+        .returning(environmentColumns)
+        .executeTakeFirstOrThrow();
+      await addAutoProperties(transaction, row.environment_id);
+      return toEnvironment(row);
+    });
   } catch (error) {
     if (isUniqueViolation(error)) throw inputError('invalid_field', `environment ${name} exists`, 'name');
     throw error;
@@ -71,6 +75,7 @@ export async function ensureDefaultEnvironment(
       .executeTakeFirst();
     if (row !== undefined) {
       const environment = toEnvironment(row);
+      await addAutoProperties(transaction, environment.environmentId);
       const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
       return { environment, key };
     }

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
+import { addCatalogueCommand } from './commands/catalogue.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addEnvCommand } from './commands/env.ts';
@@ -33,6 +34,7 @@ export function createProgram(cli: Cli): Command {
   addStartCommand(program, cli);
   addImportCommand(program, cli);
   addJobsCommand(program, cli);
+  addCatalogueCommand(program, cli);
   addKeysCommand(program, cli);
   addEnvCommand(program, cli);
   addServeCommand(program, cli);

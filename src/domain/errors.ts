@@ -30,6 +30,7 @@ export const errorCodes = {
   payload_too_large: 413,
   too_many_records: 413,
   unsupported_media_type: 415,
+  range_not_satisfiable: 416,
   rate_limited: 429,
   internal_error: 500,
   unavailable: 503,

@@ -13,11 +13,29 @@ export const MAX_VALUE_BYTES = 64 * KiB;
 /** user_id and company_id. */
 export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
+/** Properties of an environment and entity that the catalogue lists, and event names of an environment. */
+export const MAX_CATALOGUED_NAMES = 10_000;
+/** A catalogue file, its levels of nesting, and the items of one kind in it. Lookups list them whole. */
+export const MAX_CATALOGUE_FILE_BYTES = 4 * MiB;
+export const MAX_CATALOGUE_DEPTH = 64;
+export const MAX_CATALOGUE_ITEMS = 5_000;
+export const MAX_SURVEY_MODULES = 200;
+/** What is told of a file that is wrong all over. */
+export const MAX_CATALOGUE_PROBLEMS = 100;
+export const MAX_ITEM_KEY_CHARS = 100;
+export const MAX_ITEM_TITLE_CHARS = 200;
+/** usage, category, status, platform, data_type and the like. */
+export const MAX_ITEM_LABEL_CHARS = 100;
+export const MAX_QUESTION_CHARS = 2_000;
+/** Names, of whatever environment, that one process remembers to be in the catalogue: some 100 bytes each. */
+export const MAX_REMEMBERED_NAMES = 200_000;
 /** Objects and arrays inside one another, the record itself being level 1. */
 export const MAX_DEPTH = 32;
 /** Nesting a JSON array body may reach before it is refused as a whole; bounds the parser's stack. */
 export const MAX_BODY_DEPTH = 100_000;
 export const MAX_COLUMNS = 10_000;
+/** Rows at the head of each chunk of a CSV that tell which columns are dates; in NDJSON, values looked at closely for it. */
+export const SAMPLED_ROWS = 64;
 /** The header line of a CSV. */
 export const MAX_HEADER_BYTES = MiB;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
@@ -47,6 +65,8 @@ export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
+/** Segments on a page of their lookup. */
+export const MAX_LOOKUP_PAGE_SIZE = 200;
 
 /** How long a worker owns a chunk without a sign of life; on the database's clock. */
 export const LEASE_MS = 8_000;
@@ -56,3 +76,49 @@ export const RECONCILE_MS = 2_000;
 export const MAX_CHUNK_LOSSES = 20;
 /** Attempts a chunk gets at errors that are not known to pass. */
 export const MAX_CHUNK_FAILURES = 5;
+
+/** Records that share a statement of the commit window, and the bytes they were sent in. */
+export const MAX_WINDOW_RECORDS = 500;
+export const MAX_WINDOW_BYTES = 4 * MiB;
+/** Records that wait for a statement, and their bytes; one more is refused for the moment. */
+export const MAX_WAITING_RECORDS = 20_000;
+export const MAX_WAITING_BYTES = 64 * MiB;
+/** A window's statement is sent again this often after it lost a deadlock. */
+export const MAX_WINDOW_RETRIES = 5;
+/** event_name, as UTF-8. */
+export const MAX_EVENT_NAME_BYTES = 256;
+/** How far ahead of our clock an event may say it happened: the sender's clock may be wrong, or on local time. */
+export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
+/** The earliest instant an event may have: bounds the number of partitions. */
+export const EARLIEST_EVENT = Date.UTC(2000, 0, 1);
+
+/** A segment's definition: groups inside one another, and conditions in all (those under `where` too). */
+export const MAX_SEGMENT_DEPTH = 10;
+export const MAX_SEGMENT_CONDITIONS = 100;
+/** Values of one `in` or `not_in`. */
+export const MAX_SEGMENT_VALUES = 1_000;
+/** A value in a definition, in characters. */
+export const MAX_SEGMENT_STRING_CHARS = 1_024;
+export const MAX_SEGMENT_DAYS = 36_500;
+/** `at_least` and `at_most`. */
+export const MAX_SEGMENT_EVENT_COUNT = 1_000_000;
+/** Of a definition that is wrong all over, nobody reads more. */
+export const MAX_SEGMENT_PROBLEMS = 100;
+/** A longer string is neither a number nor a date to a segment; bounds what Postgres is asked to read as one. */
+export const MAX_COMPARED_CHARS = 100;
+/** User ids that a preview shows at most, and how long each of its two statements may take. */
+export const MAX_SEGMENT_SAMPLE = 100;
+export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
+
+/** Attempts at an export whose worker vanished, and at one that met an error; then it fails. */
+export const MAX_EXPORT_LOSSES = 5;
+export const MAX_EXPORT_FAILURES = 5;
+/** Ids, or event keys, that one filter of an export may list; and terms to leave out. */
+export const MAX_EXPORT_VALUES = 10_000;
+export const MAX_EXCLUSIONS = 1_000;
+/** Addresses that are told of the end of one export. */
+export const MAX_EXPORT_EMAILS = 20;
+/** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
+export const EXPORT_PART_BYTES = GiB;
+/** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
+export const MAX_NOTICE_ATTEMPTS = 12;

@@ -1,15 +1,19 @@
 import type { Readable } from 'node:stream';
 
-/** Where received files live. Two implementations: a directory, and (to come) S3. */
+/** Where received files and exports live. Two implementations: a directory, and (to come) S3. */
 export interface FileStore {
-  /** Starts a new file that nobody can see until `commit`. */
-  create(): Promise<FileWriter>;
+  /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
+  create(folder?: FileFolder): Promise<FileWriter>;
   /** Exactly the bytes [start, end); throws `Fault` if the file is shorter, `MissingFileError` if it is gone. */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
-  /** The whole file as a stream. */
-  open(ref: FileRef): Readable;
+  /** The file as a stream: the whole, or the bytes [start, end). */
+  open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Removing what is not there is no error. */
   remove(ref: FileRef): Promise<void>;
+  /** Removes all that is in a folder, what was never committed too. One that is not there is no error. */
+  removeFolder(folder: FileFolder): Promise<void>;
+  /** Throws if files could not be stored now. */
+  check(): Promise<void>;
 }
 
 export interface FileWriter {
@@ -23,6 +27,12 @@ export interface FileWriter {
 
 /** A generated name, never a user's. */
 export type FileRef = string & { readonly __brand: 'FileRef' };
+
+/**
+ * Files that go together: `<kind>/<uuid>`, or a part of them, `<kind>/<uuid>/<number>`. Its name is known before there is
+ * anything in it, so that whoever finds a worker dead can remove what it left.
+ */
+export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
 export class MissingFileError extends Error {
   override readonly name = 'MissingFileError';

@@ -5,8 +5,9 @@ import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import type { FileRef, FileStore, FileWriter } from './file-store.ts';
+import type { FileFolder, FileRef, FileStore, FileWriter } from './file-store.ts';
 import { FileSystemWriter } from './file-system-writer.ts';
+import { createFolderCheck } from './folder-check.ts';
 import { codeOf, ioError } from './io-error.ts';
 
 export interface FileSystemStore extends FileStore {
@@ -15,19 +16,25 @@ export interface FileSystemStore extends FileStore {
 }
 
 const temporary = 'tmp';
-const refPattern = /^\d{4}-\d{2}-\d{2}\/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
+const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
+const refPattern = new RegExp(`^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}$`);
 
 /**
- * Keeps files in `directory`, which is made if it is missing: `<day>/<uuid v7>` when complete, `tmp/<uuid>` before.
+ * Keeps files in `directory`, which is made if it is missing: `<day>/<uuid v7>` when complete, `tmp/<uuid>` before. What
+ * goes into a folder is there from the beginning, under a name that ends in `.part`, so that it goes with the folder.
  * All its methods throw `TransientError` when the file system refuses (disk full, permissions, a lost mount).
  */
 export function createFileSystemStore(directory: string): FileSystemStore {
   const pathOf = (ref: FileRef) => path.join(directory, checkRef(ref));
+  const check = createFolderCheck(path.join(directory, temporary));
   return {
-    create: () => createWriter(directory),
+    create: (folder) => (folder === undefined ? createWriter(directory) : createWriterIn(directory, folder)),
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
-    open: (ref) => openStream(pathOf(ref)),
+    open: (ref, range) => openStream(pathOf(ref), range),
     remove: (ref) => removeFile(pathOf(ref)),
+    removeFolder: (folder) => removeFolder(path.join(directory, checkFolder(folder))),
+    check,
     sweepTemporary: (olderThanMs) => sweep(path.join(directory, temporary), Date.now() - olderThanMs),
   };
 }
@@ -38,27 +45,46 @@ function checkRef(ref: string): string {
   return ref;
 }
 
+function checkFolder(folder: string): string {
+  if (!folderPattern.test(folder)) throw new Fault('not the name of a folder of stored files');
+  return folder;
+}
+
 async function createWriter(directory: string): Promise<FileWriter> {
   const id = uuidv7();
   const ref = checkRef(`${new Date().toISOString().slice(0, 10)}/${id}`) as FileRef;
+  return openWriter(directory, ref, path.join(directory, temporary, id));
+}
+
+async function createWriterIn(directory: string, folder: FileFolder): Promise<FileWriter> {
+  const ref = checkRef(`${checkFolder(folder)}/${uuidv7()}`) as FileRef;
+  return openWriter(directory, ref, `${path.join(directory, ref)}.part`);
+}
+
+async function openWriter(directory: string, ref: FileRef, temporaryPath: string): Promise<FileWriter> {
   const file = path.join(directory, ref);
   try {
-    await mkdir(path.join(directory, temporary), { recursive: true });
+    await mkdir(path.dirname(temporaryPath), { recursive: true });
   } catch (error) {
     throw ioError('creating a directory', error);
   }
   return FileSystemWriter.create({
     ref,
     path: file,
-    temporaryPath: path.join(directory, temporary, id),
+    temporaryPath,
     makeDirectory: async () => {
       await mkdir(path.dirname(file), { recursive: true });
-      return async () => {
-        await syncDirectory(path.dirname(file));
-        await syncDirectory(directory);
-      };
+      return () => syncUpTo(directory, path.dirname(file));
     },
   });
+}
+
+/** A folder is durable when the one that it is an entry of is. */
+async function syncUpTo(directory: string, folder: string): Promise<void> {
+  for (let at = folder; ; at = path.dirname(at)) {
+    await syncDirectory(at);
+    if (at === directory || at === path.dirname(at)) return;
+  }
 }
 
 /** Windows has no such thing: there the name is durable with the file. */
@@ -96,14 +122,16 @@ async function readExactly(handle: FileHandle, start: number, end: number): Prom
 }
 
 /** Only opening is wrapped: that is where a missing file shows. */
-function openStream(file: string): Readable {
+function openStream(file: string, range?: { readonly start: number; readonly end: number }): Readable {
   const openMapped = (
     name: PathLike,
     flags: number,
     mode: number,
     done: (e: Error | null, fd: number) => void,
   ) => openCallback(name, flags, mode, (error, fd) => done(error && ioError('opening a file', error), fd));
-  return createReadStream(file, { highWaterMark: READ_BYTES, fs: { open: openMapped, read, close } });
+  // Node counts the last byte in.
+  const part = range === undefined ? {} : { start: range.start, end: range.end - 1 };
+  return createReadStream(file, { ...part, highWaterMark: READ_BYTES, fs: { open: openMapped, read, close } });
 }
 
 async function removeFile(file: string): Promise<void> {
@@ -111,6 +139,15 @@ async function removeFile(file: string): Promise<void> {
     await rm(file, { force: true });
   } catch (error) {
     throw ioError('removing a file', error);
+  }
+}
+
+async function removeFolder(folder: string): Promise<void> {
+  try {
+    // Tried again where somebody, who does not know yet that nobody wants it, writes into it meanwhile.
+    await rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
+  } catch (error) {
+    throw ioError('removing a folder', error);
   }
 }
 

@@ -1,21 +1,41 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { explainError } from './explain-error.ts';
+import { addApiDocs } from './plugins/api-docs.ts';
+import { addApiDocument } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import { answerClientError } from './plugins/client-errors.ts';
 import { addEarlyAnswer } from './plugins/early-answer.ts';
 import { addErrorHandler, sendErrors } from './plugins/errors.ts';
 import { addExpectContinue } from './plugins/expect-continue.ts';
+import { addLoadShedding } from './plugins/load-shedding.ts';
 import { addNotFound } from './plugins/not-found.ts';
+import { addRateLimit } from './plugins/rate-limit.ts';
 import { addRawBody } from './plugins/raw-body.ts';
 import { addRequestId, chooseRequestId } from './plugins/request-id.ts';
+import { addRequestMetrics } from './plugins/request-metrics.ts';
+import { addRecordBody } from './record-body.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
+import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
+import { createExport } from './routes/create-export.ts';
 import { createImport } from './routes/create-import.ts';
-import { listJobs } from './routes/list-jobs.ts';
+import { downloadExportFile } from './routes/download-export-file.ts';
+import { identify } from './routes/identify.ts';
+import { identifyCompany } from './routes/identify-company.ts';
+import { listExportsRoute } from './routes/list-exports.ts';
+import { listJobsRoute } from './routes/list-jobs.ts';
+import { listLookups } from './routes/list-lookups.ts';
 import { listRejectsOfJob } from './routes/list-rejects.ts';
+import { listSegmentPages } from './routes/list-segments.ts';
 import { retryJob } from './routes/retry-job.ts';
+import { showDocument } from './routes/show-document.ts';
+import { showExport } from './routes/show-export.ts';
 import { showJob } from './routes/show-job.ts';
+import { showLiveness } from './routes/show-liveness.ts';
+import { showMetrics } from './routes/show-metrics.ts';
+import { showReadiness } from './routes/show-readiness.ts';
+import { track } from './routes/track.ts';
 
 /** Request line and headers must have come by then; a body may take as long as it flows. */
 const headersTimeoutMs = 30_000;
@@ -43,11 +63,16 @@ export function createApp(system: System): FastifyInstance {
   addExpectContinue(app);
   addErrorHandler(app, system.log);
   addRequestId(app);
+  addRequestMetrics(app, system);
+  addLoadShedding(app, system);
   addAuth(app, system);
+  addRateLimit(app, system);
   addEarlyAnswer(app);
   addNotFound(app);
   addRawBody(app);
-  addRoutes(app, system);
+  addApiDocument(app);
+  // In a scope of their own, because that waits for the plugins before it.
+  app.register(async (scope) => addRoutes(scope, system));
   return app;
 }
 
@@ -55,9 +80,27 @@ function addRoutes(app: FastifyInstance, system: System): void {
   createImport(app, system);
   bulkIdentify(app, system, 'users');
   bulkIdentify(app, system, 'companies');
-  listJobs(app, system);
+  listJobsRoute(app, system);
   showJob(app, system);
   listRejectsOfJob(app, system);
   cancelJob(app, system);
   retryJob(app, system);
+  listExportsRoute(app, system);
+  showExport(app, system);
+  cancelExportRoute(app, system);
+  downloadExportFile(app, system);
+  listSegmentPages(app, system);
+  listLookups(app, system);
+  showLiveness(app);
+  showReadiness(app, system);
+  showMetrics(app, system);
+  showDocument(app, system);
+  addApiDocs(app, system);
+  app.register(async (scope) => {
+    addRecordBody(scope, { timeoutMs: system.config.uploadStallMs });
+    identify(scope, system);
+    track(scope, system);
+    identifyCompany(scope, system);
+    createExport(scope, system);
+  });
 }

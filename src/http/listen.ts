@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
-import { createApp } from './app.ts';
 import { type OpenConnections, trackConnections } from './open-connections.ts';
 
 export interface HttpServer {
@@ -13,6 +12,8 @@ export interface HttpServer {
 /** Listens on the host and port of the configuration. */
 export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
+  // Routes and their schemas take a while to load: only those who serve wait for it, not every command.
+  const { createApp } = await import('./app.ts');
   const app = createApp(system);
   const connections = trackConnections(app.server);
   await app.listen({ host: config.host, port: config.port });

@@ -1,33 +1,8 @@
 import type { Load } from '../domain/load.ts';
+import type { JobDetail } from './schemas/job-detail.ts';
+import type { ImportRecord, JobListItem, JobRecord } from './schemas/job-record.ts';
 
-/** The background job record of the interface. Times are ISO 8601, UTC, with milliseconds. */
-export interface JobRecord {
-  readonly job_id: string;
-  readonly type: string;
-  readonly status: string;
-  readonly filename: string;
-  /** Bytes as received. */
-  readonly file_size: number;
-  /** Data records in the file. */
-  readonly total_rows: number;
-  /** When the job was accepted. */
-  readonly start_time: string;
-  readonly end_time: string | null;
-  /** Absolute URL of the job. */
-  readonly links: string;
-}
-
-export interface JobListItem extends JobRecord {
-  /** Whole seconds from start to end, or to now. */
-  readonly elapsed_time: number;
-}
-
-/** `POST /v1/imports` shows these two as strings. */
-export type ImportRecord = Omit<JobRecord, 'file_size' | 'total_rows'> & {
-  readonly file_size: string;
-  readonly total_rows: string;
-};
-
+/** Times are ISO 8601, UTC, with milliseconds. */
 export function renderJob(load: Load, baseUrl: string): JobRecord {
   return {
     job_id: load.jobId,
@@ -42,6 +17,7 @@ export function renderJob(load: Load, baseUrl: string): JobRecord {
   };
 }
 
+/** `POST /v1/imports` shows the numbers as strings. */
 export function renderImport(load: Load, baseUrl: string): ImportRecord {
   const job = renderJob(load, baseUrl);
   return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
@@ -59,7 +35,7 @@ export function renderJobDetail(
   rejectsByCode: Readonly<Record<string, number>>,
   baseUrl: string,
   now = new Date(),
-) {
+): JobDetail {
   const item = renderListItem(load, baseUrl, now);
   return {
     ...item,

@@ -1,7 +1,8 @@
 import type { Reject } from '../domain/reject.ts';
+import type { RejectRecord } from './schemas/reject-page.ts';
 
 /** A refused record as the API shows it. `raw` is text: bytes that are not UTF-8 show as U+FFFD. */
-export function renderReject(reject: Reject) {
+export function renderReject(reject: Reject): RejectRecord {
   return {
     row: reject.row,
     line: reject.line,

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
+import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Experience } from './experience.ts';
@@ -9,6 +10,7 @@ export interface LoadContext {
   readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
+  readonly catalogue: Catalogue;
   readonly bell: Bell;
   readonly log: Logger;
   readonly seams: LoadSeams;

@@ -44,6 +44,22 @@ export async function listLoads(
   return { loads, total, next: found.length > page.limit ? (loads.at(-1)?.jobId ?? null) : null };
 }
 
+/** The environment's loads of these ids, in no order. */
+export async function readLoads(
+  context: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobIds: readonly string[],
+): Promise<Load[]> {
+  if (jobIds.length === 0) return [];
+  const rows = await context.db
+    .selectFrom('loads')
+    .select(loadColumns)
+    .where('loads.environment_id', '=', environmentId)
+    .where('loads.job_id', 'in', jobIds)
+    .execute();
+  return rows.map(toLoad);
+}
+
 /** Throws `InputError` `not_found`, also for another environment's job. */
 export async function requireLoad(
   context: Pick<LoadContext, 'db'>,

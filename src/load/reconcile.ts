@@ -4,6 +4,7 @@ import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { rescueChunks } from '../postgres/ledger/chunks.ts';
 import { idleLanes } from '../postgres/ledger/lanes.ts';
 import { endSilentSessions } from '../postgres/ledger/sessions.ts';
+import { type Rounds, startRounds } from '../rounds.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchChunks, dispatchLane, ringQuietly } from './dispatch.ts';
 import { failLoad } from './end-load.ts';
@@ -70,30 +71,11 @@ async function rescue(context: LoadContext): Promise<void> {
   }
 }
 
-export interface Reconciler {
-  stop(): Promise<void>;
-}
-
 /** Reconciles at once and then every RECONCILE_MS; errors are logged and the next round tries again. */
-export function startReconciler(context: LoadContext, everyMs = RECONCILE_MS): Reconciler {
-  let stopped = false;
-  let timer: NodeJS.Timeout | undefined;
-  let round: Promise<void> = Promise.resolve();
-  const run = (): void => {
-    round = reconcile(context)
-      .catch((error: unknown) =>
-        context.log.warn({ err: error }, 'reconciling failed; next round tries again'),
-      )
-      .then(() => {
-        if (!stopped) timer = setTimeout(run, everyMs);
-      });
-  };
-  run();
-  return {
-    async stop() {
-      stopped = true;
-      clearTimeout(timer);
-      await round;
-    },
-  };
+export function startReconciler(context: LoadContext, everyMs = RECONCILE_MS): Rounds {
+  return startRounds(everyMs, async () => {
+    await reconcile(context).catch((error: unknown) =>
+      context.log.warn({ err: error }, 'reconciling failed; next round tries again'),
+    );
+  });
 }

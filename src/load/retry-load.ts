@@ -2,27 +2,33 @@ import { sql } from 'kysely';
 import { inputError } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { claimJobAction } from './claim-job-action.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
 import { requireLoad } from './inspect-load.ts';
 
 /**
- * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left.
- * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone).
+ * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left. Does
+ * nothing if the same idempotency key asked before.
+ * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone), `idempotency_conflict`.
  */
-export async function retryLoad(context: LoadContext, environmentId: number, jobId: string): Promise<void> {
-  const queued = await inTransaction(context.pool, ({ db }) => queueAgain(db, environmentId, jobId));
-  if (!queued) {
-    const { status } = await requireLoad(context, environmentId, jobId);
-    throw status === 'failed' || status === 'cancelled'
-      ? inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`)
-      : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);
-  }
+export async function retryLoad(
+  context: LoadContext,
+  environmentId: number,
+  jobId: string,
+  idempotencyKey: string | null = null,
+): Promise<void> {
+  const again = await inTransaction(context.pool, async ({ db }) => {
+    const before = await claimJobAction(db, environmentId, 'retry', jobId, idempotencyKey);
+    if (before === null) await queueAgain(db, environmentId, jobId);
+    return before !== null;
+  });
+  if (again) return;
   context.log.info({ job_id: jobId }, 'load queued again');
   await dispatchLane(context, environmentId);
 }
 
-async function queueAgain(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+async function queueAgain(db: Database, environmentId: number, jobId: string): Promise<void> {
   const load = await db
     .updateTable('loads')
     .set((eb) => ({
@@ -43,12 +49,18 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
     .where('file_ref', 'is not', null)
     .returning('load_id')
     .executeTakeFirst();
-  if (load === undefined) return false;
+  if (load === undefined) throw await notRetryable(db, environmentId, jobId);
   await db
     .updateTable('load_chunks')
     .set({ state: 'pending', lease_until: null, dispatched_at: null, losses: 0, failures: 0 })
     .where('load_id', '=', load.load_id)
     .where('state', '<>', 'done')
     .execute();
-  return true;
+}
+
+async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {
+  const { status } = await requireLoad({ db }, environmentId, jobId);
+  return status === 'failed' || status === 'cancelled'
+    ? inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`)
+    : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);
 }

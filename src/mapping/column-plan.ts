@@ -1,9 +1,13 @@
+import { isAutomaticProperty } from '../domain/automatic-properties.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { isRejectColumn } from '../domain/reject-columns.ts';
 import { propertyNameProblem } from './property-name.ts';
 
-/** What becomes of one CSV column. `ignored`: it says why the record was refused, in a file of rejects sent again. */
+/**
+ * What becomes of one CSV column. `ignored`: it says why the record was refused, in a file of rejects sent again, or
+ * when the profile was seen, in a file that was exported.
+ */
 export type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
 
 export interface ColumnPlan {
@@ -38,7 +42,7 @@ export function planColumns(
   }
   const roles = names.map((name) => roleOf(name, resolved));
   const properties = names.map((name) => name.replace(/^metadata\./, ''));
-  requireDistinct(columns, properties);
+  requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
   return { entity: resolved, roles, names: properties, idIndex: names.indexOf(key) };
 }
@@ -56,7 +60,7 @@ function roleOf(name: string, entity: Entity): ColumnRole {
   if (name === idColumn[entity]) return 'id';
   if (entity === 'users' && name === 'company_id') return 'company';
   if (name === 'metadata') return 'metadata';
-  return isRejectColumn(name) ? 'ignored' : 'property';
+  return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
 }
 
 function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {
@@ -69,10 +73,16 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
   );
 }
 
-function requireDistinct(columns: readonly string[], names: readonly string[]): void {
+/** A property may have the name of a column that is none: an export heads it `metadata.user_id`. */
+function requireDistinct(
+  columns: readonly string[],
+  names: readonly string[],
+  roles: readonly ColumnRole[],
+): void {
   const seen = new Map<string, number>();
   for (const [index, name] of names.entries()) {
-    const earlier = seen.get(name);
+    const meaning = `${roles[index] === 'property'} ${name}`;
+    const earlier = seen.get(meaning);
     if (earlier !== undefined) {
       throw inputError(
         'invalid_field',
@@ -80,7 +90,7 @@ function requireDistinct(columns: readonly string[], names: readonly string[]): 
         `header: ${columns[earlier]}, ${columns[index]}`,
       );
     }
-    seen.set(name, index);
+    seen.set(meaning, index);
   }
 }
 

@@ -2,12 +2,13 @@ import { isUtf8 } from 'node:buffer';
 import { parse } from 'csv-parse/sync';
 import type { ChunkRange } from '../domain/chunk.ts';
 import { idColumn } from '../domain/entity.ts';
-import { MAX_VALUE_BYTES } from '../domain/limits.ts';
+import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Reason, Reject, RejectCode } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
 import type { ColumnPlan } from './column-plan.ts';
+import { ColumnTypes } from './column-types.ts';
 import { CsvCells } from './csv-cells.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { idLengthProblem } from './profile-id.ts';
@@ -50,6 +51,7 @@ export class CsvRows {
   readonly #companyIndex: number;
   readonly #hasMetadata: boolean;
   readonly #cells: CsvCells;
+  readonly #types: ColumnTypes;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
     this.#header = header;
@@ -65,10 +67,12 @@ export class CsvRows {
     this.#companyIndex = plan.roles.indexOf('company');
     this.#hasMetadata = plan.roles.includes('metadata');
     this.#cells = new CsvCells(this.#delimiter, plan.roles.length);
+    this.#types = new ColumnTypes(plan);
   }
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
   read(chunk: ChunkRange, bytes: Buffer): void {
+    this.#types.reset();
     const { complex, problems } = this.#index(bytes);
     const parsed = this.#parseComplex(bytes, complex);
     const wholeIsUtf8 = isUtf8(bytes);
@@ -86,6 +90,7 @@ export class CsvRows {
       }
       if (reason !== null) this.#rows.rejects.push(this.#locate(index.reject(record, reason, chunk, bytes)));
     }
+    if (this.#out.rows > 0) this.#types.tell(this.#rows.types[this.#plan.entity], index.count > SAMPLED_ROWS);
   }
 
   /** First pass: where the records are, which of them csv-parse must read, and which are malformed. */
@@ -151,6 +156,7 @@ export class CsvRows {
     if (problem !== null) return problem;
     out.at = companyEnd;
     out.endRow(rowStart, keyEnd, propertyEnd, companyEnd, record, 0);
+    if (record < SAMPLED_ROWS) this.#types.noteWalked(bytes, start, end, this.#cells);
     return null;
   }
 
@@ -216,7 +222,7 @@ export class CsvRows {
       } else if (role === 'company') {
         company = cell;
       } else if (role === 'metadata') {
-        const content: JsonContent | Reason = readJsonObject(cell, 'metadata');
+        const content: JsonContent | Reason = readJsonObject(cell, 'metadata', this.#rows.types[entity]);
         if ('code' in content) return content;
         if (content.text !== '') properties.push(content.text);
         flags |= content.flags;
@@ -235,6 +241,7 @@ export class CsvRows {
       flags,
       record,
     );
+    if (record < SAMPLED_ROWS) this.#types.noteCells(cells);
     return null;
   }
 

@@ -3,6 +3,7 @@ import type { Reason } from '../domain/reject.ts';
 import { fromByteString, toByteString } from './byte-string.ts';
 import { exponentInRange, markedNumber, type ParsedJson, parseJson, writeJson } from './json-text.ts';
 import { propertyNameProblem } from './property-name.ts';
+import type { PropertyTypes } from './property-types.ts';
 import { NESTED, REMOVES } from './row-buffer.ts';
 
 export type JsonObject = Record<string, unknown>;
@@ -18,18 +19,18 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Reads a cell that holds a JSON object (a byte string); `path` names it in reasons. */
-export function readJsonObject(bytes: string, path: string): JsonContent | Reason {
+/** Reads a cell that holds a JSON object (a byte string); `path` names it in reasons, `types` is told of its members. */
+export function readJsonObject(bytes: string, path: string, types: PropertyTypes): JsonContent | Reason {
   const parsed = parseJson(bytes);
   if ('code' in parsed) return { ...parsed, column: path };
   if (!isObject(parsed.value)) {
     return { code: 'invalid_type', message: `${path} must be a JSON object`, column: path };
   }
-  return writeProperties(parsed.value, parsed, bytes.length, path);
+  return writeProperties(parsed.value, parsed, bytes.length, path, types);
 }
 
 /**
- * Checks the properties of an object and writes them; members that are undefined are left out.
+ * Checks the properties of an object, tells `types` of them and writes them; members that are undefined are left out.
  * `sourceBytes`, the length of the text it came from, spares looking at sizes where none can be too large;
  * `source`, the object as it stands in the record, spares writing it.
  */
@@ -38,12 +39,14 @@ export function writeProperties(
   parsed: ParsedJson,
   sourceBytes: number,
   path: string,
+  types: PropertyTypes,
   source: string | null = null,
 ): JsonContent | Reason {
   let flags = 0;
   let isEmpty = true;
   // Of plain text and numbers there is nothing that the parser would have let pass and we must not.
   const allPlain = !parsed.decoded && !parsed.marked;
+  const members = types.membersOf(parsed);
   for (const name in object) {
     const value = object[name];
     if (value === undefined) continue;
@@ -53,6 +56,7 @@ export function writeProperties(
       nameProblem(name, path, parsed) ??
       (isPlain ? null : valueProblem(value, parsed, 2, `${path}${path === '' ? '' : '.'}${name}`));
     if (problem !== null) return readable(problem, parsed);
+    members.note(name, value, parsed.marked);
     if (value === null) flags |= REMOVES;
     else if (typeof value === 'object') flags |= NESTED;
     if (sourceBytes > MAX_VALUE_BYTES) {
@@ -64,6 +68,24 @@ export function writeProperties(
   if (source !== null) return { text: source.slice(1, -1), flags };
   const text = writeJson(object, parsed.marked).slice(1, -1);
   return { text: parsed.decoded ? toByteString(text) : text, flags };
+}
+
+/**
+ * Why one property of a decoded record cannot be kept, or null. `mayBeLarge`: the text it came from is long enough for
+ * a value to be too large.
+ */
+export function propertyProblem(
+  name: string,
+  value: unknown,
+  parsed: ParsedJson,
+  path: string,
+  mayBeLarge: boolean,
+): Reason | null {
+  return (
+    nameProblem(name, path, parsed) ??
+    valueProblem(value, parsed, 2, path === '' ? name : `${path}.${name}`) ??
+    (mayBeLarge ? sizeProblem(value, name, path) : null)
+  );
 }
 
 /** Where the column is a byte string, as all of it then is, it becomes text. */

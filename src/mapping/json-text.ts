@@ -26,7 +26,15 @@ const markedString = new RegExp(`"\\\\u0001${mark.slice(1)}([^"]*)"`, 'g');
 /** Parses a byte string. Returns the reason if it is not JSON. */
 export function parseJson(bytes: string): ParsedJson | Reason {
   const decoded = bytes.includes('\\u');
-  const text = decoded ? fromByteString(bytes) : bytes;
+  return parse(decoded ? fromByteString(bytes) : bytes, decoded);
+}
+
+/** Parses text that is decoded already. */
+export function parseJsonText(text: string): ParsedJson | Reason {
+  return parse(text, true);
+}
+
+function parse(text: string, decoded: boolean): ParsedJson | Reason {
   try {
     const value: unknown = JSON.parse(text);
     if (!inexact.test(text)) return { value, decoded, marked: false };

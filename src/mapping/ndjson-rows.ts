@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { automaticProperties } from '../domain/automatic-properties.ts';
 import type { ChunkRange } from '../domain/chunk.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
@@ -8,6 +9,7 @@ import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
 import { isObject, type JsonContent, type JsonObject, writeProperties } from './json-object.ts';
 import { markedNumber, type ParsedJson, parseJson } from './json-text.ts';
 import { idLengthProblem, missingId } from './profile-id.ts';
+import type { PropertyTypes } from './property-types.ts';
 import { REMOVES, UNCOUNTED } from './row-buffer.ts';
 import type { Rows } from './rows.ts';
 
@@ -52,7 +54,8 @@ export class NdjsonRows {
   ): Reason | null {
     if (problem !== null) return tooLarge;
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8;
-    const line = bytes.toString('latin1', start, end);
+    const whole = bytes.toString('latin1', start, end);
+    const line = this.#map.size === 0 ? withoutSeen(whole) : whole;
     const parsed = parseJson(line);
     if ('code' in parsed) return parsed;
     if (!isObject(parsed.value)) return notAnObject;
@@ -78,11 +81,12 @@ export class NdjsonRows {
     const id = readId(object[column], column, parsed);
     if (typeof id !== 'string') return id ?? missingId(column);
     object[column] = undefined;
-    dropReason(object);
+    dropReserved(object);
     const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
-    const company = entity === 'users' ? readCompany(object, parsed, line.length) : none;
+    const company =
+      entity === 'users' ? readCompany(object, parsed, line.length, this.#rows.types.companies) : none;
     if ('code' in company) return company;
-    const content = readMetadata(object, parsed, line.length, '', source);
+    const content = readMetadata(object, parsed, line.length, '', this.#rows.types[entity], source);
     if ('code' in content) return content;
     if (company.row !== null) {
       const { text } = company.row;
@@ -127,10 +131,33 @@ function entityOf(object: JsonObject): Entity | null {
   return object['company_id'] === undefined ? null : 'companies';
 }
 
-/** In a file of rejects that was mended and sent again, why the record had been refused is no property. */
-function dropReason(object: JsonObject): void {
+/**
+ * In a file of rejects that was mended and sent again, why the record had been refused is no property; nor is, in one
+ * that was exported, when the profile was seen.
+ */
+function dropReserved(object: JsonObject): void {
   if (object[rejectKey] !== undefined) object[rejectKey] = undefined;
   if (object[rejectRawKey] !== undefined) object[rejectRawKey] = undefined;
+  dropAutomatic(object);
+}
+
+function dropAutomatic(object: JsonObject): void {
+  for (const name of automaticProperties) if (object[name] !== undefined) object[name] = undefined;
+}
+
+const seen = /^\},"first_seen_at":"[\d:.TZ-]{27}","last_seen_at":"[\d:.TZ-]{27}"\}$/;
+const seenLength =
+  '},"first_seen_at":"2026-01-01T00:00:00.000000Z","last_seen_at":"2026-01-01T00:00:00.000000Z"}'.length;
+
+/**
+ * An exported record without its end, which is of no use here: what comes before then ends in its `metadata`, which can
+ * be taken as it stands (`sourceOfMetadata`), numbers and all. Its quotes are even in number: what was no JSON before is
+ * none after.
+ */
+function withoutSeen(line: string): string {
+  const at = line.length - seenLength;
+  if (!line.startsWith('},"first_seen_at"', at) || !seen.test(line.slice(at))) return line;
+  return `${line.slice(0, at + 1)}}`;
 }
 
 /** An id as a byte string; null if there is none. */
@@ -150,12 +177,18 @@ function readId(value: unknown, column: string, parsed: ParsedJson): string | Re
 }
 
 /** Takes `company_id` and `company` out of a user record. */
-function readCompany(object: JsonObject, parsed: ParsedJson, length: number): CompanyOfUser | Reason {
+function readCompany(
+  object: JsonObject,
+  parsed: ParsedJson,
+  length: number,
+  types: PropertyTypes,
+): CompanyOfUser | Reason {
   const { company_id: plain, company } = object;
   if (plain === undefined && company === undefined) return none;
   if (plain !== undefined) object['company_id'] = undefined;
   if (company !== undefined) object['company'] = undefined;
-  if (company !== undefined && company !== null) return readCompanyObject(company, plain, parsed, length);
+  if (company !== undefined && company !== null)
+    return readCompanyObject(company, plain, parsed, length, types);
   const id = readId(plain, 'company_id', parsed);
   if (id !== null && typeof id !== 'string') return id;
   return { id: id ?? '', row: null };
@@ -166,6 +199,7 @@ function readCompanyObject(
   plain: unknown,
   parsed: ParsedJson,
   length: number,
+  types: PropertyTypes,
 ): CompanyOfUser | Reason {
   if (!isObject(company))
     return { code: 'invalid_type', message: 'company must be an object', column: 'company' };
@@ -175,8 +209,9 @@ function readCompanyObject(
   if (id === null) return missingId('company.company_id');
   if (typeof id !== 'string') return id;
   if (own !== undefined && short !== undefined) others['id'] = short;
+  dropAutomatic(others);
   if (metadata !== undefined && metadata !== null) others['metadata'] = metadata;
-  const row = readMetadata(others, parsed, length, 'company');
+  const row = readMetadata(others, parsed, length, 'company', types);
   if ('code' in row) return row;
   return { id, row };
 }
@@ -186,16 +221,17 @@ function readMetadata(
   object: JsonObject,
   parsed: ParsedJson,
   length: number,
-  path = '',
+  path: string,
+  types: PropertyTypes,
   source: string | null = null,
 ): JsonContent | Reason {
   const metadata = object['metadata'];
   if (metadata !== undefined) object['metadata'] = undefined;
-  const beside = writeProperties(object, parsed, length, path);
+  const beside = writeProperties(object, parsed, length, path, types);
   if ('code' in beside || metadata === undefined || metadata === null) return beside;
   const at = path === '' ? 'metadata' : `${path}.metadata`;
   if (!isObject(metadata)) return { code: 'invalid_type', message: `${at} must be an object`, column: at };
-  const within = writeProperties(metadata, parsed, length, at, beside.text === '' ? source : null);
+  const within = writeProperties(metadata, parsed, length, at, types, beside.text === '' ? source : null);
   if ('code' in within) return within;
   const separator = beside.text === '' || within.text === '' ? '' : ',';
   return { text: beside.text + separator + within.text, flags: beside.flags | within.flags };

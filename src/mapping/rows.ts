@@ -1,6 +1,7 @@
 import type { ChunkRange } from '../domain/chunk.ts';
 import type { Entity } from '../domain/entity.ts';
 import type { Reject } from '../domain/reject.ts';
+import { PropertyTypes } from './property-types.ts';
 import { RecordIndex } from './record-index.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
 
@@ -12,6 +13,8 @@ export class Rows {
   readonly records = new RecordIndex();
   readonly users = new RowBuffer();
   readonly companies = new RowBuffer();
+  /** What properties the rows bear. */
+  readonly types = { users: new PropertyTypes(), companies: new PropertyTypes() };
   rejects: Reject[] = [];
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
@@ -21,6 +24,8 @@ export class Rows {
     this.records.reset();
     this.users.reset(stamp);
     this.companies.reset();
+    this.types.users.reset();
+    this.types.companies.reset();
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];

@@ -10,6 +10,10 @@ export interface PoolOptions {
   readonly max: number;
   /** Shown in pg_stat_activity. */
   readonly applicationName: string;
+  /** How long a connection may take to come about; default: 10 s. */
+  readonly connectionTimeoutMs?: number;
+  /** How long the server works on a statement before it gives up; default: as the server is set. */
+  readonly statementTimeoutMs?: number;
 }
 
 /** How long to wait for a free connection before the caller is told that the database is away. */
@@ -25,16 +29,22 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectionString: options.url,
     max: options.max,
     application_name: options.applicationName,
-    connectionTimeoutMillis,
+    connectionTimeoutMillis: options.connectionTimeoutMs ?? connectionTimeoutMillis,
     idleTimeoutMillis,
     keepAlive: true,
-    options: '-c search_path=sluice,pg_catalog -c timezone=UTC -c idle_in_transaction_session_timeout=15s',
+    options: sessionOptions(options.statementTimeoutMs),
     types: { getTypeParser },
   });
   // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
   // neither pg nor Kysely listens then, and an error event without a listener ends the process.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
+}
+
+function sessionOptions(statementTimeoutMs: number | undefined): string {
+  const always =
+    '-c search_path=sluice,pg_catalog -c timezone=UTC -c idle_in_transaction_session_timeout=15s';
+  return statementTimeoutMs === undefined ? always : `${always} -c statement_timeout=${statementTimeoutMs}`;
 }
 
 const getTypeParser = ((oid: number, format?: 'text' | 'binary') => {

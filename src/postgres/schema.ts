@@ -40,6 +40,14 @@ export interface ApiKeys {
   scopes: string[];
 }
 
+export interface BackgroundJobs {
+  accepted_at: Date | null;
+  environment_id: number | null;
+  job_id: string | null;
+  status: string | null;
+  type: string | null;
+}
+
 export interface Companies {
   company_id: string;
   environment_id: number;
@@ -49,6 +57,16 @@ export interface Companies {
   load_id: number | null;
   load_touches: number | null;
   metadata: Generated<Json>;
+  updated_at: Generated<Date>;
+}
+
+export interface Embeds {
+  created_at: Generated<Date>;
+  embed_id: Generated<number>;
+  environment_id: number;
+  key: string;
+  title: string;
+  type: string;
   updated_at: Generated<Date>;
 }
 
@@ -89,6 +107,63 @@ export interface Events {
   user_id: string;
 }
 
+export interface ExportFiles {
+  byte_count: number;
+  dataset: string;
+  export_id: number;
+  file_ref: string;
+  filename: string;
+  row_count: number;
+  sha256: Buffer;
+}
+
+export interface Exports {
+  attempt: Generated<number>;
+  bytes_written: Generated<number>;
+  compression: string;
+  dispatched_at: Date | null;
+  emails: Generated<string[]>;
+  /**
+   * Addresses that have had their message, or are refused for good: a later try leaves them out.
+   */
+  emails_told: Generated<string[]>;
+  ended_at: Date | null;
+  environment_id: number;
+  export_id: Generated<number>;
+  failure_code: string | null;
+  failure_message: string | null;
+  failures: Generated<number>;
+  /**
+   * When its files were removed; null while they are there.
+   */
+  files_expired_at: Date | null;
+  format: string;
+  job_id: string;
+  last_error: string | null;
+  lease_until: Date | null;
+  losses: Generated<number>;
+  notified_at: Date | null;
+  notify_attempts: Generated<number>;
+  /**
+   * When the message about the end is to be tried next; null: none is due.
+   */
+  notify_due_at: Date | null;
+  notify_error: string | null;
+  /**
+   * What was asked for, as src/domain/export.ts has it; never run as SQL.
+   */
+  request: Json;
+  requested_at: Generated<Date>;
+  /**
+   * The planner's estimate, for the progress.
+   */
+  rows_expected: number | null;
+  rows_written: Generated<number>;
+  snapshot_at: Date | null;
+  started_at: Date | null;
+  status: Generated<string>;
+}
+
 export interface IdempotencyKeys {
   created_at: Generated<Date>;
   environment_id: number;
@@ -98,6 +173,16 @@ export interface IdempotencyKeys {
    */
   job_id: string | null;
   request_digest: Buffer;
+}
+
+export interface KeyedItems {
+  created_at: Generated<Date>;
+  data_type: string;
+  display_name: string;
+  environment_id: number;
+  key: string;
+  kind: string;
+  updated_at: Generated<Date>;
 }
 
 export interface LoadChunkKeys {
@@ -225,6 +310,61 @@ export interface Properties {
   property_id: Generated<number>;
 }
 
+export interface Segments {
+  category: string;
+  created_at: Generated<Date>;
+  /**
+   * Who belongs to it: docs/schemas/segment.schema.json.
+   */
+  definition: Json;
+  environment_id: number;
+  is_hidden: boolean;
+  /**
+   * It is not removed unless forced.
+   */
+  is_protected: boolean;
+  /**
+   * What the catalogue file calls it.
+   */
+  key: string;
+  segment_id: Generated<number>;
+  status: string;
+  title: string;
+  updated_at: Generated<Date>;
+  usage: string;
+}
+
+export interface SigningKeys {
+  created_at: Generated<Date>;
+  purpose: string;
+  secret: Buffer;
+}
+
+export interface SurveyModules {
+  key: string;
+  module_id: Generated<number>;
+  /**
+   * Its place in the survey, from 1; `order` in the lookup.
+   */
+  position: number;
+  question: string;
+  survey_id: number;
+  type: string;
+}
+
+export interface Surveys {
+  created_at: Generated<Date>;
+  environment_id: number;
+  key: string;
+  platform: string;
+  survey_id: Generated<number>;
+  title: string;
+  /**
+   * When it or one of its modules last changed.
+   */
+  updated_at: Generated<Date>;
+}
+
 export interface Users {
   /**
    * The one company the user belongs to now.
@@ -266,12 +406,17 @@ export interface Workers {
 
 export interface DB {
   api_keys: ApiKeys;
+  background_jobs: BackgroundJobs;
   companies: Companies;
+  embeds: Embeds;
   environments: Environments;
   event_ids: EventIds;
   event_names: EventNames;
   events: Events;
+  export_files: ExportFiles;
+  exports: Exports;
   idempotency_keys: IdempotencyKeys;
+  keyed_items: KeyedItems;
   load_chunk_keys: LoadChunkKeys;
   load_chunks: LoadChunks;
   load_rejects: LoadRejects;
@@ -279,6 +424,10 @@ export interface DB {
   loads: Loads;
   migrations: Migrations;
   properties: Properties;
+  segments: Segments;
+  signing_keys: SigningKeys;
+  survey_modules: SurveyModules;
+  surveys: Surveys;
   users: Users;
   workers: Workers;
 }

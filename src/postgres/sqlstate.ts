@@ -51,3 +51,12 @@ export function isUniqueViolation(error: unknown): boolean {
 export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
 }
+
+/** A row of a partitioned table for which there is no partition: 23514, which a broken check constraint is too. */
+export function isMissingPartition(error: unknown): boolean {
+  return (
+    codeOf(error) === '23514' &&
+    error instanceof Error &&
+    error.message.startsWith('no partition of relation')
+  );
+}

@@ -1,5 +1,5 @@
 import { type Job, Queue, type QueueOptions, runMigrations, Worker, type WorkerOptions } from 'bullmq';
-import { Redis } from 'ioredis';
+import { Redis, type RedisOptions } from 'ioredis';
 import type pg from 'pg';
 import { createPatientBackend } from './patient-postgres-backend.ts';
 
@@ -9,6 +9,8 @@ export interface QueueTarget {
   readonly redisUrl: string | null;
 }
 
+const pingTimeoutMs = 2_000;
+
 type Options<T> = Omit<T, 'connection'>;
 
 /** BullMQ on one of its two backends; the rest of the code does not know which. */
@@ -16,6 +18,8 @@ export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   createQueue(name: string, options: Options<QueueOptions>): Queue;
   createWorker(name: string, process: (job: Job) => Promise<void>, options: Options<WorkerOptions>): Worker;
+  /** Throws if the queue is away, some seconds later if it hangs. Null where the queue is as well as the database. */
+  readonly ping: (() => Promise<void>) | null;
   close(): Promise<void>;
 }
 
@@ -38,28 +42,36 @@ function onPostgres(databaseUrl: string): QueueBackend {
       new Queue(name, { ...options, connection }, createPatientBackend as never) as never,
     createWorker: (name, process, options) =>
       new Worker(name, process, { ...options, connection }, createPatientBackend as never) as never,
+    ping: null,
     close: async () => undefined,
   };
 }
 
 function onRedis(redisUrl: string): QueueBackend {
   const opened: Redis[] = [];
-  const open = (offlineQueue: boolean): Redis => {
+  const open = (own: RedisOptions = {}): Redis => {
     const redis = new Redis(redisUrl, {
+      ...own,
       maxRetriesPerRequest: null,
-      enableOfflineQueue: offlineQueue,
       retryStrategy: (attempt) => Math.min(attempt * 100, 2_000),
     });
     redis.on('error', () => undefined);
     opened.push(redis);
     return redis;
   };
+  let pinger: Redis | undefined;
   return {
     kind: 'redis',
     // Adding to a queue that is away must fail at once, not hang: the ledger has it anyway.
-    createQueue: (name, options) => new Queue(name, { ...options, connection: open(true) as never }),
+    createQueue: (name, options) => new Queue(name, { ...options, connection: open() as never }),
     createWorker: (name, process, options) =>
-      new Worker(name, process, { ...options, connection: open(true) as never }),
+      new Worker(name, process, { ...options, connection: open() as never }),
+    async ping() {
+      // On a connection of its own that keeps nothing for later: while it is lost it says so at once.
+      pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
+      if (pinger.status === 'wait') await pinger.connect();
+      await pinger.ping();
+    },
     close: async () => {
       for (const redis of opened) redis.disconnect();
     },

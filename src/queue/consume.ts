@@ -15,10 +15,10 @@ export interface Consumer {
  */
 export function consume(
   backend: QueueBackend,
-  handlers: JobHandlers,
-  options: { readonly concurrency: number; readonly log: Logger },
+  handlers: Partial<JobHandlers>,
+  options: { readonly concurrency: number; readonly log: Logger; readonly queue?: string },
 ): Consumer {
-  const worker = backend.createWorker(queueName, (job) => run(handlers, job), {
+  const worker = backend.createWorker(options.queue ?? queueName, (job) => run(handlers, job), {
     concurrency: options.concurrency,
     lockDuration: 10_000,
     stalledInterval: 5_000,
@@ -33,7 +33,7 @@ export function consume(
   return { close: () => worker.close() };
 }
 
-async function run(handlers: JobHandlers, job: Job): Promise<void> {
+async function run(handlers: Partial<JobHandlers>, job: Job): Promise<void> {
   const name = job.name as JobName;
   const handler = handlers[name] as ((payload: JobPayloads[typeof name]) => Promise<void>) | undefined;
   if (handler === undefined) throw new Fault(`no handler for job ${job.name}; an older worker runs here?`);

@@ -1,10 +1,15 @@
 /** The jobs there are. A payload carries ids and a version, never rows: it may outlive a deployment. */
 export const queueName = 'sluice';
+/** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
+export const exportQueueName = 'sluice-exports';
 
 export interface JobPayloads {
   readonly 'process-chunk': { readonly v: 1; readonly loadId: number; readonly chunkNo: number };
   readonly 'finish-load': { readonly v: 1; readonly loadId: number };
   readonly 'prune-files': { readonly v: 1 };
+  readonly 'run-export': { readonly v: 1; readonly exportId: number };
+  /** The message about the end of an export. */
+  readonly 'notify-export': { readonly v: 1; readonly exportId: number };
 }
 
 export type JobName = keyof JobPayloads;

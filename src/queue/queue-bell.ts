@@ -1,8 +1,9 @@
 import type { JobsOptions, Queue } from 'bullmq';
 import { TransientError } from '../domain/errors.ts';
+import type { ExportBell } from '../export/context.ts';
 import type { Bell, RingManner } from '../load/context.ts';
 import type { QueueBackend } from './backend.ts';
-import { type JobName, type JobPayloads, queueName } from './contract.ts';
+import { exportQueueName, type JobName, type JobPayloads, queueName } from './contract.ts';
 
 /** A ring that takes longer than this is given up; the reconciler rings again. */
 const ringTimeoutMs = 5_000;
@@ -14,7 +15,7 @@ const ringAgainMs = 5_000;
 /** Loads of so few chunks go to the head of the queue, so that a small array need not wait behind a large file. */
 const smallLoad = 2;
 
-export interface QueueBell extends Bell {
+export interface QueueBell extends Bell, ExportBell {
   close(): Promise<void>;
 }
 
@@ -23,10 +24,13 @@ export interface QueueBell extends Bell {
  * a new id. Jobs leave no trace when done: what happened stands in the ledger.
  */
 export function createQueueBell(backend: QueueBackend, onError: (error: Error) => void): QueueBell {
-  const queue = backend.createQueue(queueName, {
-    defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
-  });
-  queue.on('error', onError);
+  const [queue, exportQueue] = [queueName, exportQueueName].map((name) => {
+    const opened = backend.createQueue(name, {
+      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
+    });
+    opened.on('error', onError);
+    return opened;
+  }) as [Queue, Queue];
   const inTime = createPatience();
   return {
     async ringChunks(loadId, chunks, manner = 'once') {
@@ -52,9 +56,28 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
         { v: 1, loadId },
         { jobId: `finish-${loadId}-${attempt}${turn(manner)}`, lifo: true },
       );
-      await inTime(() => (queue as Queue).add(name, data, opts));
+      await inTime(() => queue.add(name, data, opts));
     },
-    close: () => queue.close(),
+    async ringExport(exportId, attempt, manner = 'once') {
+      const { name, data, opts } = job(
+        'run-export',
+        { v: 1, exportId },
+        { jobId: `export-${exportId}-${attempt}${turn(manner)}` },
+      );
+      await inTime(() => exportQueue.add(name, data, opts));
+    },
+    async ringNotice(exportId, attempt, manner = 'once') {
+      const { name, data, opts } = job(
+        'notify-export',
+        { v: 1, exportId },
+        { jobId: `notice-${exportId}-${attempt}${turn(manner)}`, lifo: true },
+      );
+      await inTime(() => queue.add(name, data, opts));
+    },
+    async close() {
+      await queue.close();
+      await exportQueue.close();
+    },
   };
 }
 

@@ -20,6 +20,8 @@ test('the demo runs whatever the environment says, balances, and removes all it 
     expect(done.stdout).toContain(code);
   }
   expect(done.stdout).toMatch(/completed after \d+ ms/);
+  // The sample's segments ask of what the demo's users have.
+  expect(done.stdout).toMatch(/^ +\d+ {2}Paying users +[1-9],?\d+$/m);
   expect(await leftovers()).toEqual(before);
 });
 

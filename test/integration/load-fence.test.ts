@@ -50,6 +50,8 @@ function pausedWorker(base: LoadContext = t.system): PausedWorker {
       create: () => files.create(),
       open: (ref) => files.open(ref),
       remove: (ref) => files.remove(ref),
+      removeFolder: (folder) => files.removeFolder(folder),
+      check: () => files.check(),
       readRange: async (...range) => {
         const bytes = await files.readRange(...range);
         arrive();

@@ -1,9 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { type HttpServer, startHttpServer } from '../../src/http/listen.ts';
+import { checkAnswer } from './check-answer.ts';
 import type { TestSystem } from './system.ts';
 import { waitFor } from './wait-for.ts';
 
-/** A server of a test system, really listening, and ways to talk to it. */
+/** A server of a test system, really listening, and ways to talk to it. Its answers are held to the OpenAPI document. */
 export interface TestServer extends HttpServer {
   /** fetch with the key of the environment `default`; `key: null` sends none. */
   fetch(path: string, options?: FetchOptions): Promise<Response>;
@@ -36,10 +37,13 @@ export interface ErrorBody {
 /** Ends with `stop`. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);
-  const send: TestServer['fetch'] = (path, { key = system.key, headers, ...options } = {}) => {
+  const send: TestServer['fetch'] = async (path, { key = system.key, headers, ...options } = {}) => {
     const all = new Headers(headers);
     if (key !== null && !all.has('authorization')) all.set('authorization', `Token ${key}`);
-    return fetch(new URL(path, server.address), { ...options, headers: all });
+    const url = new URL(path, server.address);
+    const response = await fetch(url, { ...options, headers: all });
+    await checkAnswer(options.method ?? 'GET', url.pathname, response);
+    return response;
   };
   return {
     ...server,

@@ -32,6 +32,8 @@ export interface Client {
   post(path: string, body: unknown): Promise<Job>;
   job(jobId: string): Promise<Job>;
   rejects(jobId: string): Promise<readonly Rejected[]>;
+  /** The first page of the lookup. */
+  segments(): Promise<readonly { readonly id: number; readonly title: string }[]>;
 }
 
 export function createClient(url: string, key: string, signal: AbortSignal): Client {
@@ -59,6 +61,12 @@ export function createClient(url: string, key: string, signal: AbortSignal): Cli
     job: (jobId) => call(`/v1/background_jobs/${jobId}`),
     rejects: async (jobId) =>
       (await call<{ data: readonly Rejected[] }>(`/v1/background_jobs/${jobId}/rejects`)).data,
+    segments: async () =>
+      (
+        await call<{ data: readonly { readonly id: number; readonly title: string }[] }>(
+          '/api/v1/analytics/exports/lookups/segments',
+        )
+      ).data,
   };
 }
 

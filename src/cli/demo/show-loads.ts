@@ -9,6 +9,7 @@ import type { Service } from '../service/start-service.ts';
 import { type Client, createClient, type Job } from './client.ts';
 import { createMeter } from './meter.ts';
 import { showArray } from './show-array.ts';
+import { showCatalogue } from './show-catalogue.ts';
 import { showOutcome } from './show-outcome.ts';
 import { type Expected, writeCompanies, writeUsers } from './write-files.ts';
 
@@ -37,6 +38,7 @@ export async function showLoads(stage: DemoStage): Promise<boolean> {
   const done = await follow(stage, client, usersJob.job_id, 'users');
   const right = await showOutcome(stage, client, done, expected);
   await showArray(stage, client);
+  await showCatalogue(stage, client);
   return right;
 }
 

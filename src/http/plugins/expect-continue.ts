@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 
-const waiting = new WeakSet<IncomingMessage>();
+const waiting = new WeakMap<IncomingMessage, ServerResponse>();
 
 /**
  * `Expect: 100-continue`: the sender holds the body back until it is asked for it. Node would ask at once; here it is asked
@@ -9,7 +9,7 @@ const waiting = new WeakSet<IncomingMessage>();
  */
 export function addExpectContinue(app: FastifyInstance): void {
   app.server.on('checkContinue', (raw: IncomingMessage, response: ServerResponse) => {
-    waiting.add(raw);
+    waiting.set(raw, response);
     app.server.emit('request', raw, response);
   });
 }
@@ -20,6 +20,7 @@ export function awaitsContinue(raw: IncomingMessage): boolean {
 }
 
 /** Asks for the body, if the sender waits to be asked. */
-export function askForBody(raw: IncomingMessage, response: ServerResponse): void {
-  if (waiting.delete(raw)) response.writeContinue();
+export function askForBody(raw: IncomingMessage): void {
+  waiting.get(raw)?.writeContinue();
+  waiting.delete(raw);
 }

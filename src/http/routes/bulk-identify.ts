@@ -3,6 +3,7 @@ import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { baseUrl } from '../base-url.ts';
 import { renderJob } from '../render-job.ts';
+import { bulkIdentifySchema } from '../schemas/bulk-identify-schema.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
 
@@ -10,8 +11,9 @@ import type { UploadKind } from '../upload/upload.ts';
 export function bulkIdentify(app: FastifyInstance, system: System, entity: Entity): void {
   const type = `bulk_identify_${entity}` as const;
   const kind: UploadKind = { entity, mediaTypes: ['application/json'], defaultFilename: `${type}.json` };
-  app.post(`/v1/${entity}/bulk_identify`, { config: { scope: 'import' } }, async (request, reply) => {
-    const load = await receiveUpload(system, request, reply, type, kind);
+  const options = { config: { scope: 'import' }, schema: bulkIdentifySchema[entity] } as const;
+  app.post(`/v1/${entity}/bulk_identify`, options, async (request, reply) => {
+    const load = await receiveUpload(system, request, type, kind);
     return reply.code(202).send(renderJob(load, baseUrl(request, system.config.publicUrl)));
   });
 }

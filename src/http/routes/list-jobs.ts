@@ -1,34 +1,32 @@
 import type { FastifyInstance } from 'fastify';
+import { type Job, listJobs } from '../../background-jobs/find-jobs.ts';
 import type { System } from '../../context.ts';
-import { type LoadPage, listLoads } from '../../load/inspect-load.ts';
 import { baseUrl } from '../base-url.ts';
 import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
 import { environmentId } from '../plugins/auth.ts';
+import { renderExportListItem } from '../render-export.ts';
 import { renderListItem } from '../render-job.ts';
+import type { JobListItem } from '../schemas/job-record.ts';
 import { readListJobsQuery } from '../schemas/list-jobs-query.ts';
-
-const none: LoadPage = { loads: [], total: 0, next: null };
+import { listJobsSchema } from '../schemas/list-jobs-schema.ts';
 
 /** Newest first; a bare array, its continuation in the headers. */
-export function listJobs(app: FastifyInstance, system: System): void {
-  app.get('/v1/background_jobs', { config: { scope: 'read' } }, async (request, reply) => {
-    const { limit, after, type, status, since } = readListJobsQuery(request.query);
-    const filter = {
-      ...(status !== undefined && { status }),
-      ...(since !== undefined && { since }),
-    };
-    const page =
-      type === 'export'
-        ? none
-        : await listLoads(system, environmentId(request), type === undefined ? filter : { ...filter, type }, {
-            limit,
-            after,
-          });
+export function listJobsRoute(app: FastifyInstance, system: System): void {
+  const options = { config: { scope: 'read' }, schema: listJobsSchema } as const;
+  app.get('/v1/background_jobs', options, async (request, reply) => {
+    const query = readListJobsQuery(request.query);
+    const page = await listJobs(system, environmentId(request), query, query);
     const base = baseUrl(request, system.config.publicUrl);
     reply.header('x-total-count', String(page.total));
     if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
     const now = new Date();
-    return reply.send(page.loads.map((load) => renderListItem(load, base, now)));
+    return reply.send(page.jobs.map((job) => renderItem(job, base, now)));
   });
+}
+
+function renderItem(job: Job, base: string, now: Date): JobListItem {
+  return job.kind === 'load'
+    ? renderListItem(job.load, base, now)
+    : renderExportListItem(job.export, base, now);
 }

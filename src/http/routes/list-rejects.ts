@@ -9,12 +9,14 @@ import { nextLink } from '../next-link.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { renderReject } from '../render-reject.ts';
 import { readJobId } from '../schemas/job-id.ts';
+import { listRejectsSchema } from '../schemas/list-rejects-schema.ts';
 import { PageQuery } from '../schemas/page-query.ts';
 import { type RejectsType, rejectsType } from '../schemas/rejects-type.ts';
 
 /** A page as JSON, or all of them as a file to mend and send again, by what the caller accepts. */
 export function listRejectsOfJob(app: FastifyInstance, system: System): void {
-  app.get('/v1/background_jobs/:job_id/rejects', { config: { scope: 'read' } }, async (request, reply) => {
+  const options = { config: { scope: 'read' }, schema: listRejectsSchema } as const;
+  app.get('/v1/background_jobs/:job_id/rejects', options, async (request, reply) => {
     const jobId = readJobId(request);
     const type = rejectsType(request.headers.accept);
     reply.header('vary', 'accept');

@@ -1,18 +1,28 @@
 import type { FastifyInstance } from 'fastify';
+import { requireJob } from '../../background-jobs/find-jobs.ts';
 import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
 import { baseUrl } from '../base-url.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { renderJob } from '../render-job.ts';
 import { readJobId } from '../schemas/job-id.ts';
+import { retryJobSchema } from '../schemas/retry-job-schema.ts';
+import { readIdempotencyKey } from '../schemas/upload-headers.ts';
 
 export function retryJob(app: FastifyInstance, system: System): void {
-  app.post('/v1/background_jobs/:job_id/retry', { config: { scope: 'import' } }, async (request, reply) => {
+  const options = { config: { scope: 'import' }, schema: retryJobSchema } as const;
+  app.post('/v1/background_jobs/:job_id/retry', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = environmentId(request);
-    await retryLoad(system, environment, jobId);
+    if ((await requireJob(system, environment, jobId)).kind === 'export') {
+      throw inputError('job_not_retryable', 'an export is not retried: ask for it anew', `job_id: ${jobId}`);
+    }
+    await retryLoad(system, environment, jobId, readIdempotencyKey(request.headers['idempotency-key']));
     const load = await requireLoad(system, environment, jobId);
-    return reply.code(202).send(renderJob(load, baseUrl(request, system.config.publicUrl)));
+    // What it was made by this request; a worker may have begun, and even ended.
+    const queued = { ...load, status: 'queued', endedAt: null } as const;
+    return reply.code(202).send(renderJob(queued, baseUrl(request, system.config.publicUrl)));
   });
 }

@@ -4,7 +4,7 @@ import { readJobCursor } from '../cursor.ts';
 import { PageQuery } from './page-query.ts';
 
 /** Every kind of background job there is. */
-const jobTypes = [...loadTypes, 'export'] as const;
+export const jobTypes = [...loadTypes, 'export'] as const;
 
 export interface ListJobsQuery {
   readonly limit: number;

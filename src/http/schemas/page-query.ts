@@ -10,11 +10,11 @@ export class PageQuery {
     this.#query = query as Record<string, string | string[]>;
   }
 
-  limit(): number {
-    const message = `limit is a whole number from 1 to ${MAX_PAGE_SIZE}`;
+  limit(max = MAX_PAGE_SIZE): number {
+    const message = `limit is a whole number from 1 to ${max}`;
     return this.read('limit', DEFAULT_PAGE_SIZE, (text) => {
       const limit = Number(text);
-      if (/^\d{1,9}$/.test(text) && limit >= 1 && limit <= MAX_PAGE_SIZE) return limit;
+      if (/^\d{1,9}$/.test(text) && limit >= 1 && limit <= max) return limit;
       throw new InputError({ code: 'invalid_field', message, details: 'limit' });
     });
   }

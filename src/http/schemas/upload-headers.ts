@@ -33,7 +33,8 @@ export function readUploadHeaders(
   return { mediaType, gzip, idempotencyKey: readIdempotencyKey(headers['idempotency-key']) };
 }
 
-function readEncoding(header: string | undefined): boolean {
+/** Whether a body comes as gzip. @throws InputError `unsupported_media_type`. */
+export function readEncoding(header: string | undefined): boolean {
   const encoding = header?.trim().toLowerCase() ?? '';
   if (encoding === 'gzip' || encoding === 'x-gzip') return true;
   if (encoding === '' || encoding === 'identity') return false;
@@ -44,7 +45,8 @@ function readEncoding(header: string | undefined): boolean {
   );
 }
 
-function readIdempotencyKey(header: string | string[] | undefined): string | null {
+/** @throws InputError `invalid_field`. */
+export function readIdempotencyKey(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === 'string' && /^[\x20-\x7e]{1,255}$/.test(header)) return header;
   const message = 'An Idempotency-Key has 1 to 255 printable ASCII characters';

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
@@ -20,7 +20,6 @@ import { watchClient } from './watch-client.ts';
 export async function receiveUpload(
   system: System,
   request: FastifyRequest,
-  reply: FastifyReply,
   type: LoadType,
   kind: UploadKind,
 ): Promise<Load> {
@@ -28,7 +27,7 @@ export async function receiveUpload(
   const query = queryOptions(request.query);
   readUploadOptions(query, kind.entity);
   const upload: Upload = { system, request, kind, headers, signal: watchClient(request.raw) };
-  askForBody(request.raw, reply.raw);
+  askForBody(request.raw);
   const receiveIt = headers.mediaType === 'multipart/form-data' ? receiveForm : receiveBody;
   const { received, filename, options } = await receiveIt(upload, query);
   const { idempotencyKey } = headers;

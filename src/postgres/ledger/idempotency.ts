@@ -3,6 +3,15 @@ import type { Database } from '../database.ts';
 
 const keptHours = 24;
 
+export type IdempotencyClaim =
+  | { readonly outcome: 'claimed' | 'conflict' }
+  | {
+      readonly outcome: 'known';
+      readonly jobId: string | null;
+      /** `now()` of the transaction that did what was asked for. */
+      readonly claimedAt: Date;
+    };
+
 /**
  * Claims an idempotency key for a request; call it inside the transaction that does what was asked for. `jobId` is the
  * job that the answer is about; null where the answer is about none.
@@ -14,9 +23,7 @@ export async function claimIdempotencyKey(
   key: string,
   requestDigest: Buffer,
   jobId: string | null,
-): Promise<
-  { readonly outcome: 'claimed' | 'conflict' } | { readonly outcome: 'known'; readonly jobId: string | null }
-> {
+): Promise<IdempotencyClaim> {
   const claimed = await db
     .insertInto('idempotency_keys')
     .values({
@@ -36,12 +43,12 @@ export async function claimIdempotencyKey(
   if (claimed !== undefined) return { outcome: 'claimed' };
   const known = await db
     .selectFrom('idempotency_keys')
-    .select(['request_digest', 'job_id'])
+    .select(['request_digest', 'job_id', 'created_at'])
     .where('environment_id', '=', environmentId)
     .where('idempotency_key', '=', key)
     .executeTakeFirstOrThrow();
   return known.request_digest.equals(requestDigest)
-    ? { outcome: 'known', jobId: known.job_id }
+    ? { outcome: 'known', jobId: known.job_id, claimedAt: known.created_at }
     : { outcome: 'conflict' };
 }
 

@@ -1,0 +1,59 @@
+import type pg from 'pg';
+import { observe, type Target } from './ingest-servers.ts';
+import { type Posted, postRecords } from './post-records.ts';
+import { countStored, type RecordKind } from './records.ts';
+import { apiKey } from './service.ts';
+import { countWindows } from './windows.ts';
+
+/** What answers: the service, or one of the baselines. */
+export type Server = 'sluice' | 'at-once' | 'one-by-one';
+
+export interface Run {
+  readonly kind: RecordKind;
+  readonly server: Server;
+  readonly connections: number;
+  readonly warmUpSeconds: number;
+  readonly seconds: number;
+}
+
+export interface Measured extends Posted {
+  /** Rows of this run in the table at the end. */
+  readonly stored: number;
+  /** Records that shared a statement, on average; '' if nothing is known. */
+  readonly perWindow: string;
+  readonly cpuMicrosPerRecord: number;
+  readonly peakMib: number;
+}
+
+/** Posts to the target for a while, and checks that the table holds what was answered. */
+export async function measure(client: pg.Client, target: Target, run: Run): Promise<Measured> {
+  // Every run meets a table of the same size, and no pages left dirty by the one before.
+  if (run.kind === 'track') await client.query('truncate sluice.events');
+  await client.query('checkpoint');
+  const name = `${run.server}-${run.connections}-${Date.now()}`;
+  const windows = await countWindows(target, run.kind);
+  const observed = observe(target);
+  const posted = await postRecords({ ...run, url: target.url, apiKey, run: name });
+  const { peakMib, cpuMs } = observed();
+  const perWindow = await windows();
+  const stored = await countStored(client, run.kind, name);
+  checkStored(run, posted, stored);
+  return {
+    ...posted,
+    stored,
+    perWindow,
+    cpuMicrosPerRecord: Math.round((cpuMs * 1_000) / posted.accepted),
+    peakMib,
+  };
+}
+
+/** What was answered is stored; what was under way when the sender stopped may be. Nothing else is. */
+export function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
+  const { accepted, sent, failed, failures, wrapped } = posted;
+  if (failed > 0) throw new Error(`${failed} requests were not answered 202: ${JSON.stringify(failures)}`);
+  if (kind === 'identify' && server === 'sluice' && wrapped) {
+    throw new Error('a user was sent twice: the rows stored do not tell the records; choose fewer --seconds');
+  }
+  const [least, most] = server === 'at-once' ? [0, 0] : [accepted, sent];
+  if (stored < least || stored > most) throw new Error(`${stored} rows are stored, not ${least} to ${most}`);
+}

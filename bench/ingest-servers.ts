@@ -1,0 +1,57 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { baselines } from './ingest-baseline.ts';
+import { apiKey, peaks, resetPeaks, type Service } from './service.ts';
+
+/** A serving process that records can be posted to. */
+export interface Target {
+  readonly url: string;
+  readonly pid: number;
+  stop(): Promise<void>;
+}
+
+/** The service that is measured. It stays: the baselines work on its database. */
+export function targetOf({ address, pid }: Service): Target {
+  return { url: address, pid, stop: async () => undefined };
+}
+
+/** A baseline, with the settings of the service. */
+export async function startBaseline(name: keyof typeof baselines, service: Service): Promise<Target> {
+  const child = fork(fileURLToPath(new URL('./ingest-baseline.js', import.meta.url)), [name], {
+    env: {
+      ...process.env,
+      DATABASE_URL: service.databaseUrl,
+      DATA_DIR: service.folder,
+      PORT: '0',
+      API_KEY: apiKey,
+      LOG_LEVEL: 'warn',
+    },
+  });
+  const [url] = (await once(child, 'message')) as [string];
+  const { pid } = child;
+  if (pid === undefined) throw new Error('the baseline has no process');
+  return {
+    url,
+    pid,
+    async stop() {
+      child.disconnect();
+      await once(child, 'exit');
+    },
+  };
+}
+
+/** What a serving process took from now on. Linux only; elsewhere nothing is known. */
+export function observe({ pid }: Target): () => { readonly peakMib: number; readonly cpuMs: number } {
+  resetPeaks(pid);
+  const before = cpuMs(pid);
+  return () => ({ peakMib: peaks(pid)['api'] ?? Number.NaN, cpuMs: cpuMs(pid) - before });
+}
+
+/** User and system time. The kernel counts in hundredths of a second. */
+function cpuMs(pid: number): number {
+  if (process.platform !== 'linux') return Number.NaN;
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
+  return (Number(fields[11]) + Number(fields[12])) * 10;
+}

@@ -1,0 +1,84 @@
+import type pg from 'pg';
+
+/** Single records, as an application would send them, that differ from one to the next. */
+export type RecordKind = 'track' | 'identify';
+
+export const paths: Readonly<Record<RecordKind, string>> = { track: '/v1/track', identify: '/v1/identify' };
+
+/** Users that are there before anything is measured. */
+export const users = 100_000;
+
+const events = ['Report Exported', 'Dashboard Opened', 'Filter Applied', 'Invite Sent', 'Plan Viewed'];
+const reports = ['Weekly active users', 'Retention', 'Funnel: sign-up', 'Revenue by plan'];
+const plans = ['free', 'starter', 'business', 'enterprise'];
+const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'India'];
+
+/** Body number `n` of a run. Two events are never the same request; of a user only `last_page` changes. */
+export function recordBody(kind: RecordKind, run: string, n: number): string {
+  return JSON.stringify(kind === 'track' ? event(run, n) : user(run, n));
+}
+
+function event(run: string, n: number): object {
+  return {
+    user_id: userId(n % users),
+    event_name: events[n % events.length],
+    metadata: {
+      report: reports[n % reports.length],
+      format: n % 3 === 0 ? 'csv' : 'pdf',
+      rows: n,
+      duration_ms: (n % 977) / 4,
+      session: `${run}-${n}`,
+    },
+  };
+}
+
+function user(run: string, n: number): object {
+  return { user_id: userId(n), metadata: { ...properties(n), last_page: `/reports/${n % 40}?run=${run}` } };
+}
+
+function userId(n: number): string {
+  return `usr_${String(n).padStart(6, '0')}`;
+}
+
+function properties(n: number): Readonly<Record<string, string | undefined>> {
+  return {
+    name: `User ${n}`,
+    email: `user.${n}@example.com`,
+    plan: plans[n % plans.length],
+    country: countries[n % countries.length],
+  };
+}
+
+/** Puts the users there as `/v1/identify` would have left them. */
+export async function storeUsers(client: pg.Client): Promise<void> {
+  for (let from = 0; from < users; from += 10_000) {
+    const rows = Array.from({ length: 10_000 }, (_, at) => {
+      const n = from + at;
+      return { k: userId(n), p: { ...properties(n), last_page: '/' } };
+    });
+    await client.query(
+      `insert into sluice.users (environment_id, user_id, company_id, metadata)
+       select environment_id, k, 'cmp_' || hashtext(k) % 5000, p
+       from sluice.environments, json_to_recordset($1::json) as i (k text, p jsonb)
+       where name = 'default'`,
+      [JSON.stringify(rows)],
+    );
+  }
+  await client.query('vacuum analyze sluice.users');
+}
+
+/** How many records of the run the table holds, once no more come. */
+export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
+  const statement =
+    kind === 'track'
+      ? `select count(*)::int as rows from sluice.events where metadata ->> 'session' like $1 || '-%'`
+      : `select count(*)::int as rows from sluice.users where metadata ->> 'last_page' like '%?run=' || $1`;
+  // What was in flight when the sender stopped may still be committed.
+  for (let before = -1; ; ) {
+    const { rows } = await client.query<{ rows: number }>(statement, [run]);
+    const now = rows[0]?.rows ?? 0;
+    if (now === before) return now;
+    before = now;
+    await new Promise((resolve) => setTimeout(resolve, 250));
+  }
+}

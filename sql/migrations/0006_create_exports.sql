@@ -1,0 +1,90 @@
+-- Exports: what was asked for, how far it is, and the files that came of it.
+
+create table sluice.exports (
+  export_id bigint generated always as identity,
+  job_id uuid not null,
+  environment_id integer not null,
+  status text not null default 'queued',
+  request jsonb not null,
+  format text not null,
+  compression text not null,
+  emails text[] not null default '{}',
+  requested_at timestamptz not null default now(),
+  started_at timestamptz,
+  ended_at timestamptz,
+  attempt integer not null default 0,
+  lease_until timestamptz,
+  losses integer not null default 0,
+  failures integer not null default 0,
+  last_error text,
+  dispatched_at timestamptz,
+  rows_expected bigint,
+  rows_written bigint not null default 0,
+  bytes_written bigint not null default 0,
+  snapshot_at timestamptz,
+  failure_code text,
+  failure_message text,
+  notify_due_at timestamptz,
+  notify_attempts integer not null default 0,
+  notified_at timestamptz,
+  notify_error text,
+  files_expired_at timestamptz,
+  constraint exports_pkey primary key (export_id),
+  constraint exports_job_id_key unique (job_id),
+  constraint exports_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint exports_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
+  constraint exports_format_check check (format in ('ndjson', 'csv', 'parquet')),
+  constraint exports_compression_check check (compression in ('gzip', 'none')),
+  constraint exports_ended_at_set check (
+    (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
+  ),
+  constraint exports_failed_has_reason check ((failure_code is not null) = (status = 'failed')),
+  constraint exports_processing_has_lease check (status = 'processing' or lease_until is null)
+);
+comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
+comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
+comment on column sluice.exports.rows_expected is 'The planner''s estimate, for the progress.';
+comment on column sluice.exports.notify_due_at is 'When the message about the end is to be tried next; null: none is due.';
+comment on column sluice.exports.files_expired_at is 'When its files were removed; null while they are there.';
+create index exports_listing_idx on sluice.exports (environment_id, job_id desc);
+create index exports_open_idx on sluice.exports (export_id) where status in ('queued', 'processing');
+create index exports_notify_idx on sluice.exports (notify_due_at) where notify_due_at is not null;
+
+create table sluice.export_files (
+  export_id bigint not null,
+  filename text not null,
+  dataset text not null,
+  file_ref text not null,
+  row_count bigint not null,
+  byte_count bigint not null,
+  sha256 bytea not null,
+  constraint export_files_pkey primary key (export_id, filename),
+  constraint export_files_export_fkey foreign key (export_id) references sluice.exports on delete cascade,
+  constraint export_files_dataset_check check (dataset in ('users', 'companies', 'events', 'manifest')),
+  constraint export_files_sha256_check check (octet_length(sha256) = 32)
+);
+comment on table sluice.export_files is
+  'The files of completed exports, written together with "completed": what is not here was never finished and nobody can fetch it.';
+
+create table sluice.signing_keys (
+  purpose text not null,
+  secret bytea not null,
+  created_at timestamptz not null default now(),
+  constraint signing_keys_pkey primary key (purpose),
+  constraint signing_keys_secret_check check (octet_length(secret) = 32)
+);
+comment on table sluice.signing_keys is 'Secrets by which links are signed; made when first needed, the same for every process.';
+
+-- What an export filters by. Block ranges for the times: a tree of them would have to be written at every change of a
+-- row, which PostgreSQL could then no longer make in place.
+create index users_company_idx on sluice.users (environment_id, company_id) where company_id is not null;
+create index users_updated_idx on sluice.users using brin (updated_at) with (autosummarize = on);
+create index companies_updated_idx on sluice.companies using brin (updated_at) with (autosummarize = on);
+
+-- Every job there is, for the list that shows them all.
+create view sluice.background_jobs as
+select job_id, environment_id, type, status, accepted_at
+from sluice.loads
+union all
+select job_id, environment_id, 'export', status, requested_at
+from sluice.exports;

@@ -1,0 +1,21 @@
+-- Lays single records of companies over what is stored.
+-- $1 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]
+-- $2 bool  some property is null; then settle-companies.sql must follow in the transaction
+insert into sluice.companies as stored (environment_id, company_id, metadata)
+select i.e, i.k, i.p
+from json_to_recordset($1::json) as i (e integer, k text, p jsonb)
+order by i.e, i.k collate "C"
+on conflict (environment_id, company_id) do update set
+  metadata = case
+    when $2::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
+    else stored.metadata || excluded.metadata
+  end,
+  last_seen_at = now(),
+  updated_at = case
+    when stored.metadata = case
+        when $2::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
+        else stored.metadata || excluded.metadata
+      end
+    then stored.updated_at
+    else now()
+  end

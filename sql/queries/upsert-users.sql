@@ -1,0 +1,63 @@
+-- Lays single records of users, and of the companies they name, over what is stored.
+-- $1 json  users, each key once: [{"e": environment_id, "k": user_id, "c": company_id, "p": properties}]
+--          c absent leaves the user's company as it is, '' takes the user out of it
+-- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: []
+-- $3 bool  some property is null or some c is ''; then settle-users.sql and settle-companies.sql must follow in the transaction
+-- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
+-- many users have the same one. Rejected: MERGE, which fails where two sessions insert one key.
+with incoming_users as (
+  select i.e, i.k, i.c, i.p
+  from json_to_recordset($1::json) as i (e integer, k text, c text, p jsonb)
+  order by i.e, i.k collate "C"
+),
+written_users as (
+  insert into sluice.users as stored (environment_id, user_id, company_id, metadata)
+  select e, k, c, p
+  from incoming_users
+  on conflict (environment_id, user_id) do update set
+    metadata = case
+      when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
+      else stored.metadata || excluded.metadata
+    end,
+    company_id = case
+      when excluded.company_id is null then stored.company_id
+      else nullif(excluded.company_id, '')
+    end,
+    last_seen_at = now(),
+    updated_at = case
+      when stored.metadata = case
+          when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
+          else stored.metadata || excluded.metadata
+        end
+        and (excluded.company_id is null or stored.company_id is not distinct from nullif(excluded.company_id, ''))
+      then stored.updated_at
+      else now()
+    end
+  returning 1
+),
+incoming_companies as (
+  select i.e, i.k, i.p
+  from json_to_recordset($2::json) as i (e integer, k text, p jsonb)
+  where (select count(*) from written_users) >= 0
+    and not exists (
+      select
+      from sluice.companies c
+      where c.environment_id = i.e
+        and c.company_id = i.k
+        and case
+          when $3::boolean then sluice.without_nulls(c.metadata || i.p) = c.metadata
+          else c.metadata || i.p = c.metadata
+        end
+    )
+  order by i.e, i.k collate "C"
+)
+insert into sluice.companies as stored (environment_id, company_id, metadata)
+select e, k, p
+from incoming_companies
+on conflict (environment_id, company_id) do update set
+  metadata = case
+    when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
+    else stored.metadata || excluded.metadata
+  end,
+  last_seen_at = now(),
+  updated_at = now()

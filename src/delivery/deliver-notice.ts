@@ -1,0 +1,81 @@
+import type { Logger } from 'pino';
+import { fileLinks, linksExpireAt } from '../export/file-links.ts';
+import { requireExport } from '../export/inspect-exports.ts';
+import type { Database } from '../postgres/database.ts';
+import {
+  claimNotice,
+  completeNotice,
+  markTold,
+  type NoticeClaim,
+  postponeNotice,
+} from '../postgres/ledger/export-notices.ts';
+import { pauseAfter } from './back-off.ts';
+import { composeNotice, type Notice } from './compose-notice.ts';
+import { type Post, RefusedError } from './post.ts';
+
+export interface DeliveryContext {
+  readonly db: Database;
+  readonly log: Logger;
+  readonly post: Post;
+  /** What links begin with. */
+  readonly baseUrl: string;
+  readonly linkTtlHours: number;
+}
+
+/** Longer than telling everybody takes, however slow the mail server is: nobody else tries meanwhile. */
+const claimMs = 15 * 60_000;
+
+/**
+ * Tells everybody who asked for it of the end of an export, in one message each, and notes each at once. If the mail
+ * server cannot be had, the rest is tried again later. May be called twice or late: then there is nothing to tell.
+ */
+export async function deliverNotice(context: DeliveryContext, exportId: number): Promise<void> {
+  const claim = await claimNotice(context.db, exportId, claimMs);
+  if (claim === null) return;
+  try {
+    const notice = await readNotice(context, claim);
+    for (const address of claim.left) await tell(context, claim, notice, address);
+  } catch (error) {
+    await tryLater(context, claim, error);
+    return;
+  }
+  await completeNotice(context.db, claim);
+}
+
+async function readNotice(context: DeliveryContext, claim: NoticeClaim): Promise<Notice> {
+  const ended = await requireExport(context, claim.environmentId, claim.jobId);
+  const expireAt = linksExpireAt(context.linkTtlHours);
+  return {
+    export: ended,
+    environmentName: claim.environmentName,
+    links: await fileLinks(context.db, ended, context.baseUrl, expireAt),
+    linksExpireAt: expireAt,
+  };
+}
+
+/** Throws if it may work later. */
+async function tell(
+  { db, log, post }: DeliveryContext,
+  claim: NoticeClaim,
+  notice: Notice,
+  address: string,
+): Promise<void> {
+  let refusal: string | null = null;
+  try {
+    await post.send(composeNotice(notice, address));
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error;
+    refusal = `${address}: ${error.message}`;
+    log.warn({ job_id: claim.jobId, reason: error.message }, 'a message about an export was refused');
+  }
+  await markTold(db, claim, address, refusal);
+}
+
+async function tryLater({ db, log }: DeliveryContext, claim: NoticeClaim, error: unknown): Promise<void> {
+  const message = error instanceof Error ? error.message : String(error);
+  const pauseMs = pauseAfter(claim.attempt);
+  const fields = { job_id: claim.jobId, attempt: claim.attempt, reason: message };
+  if (pauseMs === null) log.error(fields, 'a message about an export was given up');
+  else log.warn(fields, 'a message about an export could not be sent; it will be tried again');
+  await postponeNotice(db, claim, pauseMs, message);
+}

@@ -1,0 +1,38 @@
+import { createTransport } from 'nodemailer';
+import { type Post, RefusedError } from './post.ts';
+
+/** A server that does not answer must not hold up the worker that asks it. */
+const timeouts = { connectionTimeout: 5_000, greetingTimeout: 5_000, dnsTimeout: 5_000, socketTimeout: 15_000 };
+
+/** Sends through a mail server, on a connection per message: there are few. */
+export function createSmtpPost(smtpUrl: string, from: string): Post {
+  const transport = createTransport(
+    { url: smtpUrl, ...timeouts, logger: false, debug: false, disableFileAccess: true, disableUrlAccess: true },
+    { from },
+  );
+  return {
+    async send({ to, subject, text, html, messageId }) {
+      try {
+        // As objects: a text would be searched for several addresses.
+        await transport.sendMail({ to: { name: '', address: to }, subject, text, html, messageId });
+      } catch (error) {
+        throw translate(error);
+      }
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** Of the error only what the server said: with it come settings, and so the password. */
+function translate(error: unknown): Error {
+  const { code, responseCode, response, message } = error as {
+    code?: string;
+    responseCode?: number;
+    response?: string;
+    message?: string;
+  };
+  const said = (response ?? message ?? 'the mail server failed').slice(0, 500);
+  // 5xx to the login is about our settings, which somebody will mend; 5xx to an address or a message is about those.
+  const refused = (code === 'EENVELOPE' || code === 'EMESSAGE') && (responseCode ?? 0) >= 500;
+  return refused ? new RefusedError(said) : new Error(said);
+}

@@ -1,0 +1,78 @@
+import type { LoadStatus } from './load.ts';
+
+/** The files of an export. */
+export const datasets = ['users', 'companies', 'events'] as const;
+export type Dataset = (typeof datasets)[number];
+
+export const exportFormats = ['ndjson', 'csv', 'parquet'] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+export const compressions = ['gzip', 'none'] as const;
+export type Compression = (typeof compressions)[number];
+
+/** queued → processing → completed | failed | cancelled, as loads. */
+export type ExportStatus = LoadStatus;
+
+/**
+ * What an export is to hold. Every list: any of them, and an empty one does not filter; filters of different kinds are
+ * combined with AND. Kept as JSON in `sluice.exports.request`.
+ */
+export interface ExportRequest {
+  /** ISO 8601 instants with microseconds; `from` included, `to` excluded. Null `from`: the beginning. */
+  readonly from: string | null;
+  readonly to: string;
+  readonly datasets: readonly Dataset[];
+  /** Names of events; empty: all. */
+  readonly eventNames: readonly string[];
+  readonly userIds: readonly string[];
+  readonly companyIds: readonly string[];
+  readonly segmentId: number | null;
+  readonly exclusions: readonly Exclusion[];
+  readonly format: ExportFormat;
+  readonly compression: Compression;
+  /** Cells that a spreadsheet would run as a formula are defused (CSV). */
+  readonly escapeFormulas: boolean;
+}
+
+export const exclusionKinds = ['user', 'company', 'event', 'segment', 'property'] as const;
+
+/** Something to leave out. `*` in `pattern` stands for any text; a segment's pattern is its id. */
+export interface Exclusion {
+  readonly kind: (typeof exclusionKinds)[number];
+  readonly pattern: string;
+}
+
+export interface ExportFile {
+  readonly filename: string;
+  readonly dataset: Dataset | 'manifest';
+  /** As `FileStore` knows it. */
+  readonly ref: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** Hex, of the file as it is stored. */
+  readonly sha256: string;
+}
+
+/** An export as its ledger row tells it. Times in UTC. */
+export interface Export {
+  readonly exportId: number;
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly status: ExportStatus;
+  readonly request: ExportRequest;
+  readonly emails: readonly string[];
+  readonly requestedAt: Date;
+  readonly startedAt: Date | null;
+  readonly endedAt: Date | null;
+  /** How often it was begun. */
+  readonly attempts: number;
+  /** 0 to 1. */
+  readonly progress: number;
+  readonly rowsWritten: number;
+  readonly bytesWritten: number;
+  readonly snapshotAt: Date | null;
+  readonly failure: { readonly code: string; readonly message: string } | null;
+  /** None until it is completed, or once they have expired. */
+  readonly files: readonly ExportFile[];
+  readonly filesExpired: boolean;
+}

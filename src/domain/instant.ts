@@ -1,0 +1,40 @@
+/** A moment with the microseconds that a Date does not keep. */
+export interface Instant {
+  /** As Postgres reads it: `2026-11-20T12:34:56.123456Z`. */
+  readonly text: string;
+  /** Milliseconds since 1970. */
+  readonly ms: number;
+}
+
+const shape =
+  /^(\d{4})-(\d\d)-(\d\d)(?:[Tt ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?:[Zz]|([+-])(\d\d):?(\d\d))?)?$/;
+const minuteMs = 60_000;
+
+/**
+ * Reads an ISO 8601 date or instant; null if it is none. Without a zone it is UTC, as everything here; of a fraction of
+ * a second six digits count.
+ */
+export function readInstant(text: string): Instant | null {
+  const match = shape.exec(text);
+  if (match === null) return null;
+  const part = (at: number): number => Number(match[at] ?? 0);
+  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(part) as [
+    ...[number, number, number],
+    ...[number, number, number],
+  ];
+  const [offsetHours, offsetMinutes] = [part(9), part(10)];
+  if (hour > 23 || minute > 59 || second > 59 || offsetHours > 15 || offsetMinutes > 59) return null;
+  const local = new Date(0);
+  local.setUTCFullYear(year, month - 1, day);
+  // 30 February would have become 2 March.
+  if (local.getUTCMonth() !== month - 1 || local.getUTCDate() !== day) return null;
+  local.setUTCHours(hour, minute, second);
+  const east = (offsetHours * 60 + offsetMinutes) * (match[8] === '-' ? -1 : 1);
+  const seconds = new Date(local.getTime() - east * minuteMs);
+  const micros = (match[7] ?? '').slice(0, 6).padEnd(6, '0');
+  if (seconds.getUTCFullYear() < 0 || seconds.getUTCFullYear() > 9999) return null;
+  return {
+    text: `${seconds.toISOString().slice(0, 19)}.${micros}Z`,
+    ms: seconds.getTime() + Number(micros.slice(0, 3)),
+  };
+}

@@ -1,0 +1,36 @@
+import { ConflictError } from '../domain/errors.ts';
+import { HEARTBEAT_MS } from '../domain/limits.ts';
+import { keepAlive } from '../load/keep-alive.ts';
+import { type ExportClaim, renewExport } from '../postgres/ledger/export-claims.ts';
+import type { ExportContext } from './context.ts';
+
+/** An attempt under way: it keeps its lease, tells how far it is, and says when it is to stop. */
+export interface Attempt {
+  /** Aborted with the reason: `ConflictError` (cancelled, or another has it), or what `stopping` gives. */
+  readonly signal: AbortSignal;
+  expect(rows: number): void;
+  reached(rows: number, bytes: number): void;
+  end(): void;
+}
+
+/** Each beat notes the progress too, so that however fast it is made the ledger is written every two seconds. */
+export function startAttempt(context: ExportContext, claim: ExportClaim, stopping: AbortSignal): Attempt {
+  const lost = new AbortController();
+  const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
+  const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
+    const ours = await renewExport(context.db, claim, progress);
+    if (!ours) lost.abort(new ConflictError('the export was cancelled, or another worker has it'));
+    return ours;
+  });
+  return {
+    signal: AbortSignal.any([lost.signal, stopping]),
+    expect(rows) {
+      progress.rowsExpected = Math.max(0, Math.round(rows));
+    },
+    reached(rows, bytes) {
+      progress.rowsWritten = rows;
+      progress.bytesWritten = bytes;
+    },
+    end: () => heartbeat.stop(),
+  };
+}

@@ -1,0 +1,21 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import type { FileStore } from '../files/file-store.ts';
+import type { RingManner } from '../load/context.ts';
+import type { Database } from '../postgres/database.ts';
+
+/** Everything the way out works with. Passed, never imported: two systems can live in one process. */
+export interface ExportContext {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly files: FileStore;
+  readonly bell: ExportBell;
+  readonly log: Logger;
+}
+
+/** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */
+export interface ExportBell {
+  ringExport(exportId: number, attempt: number, manner?: RingManner): Promise<void>;
+  /** The message about its end. */
+  ringNotice(exportId: number, attempt: number, manner?: RingManner): Promise<void>;
+}

@@ -1,0 +1,56 @@
+import type { ExportRequest } from '../domain/export.ts';
+import type { Database } from '../postgres/database.ts';
+import { readSegment } from '../segments/read-segment.ts';
+import type { Segment } from '../segments/segment.ts';
+import { ExportFailure } from './export-failure.ts';
+
+export interface RequestedSegments {
+  readonly segment: Segment | null;
+  readonly excludedSegments: readonly Segment[];
+}
+
+/** The segments that a request names, as they are defined now. Throws `ExportFailure` for one that is gone. */
+export async function findSegments(
+  db: Database,
+  environmentId: number,
+  { segmentId, exclusions }: ExportRequest,
+): Promise<RequestedSegments> {
+  const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
+  if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
+  const rows = await db
+    .selectFrom('segments')
+    .select(['segment_id', 'definition'])
+    .where('environment_id', '=', environmentId)
+    .orderBy('segment_id')
+    .execute();
+  const wanted = rows.find((row) => row.segment_id === segmentId);
+  if (segmentId !== null && wanted === undefined) throw gone(segmentId);
+  for (const pattern of patterns.filter((each) => !each.includes('*'))) {
+    if (!rows.some((row) => row.segment_id === Number(pattern))) throw gone(pattern);
+  }
+  const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.segment_id)));
+  return {
+    segment: wanted === undefined ? null : read(wanted),
+    excludedSegments: excluded.map(read),
+  };
+}
+
+function matches(pattern: string, id: number): boolean {
+  if (!pattern.includes('*')) return Number(pattern) === id;
+  return new RegExp(`^${pattern.replaceAll(/\*+/g, '\\d*')}$`).test(String(id));
+}
+
+interface SegmentRow {
+  readonly segment_id: number;
+  readonly definition: unknown;
+}
+
+function read(row: SegmentRow): Segment {
+  const { segment } = readSegment(row.definition);
+  if (segment !== null) return segment;
+  throw new ExportFailure('unknown_segment', `the definition of segment ${row.segment_id} cannot be read`);
+}
+
+function gone(id: number | string): ExportFailure {
+  return new ExportFailure('unknown_segment', `segment ${id} was removed before the export began`);
+}

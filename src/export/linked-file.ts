@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import type { Readable } from 'node:stream';
+import { inputError } from '../domain/errors.ts';
+import type { ExportFile } from '../domain/export.ts';
+import { type FileRef, MissingFileError } from '../files/file-store.ts';
+import { findExportFile } from '../postgres/ledger/read-exports.ts';
+import type { ExportContext } from './context.ts';
+import { isOurLink } from './file-links.ts';
+
+export interface LinkRequest {
+  readonly jobId: string;
+  readonly filename: string;
+  readonly expires: string;
+  readonly signature: string;
+}
+
+export type LinkedFile = ExportFile & { readonly ref: FileRef };
+
+/**
+ * The file that a link leads to. Throws `InputError`: `not_found` for a link that is not of our making, whatever is wrong
+ * with it; `link_expired`, `job_expired` for one that was good once.
+ */
+export async function findLinkedFile(
+  { db }: Pick<ExportContext, 'db'>,
+  { jobId, filename, expires, signature }: LinkRequest,
+): Promise<LinkedFile> {
+  const found = await findExportFile(db, jobId, filename);
+  // An unknown job is of nobody's environment; its signature is computed all the same.
+  const parts = { environmentId: found?.environmentId ?? 0, jobId, filename, expires };
+  const isOurs = await isOurLink(db, parts, signature);
+  if (!isOurs || found === null) throw noSuchFile();
+  if (Number(expires) * 1000 <= Date.now()) {
+    throw inputError('link_expired', 'The link has expired; ask for the job to get a new one', 'expires');
+  }
+  if (found.filesExpired || found.file === null) throw noLongerKept(jobId);
+  return found.file;
+}
+
+/** The bytes [start, end), which are not none. Throws `InputError` `job_expired` if the file was removed meanwhile. */
+export async function openLinkedFile(
+  { files }: Pick<ExportContext, 'files'>,
+  file: LinkedFile,
+  range: { readonly start: number; readonly end: number },
+): Promise<Readable> {
+  const stream = files.open(file.ref, range);
+  try {
+    // Before anything is answered: a file that is gone is no success that breaks off.
+    await once(stream, 'readable');
+  } catch (error) {
+    if (error instanceof MissingFileError) throw noLongerKept(file.filename);
+    throw error;
+  }
+  return stream;
+}
+
+export function noSuchFile(): Error {
+  return inputError('not_found', 'There is no such file, or the link to it is wrong');
+}
+
+function noLongerKept(details: string): Error {
+  return inputError('job_expired', 'The files of this export are no longer kept', details);
+}

@@ -1,0 +1,54 @@
+import { uuidv7 } from 'uuidv7';
+import { idempotencyConflict, InputError } from '../domain/errors.ts';
+import type { Idempotency } from '../ingest/ingest.ts';
+import type { Database } from '../postgres/database.ts';
+import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
+import { insertExport } from '../postgres/ledger/insert-export.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import type { ExportContext } from './context.ts';
+import { dispatchExports } from './dispatch-exports.ts';
+import { lookUpNames } from './look-up-names.ts';
+import { type ReadRequest, readRequest } from './read-request.ts';
+
+/**
+ * Accepts an export: ledger first, then the queue. Returns its job id; that of the first one, if the same idempotency
+ * key asked before. Throws `InputError` with every problem of the body, or `idempotency_conflict`.
+ */
+export async function requestExport(
+  context: ExportContext,
+  environmentId: number,
+  body: Readonly<Record<string, unknown>>,
+  idempotency: Idempotency | null = null,
+): Promise<string> {
+  const read = readRequest(body);
+  const jobId = uuidv7();
+  const answer = await inTransaction(context.pool, ({ db }) =>
+    accept(db, environmentId, read, jobId, idempotency),
+  );
+  if (answer !== jobId) return answer;
+  context.log.info({ job_id: jobId, datasets: read.request.datasets }, 'export accepted');
+  // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
+  dispatchExports(context).catch((error: unknown) => {
+    context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
+  });
+  return jobId;
+}
+
+async function accept(
+  db: Database,
+  environmentId: number,
+  read: ReadRequest,
+  jobId: string,
+  idempotency: Idempotency | null,
+): Promise<string> {
+  // First, so that a repetition is answered as before even if what it names is gone since.
+  if (idempotency !== null) {
+    const claim = await claimIdempotencyKey(db, environmentId, idempotency.key, idempotency.digest, jobId);
+    if (claim.outcome === 'known' && claim.jobId !== null) return claim.jobId;
+    if (claim.outcome !== 'claimed') throw idempotencyConflict();
+  }
+  const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
+  if (first !== undefined) throw new InputError(first, ...more);
+  await insertExport(db, { jobId, environmentId, request: read.request, emails: read.emails });
+  return jobId;
+}

@@ -1,0 +1,124 @@
+import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
+import { EXPORT_PART_BYTES, MAX_EXPORT_FAILURES } from '../domain/limits.ts';
+import {
+  claimExport,
+  completeExport,
+  type ExportClaim,
+  noteExportFailure,
+  releaseExport,
+} from '../postgres/ledger/export-claims.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import { type Attempt, startAttempt } from './attempt.ts';
+import type { ExportContext } from './context.ts';
+import { dispatchNotices } from './dispatch-exports.ts';
+import { endFailed } from './end-failed.ts';
+import { ExportFailure } from './export-failure.ts';
+import { findSegments } from './find-segments.ts';
+import { attemptFolder } from './folder.ts';
+import type { WrittenExport, writeExport } from './write/write-export.ts';
+
+/** What writes the files; the tests have others, that stop where they are told to. */
+export type ExportWriter = typeof writeExport;
+
+/**
+ * Does one export: claim, write the files from one snapshot, complete; the last in one transaction with the list of the
+ * files. May be called twice, late, or for an export that has ended: then it does nothing. `stopping` is aborted when
+ * the worker is to stop; the export is then given back.
+ */
+export async function runExport(
+  context: ExportContext,
+  exportId: number,
+  write: ExportWriter,
+  stopping: AbortSignal,
+): Promise<void> {
+  if (stopping.aborted) return;
+  const claim = await claimExport(context.db, exportId);
+  if (claim === null) return;
+  const attempt = startAttempt(context, claim, stopping);
+  let committing = false;
+  try {
+    await removeEarlierAttempts(context, claim);
+    const written = await writeFiles(context, claim, attempt, write);
+    attempt.signal.throwIfAborted();
+    committing = true;
+    await complete(context, claim, written);
+  } catch (error) {
+    attempt.end();
+    // A commit whose answer was lost may have succeeded: then the files are wanted. If not, the next attempt removes them.
+    if (!committing || error instanceof ConflictError) await removeAttempt(context, claim.jobId, claim.attempt);
+    await giveBack(context, claim, attempt.signal.aborted ? attempt.signal.reason : error);
+  } finally {
+    attempt.end();
+  }
+  // Should it fail, the reconciler does it.
+  await dispatchNotices(context).catch(() => undefined);
+}
+
+async function writeFiles(
+  context: ExportContext,
+  claim: ExportClaim,
+  attempt: Attempt,
+  write: ExportWriter,
+): Promise<WrittenExport> {
+  const { db, pool, files, log } = context;
+  const folder = attemptFolder(claim.jobId, claim.attempt);
+  const segments = await findSegments(db, claim.environmentId, claim.request);
+  return write(
+    { pool, log, files: { ...files, create: () => files.create(folder) } },
+    {
+      environmentId: claim.environmentId,
+      request: claim.request,
+      ...segments,
+      jobId: claim.jobId,
+      signal: attempt.signal,
+      splitBytes: EXPORT_PART_BYTES,
+      onProgress: attempt.reached,
+      onSnapshot: ({ rowsExpected }) => attempt.expect(rowsExpected),
+    },
+  );
+}
+
+/** This commit waits for the disk, where the files are already. */
+async function complete(context: ExportContext, claim: ExportClaim, written: WrittenExport): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    if (await completeExport(db, claim, written)) return;
+    throw new ConflictError('the export was cancelled, or another worker has it');
+  });
+  context.log.info({ job_id: claim.jobId, files: written.files.length }, 'export completed');
+}
+
+async function giveBack(context: ExportContext, claim: ExportClaim, error: unknown): Promise<void> {
+  const fields = { err: error, job_id: claim.jobId, attempt: claim.attempt };
+  if (error instanceof ConflictError) {
+    context.log.info({ job_id: claim.jobId, attempt: claim.attempt }, error.message);
+    return;
+  }
+  if (error instanceof Interrupted) {
+    context.log.info({ job_id: claim.jobId }, 'export given back; another worker begins it anew');
+    await releaseExport(context.db, claim).catch(() => undefined);
+    return;
+  }
+  if (error instanceof ExportFailure) return endFailed(context, claim.exportId, error);
+  context.log[isTransient(error) ? 'warn' : 'error'](fields, 'an attempt at an export failed');
+  const message = error instanceof Error ? error.message : String(error);
+  // If the database is away this fails too, and the lease runs out instead.
+  const failures = await noteExportFailure(context.db, claim, message).catch(() => 0);
+  if (failures >= MAX_EXPORT_FAILURES || error instanceof Fault) {
+    await endFailed(context, claim.exportId, { code: 'export_failed', message });
+  }
+}
+
+/** What a worker that died has left; one that is merely late removes its own when it finds out. */
+async function removeEarlierAttempts(context: ExportContext, { jobId, attempt }: ExportClaim): Promise<void> {
+  for (let earlier = 1; earlier < attempt; earlier++) await removeAttempt(context, jobId, earlier);
+}
+
+/** Should it fail: what is left goes with the export's folder, at the latest when its files expire. */
+async function removeAttempt(context: ExportContext, jobId: string, attempt: number): Promise<void> {
+  try {
+    await context.files.removeFolder(attemptFolder(jobId, attempt));
+  } catch (error) {
+    context.log.warn({ err: error, job_id: jobId, attempt }, 'files of an attempt are left for later');
+  }
+}

@@ -1,0 +1,67 @@
+import { expressionBuilder, type RawBuilder, sql } from 'kysely';
+import type { Dataset } from '../../domain/export.ts';
+import type { DB } from '../../postgres/schema.ts';
+import { exportsCompany } from '../filter/companies.ts';
+import { exportsEvent } from '../filter/events.ts';
+import type { Filter } from '../filter/filter.ts';
+import { withoutProperties } from '../filter/metadata.ts';
+import { exportsUser } from '../filter/users.ts';
+import { leftOut } from '../filter/wildcard.ts';
+import type { Compilable } from './copy-select.ts';
+
+const eb = expressionBuilder<DB>();
+const alias = 'exported';
+
+/*
+ * The rows of a dataset as they are stored, in key order. What is made of them is written around it (`from (…) page`):
+ * PostgreSQL then sorts, if it must, what is short and not what has been made of it.
+ */
+
+export function pageOf(dataset: Dataset, filter: Filter) {
+  switch (dataset) {
+    case 'users':
+      return eb
+        .selectFrom(`users as ${alias}`)
+        .select(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at'])
+        .where(exportsUser(filter, alias))
+        .orderBy('user_id');
+    case 'companies':
+      return eb
+        .selectFrom(`companies as ${alias}`)
+        .select(['company_id', 'metadata', 'first_seen_at', 'last_seen_at'])
+        .where(exportsCompany(filter, alias))
+        .orderBy('company_id');
+    case 'events':
+      return eb
+        .selectFrom(`events as ${alias}`)
+        .select(['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at'])
+        .select('metadata')
+        .where(exportsEvent(filter, alias))
+        .orderBy('inserted_at')
+        .orderBy('event_id');
+    default:
+      return dataset satisfies never;
+  }
+}
+
+/** A select of `columns`, each an expression over the columns of the page. */
+export function selectFromPage(
+  page: ReturnType<typeof pageOf>,
+  columns: readonly RawBuilder<unknown>[],
+): Compilable {
+  return rawSelect(sql`select ${sql.join(columns)} from ${page} as page`);
+}
+
+export function rawSelect(select: RawBuilder<unknown>): Compilable {
+  return { toOperationNode: () => select.toOperationNode() as never };
+}
+
+/** The metadata of a row of the page, without the properties that are to be left out. */
+export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
+  return withoutProperties(sql.ref('page.metadata'), leftOut(request.exclusions, 'property'));
+}
+
+/** In UTC, always of one length (`tailLength`); the session's zone is UTC. */
+export function pageTime(column: string): RawBuilder<string> {
+  return sql`to_char(${sql.ref(`page.${column}`)}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+}

@@ -1,0 +1,66 @@
+import { Fault } from '../../domain/errors.ts';
+import type { Dataset, ExportRequest } from '../../domain/export.ts';
+import type { AttemptFiles } from './attempt-files.ts';
+import { ContentHash } from './content-hash.ts';
+import { copyOut } from './copy-out.ts';
+import type { CopySelect } from './copy-select.ts';
+import type { DatasetSummary } from './manifest.ts';
+import { rowBlocks } from './row-blocks.ts';
+import type { Snapshot } from './snapshot.ts';
+import { SplitFiles } from './split-files.ts';
+import { hasContentHash, type TextFormat } from './text-format.ts';
+
+/** A dataset, ready to be read. */
+export interface DatasetPlan {
+  readonly dataset: Dataset;
+  readonly format: TextFormat;
+  readonly select: CopySelect;
+  /** What every file begins with. */
+  readonly header: Buffer;
+}
+
+export interface WriteOptions {
+  readonly request: ExportRequest;
+  readonly splitBytes: number;
+  readonly signal: AbortSignal;
+  /** Told of rows and stored bytes as they become more. */
+  onProgress(rows: number, bytes: number): void;
+}
+
+/** COPY → rows → files. The next rows are asked for when the last are on their way to the store. */
+export async function writeDataset(
+  { client }: Snapshot,
+  files: AttemptFiles,
+  plan: DatasetPlan,
+  options: WriteOptions,
+): Promise<DatasetSummary> {
+  const { dataset, format, header } = plan;
+  const { compression } = options.request;
+  const parts = new SplitFiles(files, {
+    dataset,
+    format,
+    compression,
+    header,
+    splitBytes: options.splitBytes,
+  });
+  const content = hasContentHash(dataset) ? new ContentHash(format) : null;
+  if (header.length > 0) content?.addCsvHeader(header);
+  const copyFormat = format === 'csv' ? 'csv' : 'lines';
+  const blocks = rowBlocks(copyOut(client, plan.select, copyFormat, options.signal), format);
+  let rows = 0;
+  let next = await blocks.next();
+  try {
+    for (; next.done !== true; next = await blocks.next()) {
+      content?.add(next.value);
+      await parts.add(next.value);
+      rows += next.value.ends.length;
+      options.onProgress(rows, parts.bytes);
+    }
+  } finally {
+    if (next.done !== true) await blocks.return(0);
+  }
+  if (next.value !== rows) throw new Fault(`Postgres sent ${next.value} ${dataset}, ${rows} were written`);
+  await parts.end();
+  options.onProgress(rows, parts.bytes);
+  return { dataset, rows, contentSha256: content?.digest() ?? null };
+}

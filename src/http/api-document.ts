@@ -1,0 +1,141 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../package-root.ts';
+import { answerHeaders } from './schemas/answer-headers.ts';
+import { mapAnswers, shareRefusals } from './share-refusals.ts';
+
+export interface ApiDocument {
+  readonly openapi: string;
+  readonly info: object;
+  readonly servers: readonly { readonly url: string }[];
+  readonly tags: readonly { readonly name: string }[];
+  readonly security: readonly SecurityRequirement[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, object>>;
+    readonly responses: Readonly<Record<string, Answer>>;
+    readonly headers: Readonly<Record<string, Header>>;
+    readonly securitySchemes: Readonly<Record<string, object>>;
+  };
+}
+
+export interface Operation {
+  readonly operationId?: string;
+  readonly summary?: string;
+  readonly tags?: readonly string[];
+  readonly security?: readonly SecurityRequirement[];
+  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: object }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
+  readonly responses: Readonly<Record<string, Answer | Reference>>;
+}
+
+export interface Reference {
+  readonly $ref: string;
+}
+
+export interface Answer {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, Header | Reference>>;
+  readonly content?: Readonly<Record<string, MediaType>>;
+}
+
+export interface MediaType {
+  readonly schema: object;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
+export interface Header {
+  readonly required?: boolean;
+  readonly schema?: object;
+}
+
+/** Of a key: the scopes that it must have. */
+type SecurityRequirement = Readonly<Record<string, readonly string[]>>;
+
+const info = {
+  title: 'sluice',
+  description: `Loads users, companies and events into Postgres: single records, arrays and files of any size.
+
+- Every answer carries \`x-request-id\`. Refusals carry the error record, with every problem found; its codes are in docs/errors.md.
+- A trailing slash is accepted on every path. \`HEAD\` answers as \`GET\`, without the body. A method that a path does not have is 405 with \`Allow\`, an unknown path 404, also without a key.
+- Times are ISO 8601 in UTC.`,
+  license: { name: 'MIT', identifier: 'MIT' },
+};
+
+const tags = [
+  { name: 'ingestion', description: 'Single records, answered when they are committed.' },
+  { name: 'loads', description: 'Files and arrays of any size, loaded by a background job.' },
+  { name: 'exports', description: 'Files of users, companies and events, written by a background job.' },
+  { name: 'jobs', description: 'What became of them.' },
+  { name: 'lookups', description: 'What exports can be filtered by.' },
+  { name: 'operations', description: 'For those who run the service.' },
+  { name: 'documentation', description: 'This document.' },
+];
+
+/** What the document says besides the routes. */
+export function documentFrame() {
+  return {
+    openapi: '3.1.0',
+    info: { ...info, version: readVersion() },
+    tags,
+    components: {
+      securitySchemes: {
+        apiKey: {
+          type: 'apiKey',
+          in: 'header',
+          name: 'Authorization',
+          description:
+            '`Token <API_KEY>`: the word Token, a blank, and a key that `sluice keys create` made. The scopes that an operation lists are those that the key must have.',
+        },
+        metricsToken: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'Where METRICS_TOKEN is set: its value.',
+        },
+      },
+    },
+  } as const;
+}
+
+function readVersion(): string {
+  const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return version;
+}
+
+/** Puts in what all operations share, and everything in an order that does not depend on that of the routes. */
+export function finishDocument(document: ApiDocument): ApiDocument {
+  const { openapi, info, tags, components } = document;
+  const { paths, responses } = shareRefusals(mapAnswers(sortKeys(document.paths), finishAnswer));
+  return {
+    openapi,
+    info,
+    servers: [{ url: '/' }],
+    tags,
+    security: [{ apiKey: [] }],
+    paths,
+    components: {
+      schemas: sortKeys(components.schemas),
+      responses: sortKeys(responses),
+      headers: answerHeaders,
+      securitySchemes: components.securitySchemes,
+    },
+  };
+}
+
+/** Schemas of routes only name their headers. */
+function finishAnswer(answer: Answer): Answer {
+  const { description, headers = {}, ...rest } = answer;
+  const named = ['x-request-id', ...Object.keys(headers)];
+  const references = named.map((name) => [name, reference(name, headers[name])] as const);
+  return { description, headers: Object.fromEntries(references), ...rest };
+}
+
+function reference(name: string, header: Header | Reference | undefined) {
+  return name in answerHeaders ? { $ref: `#/components/headers/${name}` } : (header ?? {});
+}
+
+function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {
+  return Object.fromEntries(Object.entries(object).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

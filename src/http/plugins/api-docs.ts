@@ -1,0 +1,32 @@
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../../context.ts';
+import { baseUrl } from '../base-url.ts';
+
+/**
+ * Everything from here. The plugin's own policy would have browsers ask for the scripts over https, which a server on plain
+ * http does not answer. Styles alone may be inline: the page sets some while it runs.
+ */
+const contentSecurityPolicy = {
+  'default-src': "'self'",
+  'img-src': "'self' data:",
+  'style-src': "'self' 'unsafe-inline'",
+  'object-src': "'none'",
+  'base-uri': "'none'",
+  'frame-ancestors': "'none'",
+};
+
+/** The document as a page for people at `/docs`, with its scripts and styles from the package. */
+export function addApiDocs(app: FastifyInstance, { config }: System): void {
+  app.register(swaggerUi, {
+    routePrefix: '/docs',
+    theme: { title: 'sluice' },
+    uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
+    staticCSP: contentSecurityPolicy,
+    transformSpecificationClone: false,
+    transformSpecification: (document, request) => ({
+      ...document,
+      servers: [{ url: baseUrl(request, config.publicUrl) }],
+    }),
+  });
+}

@@ -1,0 +1,48 @@
+import { getHeapStatistics } from 'node:v8';
+import underPressure from '@fastify/under-pressure';
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../../context.ts';
+import type { Explained } from '../explain-error.ts';
+import { sendErrors } from './errors.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Answered however loaded the process is: those who watch it must see why it refuses the others. */
+    alwaysServed?: true;
+  }
+}
+
+/** Of what V8 may use: beyond it the process spends its time on collecting, and then ends. */
+const heapShare = 0.9;
+
+const overloaded: Explained = {
+  status: 503,
+  problems: [{ code: 'unavailable', message: 'The service is overloaded; try again later', details: '' }],
+};
+
+/**
+ * Refuses requests while the event loop lags or the heap is nearly full, so that those under way come to an end. The
+ * plugin measures, once a second; its own hook would run after the key was looked up, and be logged for every request.
+ */
+export function addLoadShedding(
+  app: FastifyInstance,
+  { config, log }: Pick<System, 'config' | 'log'>,
+  heapLimit = getHeapStatistics().heap_size_limit,
+): void {
+  const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
+  const maxHeap = heapLimit * heapShare;
+  let shedding = false;
+  app.register(underPressure);
+  app.addHook('onRequest', (request, reply, done) => {
+    const { eventLoopDelay, heapUsed } = app.memoryUsage();
+    const overload = eventLoopDelay > maxDelay || heapUsed > maxHeap;
+    if (overload !== shedding) {
+      shedding = overload;
+      const fields = { event_loop_delay_ms: Math.round(eventLoopDelay), heap_used_bytes: heapUsed };
+      if (overload) log.warn(fields, 'overloaded: requests are refused');
+      else log.info(fields, 'no longer overloaded');
+    }
+    if (overload && request.routeOptions.config.alwaysServed !== true) sendErrors(reply, overloaded);
+    else done();
+  });
+}

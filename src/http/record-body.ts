@@ -1,0 +1,100 @@
+import { gunzip } from 'node:zlib';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { inputError } from '../domain/errors.ts';
+import { MAX_RECORD_BYTES } from '../domain/limits.ts';
+import { askForBody } from './plugins/expect-continue.ts';
+import { readEncoding } from './schemas/upload-headers.ts';
+
+/**
+ * The bodies of single records: JSON, as it is or gzip, read whole, within a size and a time. Registers a parser, so
+ * call it in a scope of the routes' own; their `request.body` is then a Buffer.
+ */
+export function addRecordBody(scope: FastifyInstance, { timeoutMs }: { readonly timeoutMs: number }): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', (request, raw, done) => {
+    let gzip: boolean;
+    try {
+      requireJson(request);
+      if (Number(request.headers['content-length'] ?? 0) > MAX_RECORD_BYTES) throw tooLarge();
+      gzip = readEncoding(request.headers['content-encoding']);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    askForBody(request.raw);
+    collect(raw as FastifyRequest['raw'], timeoutMs, (error, body) => {
+      if (error !== null || !gzip) done(error, body);
+      else
+        gunzip(body, { maxOutputLength: MAX_RECORD_BYTES }, (failure, text) =>
+          done(failure && unpackError(failure), text),
+        );
+    });
+  });
+}
+
+/** The body that `addRecordBody` has read; empty where there was none. */
+export function recordBody(request: FastifyRequest): Buffer {
+  return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
+}
+
+function requireJson({ headers }: FastifyRequest): void {
+  const mediaType = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (mediaType === 'application/json' || mediaType === '' || /^application\/[\w.-]+\+json$/.test(mediaType))
+    return;
+  throw inputError(
+    'unsupported_media_type',
+    'Send JSON, with Content-Type: application/json',
+    `Content-Type: ${mediaType}`,
+  );
+}
+
+function collect(
+  raw: FastifyRequest['raw'],
+  timeoutMs: number,
+  done: (error: Error | null, body: Buffer) => void,
+): void {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const end = (error: Error | null): void => {
+    clearTimeout(timer);
+    raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
+    done(error, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+  };
+  const onData = (piece: Buffer): void => {
+    bytes += piece.length;
+    if (bytes > MAX_RECORD_BYTES) end(tooLarge());
+    else pieces.push(piece);
+  };
+  const onEnd = (): void => end(null);
+  const onClose = (): void => end(wentAway());
+  const timer = setTimeout(() => end(tooSlow(timeoutMs)), timeoutMs);
+  raw.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
+  // While the key was looked up; then none of these events comes any more.
+  if (raw.destroyed) onClose();
+}
+
+function tooLarge(): Error {
+  return inputError('payload_too_large', `A record may have ${MAX_RECORD_BYTES} bytes`, 'the request body');
+}
+
+function tooSlow(timeoutMs: number): Error {
+  return inputError(
+    'upload_too_slow',
+    `The body did not come within ${timeoutMs / 1000} s`,
+    'the request body',
+  );
+}
+
+/** Nobody reads this; but it is no failure of ours, and must not be counted as one. */
+function wentAway(): Error {
+  return inputError('upload_too_slow', 'The client went away while it was sending', 'the request body');
+}
+
+function unpackError(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'ERR_BUFFER_TOO_LARGE') return tooLarge();
+  return inputError(
+    'invalid_json',
+    'The body is not gzip, though Content-Encoding says so',
+    'Content-Encoding: gzip',
+  );
+}

@@ -1,0 +1,26 @@
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../../context.ts';
+import { requireExport } from '../../export/inspect-exports.ts';
+import { requestExport } from '../../export/request-export.ts';
+import { baseUrl } from '../base-url.ts';
+import { readIdempotency } from '../idempotency.ts';
+import { readJsonObject } from '../json-object.ts';
+import { callerEnvironment } from '../plugins/auth.ts';
+import { recordBody } from '../record-body.ts';
+import { renderCreated } from '../render-export.ts';
+import { createExportSchema } from '../schemas/create-export-schema.ts';
+
+export function createExport(scope: FastifyInstance, system: System): void {
+  const options = { config: { scope: 'export' }, schema: createExportSchema } as const;
+  scope.post('/api/v1/analytics/exports', options, async (request, reply) => {
+    const environment = callerEnvironment(request);
+    const { environmentId } = environment;
+    const body = recordBody(request);
+    const idempotency = readIdempotency(request, body);
+    const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency);
+    const found = await requireExport(system, environmentId, jobId);
+    return reply
+      .code(201)
+      .send(renderCreated(found, environment, baseUrl(request, system.config.publicUrl)));
+  });
+}

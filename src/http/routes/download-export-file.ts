@@ -1,0 +1,69 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { findLinkedFile, type LinkedFile, openLinkedFile } from '../../export/linked-file.ts';
+import { type ByteRange, readByteRange } from '../byte-range.ts';
+import { downloadFileSchema } from '../schemas/download-file-schema.ts';
+import { readLink } from '../schemas/file-link.ts';
+
+/** Names no scope: it is the link that authorises. */
+export function downloadExportFile(app: FastifyInstance, system: System): void {
+  const path = '/api/v1/analytics/exports/files/:job_id/:filename';
+  app.get(path, { schema: downloadFileSchema }, async (request, reply) => {
+    const file = await findLinkedFile(system, readLink(request));
+    const etag = `"${file.sha256}"`;
+    reply.header('etag', etag);
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    const range = wantedRange(request, file, etag);
+    if (range === 'unsatisfiable') {
+      reply.header('content-range', `bytes */${file.bytes}`);
+      throw inputError('range_not_satisfiable', 'The file has no such part', `it has ${file.bytes} bytes`);
+    }
+    return sendFile(system, request, reply, file, range);
+  });
+}
+
+/** A range of another version of the file is none: the caller gets all of this one. */
+function wantedRange({ headers }: FastifyRequest, file: LinkedFile, etag: string) {
+  const condition = headers['if-range'];
+  return condition === undefined || condition === etag ? readByteRange(headers.range, file.bytes) : null;
+}
+
+async function sendFile(
+  system: System,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  file: LinkedFile,
+  range: ByteRange | null,
+): Promise<FastifyReply> {
+  const { start, end } = range ?? { start: 0, end: file.bytes };
+  const isEmpty = request.method === 'HEAD' || start === end;
+  // Of nothing, unlike of an empty text, Fastify leaves the length to us.
+  const body = isEmpty ? undefined : await openLinkedFile(system, file, { start, end });
+  if (range !== null) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.bytes}`);
+  return reply
+    .header('content-type', contentType(file.filename))
+    .header('content-length', String(end - start))
+    .header('accept-ranges', 'bytes')
+    .header('content-disposition', `attachment; filename="${file.filename}"`)
+    .header('cache-control', 'private, no-cache')
+    .header('x-content-type-options', 'nosniff')
+    .send(body);
+}
+
+function namesTag(header: string | undefined, etag: string): boolean {
+  const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
+  return tags.includes(etag) || tags.includes('*');
+}
+
+const types: Readonly<Record<string, string>> = {
+  gz: 'application/gzip',
+  ndjson: 'application/x-ndjson',
+  csv: 'text/csv; charset=utf-8',
+  parquet: 'application/vnd.apache.parquet',
+  json: 'application/json',
+};
+
+function contentType(filename: string): string {
+  return types[filename.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
+}

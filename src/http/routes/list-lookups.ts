@@ -1,0 +1,96 @@
+import type { FastifyInstance } from 'fastify';
+import type { TSchema } from 'typebox';
+import type { KeyedKind } from '../../catalogue/items/items.ts';
+import { tables } from '../../catalogue/items/tables.ts';
+import { listFeaturesAndEvents } from '../../catalogue/lookups/list-features-and-events.ts';
+import { listProperties } from '../../catalogue/lookups/list-properties.ts';
+import type { System } from '../../context.ts';
+import type { Entity } from '../../domain/entity.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { renderEmbed, renderKeyed, renderProperty, renderSurvey } from '../render-lookup.ts';
+import {
+  embedItem,
+  keyedItem,
+  type PropertyLookup,
+  propertyItem,
+  surveyItem,
+} from '../schemas/lookup-items.ts';
+import { type LookupText, lookupSchema } from '../schemas/lookup-schema.ts';
+
+interface Lookup extends LookupText {
+  readonly item: TSchema;
+  read(system: System, environmentId: number): Promise<readonly object[]>;
+}
+
+/** By the last part of their path. Bare arrays, in an order that does not change. */
+const lookups: Readonly<Record<string, Lookup>> = {
+  surveys: {
+    operationId: 'listSurveys',
+    summary: 'List surveys',
+    description: 'The surveys that the operator defined, with their modules, by id.',
+    item: surveyItem.ref,
+    read: async ({ db }, environment) => (await tables.surveys.read(db, environment)).map(renderSurvey),
+  },
+  embeds: {
+    operationId: 'listEmbeds',
+    summary: 'List embeds',
+    description: 'The banners and cards that the operator defined, by id.',
+    item: embedItem.ref,
+    read: async ({ db }, environment) => (await tables.embeds.read(db, environment)).map(renderEmbed),
+  },
+  user_properties: {
+    operationId: 'listUserProperties',
+    summary: 'List user properties',
+    description: 'Every property that a user has ever had, by key.',
+    item: propertyItem.ref,
+    read: readProperties('users', 'user_property'),
+  },
+  company_properties: {
+    operationId: 'listCompanyProperties',
+    summary: 'List company properties',
+    description: 'Every property that a company has ever had, by key.',
+    item: propertyItem.ref,
+    read: readProperties('companies', 'company_property'),
+  },
+  resource_center_modules: {
+    operationId: 'listResourceCenterModules',
+    summary: 'List resource center modules',
+    description: 'The modules of the resource center that the operator defined, by key.',
+    item: keyedItem.ref,
+    read: readKeyed('resource_center_modules'),
+  },
+  features_events: {
+    operationId: 'listFeaturesAndEvents',
+    summary: 'List features and events',
+    description:
+      'The features that the operator defined, and every name that an event was tracked under, by key. An event with the key of a feature is listed once, as the feature.',
+    item: keyedItem.ref,
+    read: async ({ db }, environment) => (await listFeaturesAndEvents(db, environment)).map(renderKeyed),
+  },
+  checklists: {
+    operationId: 'listChecklists',
+    summary: 'List checklists',
+    description: 'The checklists that the operator defined, by key.',
+    item: keyedItem.ref,
+    read: readKeyed('checklists'),
+  },
+};
+
+/** All lookups but the segments. */
+export function listLookups(app: FastifyInstance, system: System): void {
+  for (const [name, { item, read, ...text }] of Object.entries(lookups)) {
+    const options = { config: { scope: 'read' }, schema: lookupSchema(text, item) } as const;
+    app.get(`/api/v1/analytics/exports/lookups/${name}`, options, async (request, reply) =>
+      reply.send(await read(system, environmentId(request))),
+    );
+  }
+}
+
+function readProperties(entity: Entity, type: PropertyLookup['type']): Lookup['read'] {
+  return async ({ db }, environment) =>
+    (await listProperties(db, environment, entity)).map((property) => renderProperty(property, type));
+}
+
+function readKeyed(kind: KeyedKind): Lookup['read'] {
+  return async ({ db }, environment) => (await tables[kind].read(db, environment)).map(renderKeyed);
+}

@@ -1,0 +1,23 @@
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../../context.ts';
+import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
+import { requireExport } from '../../export/inspect-exports.ts';
+import { baseUrl } from '../base-url.ts';
+import { callerEnvironment } from '../plugins/auth.ts';
+import { renderExport } from '../render-export.ts';
+import { readJobId } from '../schemas/job-id.ts';
+import { showExportSchema } from '../schemas/show-export-schema.ts';
+
+/** Its answer opens the data, so it wants the scope that exports want. */
+export function showExport(app: FastifyInstance, system: System): void {
+  const { db, config } = system;
+  const options = { config: { scope: 'export' }, schema: showExportSchema } as const;
+  app.get('/api/v1/analytics/exports/jobs/:job_id', options, async (request, reply) => {
+    const jobId = readJobId(request);
+    const environment = callerEnvironment(request);
+    const found = await requireExport(system, environment.environmentId, jobId);
+    const base = baseUrl(request, config.publicUrl);
+    const links = await fileLinks(db, found, base, linksExpireAt(config.linkTtlHours));
+    return reply.header('cache-control', 'no-store').send(renderExport(found, environment, links, base));
+  });
+}

@@ -1,0 +1,68 @@
+import type { FastifySchema } from 'fastify';
+import { Type } from 'typebox';
+import { ingestAnswers } from './ingest-answers.ts';
+import { orNull } from './or-null.ts';
+import { idText, primitiveValue, textValue } from './record-fields.ts';
+import { bodyHeaders } from './request-headers.ts';
+import { withExamples } from './with-examples.ts';
+
+const company = Type.Object(
+  {
+    company_id: Type.Optional(idText('Id of the company.')),
+    id: Type.Optional(idText('Taken as `company_id` where that is absent.')),
+    metadata: Type.Optional(Type.Object({}, { additionalProperties: primitiveValue })),
+  },
+  {
+    additionalProperties: primitiveValue,
+    description:
+      'The company of the user, which is created if it is new. Other keys are properties of the company. null takes the user out of the company.',
+  },
+);
+
+const body = Type.Object(
+  {
+    user_id: idText('Id of the user.'),
+    metadata: Type.Optional(
+      Type.Object(
+        {},
+        { additionalProperties: textValue, description: 'Properties of the user: strings only.' },
+      ),
+    ),
+    company: Type.Optional(orNull(company)),
+    company_id: Type.Optional(
+      orNull(idText('In place of `company`; null takes the user out of the company.')),
+    ),
+  },
+  {
+    additionalProperties: textValue,
+    description: 'A user. Keys beside the documented ones are properties too.',
+  },
+);
+
+export const identifySchema = {
+  operationId: 'identifyUser',
+  summary: 'Identify a user',
+  description:
+    'Stores properties of one user, merged into what is stored, and the company that the user belongs to. Answered when it is committed.',
+  tags: ['ingestion'],
+  headers: Type.Object(bodyHeaders),
+  body: {
+    content: {
+      'application/json': withExamples(body, {
+        user: {
+          summary: 'A user with a company',
+          value: {
+            user_id: 'u1',
+            metadata: { name: 'Ada Lovelace', plan: 'pro', trial_ends_at: null },
+            company: { company_id: 'acme', name: 'Acme GmbH', size: 120 },
+          },
+        },
+        leaves: {
+          summary: 'A user who leaves the company',
+          value: { user_id: 'u1', company: null },
+        },
+      }),
+    },
+  },
+  response: ingestAnswers(),
+} satisfies FastifySchema;

@@ -1,0 +1,137 @@
+import { type Static, Type } from 'typebox';
+import { embedTypes } from '../../catalogue/items/items.ts';
+import { dataTypes } from '../../domain/data-type.ts';
+import { component } from './component.ts';
+
+const id = Type.Integer({ minimum: 1, description: 'Stays as long as the item does; is not given again.' });
+const title = Type.String({ description: 'What people call it.' });
+
+export const segmentItem = component(
+  'Segment',
+  Type.Object(
+    {
+      id: Type.Integer({ minimum: 1, description: 'The `segment_id` of exports.' }),
+      title,
+      usage: Type.String({ description: 'What it is used for, in words of the operator.' }),
+      category: Type.String({ description: 'What it is sorted under, in words of the operator.' }),
+      is_hidden: Type.Boolean({ description: 'Not to be offered for choice; it can be used all the same.' }),
+      is_protected: Type.Boolean({ description: 'It is not removed by mistake.' }),
+      status: Type.String({ description: 'In words of the operator; the service does nothing with it.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A group of users that exports can be narrowed to.',
+      examples: [
+        {
+          id: 3,
+          title: 'Power users',
+          usage: 'analytics',
+          category: 'Engagement',
+          is_hidden: false,
+          is_protected: true,
+          status: 'active',
+        },
+      ],
+    },
+  ),
+);
+export type SegmentLookup = Static<typeof segmentItem.schema>;
+
+const surveyModule = Type.Object(
+  {
+    id,
+    order: Type.Integer({ minimum: 1, description: 'Its place in the survey.' }),
+    type: Type.String({ description: 'How it is answered, in words of the operator.' }),
+    question: Type.String(),
+  },
+  { additionalProperties: false },
+);
+
+export const surveyItem = component(
+  'Survey',
+  Type.Object(
+    {
+      id,
+      title,
+      platform: Type.String({ description: 'Where it is shown, in words of the operator.' }),
+      modules: Type.Array(surveyModule, { description: 'By their order.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A survey and what it asks.',
+      examples: [
+        {
+          id: 1,
+          title: 'Quarterly NPS',
+          platform: 'web',
+          modules: [{ id: 1, order: 1, type: 'nps', question: 'How likely are you to recommend us?' }],
+        },
+      ],
+    },
+  ),
+);
+export type SurveyLookup = Static<typeof surveyItem.schema>;
+
+export const embedItem = component(
+  'Embed',
+  Type.Object(
+    { id, title, type: Type.Enum([...embedTypes], { type: 'string' }) },
+    {
+      additionalProperties: false,
+      description: 'A banner or a card.',
+      examples: [{ id: 2, title: 'Upgrade to Business', type: 'banner' }],
+    },
+  ),
+);
+export type EmbedLookup = Static<typeof embedItem.schema>;
+
+export const propertyItem = component(
+  'Property',
+  Type.Object(
+    {
+      id,
+      type: Type.Enum(['user_property', 'company_property'], { type: 'string' }),
+      key: Type.String({ description: 'Its name in `metadata`.' }),
+      display_name: Type.String({ description: 'Made from the key.' }),
+      data_type: Type.Enum([...dataTypes], {
+        type: 'string',
+        description: 'What its values are. `string` also stands for values of several types.',
+      }),
+      is_auto_property: Type.Boolean({ description: 'Kept by the service itself.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A property that users or companies have.',
+      examples: [
+        {
+          id: 9,
+          type: 'user_property',
+          key: 'signup_date',
+          display_name: 'Signup Date',
+          data_type: 'date',
+          is_auto_property: false,
+        },
+      ],
+    },
+  ),
+);
+export type PropertyLookup = Static<typeof propertyItem.schema>;
+
+export const keyedItem = component(
+  'KeyedItem',
+  Type.Object(
+    {
+      display_name: Type.String({ description: 'What people call it.' }),
+      key: Type.String({ description: 'What exports are filtered by.' }),
+      data_type: Type.String({
+        description: 'What it is, in words of the operator; `event` of a tracked event.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'Something that is known by a key.',
+      examples: [{ display_name: 'Report Exported', key: 'report_exported', data_type: 'event' }],
+    },
+  ),
+);
+export type KeyedLookup = Static<typeof keyedItem.schema>;

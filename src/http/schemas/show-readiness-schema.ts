@@ -1,0 +1,36 @@
+import type { FastifySchema } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { named } from './answer-headers.ts';
+import { errorAnswers } from './error-answers.ts';
+
+const part = Type.Enum(['ok', 'away'], { type: 'string' });
+
+const parts = Type.Object(
+  { database: part, queue: part, storage: part },
+  { additionalProperties: false, description: 'What the service stands on.' },
+);
+
+export const showReadinessSchema = {
+  operationId: 'showReadiness',
+  summary: 'Can the service be used?',
+  description:
+    'Looks at everything the service stands on, and answers within two seconds even if some of it hangs. With the queue alone away it is `degraded`: uploads are accepted, and loaded when the queue is back. Wants no key.',
+  tags: ['operations'],
+  response: {
+    200: {
+      description: 'It can.',
+      content: { 'application/json': { schema: report('ready', 'degraded') } },
+    },
+    ...errorAnswers('internal_error'),
+    503: {
+      description: 'Database or storage are away, or the service is about to stop.',
+      headers: named('Retry-After'),
+      content: { 'application/json': { schema: report('not_ready') } },
+    },
+  },
+} satisfies FastifySchema;
+
+function report(...statuses: readonly string[]): TSchema {
+  const status = Type.Enum([...statuses], { type: 'string' });
+  return Type.Object({ status, parts }, { additionalProperties: false });
+}

@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { TransientError } from '../domain/errors.ts';
+import {
+  MAX_WAITING_BYTES,
+  MAX_WAITING_RECORDS,
+  MAX_WINDOW_BYTES,
+  MAX_WINDOW_RECORDS,
+  MAX_WINDOW_RETRIES,
+} from '../domain/limits.ts';
+import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
+import { refused } from './refused.ts';
+
+export interface CommitWindowOptions<T> {
+  /** Writes all of them, in this order, or none; resolves when they are committed. */
+  readonly write: (records: readonly T[]) => Promise<void>;
+  /** Statements that may be under way at once. With one, records take effect in the order in which they came. */
+  readonly inFlight: number;
+  /** Told of every window that was committed, and of how many records wait. */
+  readonly onCommitted?: (records: number, seconds: number) => void;
+  readonly onWaiting?: (records: number) => void;
+}
+
+interface Waiting<T> {
+  readonly record: T;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/**
+ * Records that arrive together share one statement and its commit. When nothing is under way a record waits for no more
+ * than the others of the same turn of the event loop; else for a statement to end. So one caller at a time gets the
+ * latency of a single insert, and the more there are the cheaper each becomes.
+ *
+ * idle ──record──► gathering (until the event loop turns) ──► writing ──► idle, or at once the next window
+ */
+export class CommitWindow<T extends { readonly bytes: number }> {
+  readonly #options: CommitWindowOptions<T>;
+  #waiting: Waiting<T>[] = [];
+  #waitingBytes = 0;
+  #underWay = 0;
+  #gathering = false;
+  #onIdle: (() => void)[] = [];
+
+  constructor(options: CommitWindowOptions<T>) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves when the record is committed.
+   * @throws TransientError when too much waits already, or the database is away; InputError when the database refuses
+   * this record.
+   */
+  submit(record: T): Promise<void> {
+    if (
+      this.#waiting.length >= MAX_WAITING_RECORDS ||
+      this.#waitingBytes + record.bytes > MAX_WAITING_BYTES
+    ) {
+      return Promise.reject(new TransientError('too many records wait for the database'));
+    }
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ record, resolve, reject });
+      this.#waitingBytes += record.bytes;
+      this.#gather();
+    });
+  }
+
+  /** Resolves when nothing waits and nothing is under way. */
+  async drained(): Promise<void> {
+    if (this.#underWay === 0 && this.#waiting.length === 0) return;
+    await new Promise<void>((resolve) => this.#onIdle.push(resolve));
+  }
+
+  #gather(): void {
+    if (this.#gathering || this.#underWay >= this.#options.inFlight) return;
+    this.#gathering = true;
+    setImmediate(() => {
+      this.#gathering = false;
+      this.#start();
+    });
+  }
+
+  #start(): void {
+    while (this.#underWay < this.#options.inFlight && this.#waiting.length > 0) {
+      const window = this.#take();
+      this.#underWay++;
+      this.#options.onWaiting?.(this.#waiting.length);
+      void this.#commit(window).finally(() => {
+        this.#underWay--;
+        if (this.#waiting.length > 0) this.#start();
+        else if (this.#underWay === 0) for (const idle of this.#onIdle.splice(0)) idle();
+      });
+    }
+  }
+
+  #take(): Waiting<T>[] {
+    let bytes = 0;
+    let count = 0;
+    for (const { record } of this.#waiting) {
+      if (count === MAX_WINDOW_RECORDS || (count > 0 && bytes + record.bytes > MAX_WINDOW_BYTES)) break;
+      bytes += record.bytes;
+      count++;
+    }
+    const window = count === this.#waiting.length ? this.#waiting : this.#waiting.slice(0, count);
+    this.#waiting = window === this.#waiting ? [] : this.#waiting.slice(count);
+    this.#waitingBytes -= bytes;
+    return window;
+  }
+
+  /** Never rejects: every record of the window learns its own end. */
+  async #commit(window: readonly Waiting<T>[]): Promise<void> {
+    const startedAt = performance.now();
+    try {
+      await this.#write(window.map(({ record }) => record));
+    } catch (error) {
+      if (!isDataError(error)) for (const { reject } of window) reject(error);
+      else if (window.length === 1) window[0]?.reject(refused(error));
+      else await this.#commitHalves(window);
+      return;
+    }
+    this.#options.onCommitted?.(window.length, (performance.now() - startedAt) / 1000);
+    for (const { resolve } of window) resolve();
+  }
+
+  /** Some record is one that Postgres refuses although it passed our checks. It must fail alone. */
+  async #commitHalves(window: readonly Waiting<T>[]): Promise<void> {
+    const middle = window.length >> 1;
+    await this.#commit(window.slice(0, middle));
+    await this.#commit(window.slice(middle));
+  }
+
+  async #write(records: readonly T[]): Promise<void> {
+    for (let retries = 0; ; retries++) {
+      try {
+        return await this.#options.write(records);
+      } catch (error) {
+        // It was rolled back for certain, so writing it again doubles nothing.
+        if (!isDeadlock(error) || retries === MAX_WINDOW_RETRIES) throw error;
+        await delay(Math.random() * 20 * 2 ** retries);
+      }
+    }
+  }
+}

@@ -1,0 +1,128 @@
+import { InputError, inputError, type Problem } from '../domain/errors.ts';
+import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import { isObject, type JsonObject, propertyProblem } from '../mapping/json-object.ts';
+import { markedNumber, type ParsedJson } from '../mapping/json-text.ts';
+import type { Properties } from './records.ts';
+
+/** Which values a property may have: text only, anything but objects and arrays, or any JSON value. */
+export type ValueRule = 'text' | 'primitive' | 'any';
+
+/** Reads the fields of one record, and notes everything that is wrong with them. */
+export class Fields {
+  readonly #parsed: ParsedJson;
+  readonly #bytes: number;
+  readonly #problems: Problem[] = [];
+  readonly object: JsonObject;
+
+  /** Numbers inside may be marked. */
+  get marked(): boolean {
+    return this.#parsed.marked;
+  }
+
+  /** @throws InputError if the record is no object. */
+  constructor(parsed: ParsedJson, bytes: number) {
+    this.#parsed = parsed;
+    this.#bytes = bytes;
+    if (!isObject(parsed.value)) {
+      throw inputError('invalid_field', 'The body must be a JSON object', `got ${kindOf(parsed.value)}`);
+    }
+    this.object = parsed.value;
+  }
+
+  refuse(code: Problem['code'], message: string, details: string): void {
+    this.#problems.push({ code, message, details });
+  }
+
+  /** A text of 1 to `maxBytes` bytes; null if it is missing. */
+  text(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string | null {
+    if (value === undefined || value === null) return null;
+    if (typeof value !== 'string' || markedNumber(value) !== null) {
+      this.refuse(
+        'invalid_field',
+        `${path} must be a string`,
+        `${path}: expected a string, got ${kindOf(value)}`,
+      );
+      return null;
+    }
+    const problem = textProblem(value, maxBytes);
+    if (problem !== null) this.refuse('invalid_field', `${path} ${problem}`, path);
+    return value;
+  }
+
+  /** A text that must be there; '' (and a problem) where it is not. */
+  requiredText(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string {
+    if (value === undefined || value === null) {
+      this.refuse('missing_field', `${path} is missing`, path);
+    }
+    return this.text(value, path, maxBytes) ?? '';
+  }
+
+  /** An object that may be missing, or be null for it. */
+  objectOf(value: unknown, path: string): JsonObject | null {
+    if (value === undefined || value === null) return null;
+    if (isObject(value)) return value;
+    this.refuse(
+      'invalid_field',
+      `${path} must be an object`,
+      `${path}: expected an object, got ${kindOf(value)}`,
+    );
+    return null;
+  }
+
+  /** Checks names and values. A null stands for removal and is always allowed. */
+  properties(object: JsonObject, path: string, rule: ValueRule): Properties {
+    for (const name in object) {
+      const value = object[name];
+      if (value === undefined) continue;
+      const reason = propertyProblem(name, value, this.#parsed, path, this.#bytes > MAX_VALUE_BYTES);
+      if (reason !== null) {
+        this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);
+      } else if (!allows(rule, value)) {
+        const at = path === '' ? name : `${path}.${name}`;
+        const wanted = rule === 'text' ? 'a string' : 'a string, a number or a boolean';
+        this.refuse(
+          'invalid_metadata_value',
+          `${at} must be ${wanted}`,
+          `${at}: expected ${wanted}, got ${kindOf(value)}`,
+        );
+      }
+    }
+    return object;
+  }
+
+  /** @throws InputError with every problem noted, if there is one. */
+  check(): void {
+    const [first, ...more] = this.#problems;
+    if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
+  }
+}
+
+/** Of a body of ten thousand wrong values nobody reads more. */
+const maxProblems = 100;
+
+function allows(rule: ValueRule, value: unknown): boolean {
+  if (rule === 'any' || value === null) return true;
+  if (rule === 'primitive') return typeof value !== 'object';
+  return typeof value === 'string' && markedNumber(value) === null;
+}
+
+function textProblem(text: string, maxBytes: number): string | null {
+  if (text === '') return 'is empty';
+  // No character takes more than three bytes per UTF-16 unit.
+  if (text.length * 3 > maxBytes) {
+    const bytes = Buffer.byteLength(text);
+    if (bytes > maxBytes) return `has ${bytes} bytes; at most ${maxBytes} are allowed`;
+  }
+  if (text.includes('\0')) return 'holds U+0000';
+  return text.isWellFormed() ? null : 'holds half a surrogate pair';
+}
+
+function sentence(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+function kindOf(value: unknown): string {
+  if (value === null) return 'null';
+  if (markedNumber(value) !== null) return 'number';
+  return Array.isArray(value) ? 'array' : typeof value;
+}

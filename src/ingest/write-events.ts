@@ -1,0 +1,55 @@
+import { uuidv7 } from 'uuidv7';
+import { TransientError } from '../domain/errors.ts';
+import { writeJson } from '../mapping/json-text.ts';
+import { EventPartitions } from '../postgres/ingest/event-partitions.ts';
+import { type EventRow, writeEvents } from '../postgres/ingest/write-events.ts';
+import { isMissingPartition } from '../postgres/sqlstate.ts';
+import type { IngestContext } from './context.ts';
+import type { RecordWriter } from './record-writer.ts';
+import type { EventRecord } from './records.ts';
+
+export function eventWriter(context: IngestContext): RecordWriter<EventRecord, readonly EventRow[]> {
+  const partitions = new EventPartitions();
+  return {
+    async prepare(records) {
+      const instants = records.flatMap(({ insertedAt }) => (insertedAt === null ? [] : [insertedAt.ms]));
+      await partitions.ensure(context.pool, instants);
+      await noteNames(context, records);
+      return records.map(eventRow);
+    },
+    async write(connection, rows) {
+      try {
+        await writeEvents(connection, rows);
+      } catch (error) {
+        if (!isMissingPartition(error)) throw error;
+        // Somebody has removed a month that was there. The next try makes it anew.
+        partitions.forget();
+        throw new TransientError('a partition of the events is gone', { cause: error });
+      }
+    },
+  };
+}
+
+async function noteNames({ catalogue, db }: IngestContext, records: readonly EventRecord[]): Promise<void> {
+  const names = new Map<number, Set<string>>();
+  for (const { environmentId, eventName } of records) {
+    if (catalogue.knowsEventName(environmentId, eventName)) continue;
+    const unknown = names.get(environmentId) ?? new Set();
+    names.set(environmentId, unknown.add(eventName));
+  }
+  for (const [environmentId, unknown] of names) await catalogue.noteEventNames(db, environmentId, unknown);
+}
+
+function eventRow(record: EventRecord): EventRow {
+  const { environmentId, eventName, userId, companyId } = record;
+  return {
+    environmentId,
+    eventId: record.eventId ?? uuidv7(),
+    once: record.eventId !== null,
+    eventName,
+    userId,
+    companyId,
+    insertedAt: record.insertedAt?.text ?? null,
+    metadata: writeJson(record.metadata, record.marked),
+  };
+}

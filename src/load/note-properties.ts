@@ -1,0 +1,16 @@
+import { entities } from '../domain/entity.ts';
+import type { Rows } from '../mapping/rows.ts';
+import type { LoadSource } from '../postgres/ledger/load-source.ts';
+import type { LoadContext } from './context.ts';
+
+/** Brings the catalogue up to the rows of a chunk; to be called before the transaction that writes them. */
+export async function noteProperties(
+  { catalogue, db }: LoadContext,
+  { dryRun, environmentId }: LoadSource,
+  rows: Rows,
+): Promise<void> {
+  if (dryRun) return;
+  for (const entity of entities) {
+    await catalogue.noteProperties(db, environmentId, entity, rows.types[entity].types());
+  }
+}

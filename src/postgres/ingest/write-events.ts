@@ -1,0 +1,47 @@
+import type pg from 'pg';
+import { readQuery, runQuery } from '../query-file.ts';
+
+export interface EventRow {
+  readonly environmentId: number;
+  readonly eventId: string;
+  /** The id is the caller's: an event that bears it is added once. Ours are new every time. */
+  readonly once: boolean;
+  readonly eventName: string;
+  readonly userId: string;
+  /** null: the company the user belongs to. */
+  readonly companyId: string | null;
+  /** Instant as Postgres reads it; null: now. */
+  readonly insertedAt: string | null;
+  /** A JSON object. */
+  readonly metadata: string;
+}
+
+const insertEvents = readQuery('insert-events');
+const insertEventsOnce = readQuery('insert-events-once');
+
+/** Adds events, all or nothing; those that were added before are passed over. */
+export async function writeEvents(
+  connection: pg.Pool | pg.PoolClient,
+  events: readonly EventRow[],
+): Promise<void> {
+  const distinct = events.some(({ once }) => once) ? firstOfEach(events) : null;
+  const list = `[${(distinct ?? events).map(eventText).join(',')}]`;
+  await runQuery(connection, distinct === null ? insertEvents : insertEventsOnce, [list]);
+}
+
+function firstOfEach(events: readonly EventRow[]): EventRow[] {
+  const met = new Set<string>();
+  return events.filter(({ once, environmentId, eventId }) => {
+    if (!once) return true;
+    const key = `${environmentId} ${eventId}`;
+    return !met.has(key) && met.add(key);
+  });
+}
+
+function eventText(row: EventRow): string {
+  const company = row.companyId === null ? '' : `,"c":${JSON.stringify(row.companyId)}`;
+  const time = row.insertedAt === null ? '' : `,"t":"${row.insertedAt}"`;
+  const once = row.once ? ',"d":true' : '';
+  const ids = `"i":${JSON.stringify(row.eventId)},"n":${JSON.stringify(row.eventName)},"u":${JSON.stringify(row.userId)}`;
+  return `{"e":${row.environmentId},${ids}${company}${time}${once},"p":${row.metadata}}`;
+}

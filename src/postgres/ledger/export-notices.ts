@@ -1,0 +1,92 @@
+import { sql } from 'kysely';
+import type { Database } from '../database.ts';
+
+/** One attempt at telling of the end of an export; the attempt number fences what it notes. */
+export interface NoticeClaim {
+  readonly exportId: number;
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly environmentName: string;
+  readonly attempt: number;
+  /** Addresses still to be told. */
+  readonly left: readonly string[];
+}
+
+/** Takes a message that is due, for `forMs`; should we die, it is due again then. Null if there is nothing to tell. */
+export async function claimNotice(
+  db: Database,
+  exportId: number,
+  forMs: number,
+): Promise<NoticeClaim | null> {
+  const { rows } = await sql<NoticeClaim>`
+    update exports e
+    set
+      notify_attempts = notify_attempts + 1,
+      notify_due_at = now() + ${forMs} * interval '1 millisecond'
+    from environments v
+    where e.export_id = ${exportId}
+      and v.environment_id = e.environment_id
+      and e.notify_due_at <= now()
+    returning
+      e.export_id as "exportId",
+      e.job_id as "jobId",
+      e.environment_id as "environmentId",
+      v.name as "environmentName",
+      e.notify_attempts as attempt,
+      array(select unnest(e.emails) except select unnest(e.emails_told)) as left`.execute(db);
+  return rows[0] ?? null;
+}
+
+/** An address is settled: it has the message, or never will. Noted at once, so that nobody is told twice. */
+export async function markTold(
+  db: Database,
+  claim: NoticeClaim,
+  address: string,
+  refusal: string | null,
+): Promise<void> {
+  await own(db, claim)
+    .set({
+      emails_told: sql`array_append(emails_told, ${address})`,
+      ...(refusal !== null && { notify_error: refusal }),
+    })
+    .execute();
+}
+
+/** Nothing more is to be told. */
+export async function completeNotice(db: Database, claim: NoticeClaim): Promise<void> {
+  await own(db, claim)
+    .set({ notify_due_at: null, notified_at: sql`now()` })
+    .execute();
+}
+
+/** To be tried again after `pauseMs`; null: never. */
+export async function postponeNotice(
+  db: Database,
+  claim: NoticeClaim,
+  pauseMs: number | null,
+  error: string,
+): Promise<void> {
+  const due = pauseMs === null ? null : sql<Date>`now() + ${pauseMs} * interval '1 millisecond'`;
+  await own(db, claim).set({ notify_due_at: due, notify_error: error }).execute();
+}
+
+function own(db: Database, claim: NoticeClaim) {
+  return db
+    .updateTable('exports')
+    .where('export_id', '=', claim.exportId)
+    .where('notify_attempts', '=', claim.attempt)
+    .where('notify_due_at', 'is not', null);
+}
+
+export async function findDueNotices(
+  db: Database,
+  limit: number,
+): Promise<{ exportId: number; attempt: number }[]> {
+  return db
+    .selectFrom('exports')
+    .select(['export_id as exportId', 'notify_attempts as attempt'])
+    .where('notify_due_at', '<=', sql<Date>`now()`)
+    .orderBy('notify_due_at')
+    .limit(limit)
+    .execute();
+}

@@ -1,0 +1,26 @@
+import type { ExportRequest } from '../../domain/export.ts';
+import type { Database } from '../database.ts';
+
+export interface NewExport {
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly request: ExportRequest;
+  readonly emails: readonly string[];
+}
+
+/** Returns the id that the workers know it by. */
+export async function insertExport(db: Database, asked: NewExport): Promise<number> {
+  const { export_id } = await db
+    .insertInto('exports')
+    .values({
+      job_id: asked.jobId,
+      environment_id: asked.environmentId,
+      request: JSON.stringify(asked.request),
+      format: asked.request.format,
+      compression: asked.request.compression,
+      emails: [...asked.emails],
+    })
+    .returning('export_id')
+    .executeTakeFirstOrThrow();
+  return export_id;
+}

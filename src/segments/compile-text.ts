@@ -1,0 +1,111 @@
+import { type RawBuilder, sql } from 'kysely';
+import { MAX_COMPARED_CHARS } from '../domain/limits.ts';
+import { instant, numeric, numerics, text } from './compile-parameters.ts';
+import { instantText, isDay } from './date-text.ts';
+import type { Comparison, PropertyTest } from './segment.ts';
+
+/*
+ * What a stored text says of numbers and dates, without ever raising an error: it is cast only where its shape has shown
+ * that the cast succeeds. `case` is what Postgres promises to evaluate in order; `and` is not.
+ */
+
+const operator: Readonly<Record<Comparison, RawBuilder<unknown>>> = {
+  greater_than: sql`>`,
+  greater_or_equal: sql`>=`,
+  less_than: sql`<`,
+  less_or_equal: sql`<=`,
+};
+
+type NumberTest = Extract<PropertyTest, { kind: 'compare_number' }>;
+type DateTest = Extract<PropertyTest, { kind: 'compare_date' | 'within_days' }>;
+type SearchTest = Extract<PropertyTest, { kind: 'contains' | 'starts_with' }>;
+
+/** Whether the stored text is a number and one of these. */
+export function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
+  return ifNumeral(stored, (number) => sql<boolean>`${number} = any(${numerics(numbers)})`);
+}
+
+export function compareTextAsNumber(stored: RawBuilder<string | null>, test: NumberTest) {
+  return ifNumeral(stored, (number) => compareNumber(number, test));
+}
+
+export function compareNumber(stored: RawBuilder<number>, test: NumberTest): RawBuilder<boolean> {
+  return sql`${stored} ${operator[test.comparison]} ${numeric(test.number)}`;
+}
+
+/** Byte by byte: neither the database's collation nor wildcards have a say. */
+export function searchText(stored: RawBuilder<string | null>, test: SearchTest): RawBuilder<boolean> {
+  return test.kind === 'contains'
+    ? sql`strpos(${stored} collate "C", ${text(test.text)}) > 0`
+    : sql`starts_with(${stored} collate "C", ${text(test.text)})`;
+}
+
+export function compareTextAsDate(
+  stored: RawBuilder<string | null>,
+  test: DateTest,
+  now: Date,
+): RawBuilder<boolean> {
+  // The zone is written out where the text has none; of its fraction, microseconds are kept and the rest is cut off, where
+  // Postgres would round.
+  const asInstant = sql<Date>`(
+    regexp_replace(${stored}, '([.][0-9]{6})[0-9]+', '\\1')
+    || case when ${stored} collate "C" ~ '(Z|[-+][0-9]{2}:[0-9]{2})$' then '' else 'Z' end
+  )::timestamptz`;
+  return sql`case when ${isDate(stored)} then ${testInstant(asInstant, test, now)} else false end`;
+}
+
+export function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
+  if (test.kind === 'compare_date') return compareInstant(stored, test.comparison, test.date);
+  // As a range: `between` would have the stored text read twice.
+  return sql`${stored} <@ tstzrange(${instant(daysBefore(now, test.days))}, ${instant(now.toISOString())}, '[]')`;
+}
+
+export function daysBefore(now: Date, days: number): string {
+  return new Date(now.getTime() - days * 24 * 60 * 60 * 1000).toISOString();
+}
+
+/** A date without a time is the whole day, in UTC: after it is from its end on, up to it is before its end. */
+function compareInstant(stored: RawBuilder<Date>, comparison: Comparison, date: string): RawBuilder<boolean> {
+  const start = instant(instantText(date));
+  if (isDay(date)) {
+    // Hours, since a day may have more or fewer of them in the session's zone.
+    if (comparison === 'greater_than') return sql`${stored} >= ${start} + interval '24 hours'`;
+    if (comparison === 'less_or_equal') return sql`${stored} < ${start} + interval '24 hours'`;
+  }
+  return sql`${stored} ${operator[comparison]} ${start}`;
+}
+
+/** `isNumeral` in SQL. */
+function ifNumeral(
+  stored: RawBuilder<string | null>,
+  holds: (number: RawBuilder<number>) => RawBuilder<boolean>,
+): RawBuilder<boolean> {
+  return sql`case
+    when ${isShort(stored)}
+      and ${stored} collate "C" ~ '^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]{1,3})?$'
+    then ${holds(sql<number>`${stored}::numeric`)}
+    else false
+  end`;
+}
+
+/** `isDateText` in SQL: days that the calendar has, in the years 1 to 9999, and zones that Postgres knows. */
+function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
+  return sql`${isShort(stored)} and ${stored} collate "C" ~ '(?x)
+    ^(?!0000)
+    (
+      [0-9]{4} - (0[13578]|1[02]) - (0[1-9]|[12][0-9]|3[01])
+      | [0-9]{4} - (0[469]|11) - (0[1-9]|[12][0-9]|30)
+      | [0-9]{4} - 02 - (0[1-9]|1[0-9]|2[0-8])
+      | ([0-9]{2}(0[48]|[2468][048]|[13579][26]) | ([02468][048]|[13579][26])00) - 02 - 29
+    )
+    (
+      T ([01][0-9]|2[0-3]) : [0-5][0-9]
+      ( : [0-5][0-9] ([.][0-9]+)? )?
+      ( Z | [-+](0[0-9]|1[0-5]):[0-5][0-9] )?
+    )?$'`;
+}
+
+/** In bytes, which are at least as many as characters and, in a number or a date, as many. */
+function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
+  return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
+}

@@ -1,0 +1,92 @@
+import { Gauge, type Registry } from 'prom-client';
+import type { Backlog, LoadRows } from '../postgres/ledger/overview.ts';
+import { type Answer, createProbe } from './probe.ts';
+
+/** How the ledger is read; both throw while the database is away. */
+export interface LedgerReader {
+  backlog(): Promise<Backlog>;
+  loadRows(): Promise<LoadRows[]>;
+}
+
+/** A scrape waits no longer than this for the database. */
+const deadlineMs = 1_500;
+const freshMs = 5_000;
+/** Reading all loads may take up a hundredth of a connection's time, whatever is kept. */
+const restPerWork = 100;
+
+const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected'] as const;
+
+/** Gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
+export function createLedgerMetrics(registry: Registry, reader: LedgerReader): { refresh(): Promise<void> } {
+  const gauge = <const L extends string>(name: string, help: string, ...labelNames: L[]) =>
+    new Gauge<L>({ name, help, labelNames, registers: [registry] });
+  const up = gauge('sluice_database_up', '1 if the database answered the latest question of this page.');
+  const chunks = gauge(
+    'sluice_queue_chunks',
+    'Chunks of unfinished loads, by what they are: pending, running.',
+    'state',
+  );
+  const loads = gauge('sluice_loads', 'Unfinished loads, by what they are: queued, processing.', 'status');
+  const oldest = gauge(
+    'sluice_oldest_waiting_seconds',
+    'Since the longest waiting load was accepted; 0: none waits.',
+  );
+  const rows = gauge(
+    'sluice_load_rows',
+    'Rows of the loads kept in the ledger, dry runs aside.',
+    'entity',
+    'outcome',
+  );
+  const differences = gauge(
+    'sluice_reconcile_differences',
+    'Completed loads whose counts do not balance. Must be 0.',
+  );
+  const askBacklog = createProbe(reader.backlog, {
+    deadlineMs,
+    keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
+  });
+  let latest: readonly LoadRows[] | null = null;
+  const askRows = createProbe(
+    async () => {
+      latest = await reader.loadRows().catch(() => null);
+    },
+    { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
+  );
+
+  const showBacklog = (answer: Answer<Backlog>): void => {
+    up.set('error' in answer ? 0 : 1);
+    if ('error' in answer) {
+      chunks.reset();
+      loads.reset();
+      oldest.remove();
+      return;
+    }
+    const { value } = answer;
+    chunks.set({ state: 'pending' }, value.pendingChunks);
+    chunks.set({ state: 'running' }, value.runningChunks);
+    loads.set({ status: 'queued' }, value.queuedLoads);
+    loads.set({ status: 'processing' }, value.processingLoads);
+    oldest.set(value.oldestWaitingSeconds);
+  };
+
+  const showRows = (found: readonly LoadRows[] | null): void => {
+    rows.reset();
+    differences.remove();
+    if (found === null) return;
+    for (const each of found) {
+      for (const outcome of outcomes) rows.set({ entity: each.entity, outcome }, each[outcome]);
+    }
+    differences.set(found.reduce((sum, each) => sum + each.differences, 0));
+  };
+
+  return {
+    async refresh() {
+      const backlog = await askBacklog();
+      showBacklog(backlog);
+      const away = 'error' in backlog;
+      // Should they take longer than the scrape waits, those read before are shown.
+      if (!away) await askRows();
+      showRows(away ? null : latest);
+    },
+  };
+}

@@ -1,0 +1,179 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { packageRoot } from '../../src/package-root.ts';
+import { type Finished, runCli } from './cli.ts';
+
+const sample = join(packageRoot, 'docs', 'samples', 'catalogue.yaml');
+
+interface Result {
+  readonly environment: string;
+  readonly dry_run: boolean;
+  readonly written: boolean;
+  readonly blocked_by: readonly string[];
+  readonly changes: Readonly<
+    Record<string, { added: string[]; changed: object[]; removed: string[]; unchanged: number }>
+  >;
+}
+
+let dataDir: string;
+const catalogue = (...args: string[]): Promise<Finished> =>
+  runCli(['catalogue', ...args, '--data-dir', dataDir]);
+const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
+
+async function file(name: string, text: string): Promise<string> {
+  const path = join(dataDir, name);
+  await writeFile(path, text);
+  return path;
+}
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'sluice-catalogue-'));
+  await runCli(['env', 'create', 'staging', '--data-dir', dataDir]);
+});
+afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+
+describe('sluice catalogue', () => {
+  test('an environment without one says so', async () => {
+    const shown = await catalogue('show');
+    expect(shown).toMatchObject({ code: 0, stdout: '' });
+    expect(shown.stderr).toContain('Environment default has no catalogue');
+    expect(json(await catalogue('show', '--json'))).toMatchObject({ segments: [], features: [] });
+  });
+
+  test('apply --dry-run shows what would come, and writes nothing', async () => {
+    const dry = await catalogue('apply', sample, '--dry-run');
+    expect(dry.code).toBe(0);
+    expect(dry.stdout).toContain('+ segments  power-users\n');
+    expect(dry.stdout).toMatch(/^segments +8 +0 +0 +0$/m);
+    expect(dry.stderr).toContain('Dry run: nothing was written.');
+    expect(json(await catalogue('show', '--json'))).toMatchObject({ segments: [] });
+  });
+
+  test('apply makes it so, and the second time has nothing to do', async () => {
+    const first = json<Result>(await catalogue('apply', sample, '--json'));
+    expect(first).toMatchObject({ environment: 'default', dry_run: false, written: true, blocked_by: [] });
+    expect(first.changes['surveys']).toEqual({
+      added: ['nps', 'onboarding'],
+      changed: [],
+      removed: [],
+      unchanged: 0,
+    });
+    const second = await catalogue('apply', sample);
+    expect(second.code).toBe(0);
+    expect(second.stdout).toMatch(/^segments +0 +0 +0 +8$/m);
+    expect(second.stdout).not.toMatch(/^[+~-] /m);
+    expect(second.stderr).toContain('Nothing to do: environment default has this catalogue already.');
+    expect(json<Result>(await catalogue('apply', sample, '--json')).written).toBe(false);
+  });
+
+  test('show has a table for each kind, with ids', async () => {
+    const { stdout } = await catalogue('show');
+    const titles = [
+      'Segments',
+      'Surveys',
+      'Modules of surveys',
+      'Embeds',
+      'Resource center modules',
+      'Checklists',
+      'Features',
+    ];
+    expect(stdout.split('\n').filter((line) => titles.includes(line))).toEqual(titles);
+    expect(stdout).toMatch(
+      /^ *\d+ {2}staff +Our own people +exclusion +Internal +active +hidden, protected$/m,
+    );
+    expect(stdout).toMatch(/^ *\d+ {2}nps +1 +score +nps +How likely are you/m);
+    expect(stdout).toMatch(/^api-access +API access +beta_feature$/m);
+  });
+
+  test('export writes a file that makes the same catalogue elsewhere, in both formats', async () => {
+    const yaml = await catalogue('export');
+    expect(yaml).toMatchObject({ code: 0, stderr: '' });
+    const written = await catalogue('export', '--format', 'json');
+    expect(json(written)).toEqual(parse(yaml.stdout));
+    const piped = await runCli(
+      ['catalogue', 'apply', '-', '--env', 'staging', '--json', '--data-dir', dataDir],
+      {
+        input: yaml.stdout,
+      },
+    );
+    expect(json<Result>(piped)).toMatchObject({ environment: 'staging', written: true });
+    expect((await catalogue('export', '--env', 'staging')).stdout).toBe(yaml.stdout);
+    const path = await file('catalogue.json', written.stdout);
+    expect(json<Result>(await catalogue('apply', path, '--json')).written).toBe(false);
+  });
+
+  test('a change keeps ids and is named by its fields', async () => {
+    const before = json<{ embeds: object[] }>(await catalogue('show', '--json'));
+    const exported = await catalogue('export');
+    const path = await file('changed.yaml', exported.stdout.replace('Upgrade to Business', 'Upgrade now'));
+    expect((await catalogue('apply', path)).stdout).toContain('~ embeds  upgrade-banner: title\n');
+    const after = json<{ embeds: object[] }>(await catalogue('show', '--json'));
+    expect(after.embeds[0]).toEqual({ ...before.embeds[0], title: 'Upgrade now' });
+    expect(after.embeds.slice(1)).toEqual(before.embeds.slice(1));
+  });
+
+  test('protected segments are only removed by force', async () => {
+    const path = await file('less.yaml', 'embeds: []\n');
+    const refused = await catalogue('apply', path, '--env', 'staging');
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(
+      'Nothing was written: the file lacks protected segments (power-users, staff).',
+    );
+    const told = await catalogue('apply', path, '--env', 'staging', '--dry-run', '--json');
+    expect([told.code, json<Result>(told).blocked_by]).toEqual([2, ['power-users', 'staff']]);
+    const forced = await catalogue('apply', path, '--env', 'staging', '--force');
+    expect(forced.code).toBe(0);
+    expect(forced.stdout).toMatch(/^segments +0 +0 +8 +0$/m);
+    // The other environment has its own.
+    expect(json<{ segments: object[] }>(await catalogue('show', '--json')).segments).toHaveLength(8);
+  });
+});
+
+describe('what cannot be applied', () => {
+  test('a wrong file is refused with the line and column of every problem, before a database is looked for', async () => {
+    const path = await file(
+      'wrong.yaml',
+      'segments:\n  - title: A\n    is_hidden: maybe\n    definition: { plan: pro }\n',
+    );
+    const env = { DATABASE_URL: 'postgres://127.0.0.1:1/nowhere' };
+    const refused = await runCli(['catalogue', 'apply', path], { env });
+    expect(refused.code).toBe(2);
+    expect(refused.stdout).toBe('');
+    expect(refused.stderr.split('\n')).toEqual([
+      `sluice: ${path} has 3 problems; nothing was applied.`,
+      `${path}:2:5: segments[0].key is missing; a segment must have it`,
+      `${path}:3:16: segments[0].is_hidden must be true or false, not "maybe"`,
+      expect.stringContaining(`${path}:4:17: segments[0].definition has none of all, any`),
+      '',
+    ]);
+    const told = await runCli(['catalogue', 'apply', path, '--json'], { env });
+    expect(told.code).toBe(2);
+    expect(json(told)).toMatchObject({
+      problem_count: 3,
+      problems: [{ line: 2, column: 5, path: 'segments[0].key' }, { line: 3 }, { line: 4 }],
+    });
+  });
+
+  test.each([
+    [['apply', '/no/such/file.yaml'], 'There is no file /no/such/file.yaml.'],
+    [['apply', '/'], '/ is a folder.'],
+    [['apply'], "missing required argument 'file'"],
+    [['apply', sample, '--env', 'nowhere'], 'There is no environment nowhere.'],
+    [['show', '--env', 'nowhere'], 'There is no environment nowhere.'],
+    [['export', '--format', 'xml'], 'Allowed choices are yaml, json.'],
+  ])('%j is exit code 2', async (args, message) => {
+    const refused = await catalogue(...args);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(message);
+  });
+
+  test('control characters of a file do not reach the terminal', async () => {
+    const path = await file('escape.yaml', '"\\u001b[2Jx": 1\n"a: "\n');
+    const { stderr } = await catalogue('apply', path);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    expect(stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
+  });
+});

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ApiDocument } from '../../../src/http/api-document.ts';
+import { describeApi } from '../../../tools/describe-api.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem();
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+describe('/openapi.json', () => {
+  test('is the committed document, with the address it was asked for at, and needs no key', async () => {
+    const { status, headers, body } = await server.json<ApiDocument>('/openapi.json', { key: null });
+    expect([status, headers.get('content-type')]).toEqual([200, 'application/json; charset=utf-8']);
+    expect(body).toEqual({
+      ...JSON.parse(JSON.stringify(await describeApi())),
+      servers: [{ url: server.address }],
+    });
+  });
+
+  test('answers under a path with a slash, to HEAD, and with the id it was sent', async () => {
+    for (const [method, path] of [
+      ['GET', '/openapi.json/'],
+      ['HEAD', '/openapi.json'],
+    ] as const) {
+      const response = await server.fetch(path, { method, key: null, headers: { 'x-request-id': 'mine' } });
+      expect([response.status, response.headers.get('x-request-id')]).toEqual([200, 'mine']);
+      expect((await response.text()) === '').toBe(method === 'HEAD');
+    }
+  });
+
+  test('by another method is 405', async () => {
+    const { status, headers } = await server.json('/openapi.json', { method: 'POST' });
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
+  test('names PUBLIC_URL as the server, and so does the page', async () => {
+    const other = await openTestSystem({ settings: { PUBLIC_URL: 'https://data.example.com/sluice/' } });
+    const there = await serve(other);
+    try {
+      for (const path of ['/openapi.json', '/docs/json']) {
+        const { body } = await there.json<ApiDocument>(path, { key: null });
+        expect(body.servers).toEqual([{ url: 'https://data.example.com/sluice' }]);
+      }
+    } finally {
+      await there.stop();
+      await other.close();
+    }
+  });
+});
+
+describe('/docs', () => {
+  const open = (path: string) => server.fetch(path, { key: null, headers: { 'x-request-id': 'mine' } });
+
+  test.each(['/docs', '/docs/'])('%s is a page whose parts all come from here', async (path) => {
+    const page = await open(path);
+    expect([page.status, page.headers.get('x-request-id')]).toEqual([200, 'mine']);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    const html = await page.text();
+    const parts = [...html.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => part);
+    expect(parts.length).toBeGreaterThan(4);
+    for (const part of parts) {
+      const url = new URL(part, new URL(path, server.address));
+      expect(url.origin).toBe(server.address);
+      const { status, headers } = await open(url.pathname);
+      expect([part, status, headers.get('x-request-id')]).toEqual([part, 200, 'mine']);
+    }
+  });
+
+  test('allows scripts from here only, has none in the page, and does not ask for https', async () => {
+    const page = await open('/docs');
+    const policy = page.headers.get('content-security-policy') ?? '';
+    expect(policy).toContain("default-src 'self'");
+    expect(policy).not.toMatch(/script-src|unsafe-eval|upgrade-insecure-requests/);
+    for (const [, code] of (await page.text()).matchAll(/<script[^>]*>(.*?)<\/script>/gs)) {
+      expect(code?.trim()).toBe('');
+    }
+  });
+
+  test('HEAD answers with the headers only', async () => {
+    const response = await server.fetch('/docs', { method: 'HEAD', key: null });
+    expect([response.status, await response.text()]).toEqual([200, '']);
+  });
+
+  test.each([
+    ['GET', '/docs/unknown'],
+    ['GET', '/docs/static/unknown.js'],
+    ['GET', '/docs/static/..%2f..%2fpackage.json'],
+    ['POST', '/docs/unknown'],
+  ])('%s %s is 404 with the error record', async (method, path) => {
+    const { status, body } = await server.json<ErrorBody>(path, { method, key: null });
+    expect([status, body.errors[0]?.error_code]).toEqual([404, 'route_not_found']);
+  });
+
+  test.each(['/docs', '/docs/json'])('POST %s is 405', async (path) => {
+    const { status, headers } = await server.json<ErrorBody>(path, { method: 'POST', key: null });
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+});

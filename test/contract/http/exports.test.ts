@@ -1,0 +1,555 @@
+import { createHash } from 'node:crypto';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/access/api-keys.ts';
+import { type Answer, type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+interface Created {
+  readonly environment_app_token: string;
+  readonly environment_name: string;
+  readonly job_id: string;
+  readonly links: string;
+  readonly start_time: string;
+}
+
+interface FileItem {
+  readonly filename: string;
+  readonly url: string;
+  readonly bytes: number;
+  readonly rows: number;
+  readonly sha256: string;
+}
+
+interface Detail {
+  readonly app_token: string;
+  readonly job_id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly progress: number;
+  readonly end_time: string | null;
+  readonly rows: number;
+  readonly presigned_urls: readonly FileItem[];
+  readonly files_expired: boolean;
+  readonly failure: { readonly error_code: string } | null;
+}
+
+const exportsPath = '/api/v1/analytics/exports';
+const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
+
+let t: TestSystem;
+let server: TestServer;
+let segmentId: number;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+  segmentId = await fill(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+async function send(path: string, body: unknown): Promise<void> {
+  const { status } = await server.json(path, jsonPost(body));
+  expect(status).toBe(202);
+}
+
+function jsonPost(body: unknown, headers: Record<string, string> = {}) {
+  return {
+    method: 'POST',
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', ...headers },
+  };
+}
+
+/** Two users, a company, three events, a feature and a segment; returns the id of the segment. */
+async function fill({ system, environment }: TestSystem): Promise<number> {
+  await send('/v1/identify', { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'c1', size: 5 } });
+  await send('/v1/identify', { user_id: 'u2', metadata: { plan: 'free', name: '=1+1' } });
+  for (const [user_id, event_name] of [
+    ['u1', 'logged_in'],
+    ['u1', 'page_seen'],
+    ['u2', 'logged_in'],
+  ]) {
+    await send('/v1/track', { user_id, event_name, metadata: {} });
+  }
+  const { environmentId } = environment;
+  await sql`insert into keyed_items (environment_id, kind, key, display_name, data_type)
+    values (${environmentId}, 'features', 'a_feature', 'A feature', 'string')`.execute(system.db);
+  const definition = JSON.stringify({ property: 'plan', equals: 'pro' });
+  const { rows } = await sql<{ id: number }>`
+    insert into segments
+      (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+    values (${environmentId}, 'pro', 'Pro', '', '', false, false, 'active', ${definition})
+    returning segment_id as id`.execute(system.db);
+  return rows[0]?.id ?? 0;
+}
+
+const create = (body: unknown, options: { key?: string; headers?: Record<string, string> } = {}) =>
+  server.json<Created>(exportsPath, { ...jsonPost(body, options.headers), ...(options.key && { key: options.key }) });
+
+const show = (jobId: string, options = {}): Promise<Answer<Detail>> =>
+  server.json<Detail>(`${exportsPath}/jobs/${jobId}`, options);
+
+async function completed(body: unknown = {}): Promise<Detail> {
+  const { status, body: created } = await create(body);
+  expect(status, JSON.stringify(created)).toBe(201);
+  return ended(created.job_id);
+}
+
+async function ended(jobId: string): Promise<Detail> {
+  return waitFor(`export ${jobId} to end`, async () => {
+    const { body } = await show(jobId);
+    if (body.end_time !== null) return body;
+    const { rows } = await sql`select last_error from exports where job_id = ${jobId}`.execute(t.system.db);
+    throw new Error(JSON.stringify([body, rows]));
+  });
+}
+
+const fileOf = (detail: Detail, name: string): FileItem => {
+  const found = detail.presigned_urls.find(({ filename }) => filename.startsWith(name));
+  if (found === undefined) throw new Error(`${name} is not among ${JSON.stringify(detail)}`);
+  return found;
+};
+
+/** As whoever is given the link: without a key. */
+const download = (url: string, options = {}) => server.fetch(url, { key: null, ...options });
+
+async function records(detail: Detail, name: string): Promise<Record<string, unknown>[]> {
+  const bytes = Buffer.from(await (await download(fileOf(detail, name).url)).arrayBuffer());
+  const text = gunzipSync(bytes).toString();
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+async function problems(body: unknown): Promise<[string, string][]> {
+  const answer = await server.json<ErrorBody>(exportsPath, jsonPost(body));
+  expect(answer.status).toBe(400);
+  return answer.body.errors.map(({ error_code, details }) => [error_code, details]);
+}
+
+describe('POST /api/v1/analytics/exports', () => {
+  test('answers 201 with the environment, the job and where to look', async () => {
+    const { status, body } = await create({});
+    expect(status).toBe(201);
+    expect(body).toEqual({
+      environment_app_token: t.environment.appToken,
+      environment_name: 'default',
+      job_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      links: `${server.address}${exportsPath}/jobs/${body.job_id}`,
+      start_time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    });
+    await ended(body.job_id);
+  });
+
+  test.each([
+    ['no body at all', undefined, {}],
+    ['an empty body of JSON', '', { 'content-type': 'application/json' }],
+    ['gzip', gzipSync('{"from":"2020-01-01"}'), { 'content-type': 'application/json', 'content-encoding': 'gzip' }],
+    ['empty and null fields', '{"from":"","to":null,"emails":[],"segment_id":"","exclusions":""}', { 'content-type': 'application/json' }],
+  ])('takes %s', async (_name, body, headers) => {
+    const init = body === undefined ? {} : { body };
+    const { status } = await server.json(exportsPath, { method: 'POST', headers, ...init } as never);
+    expect(status).toBe(201);
+  });
+
+  test.each([
+    ['{', 'invalid_json'],
+    ['[]', 'invalid_field'],
+    ['null', 'invalid_field'],
+    [Buffer.from([0x7b, 0xff, 0x7d]), 'invalid_json'],
+  ])('refuses the body %s', async (body, code) => {
+    const answer = await server.json<ErrorBody>(exportsPath, {
+      method: 'POST',
+      body: body as never,
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, code]);
+  });
+
+  test.each([
+    [{ from: '2026-13-01' }, 'invalid_date', 'from'],
+    [{ to: 'yesterday' }, 'invalid_date', 'to'],
+    [{ from: 5 }, 'invalid_date', 'from'],
+    [{ from: '0000-01-01' }, 'invalid_date', 'from'],
+    [{ from: '2026-02-02', to: '2026-02-01' }, 'invalid_range', 'from'],
+    [{ from: '2999-01-01' }, 'invalid_range', 'from'],
+    [{ from: '2026-02-01T10:00:00Z', to: '2026-02-01T09:59:59Z' }, 'invalid_range', 'from'],
+    [{ segment_id: 999_999 }, 'unknown_segment', 'segment_id'],
+    [{ segment_id: '99999999999' }, 'unknown_segment', 'segment_id'],
+    [{ segment_id: 'pro' }, 'unknown_segment', 'segment_id'],
+    [{ segment_id: 1.5 }, 'invalid_field', 'segment_id'],
+    [{ event_type: ['nobody_did_this'] }, 'unknown_event_type', 'event_type: nobody_did_this'],
+    [{ event_type: { a: 1 } }, 'invalid_field', 'event_type[0]'],
+    [{ user_id: ['ok', ''] }, 'invalid_field', 'user_id[1]'],
+    [{ company_id: [true] }, 'invalid_field', 'company_id[0]'],
+    [{ user_id: ['a\u0000b'] }, 'invalid_field', 'user_id[0]'],
+    [{ exclusions: 'user:a,nothing' }, 'invalid_field', 'exclusions: nothing'],
+    [{ exclusions: 'colour:red' }, 'invalid_field', 'exclusions: colour:red'],
+    [{ exclusions: 'user:' }, 'invalid_field', 'exclusions: user:'],
+    [{ exclusions: 'segment:x' }, 'invalid_field', 'exclusions: segment:x'],
+    [{ exclusions: 'segment:999999' }, 'unknown_segment', 'exclusions: segment:999999'],
+    [{ exclusions: 5 }, 'invalid_field', 'exclusions'],
+    [{ emails: ['Ada <ada@example.com>'] }, 'invalid_field', 'emails[0]'],
+    [{ emails: ['a@b.c, d@e.f'] }, 'invalid_field', 'emails[0]'],
+    [{ emails: ['a@b.c\r\nBcc: x@y.z'] }, 'invalid_field', 'emails[0]'],
+    [{ emails: ['a@b.c\n'] }, 'invalid_field', 'emails[0]'],
+    [{ emails: Array.from({ length: 21 }, (_, n) => `a${n}@b.c`) }, 'invalid_field', 'emails'],
+    [{ format: 'xml' }, 'invalid_field', 'format'],
+    [{ compression: 'zip' }, 'invalid_field', 'compression'],
+    [{ escape_formulas: 'no' }, 'invalid_field', 'escape_formulas'],
+    [{ form: '2026-01-01' }, 'invalid_field', 'form'],
+  ])('refuses %j', async (body, code, details) => {
+    expect(await problems(body)).toEqual([[code, details]]);
+  });
+
+  test('names every problem at once, those that take looking up too', async () => {
+    const found = await problems({
+      from: 'x',
+      to: 'y',
+      emails: ['no'],
+      event_type: ['unheard_of'],
+      segment_id: 999_999,
+      exclusions: 'x,segment:999998',
+      format: 'x',
+    });
+    expect(found.map(([code]) => code).sort()).toEqual(
+      [
+        ...['invalid_date', 'invalid_date', 'invalid_field', 'invalid_field', 'invalid_field'],
+        ...['unknown_event_type', 'unknown_segment', 'unknown_segment'],
+      ].sort(),
+    );
+  });
+
+  test('other media types are 415, more than a megabyte is 413', async () => {
+    const csv = { method: 'POST', body: 'a', headers: { 'content-type': 'text/csv' } };
+    expect((await server.json(exportsPath, csv)).status).toBe(415);
+    expect((await server.json(exportsPath, jsonPost({ user_id: 'x'.repeat(1_100_000) }))).status).toBe(413);
+  });
+
+  test('wants a key with the scope export', async () => {
+    expect((await server.json(exportsPath, { ...jsonPost({}), key: null })).status).toBe(401);
+    const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
+      label: 'reads',
+      scopes: ['read', 'ingest', 'import'],
+    });
+    const { status, body } = await server.json<ErrorBody>(exportsPath, { ...jsonPost({}), key });
+    expect([status, body.errors[0]?.error_code]).toEqual([403, 'insufficient_scope']);
+    for (const path of [`${exportsPath}/jobs`, `${exportsPath}/jobs/${unknownJob}`]) {
+      expect((await server.json(path, { key })).status).toBe(403);
+    }
+  });
+
+  test('with the same Idempotency-Key gives the first answer again, and conflicts with another body', async () => {
+    const headers = { 'idempotency-key': 'nightly' };
+    const first = await create({ from: '2026-01-01' }, { headers });
+    const again = await create({ from: '2026-01-01' }, { headers });
+    expect([again.status, again.body]).toEqual([201, first.body]);
+    const other = await create({ from: '2026-01-02' }, { headers });
+    expect(other.status).toBe(409);
+  });
+
+  test('a refusal does not use the Idempotency-Key up', async () => {
+    const headers = { 'idempotency-key': 'mended' };
+    expect((await create({ from: 'x' }, { headers })).status).toBe(400);
+    expect((await create({}, { headers })).status).toBe(201);
+  });
+});
+
+describe('event_type', () => {
+  const names = (detail: Detail) =>
+    detail.presigned_urls.map(({ filename }) => filename.split('.')[0]).sort();
+
+  test.each([
+    [[], ['companies', 'events', 'manifest', 'users']],
+    [['identify_user'], ['manifest', 'users']],
+    ['users', ['manifest', 'users']],
+    [['identify_company'], ['companies', 'manifest']],
+    [['track'], ['events', 'manifest']],
+    [
+      ['companies', 'logged_in'],
+      ['companies', 'events', 'manifest'],
+    ],
+    [['a_feature'], ['events', 'manifest']],
+  ])('%j gives the files %j', async (eventType, files) => {
+    expect(names(await completed({ event_type: eventType }))).toEqual(files);
+  });
+
+  test('an event key selects those events, beside track it selects nothing', async () => {
+    const some = await completed({ event_type: ['logged_in'] });
+    expect((await records(some, 'events')).map((event) => event['event_name'])).toEqual(['logged_in', 'logged_in']);
+    expect(await records(await completed({ event_type: ['logged_in', 'track'] }), 'events')).toHaveLength(3);
+  });
+});
+
+describe('an export that is completed', () => {
+  test('shows its files, with links that lead to them', async () => {
+    const detail = await completed();
+    expect(detail).toMatchObject({
+      app_token: t.environment.appToken,
+      type: 'export',
+      status: 'completed',
+      progress: 1,
+      rows: 6,
+      failure: null,
+      files_expired: false,
+    });
+    for (const file of detail.presigned_urls) {
+      const response = await download(file.url);
+      const bytes = Buffer.from(await response.arrayBuffer());
+      expect([response.status, bytes.length]).toEqual([200, file.bytes]);
+      expect(createHash('sha256').update(bytes).digest('hex')).toBe(file.sha256);
+      expect(response.headers.get('content-length')).toBe(String(file.bytes));
+      expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${file.filename}"`);
+    }
+    const users = await records(detail, 'users');
+    expect(users.map((user) => user['user_id'])).toEqual(['u1', 'u2']);
+  });
+
+  test('holds what the filters let through', async () => {
+    const ids = async (body: unknown) =>
+      (await records(await completed({ event_type: 'users', ...(body as object) }), 'users')).map(
+        (user) => user['user_id'],
+      );
+    expect(await ids({ segment_id: segmentId })).toEqual(['u1']);
+    expect(await ids({ segment_id: String(segmentId) })).toEqual(['u1']);
+    expect(await ids({ exclusions: `segment:${segmentId}` })).toEqual(['u2']);
+    expect(await ids({ exclusions: `segment:${segmentId}*, user:nobody` })).toEqual(['u2']);
+    expect(await ids({ user_id: 'u2' })).toEqual(['u2']);
+    expect(await ids({ company_id: ['c1'] })).toEqual(['u1']);
+    expect(await ids({ to: '2020-01-01' })).toEqual([]);
+    expect(await ids({ from: '0001-01-01', to: '9999-12-31' })).toEqual(['u1', 'u2']);
+  });
+
+  test('is among the background jobs, as a job record', async () => {
+    const { job_id } = await completed({ format: 'csv', compression: 'none' });
+    const { body } = await server.json<Record<string, unknown>[]>('/v1/background_jobs?type=export&limit=1');
+    expect(body[0]).toMatchObject({
+      job_id,
+      type: 'export',
+      status: 'completed',
+      filename: expect.stringMatching(/^export-\d{4}-\d\d-\d\d\.csv$/),
+      total_rows: 6,
+      file_size: expect.any(Number),
+      elapsed_time: expect.any(Number),
+      links: `${server.address}${exportsPath}/jobs/${job_id}`,
+    });
+    const one = await server.json<Record<string, unknown>>(`/v1/background_jobs/${job_id}`);
+    expect([one.status, one.body['completed_rows'], one.body['progress']]).toEqual([200, 6, 1]);
+    expect((await server.json(`/v1/background_jobs/${job_id}/rejects`)).status).toBe(404);
+    const retried = await server.json<ErrorBody>(`/v1/background_jobs/${job_id}/retry`, { method: 'POST' });
+    expect([retried.status, retried.body.errors[0]?.error_code]).toEqual([409, 'job_not_retryable']);
+  });
+
+  test('cannot be cancelled', async () => {
+    const { job_id } = await completed();
+    for (const path of [`${exportsPath}/jobs/${job_id}/cancel`, `/v1/background_jobs/${job_id}/cancel`]) {
+      const { status, body } = await server.json<ErrorBody>(path, { method: 'POST' });
+      expect([status, body.errors[0]?.error_code]).toEqual([409, 'job_not_cancellable']);
+    }
+  });
+});
+
+describe('the list of exports', () => {
+  test('goes by pages, newest first, and by status', async () => {
+    const tenant = await t.addEnvironment('lister');
+    const ids: string[] = [];
+    for (let i = 0; i < 3; i++) ids.unshift((await create({}, { key: tenant.key })).body.job_id);
+    const seen: string[] = [];
+    let next: string | undefined = `${exportsPath}/jobs?limit=2`;
+    while (next !== undefined) {
+      const answer: Answer<Detail[]> = await server.json<Detail[]>(next, { key: tenant.key });
+      seen.push(...answer.body.map((item) => item.job_id));
+      expect(answer.headers.get('x-total-count')).toBe('3');
+      next = /^<(http[^>]+)>; rel="next"$/.exec(answer.headers.get('link') ?? '')?.[1];
+    }
+    expect(seen).toEqual(ids);
+    const none = await server.json<Detail[]>(`${exportsPath}/jobs?status=failed`, { key: tenant.key });
+    expect([none.body, none.headers.get('x-total-count')]).toEqual([[], '0']);
+    for (const query of ['limit=0', 'status=done', 'cursor=x']) {
+      expect((await server.json(`${exportsPath}/jobs?${query}`, { key: tenant.key })).status).toBe(400);
+    }
+  });
+});
+
+describe("another environment's export", () => {
+  let other: Tenant;
+  let jobId: string;
+  beforeAll(async () => {
+    other = await t.addEnvironment('other');
+    jobId = (await create({}, { key: other.key })).body.job_id;
+    await waitFor('it to end', async () => (await show(jobId, { key: other.key })).body.end_time !== null);
+  });
+
+  test.each([
+    ['GET', () => `${exportsPath}/jobs/${jobId}`],
+    ['POST', () => `${exportsPath}/jobs/${jobId}/cancel`],
+    ['GET', () => `/v1/background_jobs/${jobId}`],
+    ['POST', () => `/v1/background_jobs/${jobId}/cancel`],
+    ['POST', () => `/v1/background_jobs/${jobId}/retry`],
+    ['GET', () => `${exportsPath}/jobs/${unknownJob}`],
+    ['GET', () => `${exportsPath}/jobs/none`],
+  ])('%s is 404', async (method, path) => {
+    const { status, body } = await server.json<ErrorBody>(path(), { method });
+    expect([status, body.errors[0]?.error_code]).toEqual([404, 'not_found']);
+  });
+
+  test('is not in the lists, and its segments are unknown', async () => {
+    const lists = [`${exportsPath}/jobs?limit=500`, '/v1/background_jobs?type=export&limit=500'];
+    for (const path of lists) {
+      const { body } = await server.json<{ job_id: string }[]>(path);
+      expect(body.map((item) => item.job_id)).not.toContain(jobId);
+    }
+    expect((await create({ segment_id: segmentId }, { key: other.key })).status).toBe(400);
+    expect((await create({ event_type: 'logged_in' }, { key: other.key })).status).toBe(400);
+  });
+});
+
+describe('a link', () => {
+  let detail: Detail;
+  let link: URL;
+  let file: FileItem;
+  beforeAll(async () => {
+    detail = await completed({ compression: 'none' });
+    file = fileOf(detail, 'users');
+    link = new URL(file.url);
+  });
+
+  const changed = (change: (url: URL) => void): string => {
+    const url = new URL(link);
+    change(url);
+    return url.href;
+  };
+  const read = async (url: string, headers: Record<string, string> = {}) => {
+    const response = await download(url, { headers });
+    return { response, text: await response.text() };
+  };
+
+  test('that was changed anywhere is as unknown as one of no file', async () => {
+    const wrong = [
+      changed((url) => url.searchParams.set('signature', 'x')),
+      changed((url) => url.searchParams.set('signature', `${url.searchParams.get('signature')}A`)),
+      changed((url) => url.searchParams.delete('signature')),
+      changed((url) => url.searchParams.append('signature', 'x')),
+      changed((url) => url.searchParams.set('expires', String(Number(url.searchParams.get('expires')) + 1))),
+      changed((url) => url.searchParams.set('expires', `0${url.searchParams.get('expires')}`)),
+      changed((url) => url.searchParams.delete('expires')),
+      changed((url) => {
+        url.pathname = url.pathname.replace('users.', 'events.');
+      }),
+      changed((url) => {
+        url.pathname = url.pathname.replace('users.ndjson', '..%2f..%2fpackage.json');
+      }),
+      changed((url) => {
+        url.pathname = url.pathname.replace(detail.job_id, unknownJob);
+      }),
+      changed((url) => {
+        url.pathname = url.pathname.replace(detail.job_id, 'none');
+      }),
+    ];
+    const answers = new Set<string>();
+    for (const url of wrong) {
+      const { response, text } = await read(url);
+      expect(response.status, url).toBe(404);
+      answers.add(text);
+    }
+    expect(answers.size).toBe(1);
+  });
+
+  test('answers one range, and says which', async () => {
+    const { text: whole } = await read(link.href);
+    const size = file.bytes;
+    for (const [range, part, says] of [
+      ['bytes=0-4', whole.slice(0, 5), `bytes 0-4/${size}`],
+      ['bytes=5-', whole.slice(5), `bytes 5-${size - 1}/${size}`],
+      ['bytes=-3', whole.slice(-3), `bytes ${size - 3}-${size - 1}/${size}`],
+      ['bytes=0-99999999', whole, `bytes 0-${size - 1}/${size}`],
+    ] as const) {
+      const { response, text } = await read(link.href, { range });
+      expect([response.status, text, response.headers.get('content-range')]).toEqual([206, part, says]);
+      expect(response.headers.get('content-length')).toBe(String(part.length));
+    }
+    for (const range of ['bytes=0-1,3-4', 'bytes=5-2', 'items=0-1', 'bytes=-']) {
+      expect((await read(link.href, { range })).text, range).toBe(whole);
+    }
+    const beyond = await read(link.href, { range: `bytes=${size}-` });
+    expect([beyond.response.status, beyond.response.headers.get('content-range')]).toEqual([416, `bytes */${size}`]);
+    const etag = `"${file.sha256}"`;
+    expect((await read(link.href, { range: 'bytes=0-4', 'if-range': etag })).response.status).toBe(206);
+    expect((await read(link.href, { range: 'bytes=0-4', 'if-range': '"old"' })).response.status).toBe(200);
+  });
+
+  test('knows the caller who has the file already', async () => {
+    const etag = (await read(link.href)).response.headers.get('etag');
+    expect(etag).toBe(`"${file.sha256}"`);
+    const { response, text } = await read(link.href, { 'if-none-match': `"x", ${etag}` });
+    expect([response.status, text, response.headers.get('etag')]).toEqual([304, '', etag]);
+  });
+
+  test('answers HEAD with the headers', async () => {
+    const response = await download(link.href, { method: 'HEAD' });
+    expect([response.status, await response.text()]).toEqual([200, '']);
+    expect(response.headers.get('content-length')).toBe(String(file.bytes));
+  });
+
+  test('ends: 410 when its time is over, and when the files are gone', async () => {
+    const short = await openTestSystem({ worker: true });
+    const there = await serve(short);
+    try {
+      const made = await there.json<Created>(exportsPath, { method: 'POST' });
+      const done = await waitFor('the export to end', async () => {
+        const { body } = await there.json<Detail>(`${exportsPath}/jobs/${made.body.job_id}`);
+        return body.status === 'completed' && body;
+      });
+      const { url } = fileOf(done, 'users');
+      const realNow = Date.now;
+      Date.now = () => realNow() + 49 * 3_600_000;
+      try {
+        const late = await there.json<ErrorBody>(url, { key: null });
+        expect([late.status, late.body.errors[0]?.error_code]).toEqual([410, 'link_expired']);
+      } finally {
+        Date.now = realNow;
+      }
+      await short.system.files.removeFolder(`exports/${made.body.job_id}` as never);
+      const gone = await there.json<ErrorBody>(url, { key: null });
+      expect([gone.status, gone.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
+      await sql`update exports set files_expired_at = now()`.execute(short.system.db);
+      const expired = await there.json<ErrorBody>(url, { key: null });
+      expect([expired.status, expired.body.errors[0]?.error_code]).toEqual([410, 'job_expired']);
+      const { body } = await there.json<Detail>(`${exportsPath}/jobs/${made.body.job_id}`);
+      expect([body.files_expired, body.presigned_urls]).toEqual([true, []]);
+    } finally {
+      await there.stop();
+      await short.close();
+    }
+  });
+});
+
+describe('cancelling', () => {
+  test.each([`${exportsPath}/jobs/ID/cancel`, '/v1/background_jobs/ID/cancel'])('%s', async (template) => {
+    const idle = await openTestSystem();
+    const there = await serve(idle);
+    try {
+      const { body: made } = await there.json<Created>(exportsPath, { method: 'POST' });
+      const path = template.replace('ID', made.job_id);
+      const headers = { 'idempotency-key': 'once' };
+      const { status, body } = await there.json<{ status: string }>(path, { method: 'POST', headers });
+      expect([status, body.status]).toEqual([202, 'cancelled']);
+      expect((await there.json(path, { method: 'POST', headers })).status).toBe(202);
+      expect((await there.json(path, { method: 'POST' })).status).toBe(409);
+      const { key } = await createApiKey(idle.system.db, idle.environment.environmentId, {
+        label: 'imports',
+        scopes: ['import'],
+      });
+      expect((await there.json(path, { method: 'POST', key })).status).toBe(403);
+    } finally {
+      await there.stop();
+      await idle.close();
+    }
+  });
+});

@@ -1,0 +1,213 @@
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { afterEach, describe, expect, test } from 'vitest';
+import { collectLog } from '../../support/collected-log.ts';
+import { freezePostgres } from '../../support/frozen-postgres.ts';
+import { serve, type TestServer } from '../../support/http.ts';
+import { startPrivatePostgres } from '../../support/private-postgres.ts';
+import { redisAvailable } from '../../support/redis.ts';
+import { startStallingProxy } from '../../support/stalling-proxy.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** What the slowest check may take, and something for a machine with other things to do. */
+const answersWithinMs = 2_500;
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
+  const system = await openTestSystem(options);
+  cleanups.push(() => system.close());
+  return { system, server: await listen(system) };
+}
+
+async function listen(system: TestSystem): Promise<TestServer> {
+  const server = await serve(system);
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+/** A server whose database is one that can be taken away. */
+async function startOnPrivatePostgres() {
+  const collected = collectLog();
+  const postgres = await startPrivatePostgres();
+  cleanups.push(() => postgres.close());
+  const system = await openTestSystem({ log: collected.log });
+  cleanups.push(() => system.close());
+  const other = system.openAnother({ databaseUrl: postgres.url });
+  cleanups.push(() => other.close());
+  const ofDatabase = () => collected.lines.filter((line) => line['part'] === 'database');
+  return { postgres, server: await listen({ ...system, system: other }), ofDatabase };
+}
+
+interface Report {
+  status: string;
+  parts: { database: string; queue: string; storage: string };
+}
+
+async function probe(server: TestServer) {
+  const startedAt = performance.now();
+  const { status, headers, body } = await server.json<Report>('/health/ready', { key: null });
+  return { status, body, retryAfter: headers.get('retry-after'), ms: performance.now() - startedAt };
+}
+
+const allOk = { database: 'ok', queue: 'ok', storage: 'ok' };
+const without = (...parts: string[]) => ({
+  ...allOk,
+  ...Object.fromEntries(parts.map((part) => [part, 'away'])),
+});
+
+const untilReady = (server: TestServer) =>
+  waitFor('the service to be ready', async () => (await probe(server)).body.status === 'ready');
+
+test('a service with all it stands on is live and ready, and tells so to anybody', async () => {
+  const { server } = await start();
+  const live = await server.json('/health/live', { key: null });
+  expect([live.status, live.body]).toEqual([200, { status: 'live' }]);
+  const ready = await probe(server);
+  expect([ready.status, ready.body, ready.retryAfter]).toEqual([
+    200,
+    { status: 'ready', parts: allOk },
+    null,
+  ]);
+});
+
+describe('a database', () => {
+  test('that is gone makes the service not ready, which is logged once, until it is back', async () => {
+    const { postgres, server, ofDatabase } = await startOnPrivatePostgres();
+    await untilReady(server);
+    await postgres.stopImmediately();
+    for (let again = 0; again < 3; again++) {
+      const { status, body, retryAfter, ms } = await probe(server);
+      expect([status, body]).toEqual([503, { status: 'not_ready', parts: without('database', 'queue') }]);
+      expect(Number(retryAfter)).toBeGreaterThan(0);
+      expect(ms).toBeLessThan(answersWithinMs);
+    }
+    expect((await server.fetch('/health/live', { key: null })).status).toBe(200);
+    expect(ofDatabase()).toMatchObject([{ msg: 'the database is away', err: expect.anything() }]);
+    await postgres.start();
+    await untilReady(server);
+    expect(ofDatabase()).toMatchObject([{}, { msg: 'the database is back', away_ms: expect.any(Number) }]);
+  });
+
+  test.skipIf(process.platform !== 'linux')('that hangs does so too, and the answer does not', async () => {
+    const { postgres, server } = await startOnPrivatePostgres();
+    await untilReady(server);
+    const thaw = await freezePostgres(postgres.url);
+    cleanups.push(thaw);
+    // The first finds an open connection on which nothing comes, the second gets no new one.
+    for (let again = 0; again < 2; again++) {
+      for (const { status, body, ms } of await Promise.all([probe(server), probe(server), probe(server)])) {
+        expect([status, body.parts]).toEqual([503, without('database', 'queue')]);
+        expect(ms).toBeLessThan(answersWithinMs);
+      }
+    }
+    thaw();
+    await untilReady(server);
+  });
+
+  test('that can be reached again, but not on the old connections, is found', async () => {
+    const system = await openTestSystem();
+    cleanups.push(() => system.close());
+    const url = new URL(system.databaseUrl);
+    const proxy = await startStallingProxy(url);
+    url.hostname = '127.0.0.1';
+    url.port = String(proxy.port);
+    const other = system.openAnother({ databaseUrl: url.href });
+    cleanups.push(
+      () => other.close(),
+      () => proxy.close(),
+    );
+    const server = await listen({ ...system, system: other });
+    await untilReady(server);
+    proxy.stall();
+    expect((await probe(server)).body.parts.database).toBe('away');
+    await untilReady(server);
+  });
+
+  test('that takes no writes is no database to be ready with', async () => {
+    const { system, server } = await start();
+    const name = new URL(system.databaseUrl).pathname.slice(1);
+    await system.system.pool.query(`alter database ${name} set default_transaction_read_only = on`);
+    const { status, body } = await probe(server);
+    expect([status, body.parts.database]).toEqual([503, 'away']);
+  });
+});
+
+describe('a queue', () => {
+  test.skipIf(!redisAvailable)('that is gone leaves the service usable, and says so', async () => {
+    const { system, server } = await start({ queue: 'redis' });
+    await untilReady(server);
+    await system.redis?.kill();
+    const degraded = { status: 'degraded', parts: without('queue') };
+    await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
+    // At once, since the connection is known to be lost: a prober's own patience is a second, as a rule.
+    await waitFor('an answer that waits for nothing', async () => {
+      const { status, body, ms } = await probe(server);
+      expect([status, body]).toEqual([200, degraded]);
+      return ms < 500;
+    });
+    await system.redis?.start();
+    await untilReady(server);
+  });
+
+  test('that hangs is away, and a service that is told to stop meanwhile is not ready', async () => {
+    const system = await openTestSystem({ settings: { REDIS_URL: await startMuteServer() } });
+    cleanups.push(() => system.close());
+    let begun = 0;
+    const check = () => {
+      begun++;
+      return system.system.health.check();
+    };
+    const server = await listen({ ...system, system: { ...system.system, health: { check } } });
+    const { status, body, ms } = await probe(server);
+    expect([status, body]).toEqual([200, { status: 'degraded', parts: without('queue') }]);
+    expect(ms).toBeLessThan(1_000);
+    const underWay = probe(server);
+    await waitFor('another probe to be under way', () => begun === 2, { everyMs: 5 });
+    const stopped = server.stop();
+    const last = await underWay;
+    expect([last.status, last.body.status]).toEqual([503, 'not_ready']);
+    await stopped;
+  });
+});
+
+describe('a storage', () => {
+  test('whose folder is gone makes the service not ready, until it is back', async () => {
+    const { system, server } = await start();
+    await untilReady(server);
+    await rm(system.config.filesDir, { recursive: true });
+    const { status, body } = await probe(server);
+    expect([status, body]).toEqual([503, { status: 'not_ready', parts: without('storage') }]);
+    await mkdir(`${system.config.filesDir}/tmp`, { recursive: true });
+    await untilReady(server);
+  });
+
+  test('that cannot be written does too', async () => {
+    const { system, server } = await start();
+    const folder = system.config.filesDir;
+    await untilReady(server);
+    await rename(folder, `${folder}.aside`);
+    await writeFile(folder, 'not a folder');
+    expect((await probe(server)).body.parts).toEqual(without('storage'));
+    await rm(folder);
+    await rename(`${folder}.aside`, folder);
+    await untilReady(server);
+    expect(await system.storedFiles()).toEqual([]);
+  });
+});
+
+/** Takes connections and says nothing. */
+async function startMuteServer(): Promise<string> {
+  const sockets = new Set<import('node:net').Socket>();
+  const server = createServer((socket) => void sockets.add(socket.on('error', () => undefined)));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  cleanups.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return `redis://127.0.0.1:${(server.address() as { port: number }).port}`;
+}

@@ -1,0 +1,141 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openRecordSite, type RecordSite } from '../../support/records.ts';
+
+const path = '/v1/identify';
+let site: RecordSite;
+beforeAll(async () => {
+  site = await openRecordSite();
+});
+afterAll(() => site?.close());
+
+type Texts = Readonly<Record<string, string | null>>;
+type Values = Readonly<Record<string, string | number | boolean | null>>;
+
+/** Users and companies are numbers here. Absent: not mentioned; null: none. */
+interface Identify {
+  readonly user: number;
+  readonly metadata: Texts | undefined;
+  readonly beside: Texts;
+  readonly company: CompanyOf | null | undefined;
+}
+
+interface CompanyOf {
+  readonly id: number;
+  /** Under which key the id stands: in the company, or beside it. */
+  readonly by: 'company_id' | 'id' | 'beside';
+  readonly metadata: Values | undefined;
+  readonly beside: Values;
+}
+
+const name = fc.constantFrom('a', 'b', 'c', 'd');
+const texts = fc.dictionary(name, fc.constantFrom('1', '2', '', 'ü', null), { maxKeys: 3 });
+const values = fc.dictionary(name, fc.constantFrom<Values[string]>('1', 1, 0.5, true, null), { maxKeys: 3 });
+
+function identifyOf(users: readonly number[], companies: readonly number[]): fc.Arbitrary<Identify> {
+  const company = fc.record({
+    id: fc.constantFrom(...companies),
+    by: fc.constantFrom('company_id' as const, 'id' as const, 'beside' as const),
+    metadata: fc.option(values, { nil: undefined }),
+    beside: values,
+  });
+  return fc.record({
+    user: fc.constantFrom(...users),
+    metadata: fc.option(texts, { nil: undefined }),
+    beside: texts,
+    company: fc.oneof(fc.constant(undefined), fc.constant(null), company),
+  });
+}
+
+const users = [0, 1, 2, 3];
+/** One chain, of which each waits for the one before. */
+const inTurn = fc.array(identifyOf(users, users), { maxLength: 6 }).map((chain) => [chain]);
+/** A chain for every user at once; every user has companies of its own here, so that each row has one order. */
+const atOnce = fc.tuple(
+  ...users.map((user) => fc.array(identifyOf([user], [user, user + 10]), { maxLength: 6 })),
+);
+
+test('any sequence of identifies ends as it would if each were done alone in its turn', async () => {
+  let runs = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.oneof(inTurn, atOnce), { maxLength: 5 }), async (batches) => {
+      const run = `run${++runs}-`;
+      const model = new Model();
+      for (const chains of batches) {
+        if (chains.length === 1) await sendInTurn(run, chains.flat());
+        else await Promise.all(chains.map((chain) => sendAtOnce(run, chain)));
+        for (const each of chains.flat()) model.apply(run, each);
+      }
+      expect(await read(run)).toEqual({
+        users: Object.fromEntries(model.users),
+        companies: Object.fromEntries(model.companies),
+      });
+    }),
+    { numRuns: 40 },
+  );
+});
+
+async function sendInTurn(run: string, chain: readonly Identify[]): Promise<void> {
+  for (const each of chain) await site.accept(path, recordOf(run, each));
+}
+
+async function sendAtOnce(run: string, chain: readonly Identify[]): Promise<void> {
+  const statuses = await site.pipeline(chain.map((each) => [path, recordOf(run, each)] as const));
+  expect(statuses).toEqual(chain.map(() => 202));
+}
+
+function recordOf(run: string, { user, metadata, beside, company }: Identify): object {
+  const record = { user_id: `${run}u${user}`, ...beside, metadata };
+  if (company === undefined || company === null) return { ...record, company };
+  const id = `${run}c${company.id}`;
+  const properties = { ...company.beside, metadata: company.metadata };
+  return company.by === 'beside'
+    ? { ...record, company_id: id, company: properties }
+    : { ...record, company: { ...properties, [company.by]: id } };
+}
+
+type Stored = Record<string, unknown>;
+
+/** The tables in memory: what an identify means, without any of the ways in which it is done. */
+class Model {
+  readonly users = new Map<string, { company: string | null; metadata: Stored }>();
+  readonly companies = new Map<string, Stored>();
+
+  apply(run: string, { user, metadata, beside, company }: Identify): void {
+    const row = open(this.users, `${run}u${user}`, () => ({ company: null, metadata: {} }));
+    lay(row.metadata, { ...beside, ...metadata });
+    if (company === undefined) return;
+    row.company = company === null ? null : `${run}c${company.id}`;
+    if (row.company === null || company === null) return;
+    const stored = open(this.companies, row.company, () => ({}));
+    lay(stored, { ...company.beside, ...company.metadata });
+  }
+}
+
+function open<T>(table: Map<string, T>, key: string, make: () => T): T {
+  const row = table.get(key) ?? make();
+  table.set(key, row);
+  return row;
+}
+
+function lay(stored: Stored, properties: Values): void {
+  for (const [key, value] of Object.entries(properties)) {
+    if (value === null) delete stored[key];
+    else stored[key] = value;
+  }
+}
+
+async function read(run: string): Promise<object> {
+  const people = await site.sql<{ id: string; company: string | null; metadata: Stored }>(
+    `select user_id as id, company_id as company, metadata from sluice.users where user_id like $1`,
+    [`${run}%`],
+  );
+  const companies = await site.sql<{ id: string; metadata: Stored }>(
+    `select company_id as id, metadata from sluice.companies where company_id like $1`,
+    [`${run}%`],
+  );
+  return {
+    users: Object.fromEntries(people.map(({ id, ...rest }) => [id, rest])),
+    companies: Object.fromEntries(companies.map(({ id, metadata }) => [id, metadata])),
+  };
+}

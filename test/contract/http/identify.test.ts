@@ -1,0 +1,606 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { openRecordSite, type ProblemText, type RecordSite } from '../../support/records.ts';
+
+const path = '/v1/identify';
+let site: RecordSite;
+beforeAll(async () => {
+  site = await openRecordSite();
+});
+afterAll(() => site?.close());
+
+const identify = (record: unknown) => site.accept(path, record);
+const refuse = (record: unknown, ...problems: readonly ProblemText[]) =>
+  site.refuse(path, record, ...problems);
+const stored = async (userId: string) => {
+  const user = await site.user(userId);
+  if (user === null) throw new Error(`there is no user ${userId}`);
+  return user;
+};
+const storedCompany = async (companyId: string) => {
+  const company = await site.company(companyId);
+  if (company === null) throw new Error(`there is no company ${companyId}`);
+  return company;
+};
+
+describe('metadata', () => {
+  test('holds texts only: every other value is named, with what it is', async () => {
+    await refuse(
+      {
+        user_id: 'u',
+        metadata: {
+          ok: 'x',
+          age: 7,
+          big: 1e21,
+          admin: true,
+          tags: ['a'],
+          address: { city: 'Bonn' },
+          gone: null,
+        },
+      },
+      ['invalid_metadata_value', 'metadata.age: expected a string, got number'],
+      ['invalid_metadata_value', 'metadata.big: expected a string, got number'],
+      ['invalid_metadata_value', 'metadata.admin: expected a string, got boolean'],
+      ['invalid_metadata_value', 'metadata.tags: expected a string, got array'],
+      ['invalid_metadata_value', 'metadata.address: expected a string, got object'],
+    );
+  });
+
+  test('that is no object is refused', async () => {
+    for (const [value, kind] of [
+      ['x', 'string'],
+      [7, 'number'],
+      [['a'], 'array'],
+      [false, 'boolean'],
+    ] as const) {
+      const details = `metadata: expected an object, got ${kind}`;
+      await refuse({ user_id: 'u', metadata: value }, ['invalid_field', details]);
+    }
+  });
+
+  test('may be absent, null or empty', async () => {
+    for (const [i, record] of [{}, { metadata: null }, { metadata: {} }].entries()) {
+      await identify({ user_id: `bare${i}`, ...record });
+      expect(await stored(`bare${i}`)).toMatchObject({ metadata: {}, company_id: null });
+    }
+  });
+
+  test('keeps texts exactly: blanks, line breaks, numbers and dates as they are written', async () => {
+    const metadata = {
+      blank: '',
+      spaces: '  x ',
+      lines: 'a\r\nb\tc',
+      zip: '00701',
+      big: '9007199254740993',
+      day: '2026-11-20',
+      quotes: `'; drop table sluice.users; -- " \\ $1`,
+      emoji: '👩‍👩‍👧‍👦',
+      control: '\u0001\u001f\u007f',
+      null: 'null',
+    };
+    await identify({ user_id: 'texts', metadata });
+    expect((await stored('texts')).metadata).toEqual(metadata);
+  });
+
+  test('takes null for a removal, of what is stored and of what is not', async () => {
+    await identify({ user_id: 'remove', metadata: { a: '1', b: '2' } });
+    await identify({ user_id: 'remove', metadata: { a: null, never: null, c: '3' } });
+    expect((await stored('remove')).metadata).toEqual({ b: '2', c: '3' });
+    await identify({ user_id: 'remove-new', metadata: { a: null, b: '2' } });
+    expect((await stored('remove-new')).metadata).toEqual({ b: '2' });
+  });
+
+  test('may have 10 000 properties', async () => {
+    const tenant = await site.t.addEnvironment('many-properties');
+    const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`p${i}`, `v${i}`]));
+    await site.accept(path, { user_id: 'wide', metadata }, { key: tenant.key });
+    expect((await site.user('wide', tenant.environment.environmentId))?.metadata).toEqual(metadata);
+  });
+
+  test('wins over a key beside it; keys beside it are properties too, and texts too', async () => {
+    await identify({ user_id: 'beside', plan: 'free', email: 'a@example.com', metadata: { plan: 'pro' } });
+    expect((await stored('beside')).metadata).toEqual({ plan: 'pro', email: 'a@example.com' });
+    await identify({ user_id: 'beside', email: null, plan: 'x', metadata: { plan: null } });
+    expect((await stored('beside')).metadata).toEqual({});
+    await refuse(
+      { user_id: 'beside', age: 7, metadata: { size: 1 } },
+      ['invalid_metadata_value', 'age: expected a string, got number'],
+      ['invalid_metadata_value', 'metadata.size: expected a string, got number'],
+    );
+  });
+
+  test('counts the last of keys that repeat', async () => {
+    await identify(
+      '{"user_id":"a","user_id":"repeated","metadata":{"x":"1","x":"2"},"metadata":{"x":"3","x":"4"}}',
+    );
+    expect((await stored('repeated')).metadata).toEqual({ x: '4' });
+    await identify('{"user_id":"repeated","company":{"company_id":"rep","n":1e1,"n":2e400,"n":3e1}}');
+    expect((await storedCompany('rep')).exact).toBe('{"n": 30}');
+  });
+});
+
+describe('all problems at once', () => {
+  test('of every field are named in one answer', async () => {
+    await refuse(
+      {
+        user_id: 7,
+        metadata: { a: 1, constructor: 'x' },
+        company: { company_id: ['c'], nested: {}, ok: 1, metadata: 'x' },
+        prototype: 'x',
+      },
+      ['invalid_field', 'user_id: expected a string, got number'],
+      ['invalid_metadata_value', 'prototype'],
+      ['invalid_metadata_value', 'metadata.a: expected a string, got number'],
+      ['invalid_metadata_value', 'metadata.constructor'],
+      ['invalid_field', 'company.company_id: expected a string, got array'],
+      ['invalid_field', 'company.metadata: expected an object, got string'],
+      ['invalid_metadata_value', 'company.nested: expected a string, a number or a boolean, got object'],
+    );
+  });
+
+  test('end after a hundred', async () => {
+    const metadata = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`p${i}`, i]));
+    const { status, body } = await site.post(path, { user_id: 'u', metadata });
+    expect([status, body?.errors.length]).toEqual([400, 100]);
+  });
+});
+
+describe('company', () => {
+  test('is created with its properties, of any primitive type, and is the company of the user', async () => {
+    await identify({
+      user_id: 'u-new-company',
+      metadata: { name: 'Ada' },
+      company: { company_id: 'new-company', name: 'Acme', size: 120, rate: 0.5, paying: true, gone: null },
+    });
+    expect(await stored('u-new-company')).toMatchObject({
+      company_id: 'new-company',
+      metadata: { name: 'Ada' },
+    });
+    const { metadata, first_seen_at, last_seen_at } = await storedCompany('new-company');
+    expect(metadata).toEqual({ name: 'Acme', size: 120, rate: 0.5, paying: true });
+    expect(last_seen_at).toBe(first_seen_at);
+  });
+
+  test('may be named by id where company_id is absent or null, and id is a property where it is not', async () => {
+    await identify({ user_id: 'short', company: { id: 'by-id', x: '1' } });
+    expect([(await stored('short')).company_id, (await storedCompany('by-id')).metadata]).toEqual([
+      'by-id',
+      { x: '1' },
+    ]);
+    await identify({ user_id: 'short', company: { company_id: 'by-company-id', id: 'other' } });
+    expect([(await stored('short')).company_id, (await storedCompany('by-company-id')).metadata]).toEqual([
+      'by-company-id',
+      { id: 'other' },
+    ]);
+    await identify({ user_id: 'short', company: { company_id: null, id: 'by-id-2' } });
+    expect([(await stored('short')).company_id, (await storedCompany('by-id-2')).metadata]).toEqual([
+      'by-id-2',
+      {},
+    ]);
+    expect(await site.company('other')).toBeNull();
+  });
+
+  test('may be named by company_id beside it, which alone is enough', async () => {
+    await identify({ user_id: 'plain', company_id: 'plain-1' });
+    expect([(await stored('plain')).company_id, (await storedCompany('plain-1')).metadata]).toEqual([
+      'plain-1',
+      {},
+    ]);
+    await identify({ user_id: 'plain', company_id: 'plain-2', company: { size: 3 } });
+    expect([(await stored('plain')).company_id, (await storedCompany('plain-2')).metadata]).toEqual([
+      'plain-2',
+      { size: 3 },
+    ]);
+    await identify({ user_id: 'plain', company_id: 'plain-3', company: null });
+    expect((await stored('plain')).company_id).toBe('plain-3');
+  });
+
+  test('with a metadata object has the properties of both, and metadata wins', async () => {
+    await identify({
+      user_id: 'merged',
+      company: { company_id: 'with-metadata', size: 1, plan: 'a', metadata: { size: 2, region: 'eu' } },
+    });
+    expect((await storedCompany('with-metadata')).metadata).toEqual({ size: 2, plan: 'a', region: 'eu' });
+  });
+
+  test('without an id is refused', async () => {
+    for (const company of [{}, { name: 'x' }, { company_id: null, id: null }])
+      await refuse({ user_id: 'u', company }, ['missing_field', 'company.company_id']);
+  });
+
+  test('that is no object, or has an id that is none, is refused', async () => {
+    const wrong = 'company.company_id: expected a string, got';
+    await refuse({ user_id: 'u', company: 'acme' }, [
+      'invalid_field',
+      'company: expected an object, got string',
+    ]);
+    await refuse({ user_id: 'u', company: ['acme'] }, [
+      'invalid_field',
+      'company: expected an object, got array',
+    ]);
+    await refuse({ user_id: 'u', company: { company_id: 7 } }, ['invalid_field', `${wrong} number`]);
+    await refuse({ user_id: 'u', company: { company_id: 1e20 } }, ['invalid_field', `${wrong} number`]);
+    await refuse({ user_id: 'u', company: { id: {} } }, ['invalid_field', `${wrong} object`]);
+    await refuse({ user_id: 'u', company: { company_id: '' } }, ['invalid_field', 'company.company_id']);
+    await refuse({ user_id: 'u', company: { company_id: 'c'.repeat(257) } }, [
+      'invalid_field',
+      'company.company_id',
+    ]);
+    await refuse({ user_id: 'u', company: { company_id: 'a\0' } }, ['invalid_field', 'company.company_id']);
+    await refuse({ user_id: 'u', company_id: 7 }, [
+      'invalid_field',
+      'company_id: expected a string, got number',
+    ]);
+    await refuse({ user_id: 'u', company_id: '' }, ['invalid_field', 'company_id']);
+  });
+
+  test('may not have values that nest, in metadata neither', async () => {
+    const expected = 'expected a string, a number or a boolean, got';
+    await refuse(
+      { user_id: 'u', company: { company_id: 'c', tags: [1], metadata: { address: {} } } },
+      ['invalid_metadata_value', `company.tags: ${expected} array`],
+      ['invalid_metadata_value', `company.metadata.address: ${expected} object`],
+    );
+  });
+
+  test('keeps every digit of its numbers', async () => {
+    await identify(
+      '{"user_id":"digits","company":{"company_id":"digits","big":9007199254740993,"pi":3.14159265358979323846264338327950288,"huge":1e400}}',
+    );
+    expect((await storedCompany('digits')).exact).toBe(
+      `{"pi": 3.14159265358979323846264338327950288, "big": 9007199254740993, "huge": 1${'0'.repeat(400)}}`,
+    );
+  });
+
+  test('null takes the user out of it, by either name, and leaves the company as it is', async () => {
+    for (const [i, nothing] of [{ company: null }, { company_id: null }].entries()) {
+      const user = `leaver${i}`;
+      await identify({ user_id: user, company: { company_id: `left${i}`, size: 3 } });
+      const before = await storedCompany(`left${i}`);
+      await identify({ user_id: user, metadata: { a: '1' }, ...nothing });
+      expect(await stored(user)).toMatchObject({ company_id: null, metadata: { a: '1' } });
+      expect(await storedCompany(`left${i}`)).toEqual(before);
+      await identify({ user_id: `${user}-new`, ...nothing });
+      expect((await stored(`${user}-new`)).company_id).toBeNull();
+    }
+  });
+
+  test('stays if it is not mentioned, and changes if another is', async () => {
+    await identify({ user_id: 'mover', company: { company_id: 'from', size: 1 } });
+    await identify({ user_id: 'mover', metadata: { x: '1' } });
+    expect((await stored('mover')).company_id).toBe('from');
+    await identify({ user_id: 'mover', company: { company_id: 'to', size: 2 } });
+    expect(await stored('mover')).toMatchObject({ company_id: 'to', metadata: { x: '1' } });
+    expect([(await storedCompany('from')).metadata, (await storedCompany('to')).metadata]).toEqual([
+      { size: 1 },
+      { size: 2 },
+    ]);
+  });
+
+  test('merges what the user brings into what is stored, null removing', async () => {
+    await identify({ user_id: 'm1', company: { company_id: 'shared', a: 1, b: 2 } });
+    await identify({ user_id: 'm2', company: { company_id: 'shared', b: null, c: 'x' } });
+    expect((await storedCompany('shared')).metadata).toEqual({ a: 1, c: 'x' });
+    await identify({ user_id: 'm3', company: { company_id: 'new-with-null', a: null, b: 1 } });
+    expect((await storedCompany('new-with-null')).metadata).toEqual({ b: 1 });
+  });
+
+  test('row is left alone by a user who brings nothing new', async () => {
+    await identify({ user_id: 'q1', company: { company_id: 'quiet', a: 1 } });
+    const version = () => site.sql(`select xmin, ctid from sluice.companies where company_id = 'quiet'`);
+    const before = await version();
+    await identify({ user_id: 'q2', company: { company_id: 'quiet', a: 1, absent: null } });
+    await identify({ user_id: 'q3', company_id: 'quiet' });
+    expect(await version()).toEqual(before);
+    expect(await stored('q3')).toMatchObject({ company_id: 'quiet' });
+  });
+
+  test('and user are written together or not at all', async () => {
+    await site.sql(`
+      create function sluice.refuse_company() returns trigger language plpgsql as $$
+      begin
+        raise exception 'no' using errcode = '22023';
+      end $$`);
+    await site.sql(`
+      create trigger refuse before insert on sluice.companies for each row
+      when (new.company_id = 'cannot be') execute function sluice.refuse_company()`);
+    await identify({ user_id: 'together', metadata: { a: '1' } });
+    await refuse({ user_id: 'together', metadata: { a: '2', b: null }, company_id: 'cannot be' }, [
+      'invalid_metadata_value',
+      '',
+    ]);
+    await refuse({ user_id: 'together', metadata: { a: '2' }, company_id: 'cannot be' }, [
+      'invalid_metadata_value',
+      '',
+    ]);
+    expect(await stored('together')).toMatchObject({ metadata: { a: '1' }, company_id: null });
+  });
+});
+
+describe('ids', () => {
+  test('are told apart byte by byte: what looks or folds the same is not the same', async () => {
+    const ids = [
+      'caf\u00e9',
+      'cafe\u0301',
+      'CAFE\u0301',
+      ' café',
+      'café ',
+      'caf\u00e9\n',
+      '\u202ecaf\u00e9',
+      'קפה',
+      'مقهى',
+      '☕',
+      '☕\ufe0f',
+      '👩‍👩‍👧‍👦',
+      '\u0130',
+      'ß',
+      'ss',
+      '0',
+      '00',
+      ' ',
+      '__proto__',
+      'constructor',
+      'null',
+    ];
+    for (const [i, user_id] of ids.entries()) await identify({ user_id, metadata: { i: `${i}` } });
+    for (const [i, id] of ids.entries()) expect((await site.user(id))?.metadata).toEqual({ i: `${i}` });
+  });
+
+  test('are data, whatever they say', async () => {
+    const before = await site.countRows();
+    const ids = [
+      `'; drop table sluice.users; --`,
+      `") on conflict do nothing; --`,
+      '$1',
+      '%s',
+      '\\',
+      '\\"',
+      '}{',
+      '../../x',
+      '{"e":1}',
+    ];
+    for (const id of ids) await identify({ user_id: id, company_id: id, metadata: { [id]: id } });
+    for (const id of ids) {
+      expect(await site.user(id)).toMatchObject({ company_id: id, metadata: { [id]: id } });
+      expect(await site.company(id)).toMatchObject({ metadata: {} });
+    }
+    const { users, companies } = await site.countRows();
+    expect([users - before.users, companies - before.companies]).toEqual([ids.length, ids.length]);
+  });
+});
+
+describe('a user who is there already', () => {
+  test('keeps what is not mentioned; the rest is replaced', async () => {
+    await identify({ user_id: 'again', metadata: { a: '1', b: '2' } });
+    await identify({ user_id: 'again', metadata: { b: '3', c: '4' } });
+    expect((await stored('again')).metadata).toEqual({ a: '1', b: '3', c: '4' });
+  });
+
+  test('is seen again with every identify, and updated only by what is new', async () => {
+    const record = { user_id: 'times', metadata: { a: '1' }, company_id: 'times' };
+    await identify(record);
+    const first = await stored('times');
+    expect([first.last_seen_at, first.updated_at]).toEqual([first.first_seen_at, first.first_seen_at]);
+    const quiet = [
+      record,
+      { user_id: 'times' },
+      { user_id: 'times', metadata: { absent: null } },
+      {
+        user_id: 'times',
+        metadata: { a: '1', absent: null },
+        company: { company_id: 'times', absent: null },
+      },
+    ];
+    let last = first;
+    for (const each of quiet) {
+      await identify(each);
+      const now = await stored('times');
+      expect(now).toEqual({ ...first, last_seen_at: now.last_seen_at });
+      expect(now.last_seen_at > last.last_seen_at).toBe(true);
+      last = now;
+    }
+    const loud = [
+      { metadata: { a: '2' } },
+      { metadata: { b: '1' } },
+      { metadata: { b: null } },
+      { company_id: 'other' },
+      { company_id: null },
+    ];
+    for (const each of loud) {
+      await identify({ user_id: 'times', ...each });
+      const now = await stored('times');
+      expect([each, now.updated_at > last.updated_at]).toEqual([each, true]);
+      expect([now.last_seen_at, now.first_seen_at]).toEqual([now.updated_at, first.first_seen_at]);
+      last = now;
+    }
+    await identify({ user_id: 'times', company: null });
+    expect((await stored('times')).updated_at).toBe(last.updated_at);
+  });
+
+  test('keeps the marks of the load that wrote it', async () => {
+    const marks = () =>
+      site.sql(
+        `select load_id, load_chunk, load_touches, metadata from sluice.users where user_id = 'loaded'`,
+      );
+    await site.sql(
+      `insert into sluice.users (environment_id, user_id, metadata, load_id, load_chunk, load_touches)
+       values ($1, 'loaded', '{"a": 1}', 41, 42, 43)`,
+      [site.t.environment.environmentId],
+    );
+    await identify({ user_id: 'loaded', metadata: { b: '2' }, company_id: 'x' });
+    await identify({ user_id: 'loaded', metadata: { c: null }, company_id: null });
+    expect(await marks()).toEqual([
+      { load_id: 41, load_chunk: 42, load_touches: 43, metadata: { a: 1, b: '2' } },
+    ]);
+    await identify({ user_id: 'not-loaded' });
+    expect(
+      await site.sql(
+        `select load_id, load_chunk, load_touches from sluice.users where user_id = 'not-loaded'`,
+      ),
+    ).toEqual([{ load_id: null, load_chunk: null, load_touches: null }]);
+  });
+});
+
+describe('identifies of one user', () => {
+  test('fifty at once leave the properties of all', async () => {
+    const each = Array.from({ length: 50 }, (_, i) => i);
+    await Promise.all(each.map((i) => identify({ user_id: 'crowd', metadata: { [`p${i}`]: `${i}` } })));
+    expect((await stored('crowd')).metadata).toEqual(Object.fromEntries(each.map((i) => [`p${i}`, `${i}`])));
+  });
+
+  test('two hundred pipelined on one connection take effect in their order', async () => {
+    const each = Array.from({ length: 200 }, (_, i) => i + 1);
+    const statuses = await site.pipeline(
+      each.map((i) => [path, { user_id: 'line', metadata: { x: `${i}`, [`p${i % 7}`]: `${i}` } }] as const),
+    );
+    expect(statuses).toEqual(each.map(() => 202));
+    const last = Object.fromEntries([194, 195, 196, 197, 198, 199, 200].map((i) => [`p${i % 7}`, `${i}`]));
+    expect((await stored('line')).metadata).toEqual({ x: '200', ...last });
+  });
+
+  test('two hundred one after another on one connection take effect in their order', async () => {
+    for (let i = 1; i <= 200; i++) {
+      const answer = await site.server.fetch(path, {
+        method: 'POST',
+        body: `{"user_id":"turns","x":"${i}"}`,
+        headers: { 'content-type': 'application/json' },
+      });
+      expect(answer.status).toBe(202);
+    }
+    expect((await stored('turns')).metadata).toEqual({ x: '200' });
+  });
+
+  test('that share a statement are laid over each other in their order, and written once', async () => {
+    await site.sql('create sequence sluice.windowed_writes');
+    await site.sql(`
+      create function sluice.count_writes() returns trigger language plpgsql as $$
+      begin
+        perform nextval('sluice.windowed_writes');
+        return new;
+      end $$`);
+    await site.sql(`
+      create trigger count_writes before insert on sluice.users for each row
+      when (new.user_id like 'windowed%') execute function sluice.count_writes()`);
+    await identify({ user_id: 'windowed', metadata: { a: 'old', b: 'old', c: 'old' } });
+    const records = [
+      {
+        user_id: 'windowed',
+        metadata: { a: '1', b: '1', d: '1' },
+        company: { company_id: 'w1', n: 1, m: 1 },
+      },
+      { user_id: 'windowed', metadata: { a: null, b: '2', e: null } },
+      { user_id: 'windowed', metadata: { d: null, e: '3' }, company: { company_id: 'w1', n: null, o: 3 } },
+      { user_id: 'windowed', company: { company_id: 'w2' } },
+      { user_id: 'windowed-new', metadata: { a: null, b: '1' }, company: { company_id: 'w1', p: 4 } },
+      { user_id: 'windowed-new', metadata: { b: null, c: '2' }, company: null },
+    ];
+    expect(await site.pipeline(records.map((record) => [path, record] as const))).toEqual(
+      records.map(() => 202),
+    );
+    expect(await stored('windowed')).toMatchObject({
+      company_id: 'w2',
+      metadata: { b: '2', c: 'old', e: '3' },
+    });
+    expect(await stored('windowed-new')).toMatchObject({ company_id: null, metadata: { c: '2' } });
+    expect([(await storedCompany('w1')).metadata, (await storedCompany('w2')).metadata]).toEqual([
+      { m: 1, o: 3, p: 4 },
+      {},
+    ]);
+    const [writes] = await site.sql<{ n: number }>('select last_value as n from sluice.windowed_writes');
+    expect(writes?.n).toBe(3);
+  });
+
+  test('survive the deadlock that one of them loses', async () => {
+    await identify({ user_id: 'knot', company: { company_id: 'knot', n: 0 } });
+    /** Whether it was the identify that lost. */
+    const tie = async (n: number): Promise<boolean> => {
+      const other = await site.hold(
+        `update sluice.companies set load_chunk = ${n} where company_id = 'knot'`,
+      );
+      const record = { user_id: 'knot', metadata: { n: `${n}` }, company: { company_id: 'knot', n } };
+      const answer = site.post(path, record);
+      await site.blocked();
+      // The identify holds the user and waits for the company; now the other waits for the user. Who has waited for a
+      // second looks for deadlocks, and gives way: the identify, unless this machine is very busy.
+      const won = await other.also(`update sluice.users set load_chunk = ${n} where user_id = 'knot'`).then(
+        () => true,
+        () => false,
+      );
+      await other.release();
+      expect((await answer).status).toBe(202);
+      return won;
+    };
+    let n = 1;
+    while (!(await tie(n))) if (++n > 10) throw new Error('the identify never lost');
+    const rows = await site.sql(`select load_chunk, metadata from sluice.users where user_id = 'knot'`);
+    expect(rows).toEqual([{ load_chunk: n, metadata: { n: `${n}` } }]);
+    expect((await storedCompany('knot')).metadata).toEqual({ n });
+  });
+});
+
+describe('the catalogue', () => {
+  const properties = (entity: 'users' | 'companies', environmentId: number) =>
+    site.sql<{ key: string; display_name: string; data_type: string; version: string }>(
+      `select key, display_name, data_type, xmin::text as version from sluice.properties
+       where environment_id = $1 and entity = $2 and not is_auto_property order by key`,
+      [environmentId, entity],
+    );
+
+  test('lists the new properties of users and companies with their types, and null is none', async () => {
+    const { key, environment } = await site.t.addEnvironment('catalogue');
+    const record = {
+      user_id: 'u',
+      first_name: 'Ada',
+      metadata: { signed_up: '2026-11-20', age: '36', nothing: null },
+      company: {
+        company_id: 'c',
+        size: 5,
+        active: true,
+        renewed_at: '2026-11-20T10:00:00Z',
+        name: 'x',
+        none: null,
+      },
+    };
+    await site.accept(path, record, { key });
+    const listed = async (entity: 'users' | 'companies') =>
+      (await properties(entity, environment.environmentId)).map(({ version: _, ...rest }) => rest);
+    expect(await listed('users')).toEqual([
+      { key: 'age', display_name: 'Age', data_type: 'string' },
+      { key: 'first_name', display_name: 'First Name', data_type: 'string' },
+      { key: 'signed_up', display_name: 'Signed Up', data_type: 'date' },
+    ]);
+    expect(await listed('companies')).toEqual([
+      { key: 'active', display_name: 'Active', data_type: 'boolean' },
+      { key: 'name', display_name: 'Name', data_type: 'string' },
+      { key: 'renewed_at', display_name: 'Renewed At', data_type: 'date' },
+      { key: 'size', display_name: 'Size', data_type: 'numeric' },
+    ]);
+    await site.accept(
+      path,
+      { user_id: 'u2', company: { company_id: 'c', size: 'large' }, signed_up: 'yes' },
+      { key },
+    );
+    expect((await listed('users')).find((each) => each.key === 'signed_up')?.data_type).toBe('string');
+    expect((await listed('companies')).find((each) => each.key === 'size')?.data_type).toBe('string');
+  });
+
+  test('is not written when nothing is new, by another process neither', async () => {
+    const { key, environment } = await site.t.addEnvironment('quiet-catalogue');
+    const record = {
+      user_id: 'u',
+      metadata: { a: 'x', b: '2026-11-20' },
+      company: { company_id: 'c', n: 1 },
+    };
+    await site.accept(path, record, { key });
+    const state = async () => [
+      await properties('users', environment.environmentId),
+      await properties('companies', environment.environmentId),
+      await site.sql(`select last_value from sluice.properties_property_id_seq`),
+    ];
+    const before = await state();
+    expect(before.slice(0, 2).map((list) => list.length)).toEqual([2, 1]);
+    await site.accept(path, { ...record, user_id: 'other' }, { key });
+    await site.onAnotherProcess((other) => other.accept(path, { ...record, user_id: 'third' }, { key }));
+    expect(await site.user('third', environment.environmentId)).toMatchObject({ company_id: 'c' });
+    expect(await state()).toEqual(before);
+  });
+});

@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem();
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+interface Job {
+  job_id: string;
+  status: string;
+  end_time: string | null;
+}
+
+let serial = 0;
+
+async function submit(idempotencyKey?: string): Promise<string> {
+  const { body } = await server.json<Job>('/v1/imports', {
+    method: 'POST',
+    body: `user_id\nu${++serial}\n`,
+    headers: {
+      'content-type': 'text/csv',
+      ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
+    },
+  });
+  return body.job_id;
+}
+
+const act = (action: 'cancel' | 'retry', jobId: string, idempotencyKey?: string, key?: string) =>
+  server.json<Job & ErrorBody>(`/v1/background_jobs/${jobId}/${action}`, {
+    method: 'POST',
+    ...(key !== undefined && { key }),
+    headers: idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey },
+  });
+
+const refusal = (answer: { status: number; body: ErrorBody }) => [
+  answer.status,
+  answer.body.errors[0]?.error_code,
+];
+
+const attempts = async (jobId: string) =>
+  (await server.json<{ attempts: number }>(`/v1/background_jobs/${jobId}`)).body.attempts;
+
+test('cancelling again with the same key gives the first answer again, whatever has become of the job', async () => {
+  const jobId = await submit();
+  const first = await act('cancel', jobId, 'cancel-1');
+  expect([first.status, first.body.status]).toEqual([202, 'cancelled']);
+  expect(await act('cancel', jobId, 'cancel-1')).toMatchObject({ status: 202, body: first.body });
+  expect(refusal(await act('cancel', jobId))).toEqual([409, 'job_not_cancellable']);
+  expect(refusal(await act('cancel', jobId, 'cancel-1-other'))).toEqual([409, 'job_not_cancellable']);
+  expect((await act('retry', jobId)).status).toBe(202);
+  const again = await act('cancel', jobId, 'cancel-1');
+  expect([again.status, again.body]).toEqual([202, first.body]);
+  expect((await server.json<Job>(`/v1/background_jobs/${jobId}`)).body.status).toMatch(/queued|processing/);
+});
+
+test('retrying again with the same key gives the first answer again, and one attempt', async () => {
+  const jobId = await submit();
+  await act('cancel', jobId);
+  const answers = [await act('retry', jobId, 'retry-1'), await act('retry', jobId, 'retry-1')];
+  for (const { status, body } of answers) {
+    expect([status, body.status, body.end_time]).toEqual([202, 'queued', null]);
+  }
+  expect(answers[1]?.body).toEqual(answers[0]?.body);
+  await act('cancel', jobId);
+  expect((await act('retry', jobId, 'retry-1')).body).toEqual(answers[0]?.body);
+  expect(await attempts(jobId)).toBe(2);
+  expect((await server.json<Job>(`/v1/background_jobs/${jobId}`)).body.status).toBe('cancelled');
+});
+
+test('two who ask at once with one key get one answer', async () => {
+  const jobId = await submit();
+  const both = await Promise.all([act('cancel', jobId, 'at-once'), act('cancel', jobId, 'at-once')]);
+  expect(both.map(({ status }) => status)).toEqual([202, 202]);
+  expect(both[0]?.body).toEqual(both[1]?.body);
+});
+
+test('a key that stands for another job, action or upload is a conflict, and nothing is done', async () => {
+  const one = await submit();
+  const other = await submit('an-upload');
+  await act('cancel', one, 'conflict-1');
+  expect(refusal(await act('cancel', other, 'conflict-1'))).toEqual([409, 'idempotency_conflict']);
+  expect(refusal(await act('retry', one, 'conflict-1'))).toEqual([409, 'idempotency_conflict']);
+  expect(refusal(await act('cancel', other, 'an-upload'))).toEqual([409, 'idempotency_conflict']);
+  expect((await server.json<Job>(`/v1/background_jobs/${one}`)).body.status).toBe('cancelled');
+  expect((await server.json<Job>(`/v1/background_jobs/${other}`)).body.status).toMatch(/queued|processing/);
+});
+
+test('a key is one of its environment, and a refusal does not use it up', async () => {
+  const stranger = await t.addEnvironment('stranger');
+  const jobId = await submit();
+  expect(refusal(await act('cancel', jobId, 'mine', stranger.key))).toEqual([404, 'not_found']);
+  expect(refusal(await act('retry', jobId, 'mine'))).toEqual([409, 'job_not_retryable']);
+  expect((await act('cancel', jobId, 'mine')).status).toBe(202);
+});
+
+test('a key that is none is refused', async () => {
+  expect(refusal(await act('cancel', await submit(), 'x'.repeat(256)))).toEqual([400, 'invalid_field']);
+});

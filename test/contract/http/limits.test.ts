@@ -1,0 +1,166 @@
+import Fastify from 'fastify';
+import { pino } from 'pino';
+import { afterEach, describe, expect, test } from 'vitest';
+import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
+import { readConfig } from '../../../src/config.ts';
+import { addLoadShedding } from '../../../src/http/plugins/load-shedding.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { type ErrorBody, serve } from '../../support/http.ts';
+import { openTestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
+  const system = await openTestSystem(options);
+  cleanups.push(() => system.close());
+  const server = await serve(system);
+  cleanups.push(() => server.stop());
+  const issue = () => createApiKey(system.system.db, system.environment.environmentId, { label: 'x' });
+  return { system, server, issue };
+}
+
+const list = '/v1/background_jobs';
+
+describe('a rate limit', () => {
+  // A window so long that no test outlasts it.
+  const settings = { RATE_LIMIT: '1', RATE_LIMIT_WINDOW_MS: '3000' };
+
+  test('lets a key make so many requests, saying how many are left, and then says when to come again', async () => {
+    const { server, issue } = await start({ settings });
+    for (const left of ['2', '1', '0']) {
+      const { status, headers } = await server.fetch(list);
+      expect([status, headers.get('ratelimit-limit'), headers.get('ratelimit-remaining')]).toEqual([
+        200,
+        '3',
+        left,
+      ]);
+      expect(headers.get('ratelimit-reset')).toMatch(/^[1-3]$/);
+    }
+    const { status, headers, body } = await server.json<ErrorBody>(list);
+    expect([status, body.errors[0]?.error_code]).toEqual([429, 'rate_limited']);
+    expect(headers.get('retry-after')).toMatch(/^[1-3]$/);
+    expect(headers.get('ratelimit-remaining')).toBe('0');
+    expect((await server.fetch(list, { key: (await issue()).key })).status).toBe(200);
+    await waitFor('the key to be let in again', async () => (await server.fetch(list)).ok, { everyMs: 100 });
+  });
+
+  test('counts a key on all routes together', async () => {
+    const { server } = await start({ settings });
+    for (const path of [list, `${list}?limit=1`, `${list}/01a1f879-8845-7223-9ca4-ceafb3823817`]) {
+      expect((await server.fetch(path)).status).not.toBe(429);
+    }
+    expect((await server.fetch('/v1/track', { method: 'POST', body: '{}' })).status).toBe(429);
+  });
+
+  test('does not hold those who have no key, nor those who watch', async () => {
+    const { server } = await start({ settings });
+    for (let again = 0; again < 6; again++) {
+      const { status, headers } = await server.fetch(list, { key: null });
+      expect([status, headers.get('ratelimit-limit')]).toEqual([401, null]);
+      for (const path of ['/health/live', '/metrics']) expect((await server.fetch(path)).status).toBe(200);
+    }
+  });
+
+  test('is off unless it is asked for', async () => {
+    const { server } = await start();
+    expect((await server.fetch(list)).headers.get('ratelimit-limit')).toBeNull();
+  });
+});
+
+describe('an event loop that lags', () => {
+  /** Keeps this process, and so the server in it, busy for most of the time. */
+  function blockLoop(): () => void {
+    const timer = setInterval(() => {
+      const until = performance.now() + 250;
+      while (performance.now() < until);
+    }, 1);
+    const end = () => clearInterval(timer);
+    cleanups.push(end);
+    return end;
+  }
+
+  test('is given less to do, until it has recovered; those who watch are answered', async () => {
+    const { log, lines } = collectLog();
+    const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '100' }, log });
+    expect((await server.fetch(list)).status).toBe(200);
+    const unblock = blockLoop();
+    // Whether the key is good is not even asked.
+    const options = { key: 'slk_unknown' };
+    const refused = await waitFor('a refusal', async () => {
+      const answer = await server.json<ErrorBody>(list, options);
+      return answer.status === 503 && answer;
+    });
+    expect(refused.body.errors[0]).toMatchObject({ error: 'Service Unavailable', error_code: 'unavailable' });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    for (const path of ['/health/live', '/metrics']) {
+      expect([path, (await server.fetch(path, { key: null })).status]).toEqual([path, 200]);
+    }
+    // Ready or not, it is looked at: in a process that lags, what it stands on may seem away.
+    expect((await server.json('/health/ready')).body).toHaveProperty('parts');
+    unblock();
+    await waitFor('recovery', async () => (await server.fetch(list)).ok);
+    const told = lines.filter(({ msg }) => String(msg).includes('overloaded')).map(({ msg }) => msg);
+    expect(told).toEqual(['overloaded: requests are refused', 'no longer overloaded']);
+  });
+
+  test('is left alone with MAX_EVENT_LOOP_DELAY_MS=0', async () => {
+    const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '0' } });
+    blockLoop();
+    const until = performance.now() + 2_500;
+    while (performance.now() < until) expect((await server.fetch(list)).status).toBe(200);
+  });
+});
+
+test('a heap that is nearly full is given less to do', async () => {
+  const app = Fastify();
+  cleanups.push(() => app.close());
+  const heapLimit = 1;
+  addLoadShedding(app, { config: readConfig({}), log: pino({ level: 'silent' }) }, heapLimit);
+  app.get('/', () => 'served');
+  const address = await app.listen({ host: '127.0.0.1', port: 0 });
+  await waitFor('a refusal', async () => (await fetch(address)).status === 503);
+});
+
+describe('the cache of keys', () => {
+  const track = { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } };
+
+  test('lets a key that is revoked in for a second at most, with single records; at once with all else', async () => {
+    const { system, server, issue } = await start();
+    const { key, keyId } = await issue();
+    // A record that is refused for what it is: the key was good.
+    const letIn = async () => (await server.fetch('/v1/track', { ...track, key })).status === 400;
+    expect([await letIn(), await letIn()]).toEqual([true, true]);
+    await revokeApiKey(system.system.db, system.environment.environmentId, keyId);
+    const revokedAt = performance.now();
+    expect((await server.fetch(list, { key })).status).toBe(401);
+    await waitFor('the key to be refused', async () => !(await letIn()), { timeoutMs: 5_000 });
+    expect(performance.now() - revokedAt).toBeLessThan(1_500);
+    expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(401);
+  });
+
+  test('needs no database as long as it knows a key, and believes it no longer', async () => {
+    const { system, server, issue } = await start();
+    const { key } = await issue();
+    const other = await issue();
+    expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(400);
+    await system.system.pool.query('alter table api_keys rename to gone');
+    expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(400);
+    expect((await server.fetch('/v1/track', { ...track, key: other.key })).status).toBe(500);
+    expect((await server.fetch(list, { key })).status).toBe(500);
+    const forgotten = async () => (await server.fetch('/v1/track', { ...track, key })).status === 500;
+    await waitFor('the key to be forgotten', forgotten, { timeoutMs: 3_000 });
+  });
+
+  test('keeps apart what keys may do', async () => {
+    const { system, server } = await start();
+    const { environmentId } = system.environment;
+    const { key } = await createApiKey(system.system.db, environmentId, { label: 'x', scopes: ['read'] });
+    for (let again = 0; again < 2; again++) {
+      expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(403);
+    }
+  });
+});

@@ -1,0 +1,416 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/access/api-keys.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { apply, itemsOf, segmentItem } from '../../support/catalogue.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+
+const root = '/api/v1/analytics/exports/lookups';
+/** The rows of the interface's table. */
+const arrays = [
+  'surveys',
+  'embeds',
+  'user_properties',
+  'company_properties',
+  'resource_center_modules',
+  'features_events',
+  'checklists',
+] as const;
+const lookups = ['segments', ...arrays] as const;
+
+interface Segment {
+  readonly id: number;
+  readonly title: string;
+}
+interface Page {
+  readonly data: readonly Segment[];
+  readonly metadata: {
+    readonly cursor: { readonly after: string; readonly before: string | null };
+    readonly limit: number;
+    readonly total_count: number;
+  };
+}
+interface Keyed {
+  readonly display_name: string;
+  readonly key: string;
+  readonly data_type: string;
+}
+interface Property extends Keyed {
+  readonly id: number;
+  readonly type: string;
+  readonly is_auto_property: boolean;
+}
+
+let t: TestSystem;
+let server: TestServer;
+let full: Tenant;
+let empty: Tenant;
+
+const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml')));
+
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+  full = await t.addEnvironment('full');
+  empty = await t.addEnvironment('empty');
+  await apply(t, full, sample);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const get = async <T>(name: string, { key }: Tenant, options: object = {}): Promise<T> => {
+  const { status, body } = await server.json<T>(`${root}/${name}`, { key, ...options });
+  expect(status).toBe(200);
+  return body;
+};
+
+async function post(path: string, body: object, { key }: Tenant): Promise<void> {
+  const options = {
+    method: 'POST',
+    key,
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  };
+  expect((await server.fetch(path, options)).status).toBe(202);
+}
+
+describe('what the operator defined', () => {
+  test('segments: the envelope of the interface', async () => {
+    const { data, metadata } = await get<Page>('segments', full);
+    expect(data).toHaveLength(sample.segments.length);
+    expect(data[1]).toEqual({
+      id: expect.any(Number),
+      title: 'Power users',
+      usage: 'analytics',
+      category: 'Engagement',
+      is_hidden: false,
+      is_protected: true,
+      status: 'active',
+    });
+    expect(data.map(({ title }) => title)).toEqual(sample.segments.map(({ title }) => title));
+    expect(metadata).toEqual({
+      cursor: { after: '', before: null },
+      limit: 50,
+      total_count: sample.segments.length,
+    });
+  });
+
+  test('surveys: with their modules in order', async () => {
+    const [nps, onboarding] = await get<object[]>('surveys', full);
+    expect(nps).toEqual({
+      id: expect.any(Number),
+      title: 'Quarterly NPS',
+      platform: 'web',
+      modules: (sample.surveys[0]?.modules ?? []).map(({ type, question }, index) => ({
+        id: expect.any(Number),
+        order: index + 1,
+        type,
+        question,
+      })),
+    });
+    expect(onboarding).toMatchObject({ platform: 'mobile', modules: [{ order: 1 }, { order: 2 }] });
+  });
+
+  test('embeds: banners and cards', async () => {
+    const embeds = sample.embeds.map(({ title, type }) => ({ id: expect.any(Number), title, type }));
+    expect(await get('embeds', full)).toEqual(embeds);
+  });
+
+  test('resource center modules and checklists: by key', async () => {
+    expect(await get('resource_center_modules', full)).toEqual([
+      { display_name: 'Contact support', key: 'contact-support', data_type: 'string' },
+      { display_name: 'Getting started', key: 'getting-started', data_type: 'string' },
+      { display_name: "What's new", key: 'whats-new', data_type: 'string' },
+    ]);
+    expect(await get('checklists', full)).toEqual([
+      { display_name: 'Make your first report', key: 'first-report', data_type: 'string' },
+      { display_name: 'Invite your team', key: 'invite-team', data_type: 'string' },
+    ]);
+  });
+
+  test('what changes in the file changes here, under the same ids', async () => {
+    const tenant = await t.addEnvironment('changing');
+    await apply(t, tenant, { segments: [segmentItem('a'), segmentItem('b')] });
+    const before = await get<Page>('segments', tenant);
+    await apply(t, tenant, { segments: [segmentItem('b', { title: 'B' })] });
+    expect((await get<Page>('segments', tenant)).data).toEqual([{ ...before.data[1], title: 'B' }]);
+  });
+});
+
+describe('what data brought', () => {
+  const keysOf = async (name: string, tenant: Tenant) =>
+    (await get<Property[]>(name, tenant)).map(({ key, data_type }) => `${key} ${data_type}`);
+
+  test('properties: those of users and of companies, whatever route they came by', async () => {
+    const tenant = await t.addEnvironment('properties');
+    await post(
+      '/v1/identify',
+      { user_id: 'u', metadata: { signedUpAt: '2026-11-20' }, company: { company_id: 'c', seats: 5 } },
+      tenant,
+    );
+    await post('/v1/companies/identify', { company_id: 'c', metadata: { is_paying: true } }, tenant);
+    const upload = {
+      method: 'POST',
+      key: tenant.key,
+      body: 'user_id,plan tier\nu,pro\n',
+      headers: { 'content-type': 'text/csv' },
+    };
+    const { body } = await server.json<{ job_id: string }>('/v1/imports', upload);
+    await expect
+      .poll(
+        async () =>
+          (await server.json<{ status: string }>(`/v1/background_jobs/${body.job_id}`, { key: tenant.key }))
+            .body.status,
+        { timeout: 60_000 },
+      )
+      .toBe('completed');
+
+    expect(await keysOf('user_properties', tenant)).toEqual([
+      'first_seen_at date',
+      'last_seen_at date',
+      'plan tier string',
+      'signedUpAt date',
+    ]);
+    expect(await keysOf('company_properties', tenant)).toEqual([
+      'first_seen_at date',
+      'is_paying boolean',
+      'last_seen_at date',
+      'seats numeric',
+    ]);
+    const users = await get<Property[]>('user_properties', tenant);
+    expect(users.at(-1)).toEqual({
+      id: expect.any(Number),
+      type: 'user_property',
+      key: 'signedUpAt',
+      display_name: 'Signed Up At',
+      data_type: 'date',
+      is_auto_property: false,
+    });
+    expect(users.map(({ is_auto_property }) => is_auto_property)).toEqual([true, true, false, false]);
+    const [first] = await get<Property[]>('company_properties', tenant);
+    expect(first).toMatchObject({
+      type: 'company_property',
+      display_name: 'First Seen At',
+      is_auto_property: true,
+    });
+  });
+
+  test('features_events: every event tracked, and the features, which name events of the same key', async () => {
+    const tenant = await t.addEnvironment('events');
+    for (const event_name of ['report_exported', 'Signed Up', 'zebra_seen']) {
+      await post('/v1/track', { user_id: 'u', event_name }, tenant);
+    }
+    expect(await get('features_events', tenant)).toEqual([
+      { display_name: 'Signed Up', key: 'Signed Up', data_type: 'event' },
+      { display_name: 'Report Exported', key: 'report_exported', data_type: 'event' },
+      { display_name: 'Zebra Seen', key: 'zebra_seen', data_type: 'event' },
+    ]);
+    await apply(t, tenant, sample);
+    expect(await get('features_events', tenant)).toEqual([
+      { display_name: 'Signed Up', key: 'Signed Up', data_type: 'event' },
+      { display_name: 'API access', key: 'api-access', data_type: 'beta_feature' },
+      { display_name: 'Report export', key: 'report_exported', data_type: 'feature' },
+      { display_name: 'Scheduled reports', key: 'scheduled-reports', data_type: 'feature' },
+      { display_name: 'Zebra Seen', key: 'zebra_seen', data_type: 'event' },
+    ]);
+  });
+});
+
+describe('every lookup', () => {
+  test.each(lookups)('%s: an environment sees nothing of another', async (name) => {
+    const body = await get<Page | Property[]>(name, empty);
+    if ('metadata' in body) {
+      expect(body).toEqual({
+        data: [],
+        metadata: { cursor: { after: '', before: null }, limit: 50, total_count: 0 },
+      });
+    } else expect(body.filter((item) => item.is_auto_property !== true)).toEqual([]);
+  });
+
+  test.each(lookups)('%s: the order does not change from call to call', async (name) => {
+    expect(await get(name, full)).toEqual(await get(name, full));
+  });
+
+  test.each(lookups)(
+    '%s: a trailing slash, a body, unknown parameters and HEAD are all right',
+    async (name) => {
+      const plain = await get(name, full);
+      expect(await get(`${name}/`, full)).toEqual(plain);
+      expect(await get(`${name}?colour=blue`, full)).toEqual(plain);
+      const head = await server.fetch(`${root}/${name}`, { key: full.key, method: 'HEAD' });
+      expect([head.status, await head.text()]).toEqual([200, '']);
+      // fetch sends no body with GET.
+      const connection = await server.connect();
+      connection.head(
+        `GET ${root}/${name} HTTP/1.1`,
+        'host: test',
+        `authorization: Token ${full.key}`,
+        'content-type: application/json',
+        'content-length: 2',
+        'connection: close',
+      );
+      await connection.write('{}');
+      await connection.untilEnded();
+      expect(connection.received).toMatch(/^HTTP\/1\.1 200 /);
+      const body = connection.received.slice(connection.received.indexOf('\r\n\r\n') + 4);
+      expect(JSON.parse(Buffer.from(body, 'latin1').toString())).toEqual(plain);
+    },
+  );
+
+  test.each(lookups)('%s: no key is 401, a key without the scope 403, another method 405', async (name) => {
+    const path = `${root}/${name}`;
+    const code = async (options: object) => {
+      const { status, body } = await server.json<ErrorBody>(path, options);
+      return [status, body.errors[0]?.error_code];
+    };
+    expect(await code({ key: null })).toEqual([401, 'invalid_api_key']);
+    const { key } = await createApiKey(t.system.db, full.environment.environmentId, {
+      label: 'all but read',
+      scopes: ['ingest', 'import', 'export'],
+    });
+    expect(await code({ key })).toEqual([403, 'insufficient_scope']);
+    const posted = await server.json<ErrorBody>(path, { method: 'POST', key: full.key });
+    expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
+  test('another name is 404', async () => {
+    const { status, body } = await server.json<ErrorBody>(`${root}/flows`);
+    expect([status, body.errors[0]?.error_code]).toEqual([404, 'route_not_found']);
+  });
+});
+
+describe('the pages of segments', () => {
+  const count = 450;
+  let many: Tenant;
+  let ids: number[];
+  const page = (query: Readonly<Record<string, string>>) =>
+    get<Page>(`segments?${new URLSearchParams(query)}`, many);
+  const refused = async (query: string) => {
+    const { status, body } = await server.json<ErrorBody>(`${root}/segments?${query}`, { key: many.key });
+    return [status, ...body.errors.map(({ error_code, details }) => `${error_code} ${details}`)];
+  };
+
+  beforeAll(async () => {
+    many = await t.addEnvironment('many');
+    // Two environments that grow side by side: ids have gaps.
+    const segments = Array.from({ length: count }, (_, at) => segmentItem(`s${at}`));
+    await apply(t, many, { segments: segments.slice(0, 200) });
+    await apply(t, await t.addEnvironment('beside'), { segments });
+    await apply(t, many, { segments });
+    const { rows } = await t.system.pool.query<{ id: number }>(
+      'select segment_id as id from sluice.segments where environment_id = $1 order by segment_id',
+      [many.environment.environmentId],
+    );
+    ids = rows.map(({ id }) => id);
+  });
+
+  test('are 50 long unless asked otherwise, 200 at most', async () => {
+    expect((await page({})).data.map(({ id }) => id)).toEqual(ids.slice(0, 50));
+    const { data, metadata } = await page({ limit: '200' });
+    expect([data.length, metadata.limit, metadata.total_count]).toEqual([200, 200, count]);
+  });
+
+  test('lead through all segments once, forward and back, by any limit', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 5, max: 200 }).map(String), async (limit) => {
+        const pages = [await page({ limit })];
+        for (
+          let after = pages[0]?.metadata.cursor.after;
+          after;
+          after = pages.at(-1)?.metadata.cursor.after
+        ) {
+          pages.push(await page({ limit, after_cursor: after }));
+        }
+        expect(pages.flatMap(({ data }) => data.map(({ id }) => id))).toEqual(ids);
+        expect(pages).toHaveLength(Math.ceil(count / Number(limit)));
+        expect(pages[0]?.metadata.cursor.before).toBeNull();
+        const [, ...later] = pages.toReversed();
+        let before = pages.at(-1)?.metadata.cursor.before;
+        for (const expected of later) {
+          const back = await page({ limit, before_cursor: before ?? '' });
+          expect(back).toEqual(expected);
+          before = back.metadata.cursor.before;
+        }
+        expect(before ?? null).toBeNull();
+      }),
+      { numRuns: 12, examples: [['200'], ['150'], ['9']] },
+    );
+  });
+
+  test('any walk of steps to and fro is that of a finger along the list', async () => {
+    const steps = fc.array(fc.tuple(fc.boolean(), fc.integer({ min: 1, max: 200 })), { maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(steps, async (walk) => {
+        let [from, to] = [0, 50];
+        let here = await page({});
+        for (const [forward, limit] of walk) {
+          const { after, before } = here.metadata.cursor;
+          expect([after !== '', before !== null]).toEqual([to < count, from > 0]);
+          if (forward ? after === '' : before === null) continue;
+          [from, to] = forward ? [to, Math.min(to + limit, count)] : [Math.max(from - limit, 0), from];
+          const cursor = { [forward ? 'after_cursor' : 'before_cursor']: forward ? after : (before ?? '') };
+          here = await page({ limit: String(limit), ...cursor });
+          expect(here.data.map(({ id }) => id)).toEqual(ids.slice(from, to));
+        }
+      }),
+      { numRuns: 15 },
+    );
+  });
+
+  test('a cursor stays good when its segment is removed, and new segments come last', async () => {
+    const tenant = await t.addEnvironment('moving');
+    const keep = ['a', 'b', 'c', 'd'].map((key) => segmentItem(key));
+    await apply(t, tenant, { segments: keep });
+    const first = await get<Page>('segments?limit=2', tenant);
+    await apply(t, tenant, { segments: [...keep.filter(({ key }) => key !== 'b'), segmentItem('e')] });
+    const second = await get<Page>(`segments?after_cursor=${first.metadata.cursor.after}`, tenant);
+    expect(second.data.map(({ title }) => title)).toEqual(['Segment c', 'Segment d', 'Segment e']);
+    const back = await get<Page>(`segments?before_cursor=${second.metadata.cursor.before}`, tenant);
+    expect(back.data.map(({ title }) => title)).toEqual(['Segment a']);
+    await apply(t, tenant, {});
+    const none = await get<Page>(`segments?after_cursor=${first.metadata.cursor.after}`, tenant);
+    expect(none).toMatchObject({
+      data: [],
+      metadata: { cursor: { after: '', before: null }, total_count: 0 },
+    });
+  });
+
+  test('parameters that are given empty are as if they were not', async () => {
+    expect(await page({ after_cursor: '', before_cursor: '', limit: '' })).toEqual(await page({}));
+  });
+
+  const encode = (text: string): string => Buffer.from(text).toString('base64url');
+  test.each([
+    ['limit=0', ['invalid_field limit']],
+    ['limit=201', ['invalid_field limit']],
+    ['limit=ten', ['invalid_field limit']],
+    ['limit=5&limit=6', ['invalid_field limit']],
+    ['after_cursor=nonsense', ['invalid_cursor after_cursor']],
+    ['before_cursor=-1', ['invalid_cursor before_cursor']],
+    [`after_cursor=${encode('5')}`, ['invalid_cursor after_cursor']],
+    [`after_cursor=${encode('segment:2147483648')}`, ['invalid_cursor after_cursor']],
+    [`after_cursor=${encode("segment:1' or true")}`, ['invalid_cursor after_cursor']],
+    [`after_cursor=${encode('segment:5')}%20`, ['invalid_cursor after_cursor']],
+    [
+      `limit=-3&after_cursor=${encode('x')}&before_cursor=%00`,
+      ['invalid_field limit', 'invalid_cursor after_cursor', 'invalid_cursor before_cursor'],
+    ],
+    [
+      `after_cursor=${encode('segment:5')}&before_cursor=${encode('segment:9')}`,
+      ['invalid_field before_cursor'],
+    ],
+  ])('%s is 400, with everything that is wrong', async (query, problems) => {
+    expect(await refused(query)).toEqual([400, ...problems]);
+  });
+
+  test('the largest cursor there can be leads to an empty page, not to an error', async () => {
+    const last = encode('segment:2147483647');
+    expect((await page({ after_cursor: last })).data).toEqual([]);
+    expect((await page({ before_cursor: last, limit: '1' })).data.map(({ id }) => id)).toEqual(ids.slice(-1));
+  });
+});

@@ -1,0 +1,287 @@
+import { pino } from 'pino';
+import { afterEach, describe, expect, test } from 'vitest';
+import { readConfig } from '../../../src/config.ts';
+import { prepareDatabase } from '../../../src/postgres/prepare.ts';
+import { freezePostgres } from '../../support/frozen-postgres.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { readSamples } from '../../support/metrics.ts';
+import { type PrivatePostgres, startPrivatePostgres } from '../../support/private-postgres.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
+  const system = await openTestSystem(options);
+  cleanups.push(() => system.close());
+  return { system, server: await listen(system) };
+}
+
+async function listen(system: TestSystem): Promise<TestServer> {
+  const server = await serve(system);
+  cleanups.push(() => server.stop());
+  return server;
+}
+
+/** Another server on the same data, which has read nothing of the ledger yet. */
+async function another(system: TestSystem, databaseUrl?: string): Promise<TestServer> {
+  const other = system.openAnother(databaseUrl === undefined ? {} : { databaseUrl });
+  cleanups.push(() => other.close());
+  return listen({ ...system, system: other });
+}
+
+async function scrape(server: TestServer) {
+  const response = await server.fetch('/metrics', { key: null });
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    200,
+    'text/plain; version=0.0.4; charset=utf-8',
+  ]);
+  const page = await response.text();
+  return { page, samples: readSamples(page) };
+}
+
+const upload = (server: TestServer, body: string) =>
+  server.json<{ job_id: string }>('/v1/imports', {
+    method: 'POST',
+    body,
+    headers: { 'content-type': 'text/csv' },
+  });
+
+const unknownJob = '01a1f879-8845-7223-9ca4-ceafb3823817';
+
+describe('requests', () => {
+  test('are counted by method, pattern of the route and status, and timed by route', async () => {
+    const { server } = await start();
+    await server.fetch('/v1/background_jobs');
+    await server.fetch('/v1/background_jobs');
+    await server.fetch('/v1/background_jobs', { key: null });
+    await server.fetch('/v1/background_jobs', { method: 'HEAD' });
+    await server.fetch(`/v1/background_jobs/${unknownJob}`);
+    await server.fetch('/v1/background_jobs', { method: 'DELETE' });
+    await server.fetch('/somewhere/else?secret=1');
+    const { page, samples } = await scrape(server);
+    const requests = Object.fromEntries(
+      [...samples].filter(([name]) => name.startsWith('sluice_http_requests_total')),
+    );
+    const series = (method: string, route: string, status: number) =>
+      `sluice_http_requests_total{method="${method}",route="${route}",status="${status}"}`;
+    expect(requests).toEqual({
+      [series('GET', '/v1/background_jobs', 200)]: 2,
+      [series('GET', '/v1/background_jobs', 401)]: 1,
+      [series('HEAD', '/v1/background_jobs', 200)]: 1,
+      [series('GET', '/v1/background_jobs/:job_id', 404)]: 1,
+      [series('DELETE', 'unknown', 405)]: 1,
+      [series('GET', 'unknown', 404)]: 1,
+    });
+    expect(page).not.toMatch(/somewhere|secret|01a1f879/);
+    expect(samples.get('sluice_http_request_duration_seconds_count{route="/v1/background_jobs"}')).toBe(4);
+  });
+
+  test('have durations that are a histogram: what is within a bound is within the next', async () => {
+    const { server } = await start();
+    for (let again = 0; again < 20; again++) await server.fetch('/health/live');
+    const { samples } = await scrape(server);
+    const name = 'sluice_http_request_duration_seconds';
+    const route = 'route="/health/live"';
+    const buckets = [...samples].filter(
+      ([each]) => each.startsWith(`${name}_bucket`) && each.includes(route),
+    );
+    const counts = buckets.map(([, count]) => count);
+    expect(counts).toEqual([...counts].sort((a, b) => a - b));
+    expect(buckets.at(-1)).toEqual([`${name}_bucket{le="+Inf",${route}}`, 20]);
+    expect(samples.get(`${name}_count{${route}}`)).toBe(20);
+    const sum = samples.get(`${name}_sum{${route}}`) ?? 0;
+    expect(sum).toBeGreaterThan(0);
+    expect(sum).toBeLessThan(20);
+  });
+
+  test('to one system are not counted by another in the same process', async () => {
+    const { system, server } = await start();
+    const other = await another(system);
+    await server.fetch('/health/live');
+    const live = 'sluice_http_requests_total{method="GET",route="/health/live",status="200"}';
+    expect((await scrape(server)).samples.get(live)).toBe(1);
+    expect((await scrape(other)).samples.get(live)).toBeUndefined();
+  });
+});
+
+test('the process shows its event loop, memory and garbage collection', async () => {
+  const { server } = await start();
+  const { samples } = await scrape(server);
+  expect(samples.get('process_resident_memory_bytes')).toBeGreaterThan(1_000_000);
+  expect([...samples.keys()]).toEqual(expect.arrayContaining(['nodejs_eventloop_lag_p99_seconds']));
+  await waitFor('a garbage collection', async () =>
+    (await scrape(server)).page.includes('nodejs_gc_duration_seconds_count'),
+  );
+});
+
+describe('single records', () => {
+  test('are shown as they are reported', async () => {
+    const { system, server } = await start();
+    const { metrics } = system.system;
+    metrics.windowCommitted('events', 40, 0.004);
+    metrics.windowCommitted('events', 2, 0.001);
+    metrics.windowWaiting('users', 12);
+    metrics.windowWaiting('users', 7);
+    metrics.recordsEnded('companies', 'refused', 3);
+    const { samples } = await scrape(server);
+    expect(samples.get('sluice_commit_window_records_sum{entity="events"}')).toBe(42);
+    expect(samples.get('sluice_commit_window_records_bucket{le="2",entity="events"}')).toBe(1);
+    expect(samples.get('sluice_commit_window_seconds_count{entity="events"}')).toBe(2);
+    expect(samples.get('sluice_commit_window_waiting{entity="users"}')).toBe(7);
+    expect(samples.get('sluice_ingested_records_total{entity="companies",outcome="refused"}')).toBe(3);
+    // There from the start, so that a rate can be told from the first record on.
+    expect(samples.get('sluice_ingested_records_total{entity="users",outcome="failed"}')).toBe(0);
+    expect(samples.get('sluice_commit_window_records_count{entity="users"}')).toBe(0);
+  });
+
+  test('that are committed are counted in their window', async () => {
+    const { server } = await start();
+    const options = { method: 'POST', headers: { 'content-type': 'application/json' } };
+    const body = JSON.stringify({ user_id: 'u', event_name: 'e' });
+    expect((await server.fetch('/v1/track', { ...options, body })).status).toBe(202);
+    const { samples } = await scrape(server);
+    expect(samples.get('sluice_commit_window_records_sum{entity="events"}')).toBe(1);
+  });
+});
+
+describe('the ledger', () => {
+  test('shows what is to be done, and what was done', async () => {
+    const { system, server } = await start();
+    const first = await upload(server, 'user_id,name\nu1,Ada\nu1,Eve\n,nobody\n');
+    const second = await upload(server, 'user_id,name\nu2,Eve\n');
+    await waitFor('the first load to be started', async () => {
+      const { body } = await server.json<{ status: string }>(`/v1/background_jobs/${first.body.job_id}`);
+      return body.status === 'processing';
+    });
+    const waiting = (await scrape(await another(system))).samples;
+    expect(waiting.get('sluice_database_up')).toBe(1);
+    expect(waiting.get('sluice_loads{status="processing"}')).toBe(1);
+    expect(waiting.get('sluice_loads{status="queued"}')).toBe(1);
+    expect(waiting.get('sluice_queue_chunks{state="pending"}')).toBe(2);
+    expect(waiting.get('sluice_queue_chunks{state="running"}')).toBe(0);
+    expect(waiting.get('sluice_oldest_waiting_seconds')).toBeGreaterThan(0);
+    await system.system.pool.query(
+      `update load_chunks set state = 'running', lease_until = now() + interval '2 s'`,
+    );
+    const running = (await scrape(await another(system))).samples;
+    // Only loads that run have chunks that do.
+    expect(running.get('sluice_queue_chunks{state="running"}')).toBe(1);
+    expect(running.get('sluice_queue_chunks{state="pending"}')).toBe(1);
+    system.startWorker();
+    await system.ended(first.body.job_id);
+    await system.ended(second.body.job_id);
+    const { samples: done, page } = await scrape(await another(system));
+    expect(done.get('sluice_loads{status="queued"}')).toBe(0);
+    expect(done.get('sluice_queue_chunks{state="pending"}')).toBe(0);
+    expect(done.get('sluice_oldest_waiting_seconds')).toBe(0);
+    for (const [outcome, rows] of Object.entries({ inserted: 2, superseded: 1, rejected: 1, updated: 0 })) {
+      const name = `sluice_load_rows{entity="users",outcome="${outcome}"}`;
+      expect([name, done.get(name)]).toEqual([name, rows]);
+    }
+    expect(done.get('sluice_reconcile_differences')).toBe(0);
+    // Nothing that tells tenants, keys or jobs apart.
+    const { name, appToken } = system.environment;
+    for (const word of [name, appToken, first.body.job_id, 'slk_']) expect(page).not.toContain(word);
+  });
+
+  test('that does not balance shows', async () => {
+    const { system, server } = await start({ worker: true });
+    const { body } = await upload(server, 'user_id,name\nu1,Ada\nu2,Eve\n');
+    await system.ended(body.job_id);
+    await system.system.pool.query('alter table loads drop constraint loads_completed_balances');
+    for (const column of ['rows_inserted', 'total_rows']) {
+      await system.system.pool.query(`update loads set ${column} = ${column} + 1`);
+      const { samples } = await scrape(await another(system));
+      expect([column, samples.get('sluice_reconcile_differences')]).toEqual([column, 1]);
+      await system.system.pool.query(`update loads set ${column} = ${column} - 1`);
+    }
+    expect((await scrape(await another(system))).samples.get('sluice_reconcile_differences')).toBe(0);
+  });
+
+  test('is not asked again by every scrape', async () => {
+    const { system, server } = await start();
+    await scrape(server);
+    await system.system.pool.query('alter table loads rename to gone');
+    expect((await scrape(server)).samples.get('sluice_database_up')).toBe(1);
+    expect((await scrape(await another(system))).samples.get('sluice_database_up')).toBe(0);
+  });
+});
+
+describe('with the database away', () => {
+  async function startOnPrivatePostgres(): Promise<{ postgres: PrivatePostgres; server: TestServer }> {
+    const postgres = await startPrivatePostgres();
+    cleanups.push(() => postgres.close());
+    await prepareDatabase(postgres.url, true, pino({ level: 'silent' }));
+    const system = await openTestSystem();
+    cleanups.push(() => system.close());
+    return { postgres, server: await another(system, postgres.url) };
+  }
+
+  const ledger = (samples: ReadonlyMap<string, number>) =>
+    [...samples.keys()].filter((name) => /^sluice_(queue|loads|oldest|load_rows|reconcile)/.test(name));
+
+  test('all that does not come from it is shown all the same', async () => {
+    const { postgres, server } = await startOnPrivatePostgres();
+    expect(ledger((await scrape(server)).samples)).not.toEqual([]);
+    await postgres.stopImmediately();
+    const away = await waitFor('the database to be missed', async () => {
+      const { samples } = await scrape(server);
+      return samples.get('sluice_database_up') === 0 && samples;
+    });
+    expect(ledger(away)).toEqual([]);
+    expect([...away.keys()].some((name) => name.startsWith('sluice_http_requests_total'))).toBe(true);
+    await postgres.start();
+    await waitFor('the ledger to be back', async () => {
+      const { samples } = await scrape(server);
+      return samples.get('sluice_database_up') === 1 && ledger(samples).length > 0;
+    });
+  });
+
+  test.skipIf(process.platform !== 'linux')('a scrape does not hang with it', async () => {
+    const { postgres, server } = await startOnPrivatePostgres();
+    cleanups.push(await freezePostgres(postgres.url));
+    for (let again = 0; again < 2; again++) {
+      const startedAt = performance.now();
+      const { samples } = await scrape(server);
+      expect(performance.now() - startedAt).toBeLessThan(2_500);
+      expect(samples.get('sluice_database_up')).toBe(0);
+    }
+  });
+});
+
+describe('METRICS_TOKEN', () => {
+  const token = 'a-token-for-the-scraper';
+
+  test('keeps out who does not have it', async () => {
+    const { system, server } = await start({ settings: { METRICS_TOKEN: token } });
+    const ask = (authorization?: string) =>
+      server.json<ErrorBody>('/metrics', {
+        key: null,
+        headers: authorization === undefined ? {} : { authorization },
+      });
+    for (const wrong of [undefined, 'Bearer', `Bearer ${token}.`, `Token ${token}`, `Token ${system.key}`]) {
+      const { status, body, headers } = await ask(wrong);
+      expect([wrong, status, body.errors[0]?.error_code]).toEqual([wrong, 401, 'invalid_api_key']);
+      expect(headers.get('www-authenticate')).toBe('Bearer');
+    }
+    for (const right of [`Bearer ${token}`, `bearer ${token}`]) {
+      const response = await server.fetch('/metrics', { key: null, headers: { authorization: right } });
+      expect([right, response.status]).toEqual([right, 200]);
+    }
+    for (const path of ['/health/live', '/health/ready']) {
+      expect((await server.fetch(path, { key: null })).status).toBe(200);
+    }
+  });
+
+  test('is of a length that cannot be tried out, or there is none', () => {
+    expect(readConfig({}).metricsToken).toBeNull();
+    expect(readConfig({ METRICS_TOKEN: token }).metricsToken).toBe(token);
+    for (const bad of ['short', 'x'.repeat(201), 'with a blank in between', 'with-ümlaut-in-between']) {
+      expect(() => readConfig({ METRICS_TOKEN: bad })).toThrow(/METRICS_TOKEN: 20 to 200/);
+    }
+  });
+});

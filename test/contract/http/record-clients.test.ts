@@ -1,0 +1,477 @@
+import { spawn, spawnSync } from 'node:child_process';
+import { Agent, request as httpRequest } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { MAX_RECORD_BYTES } from '../../../src/domain/limits.ts';
+import type { RawConnection } from '../../support/http.ts';
+import { bodyOf, openRecordSite, type RecordSite, statusesIn } from '../../support/records.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** Lines of the servers' logs. */
+const log: { readonly level: number; readonly msg: string; readonly status?: number }[] = [];
+const capture = pino({ level: 'debug' }, { write: (line: string) => void log.push(JSON.parse(line)) });
+
+let site: RecordSite;
+/** With little patience for those who send slowly. */
+let impatient: RecordSite;
+beforeAll(async () => {
+  site = await openRecordSite({ log: capture, settings: { UPLOAD_STALL_MS: '3600000' } });
+  impatient = await openRecordSite({ log: capture, settings: { UPLOAD_STALL_MS: '300' } });
+});
+afterAll(async () => {
+  await site?.close();
+  await impatient?.close();
+});
+
+const connections: RawConnection[] = [];
+afterEach(() => {
+  for (const connection of connections.splice(0)) connection.reset();
+  // No client can make the service fail, or say that it did.
+  expect(log.splice(0).filter(({ level }) => level >= 40)).toEqual([]);
+});
+
+async function connect(to = site): Promise<RawConnection> {
+  const connection = await to.server.connect();
+  connection.socket.setNoDelay(true);
+  connections.push(connection);
+  return connection;
+}
+
+let serial = 0;
+const newId = () => `client-${++serial}`;
+
+const kinds = [
+  {
+    path: '/v1/identify',
+    record: (user_id: string) => ({ user_id, metadata: { name: 'Ädä' } }),
+    stored: async (id: string) => ((await site.user(id)) === null ? 0 : 1),
+  },
+  {
+    path: '/v1/track',
+    record: (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } }),
+    stored: async (id: string) => (await site.events(id)).length,
+  },
+  {
+    path: '/v1/companies/identify',
+    record: (company_id: string) => ({ company_id, metadata: { name: 'Ädä' } }),
+    stored: async (id: string) => ((await site.company(id)) === null ? 0 : 1),
+  },
+] as const;
+
+const event = (user_id: string) => ({ user_id, event_name: 'x', metadata: { name: 'Ädä' } });
+const countEvents = async (userId: string, from = site) => (await from.events(userId)).length;
+/** Head of a request with a body to come. */
+const head = (path: string, ...headers: string[]) => [
+  `POST ${path} HTTP/1.1`,
+  'host: x',
+  `authorization: Token ${site.t.key}`,
+  'content-type: application/json',
+  ...headers,
+];
+const chunk = (bytes: string | Uint8Array, extension = '') =>
+  Buffer.concat([
+    Buffer.from(`${Buffer.byteLength(bytes).toString(16)}${extension}\r\n`),
+    Buffer.from(bytes),
+    Buffer.from('\r\n'),
+  ]);
+/** In a piece of its own: the server, in the same process, has a turn to read it before the next. */
+async function writeAlone(connection: RawConnection, bytes: string | Uint8Array): Promise<void> {
+  await connection.write(bytes);
+  await new Promise(setImmediate);
+}
+const accepted = /^HTTP\/1\.1 202 Accepted\r\n.*\r\n\r\n$/s;
+
+describe.each(kinds)('POST $path', ({ path, record, stored }) => {
+  describe.skipIf(spawnSync('curl', ['--version']).status !== 0)('from curl', () => {
+    const curl = (id: string, args: readonly string[], input: string | Uint8Array = '') =>
+      runCurl(
+        ['-H', `Authorization: Token ${site.t.key}`, ...args, `${site.server.address}${path}`],
+        input,
+      ).then(async ({ status, body }) => ({ status, body, stored: await stored(id) }));
+    const json = ['-H', 'Content-Type: application/json'];
+
+    test.each([
+      ['as in every manual', (body: string) => ['-d', body]],
+      ['with HTTP/1.0', (body: string) => ['-0', '-d', body]],
+      ['with the method named', (body: string) => ['-X', 'POST', '-d', body]],
+      ['asking first', (body: string) => ['-H', 'Expect: 100-continue', '-d', body]],
+      ['with h2c offered', (body: string) => ['--http2', '-d', body]],
+    ])('is taken %s', async (_, args) => {
+      const id = newId();
+      const answer = await curl(id, [...json, ...args(JSON.stringify(record(id)))]);
+      expect(answer).toEqual({ status: 202, body: '', stored: 1 });
+    });
+
+    test('is taken from stdin, in chunks, and compressed', async () => {
+      const [whole, chunked, packed] = [newId(), newId(), newId()];
+      const text = (id: string) => JSON.stringify(record(id));
+      const taken = { status: 202, body: '', stored: 1 };
+      expect(await curl(whole, [...json, '--data-binary', '@-'], text(whole))).toEqual(taken);
+      expect(await curl(chunked, [...json, '-X', 'POST', '-T', '-'], text(chunked))).toEqual(taken);
+      const gzip = ['-H', 'Content-Encoding: gzip', '--data-binary', '@-'];
+      expect(await curl(packed, [...json, ...gzip], gzipSync(text(packed)))).toEqual(taken);
+    });
+
+    test('without a content type is told what to send', async () => {
+      const id = newId();
+      const answer = await curl(id, ['-d', JSON.stringify(record(id))]);
+      expect([answer.status, answer.stored]).toEqual([415, 0]);
+      expect(answer.body).toContain('application/json');
+    });
+
+    test('reads the refusal of what it sends too much of', async () => {
+      const id = newId();
+      const text = JSON.stringify({ ...record(id), more: 'x'.repeat(3 * MAX_RECORD_BYTES) });
+      for (const args of [
+        ['--data-binary', '@-'],
+        ['-X', 'POST', '-T', '-'],
+        ['-H', 'Expect:', '--data-binary', '@-'],
+      ]) {
+        const answer = await curl(id, [...json, ...args], text);
+        expect([answer.status, answer.stored]).toEqual([413, 0]);
+        expect(answer.body).toContain('payload_too_large');
+      }
+    });
+  });
+
+  test('is taken from fetch, as a text, as bytes and as a stream', async () => {
+    for (const send of ['text', 'bytes', 'stream'] as const) {
+      const id = newId();
+      const text = JSON.stringify(record(id));
+      const bytes = new TextEncoder().encode(text);
+      const pieces = new ReadableStream({
+        start(controller) {
+          for (const byte of bytes) controller.enqueue(Uint8Array.of(byte));
+          controller.close();
+        },
+      });
+      const response = await site.server.fetch(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: send === 'text' ? text : send === 'bytes' ? bytes : pieces,
+        ...(send === 'stream' ? { duplex: 'half' as const } : {}),
+      });
+      expect([send, response.status, await response.text(), await stored(id)]).toEqual([send, 202, '', 1]);
+    }
+  });
+
+  test('is taken a hundred times on one connection that is kept alive', async () => {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const ports = new Set<number | undefined>();
+    const send = (id: string) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const options = {
+          method: 'POST',
+          agent,
+          headers: { authorization: `Token ${site.t.key}`, 'content-type': 'application/json' },
+        };
+        const request = httpRequest(new URL(path, site.server.address), options, (response) => {
+          ports.add(response.socket.localPort);
+          response.resume().on('end', () => resolve(response.statusCode));
+        });
+        request.on('error', reject).end(JSON.stringify(record(id)));
+      });
+    const ids = Array.from({ length: 100 }, newId);
+    for (const id of ids) expect(await send(id)).toBe(202);
+    agent.destroy();
+    expect(ports.size).toBe(1);
+    for (const id of ids) expect(await stored(id)).toBe(1);
+  });
+
+  test('is taken byte by byte', async () => {
+    const id = newId();
+    const connection = await connect();
+    for (const byte of Buffer.from(site.request(path, record(id))))
+      await writeAlone(connection, Uint8Array.of(byte));
+    await connection.until(accepted);
+    expect(await stored(id)).toBe(1);
+  });
+
+  test('is taken cut in two anywhere', async () => {
+    const whole = Buffer.from(site.request(path, record('client-????')));
+    const body = whole.indexOf('\r\n\r\n') + 4;
+    const umlaut = whole.indexOf('Ä') + 1;
+    for (const at of [1, 7, body - 30, body - 3, body - 1, body, body + 1, umlaut, whole.length - 1]) {
+      const id = newId().padEnd('client-????'.length, '_');
+      const request = Buffer.from(site.request(path, record(id)));
+      expect(request.length).toBe(whole.length);
+      const connection = await connect();
+      await writeAlone(connection, request.subarray(0, at));
+      await connection.write(request.subarray(at));
+      await connection.until(accepted);
+      expect([at, await stored(id)]).toEqual([at, 1]);
+    }
+  });
+
+  test('is taken in chunks of a byte, with extensions and trailers', async () => {
+    const [bytewise, decorated] = [newId(), newId()];
+    const connection = await connect();
+    connection.head(...head(path, 'transfer-encoding: chunked'));
+    for (const byte of Buffer.from(bodyOf(record(bytewise))))
+      await writeAlone(connection, chunk(Uint8Array.of(byte)));
+    await connection.write('0\r\n\r\n');
+    await connection.until(accepted);
+    connection.received = '';
+    connection.head(...head(path, 'transfer-encoding: chunked', 'trailer: x-sum'));
+    await connection.write(chunk(bodyOf(record(decorated)), ';name="value"'));
+    await connection.write('0\r\nx-sum: 1\r\n\r\n');
+    await connection.until(accepted);
+    expect([await stored(bytewise), await stored(decorated)]).toEqual([1, 1]);
+  });
+});
+
+describe('pipelined requests', () => {
+  test('twenty in one write are answered in their order, the refused ones among them', async () => {
+    const [lists, companies] = [newId(), newId()];
+    const requests: (readonly [path: string, record: unknown, status: number])[] = Array.from(
+      { length: 20 },
+      (_, i) => {
+        if (i % 5 === 1) return ['/v1/track', 'nonsense', 400] as const;
+        if (i % 5 === 2)
+          return ['/v1/identify', { user_id: lists, metadata: { [`p${i}`]: 'x' } }, 202] as const;
+        if (i % 5 === 3)
+          return ['/v1/companies/identify', { company_id: companies, [`p${i}`]: i }, 202] as const;
+        if (i % 5 === 4) return ['/v1/nowhere', {}, 404] as const;
+        return ['/v1/track', event(lists), 202] as const;
+      },
+    );
+    expect(await site.pipeline(requests)).toEqual(requests.map(([, , status]) => status));
+    expect(await countEvents(lists)).toBe(4);
+    expect((await site.user(lists))?.metadata).toEqual({ p2: 'x', p7: 'x', p12: 'x', p17: 'x' });
+    expect((await site.company(companies))?.metadata).toEqual({ p3: 3, p8: 8, p13: 13, p18: 18 });
+  });
+
+  test('cut anywhere are the same requests', async () => {
+    const id = newId();
+    const all = Buffer.from(Array.from({ length: 20 }, () => site.request('/v1/track', event(id))).join(''));
+    const connection = await connect();
+    const step = Math.floor(all.length / 37);
+    for (let at = 0; at < all.length; at += step) await writeAlone(connection, all.subarray(at, at + step));
+    await waitFor('twenty answers', () => statusesIn(connection.received).length === 20);
+    expect(statusesIn(connection.received)).toEqual(Array.from({ length: 20 }, () => 202));
+    expect(await countEvents(id)).toBe(20);
+  });
+
+  test('that follow a refused body are still understood', async () => {
+    const id = newId();
+    const refusals = [
+      site.request('/v1/track', '['.repeat(1_000)),
+      site.request('/v1/track', event(id)).replace(/Token \S+/, 'Token x'),
+      site.request('/v1/identify', { user_id: id, metadata: { a: 1 } }),
+    ];
+    for (const refusal of refusals) {
+      const connection = await connect();
+      await connection.write(refusal + site.request('/v1/track', event(id)));
+      await connection.until(/^HTTP\/1\.1 4\d\d .*\}HTTP\/1\.1 202 /s);
+    }
+    expect(await countEvents(id)).toBe(refusals.length);
+  });
+});
+
+describe('Expect: 100-continue', () => {
+  const expecting = (...headers: string[]) => head('/v1/track', 'expect: 100-continue', ...headers);
+
+  test('is told to go on, and then accepted', async () => {
+    const id = newId();
+    const connection = await connect();
+    const body = JSON.stringify(event(id));
+    connection.head(...expecting(`content-length: ${Buffer.byteLength(body)}`));
+    await connection.until(/^HTTP\/1\.1 100 Continue\r\n\r\n$/);
+    await connection.write(body);
+    await connection.until(/^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 202 /);
+    expect(await countEvents(id)).toBe(1);
+  });
+
+  test.each([
+    ['401', ['content-length: 100', 'authorization: Token x']],
+    ['415', ['content-length: 100', 'content-type: text/plain']],
+    ['415', ['content-length: 100', 'content-encoding: br']],
+    ['413', [`content-length: ${MAX_RECORD_BYTES + 1}`]],
+  ])('is refused %s without having to send, for %j', async (status, headers) => {
+    const connection = await connect();
+    const names = headers.map((header) => header.split(':', 1)[0] ?? '');
+    const others = expecting().filter((line) => !names.some((name) => line.startsWith(`${name}:`)));
+    connection.head(...others, ...headers);
+    await connection.until(/\}$/);
+    expect(connection.received.startsWith(`HTTP/1.1 ${status} `)).toBe(true);
+    expect(connection.received).not.toContain('100 Continue');
+    await connection.untilEnded();
+  });
+});
+
+describe('a body in chunks', () => {
+  test('that grows over 1 MiB is 413, which reaches a sender that goes on', async () => {
+    const id = newId();
+    const connection = await connect();
+    connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
+    const piece = chunk('x'.repeat(64 * 1024));
+    await connection.write(chunk(JSON.stringify(event(id)).slice(0, -1)));
+    for (let sent = 0; sent < 200 && !/^HTTP\/1\.1 413 .*\}$/s.test(connection.received); sent++) {
+      await connection.write(piece);
+    }
+    await connection.until(/^HTTP\/1\.1 413 .*^connection: close\r$.*payload_too_large.*\}$/ms);
+    expect([connection.error, await countEvents(id)]).toEqual([null, 0]);
+  });
+
+  test('that is no proper one is 400, and nothing is stored', async () => {
+    const id = newId();
+    const connection = await connect();
+    connection.head(...head('/v1/track', 'transfer-encoding: chunked'));
+    await connection.write(chunk(JSON.stringify(event(id))));
+    await connection.write('no length\r\n');
+    await connection.untilEnded();
+    expect(connection.received).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await countEvents(id)).toBe(0);
+  });
+
+  test('beside a length is refused: nobody can say where it ends', async () => {
+    const id = newId();
+    const connection = await connect();
+    const body = JSON.stringify(event(id));
+    connection.head(...head('/v1/track', 'transfer-encoding: chunked', `content-length: ${body.length}`));
+    await connection.write(chunk(body));
+    await connection.write('0\r\n\r\n');
+    await connection.untilEnded();
+    expect(connection.received).toMatch(/^HTTP\/1\.1 400 /);
+    expect(await countEvents(id)).toBe(0);
+  });
+});
+
+describe('a client that hangs up', () => {
+  const leave = {
+    'with a goodbye': (connection: RawConnection) => void connection.socket.end(),
+    'as a machine that crashes': (connection: RawConnection) => connection.reset(),
+  };
+  const ways = Object.entries(leave);
+
+  test.each(ways)('in the middle of the body, %s, leaves nothing', async (_, hangUp) => {
+    const id = newId();
+    for (const kind of kinds) {
+      const request = Buffer.from(site.request(kind.path, kind.record(id)));
+      for (const missing of [1, 20]) {
+        const connection = await connect();
+        await connection.write(request.subarray(0, -missing));
+        hangUp(connection);
+        await connection.untilEnded();
+      }
+      await waitFor(
+        'both to be noticed',
+        () => log.filter(({ msg }) => msg === 'the client went away').length >= 2,
+      );
+      log.length = 0;
+      await site.accept(kind.path, kind.record(newId()));
+      expect(await kind.stored(id)).toBe(0);
+    }
+  });
+
+  test.each(ways)(
+    'right after sending, %s, has sent at most once, and the next are served',
+    async (_, hangUp) => {
+      const ids = Array.from({ length: 40 }, newId);
+      await Promise.all(
+        ids.map(async (id, i) => {
+          const connection = await connect();
+          await connection.write(site.request('/v1/track', event(id)).repeat(1 + (i % 2)));
+          hangUp(connection);
+          await connection.untilEnded();
+        }),
+      );
+      const next = newId();
+      await Promise.all(Array.from({ length: 20 }, () => site.accept('/v1/track', event(next))));
+      await site.t.system.ingest.drained();
+      for (const [i, id] of ids.entries()) expect(await countEvents(id)).toBeLessThanOrEqual(1 + (i % 2));
+      expect(await countEvents(next)).toBe(20);
+    },
+  );
+
+  test('while its record waits for the database does no harm to those that wait with it', async () => {
+    const [gone, stays] = [newId(), newId()];
+    await site.accept('/v1/track', event(newId()));
+    const lock = await site.hold('lock table sluice.events in share row exclusive mode');
+    const connection = await connect();
+    await connection.write(site.request('/v1/track', event(gone)) + site.request('/v1/track', event(gone)));
+    await site.blocked();
+    const answers = Promise.all(Array.from({ length: 10 }, () => site.accept('/v1/track', event(stays))));
+    connection.reset();
+    await lock.release();
+    await answers;
+    expect(await countEvents(stays)).toBe(10);
+    // It was sent, and nobody can take it back.
+    expect(await countEvents(gone)).toBe(2);
+  });
+
+  test('while its key is looked up is let go at once, and nothing of it is stored', async () => {
+    const id = newId();
+    const lock = await site.hold('lock table sluice.api_keys in access exclusive mode');
+    const connection = await connect();
+    const request = site.request('/v1/track', event(id)).replace('Token ', 'token  ');
+    await connection.write(request.slice(0, -1));
+    await site.blocked();
+    connection.reset();
+    await connection.untilEnded();
+    await lock.release();
+    await waitFor('it to be noticed', () => log.some(({ msg }) => msg === 'the client went away'));
+    expect(await countEvents(id)).toBe(0);
+  });
+});
+
+describe('a body that comes too slowly', () => {
+  const slow = /^HTTP\/1\.1 408 .*^connection: close\r$.*upload_too_slow.*\}$/ims;
+  const request = (id: string) => impatient.request('/v1/track', event(id));
+
+  test('because it stops is 408, and the connection is closed', async () => {
+    for (const missing of [1, Buffer.byteLength(JSON.stringify(event('client-1')))]) {
+      const id = newId();
+      const connection = await connect(impatient);
+      await connection.write(Buffer.from(request(id)).subarray(0, -missing));
+      await connection.until(slow);
+      connection.socket.end();
+      await connection.untilEnded();
+      expect(await countEvents(id, impatient)).toBe(0);
+    }
+  });
+
+  test('because it trickles is 408 too: a record must have come in that time', async () => {
+    const connection = await connect(impatient);
+    const lines = head('/v1/track', 'content-length: 900000').map((line) =>
+      line.replace(site.t.key, impatient.t.key),
+    );
+    connection.head(...lines);
+    for (let sent = 0; sent < 900_000 && !slow.test(connection.received); sent++)
+      await writeAlone(connection, ' ');
+    await connection.until(slow);
+  });
+
+  test('does not hold up the others', async () => {
+    const connection = await connect(impatient);
+    await connection.write(request(newId()).slice(0, -1));
+    const id = newId();
+    await Promise.all(Array.from({ length: 20 }, () => impatient.accept('/v1/track', event(id))));
+    expect(await countEvents(id, impatient)).toBe(20);
+    await connection.until(slow);
+  });
+});
+
+function runCurl(
+  args: readonly string[],
+  input: string | Uint8Array,
+): Promise<{ status: number; body: string }> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('curl', ['-sS', '--max-time', '30', '-w', '\n%{http_code}', ...args]);
+    let [out, errors] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      out += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      errors += text;
+    });
+    // It may have its answer before it has read all of this.
+    child.stdin.on('error', () => undefined).end(input);
+    child.on('error', reject).on('close', (code) => {
+      const [, body, status] = /^(.*)\n(\d{3})$/s.exec(out) ?? [];
+      if (code === 0 && status !== undefined) resolve({ status: Number(status), body: body ?? '' });
+      else reject(new Error(`curl ended with ${code}: ${errors} ${out}`));
+    });
+  });
+}

@@ -1,0 +1,93 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { MAX_WAITING_BYTES } from '../../../src/domain/limits.ts';
+import { errorsOf, openRecordSite, type RecordAnswer, type RecordSite } from '../../support/records.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let site: RecordSite;
+beforeAll(async () => {
+  site = await openRecordSite();
+});
+afterAll(() => site?.close());
+
+/** The marks in the rows of `full`. */
+const marks = async (table: 'users' | 'events') => {
+  const rows = await site.sql<{ mark: string }>(
+    `select k as mark from sluice.${table}, jsonb_object_keys(metadata) k where user_id = 'full' and k like 'mark%'`,
+  );
+  return rows.map(({ mark }) => mark).toSorted();
+};
+
+const kinds = [
+  {
+    path: '/v1/identify',
+    table: 'users',
+    statements: 1,
+    id: { user_id: 'full' },
+    elsewhere: '/v1/companies/identify',
+  },
+  {
+    path: '/v1/track',
+    table: 'events',
+    statements: 2,
+    id: { user_id: 'full', event_name: 'x' },
+    elsewhere: '/v1/identify',
+  },
+] as const;
+
+describe.each(kinds)('$path while the database hangs', ({ path, table, statements, id, elsewhere }) => {
+  test('takes what it has room for, refuses the rest with 503, and writes all it took', async () => {
+    const large = Object.fromEntries(Array.from({ length: 16 }, (_, i) => [`p${i}`, 'x'.repeat(65_000)]));
+    const textOf = (i: number) => JSON.stringify({ ...id, metadata: { ...large, [`mark${100 + i}`]: 'x' } });
+    const room = Math.floor(MAX_WAITING_BYTES / textOf(0).length);
+    // Small on the wire: what counts is what they unpack to.
+    const send = (i: number) => {
+      const packed = new Uint8Array(gzipSync(textOf(i), { level: 1 }));
+      return site.post(path, packed, { headers: { 'content-encoding': 'gzip' } });
+    };
+    await site.accept(path, { ...id, metadata: {} });
+    const lock = await site.hold(`lock table sluice.${table} in access exclusive mode`);
+    const under: Promise<RecordAnswer>[] = [];
+    for (let i = 1; i <= statements; i++) {
+      under.push(site.post(path, { ...id, metadata: { [`mark${i}`]: 'x' } }));
+      await site.blocked(i);
+    }
+
+    const surplus = 10;
+    const answers = new Map<number, RecordAnswer>();
+    const sent = Array.from({ length: room + surplus }, (_, i) =>
+      send(i).then((answer) => {
+        answers.set(i, answer);
+        return answer;
+      }),
+    );
+    await waitFor('those for which there is no room', () => answers.size >= surplus, { timeoutMs: 60_000 });
+    const refused = [...answers.keys()];
+    for (const { status, headers, body } of answers.values()) {
+      expect({ status, body }).toEqual({
+        status: 503,
+        body: errorsOf('Service Unavailable', ['unavailable', '']),
+      });
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    expect(refused).toHaveLength(surplus);
+    // What does not need that table goes on; so does the rest of the service.
+    const other = { user_id: `beside ${table}`, company_id: `beside ${table}`, event_name: 'x' };
+    await site.accept(elsewhere, other);
+    expect((await site.server.fetch('/v1/background_jobs')).status).toBe(200);
+
+    await lock.release();
+    const statuses = (await Promise.all(sent)).map(({ status }) => status);
+    expect(statuses).toEqual(statuses.map((_, i) => (refused.includes(i) ? 503 : 202)));
+    expect((await Promise.all(under)).map(({ status }) => status)).toEqual(under.map(() => 202));
+    const taken = statuses.flatMap((status, i) => (status === 202 ? [`mark${100 + i}`] : []));
+    const first = under.map((_, i) => `mark${i + 1}`);
+    expect(await marks(table)).toEqual([...first, ...taken].toSorted());
+
+    // There is room again, for those that come again.
+    expect((await Promise.all(refused.map(send))).map(({ status }) => status)).toEqual(
+      refused.map(() => 202),
+    );
+    expect(await marks(table)).toHaveLength(statements + room + surplus);
+  });
+});

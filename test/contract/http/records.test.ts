@@ -1,0 +1,697 @@
+import { randomBytes } from 'node:crypto';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
+import { type Scope, scopes } from '../../../src/access/scopes.ts';
+import { MAX_RECORD_BYTES, MAX_VALUE_BYTES } from '../../../src/domain/limits.ts';
+import type { ErrorBody } from '../../support/http.ts';
+import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let site: RecordSite;
+beforeAll(async () => {
+  site = await openRecordSite();
+});
+afterAll(() => site?.close());
+
+type Properties = Readonly<Record<string, unknown>>;
+
+interface Kind {
+  readonly path: string;
+  readonly table: 'users' | 'companies' | 'events';
+  /** Fields that must be there and are ids or names. */
+  readonly required: readonly string[];
+  /** A record whose id is this. */
+  record(id: string, properties?: Properties): Properties;
+  /** The metadata of all that is stored of it; [] if there is nothing. */
+  stored(id: string, environmentId?: number): Promise<Properties[]>;
+}
+
+const metadataOf = (row: { readonly metadata: Properties } | null) => (row === null ? [] : [row.metadata]);
+
+/** The routes of single records. */
+const kinds: readonly Kind[] = [
+  {
+    path: '/v1/identify',
+    table: 'users',
+    required: ['user_id'],
+    record: (user_id, metadata = {}) => ({ user_id, metadata }),
+    stored: async (id, environmentId) => metadataOf(await site.user(id, environmentId)),
+  },
+  {
+    path: '/v1/track',
+    table: 'events',
+    required: ['user_id', 'event_name'],
+    record: (user_id, metadata = {}) => ({ user_id, event_name: 'something', metadata }),
+    stored: async (id, environmentId) =>
+      (await site.events(id, environmentId)).map(({ metadata }) => metadata),
+  },
+  {
+    path: '/v1/companies/identify',
+    table: 'companies',
+    required: ['company_id'],
+    record: (company_id, metadata = {}) => ({ company_id, metadata }),
+    stored: async (id, environmentId) => metadataOf(await site.company(id, environmentId)),
+  },
+];
+
+/** An id that no other test has. */
+let serial = 0;
+const newId = () => `record-${++serial}`;
+
+describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) => {
+  /** Posts, and says what came of it: status, error code, and what is stored of the id. */
+  const outcome = async (id: string, body: unknown, options?: Parameters<RecordSite['post']>[2]) => {
+    const answer = await site.post(path, body, options);
+    return [answer.status, answer.body?.errors[0]?.error_code ?? null, await stored(id)];
+  };
+  const accepted = (properties: Properties = {}) => [202, null, [properties]];
+
+  describe('a record that is taken', () => {
+    test('is answered 202 without a body, with the request id', async () => {
+      const id = newId();
+      const response = await site.server.fetch(path, {
+        method: 'POST',
+        body: JSON.stringify(record(id, { a: 'x' })),
+        headers: { 'content-type': 'application/json', 'x-request-id': `trace/${id}` },
+      });
+      expect([response.status, await response.text()]).toEqual([202, '']);
+      const { headers } = response;
+      expect([headers.get('content-length'), headers.get('content-type')]).toEqual(['0', null]);
+      expect(headers.get('x-request-id')).toBe(`trace/${id}`);
+      expect(await stored(id)).toEqual([{ a: 'x' }]);
+    });
+
+    test('is committed when it is answered, and not answered before', async () => {
+      const id = newId();
+      await site.accept(path, record(newId()));
+      const lock = await site.hold(`lock table sluice.${table} in share row exclusive mode`);
+      let answered = false;
+      const answer = site.post(path, record(id)).finally(() => {
+        answered = true;
+      });
+      await site.blocked();
+      expect([answered, await stored(id)]).toEqual([false, []]);
+      await lock.release();
+      expect((await answer).status).toBe(202);
+      expect(await stored(id)).toEqual([{}]);
+    });
+
+    test('and cannot be committed is refused, not answered 202', async () => {
+      const id = newId();
+      await refuseAt('commit', table, id);
+      expect(await outcome(id, record(id))).toEqual([400, 'invalid_metadata_value', []]);
+    });
+
+    test.each<[string, Record<string, string>, (text: string) => string | Uint8Array<ArrayBuffer>]>([
+      ['with a charset', { 'content-type': 'application/json; charset=utf-8' }, (text) => text],
+      ['with a type in capitals', { 'content-type': 'Application/JSON;Charset="UTF-8"' }, (text) => text],
+      ['with a type of its own', { 'content-type': 'application/vnd.api+json' }, (text) => text],
+      ['with headers nobody knows', { 'x-api-version': '2026-01', accept: 'text/html' }, (text) => text],
+      ['as gzip', { 'content-encoding': 'gzip' }, (text) => new Uint8Array(gzipSync(text))],
+      ['as x-gzip', { 'content-encoding': 'X-GZIP' }, (text) => new Uint8Array(gzipSync(text))],
+      ['as identity', { 'content-encoding': 'identity' }, (text) => text],
+      ['with a byte order mark', {}, (text) => `\ufeff${text}`],
+      ['with blanks around it', {}, (text) => `\r\n\t ${text} \n`],
+    ])('may come %s', async (_, headers, write) => {
+      const id = newId();
+      const body = write(JSON.stringify(record(id, { ü: '✓' })));
+      expect(await outcome(id, body, { headers })).toEqual(accepted({ ü: '✓' }));
+    });
+
+    test('may come without a content type', async () => {
+      const id = newId();
+      const body = new TextEncoder().encode(JSON.stringify(record(id)));
+      const { status } = await site.server.fetch(path, { method: 'POST', body });
+      expect([status, await stored(id)]).toEqual([202, [{}]]);
+    });
+
+    test('may go to a path with a slash at the end, and a query that is ignored', async () => {
+      for (const suffix of ['/', '?dry_run=true&user_id=x&company_id=x', '/?']) {
+        const id = newId();
+        const { status } = await site.post(path + suffix, record(id));
+        expect([suffix, status, await stored(id)]).toEqual([suffix, 202, [{}]]);
+      }
+    });
+
+    test('may use any name for a property but three', async () => {
+      const id = newId();
+      const names = [
+        'n'.repeat(255),
+        ' ',
+        '$',
+        'a.b',
+        'toString',
+        'hasOwnProperty',
+        '\u0001',
+        '🚀'.repeat(127),
+        '0',
+        'null',
+        "'; --",
+      ];
+      const metadata = Object.fromEntries(names.map((name) => [name, 'x']));
+      expect(await outcome(id, record(id, metadata))).toEqual(accepted(metadata));
+    });
+
+    test('may have a value of 64 KiB, and be of 1 MiB', async () => {
+      const id = newId();
+      const metadata = { ascii: 'x'.repeat(MAX_VALUE_BYTES), wide: 'é'.repeat(MAX_VALUE_BYTES / 2) };
+      expect(await outcome(id, record(id, metadata))).toEqual(accepted(metadata));
+      const whole = newId();
+      const body = ofBytes(record(whole), MAX_RECORD_BYTES);
+      expect([
+        (await site.post(path, body)).status,
+        Object.keys((await stored(whole))[0] ?? {}).length,
+      ]).toEqual([202, 17]);
+      const packed = newId();
+      const options = { headers: { 'content-encoding': 'gzip' } };
+      const zipped = new Uint8Array(gzipSync(ofBytes(record(packed), MAX_RECORD_BYTES)));
+      expect([(await site.post(path, zipped, options)).status, (await stored(packed)).length]).toEqual([
+        202, 1,
+      ]);
+    });
+  });
+
+  describe('a body that is refused', () => {
+    const expectNothing = async (body: unknown, status: number, error: ErrorBody, headers = {}) => {
+      const before = await site.countRows();
+      const answer = await site.post(path, body, { headers });
+      expect({ status: answer.status, body: answer.body }).toEqual({ status, body: error });
+      expect(answer.headers.get('x-request-id')).toMatch(/\S/);
+      expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+      expect(await site.countRows()).toEqual(before);
+    };
+    const bad = (...problems: Parameters<typeof errorsOf>[1][]) => errorsOf('Bad Request', ...problems);
+    const anyDetails = expect.any(String) as string;
+
+    test.each<[string, string | Uint8Array<ArrayBuffer>]>([
+      ['a word', 'nonsense'],
+      ['half an object', '{"user_id":"u'],
+      ['two objects', '{"user_id":"u"}{"user_id":"v"}'],
+      ['a trailing comma', '{"user_id":"u",}'],
+      ['single quotes', "{'user_id':'u'}"],
+      ['a comment', '{"user_id":"u"} // x'],
+      ['a form', 'user_id=u&event_name=x'],
+      ['NaN', '{"user_id":"u","event_name":"x","company_id":"c","n":NaN}'],
+      ['a raw control character', '{"user_id":"u\n","event_name":"x","company_id":"c"}'],
+      ['blanks only', ' \n '],
+      ['UTF-16', new Uint8Array(Buffer.from('{"user_id":"u"}', 'utf16le'))],
+      ['Latin-1', new Uint8Array(Buffer.from('{"user_id":"ü","event_name":"x","company_id":"c"}', 'latin1'))],
+      [
+        'a surrogate as bytes',
+        new Uint8Array([...Buffer.from('{"user_id":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')]),
+      ],
+      ['nothing', ''],
+      [
+        'gzip without saying so',
+        new Uint8Array(gzipSync('{"user_id":"u","event_name":"x","company_id":"c"}')),
+      ],
+    ])('is %s: invalid_json', async (_, body) => {
+      await expectNothing(body, 400, bad(['invalid_json', anyDetails]));
+    });
+
+    test('is missing altogether: invalid_json', async () => {
+      for (const headers of [{}, { 'content-type': 'application/json' }] as Record<string, string>[]) {
+        const { status, body } = await site.server.json<ErrorBody>(path, { method: 'POST', headers });
+        expect([status, body]).toEqual([400, bad(['invalid_json', anyDetails])]);
+      }
+    });
+
+    test.each([
+      ['[{"user_id":"u","event_name":"x","company_id":"c"}]', 'array'],
+      ['[]', 'array'],
+      ['"user_id"', 'string'],
+      ['null', 'null'],
+      ['7', 'number'],
+      ['1e999', 'number'],
+      ['true', 'boolean'],
+    ])('is %s and no object', async (body, kind) => {
+      await expectNothing(body, 400, bad(['invalid_field', `got ${kind}`]));
+    });
+
+    test.each(required)('has a %s that is none', async (field) => {
+      const valid = record('u');
+      const { [field]: _, ...without } = valid;
+      await expectNothing(without, 400, bad(['missing_field', field]));
+      await expectNothing({ ...valid, [field]: null }, 400, bad(['missing_field', field]));
+      for (const [value, kind] of [
+        [7, 'number'],
+        [1e300, 'number'],
+        [true, 'boolean'],
+        [['u'], 'array'],
+        [{ id: 'u' }, 'object'],
+      ] as const) {
+        const details = `${field}: expected a string, got ${kind}`;
+        await expectNothing({ ...valid, [field]: value }, 400, bad(['invalid_field', details]));
+      }
+      const wrong = [
+        '',
+        'x'.repeat(257),
+        `${'é'.repeat(128)}x`,
+        `${'🚀'.repeat(64)}x`,
+        'a\0b',
+        '\ud83d',
+        '\ude80\ud83d',
+      ];
+      for (const value of wrong) {
+        await expectNothing({ ...valid, [field]: value }, 400, bad(['invalid_field', field]));
+      }
+    });
+
+    test('is {}: every required field is named', async () => {
+      await expectNothing({}, 400, bad(...required.map((field) => ['missing_field', field] as const)));
+    });
+
+    test('has names or values of properties that cannot be kept: each is named', async () => {
+      const lone = '\ud800';
+      const own = JSON.stringify(record('u')).slice(1, -1).replace(',"metadata":{}', '');
+      const text = `{${own},"__proto__":"x","prototype":"x","metadata":{
+        "__proto__":"x","constructor":"x","":"x","${'n'.repeat(256)}":"x","${'🚀'.repeat(128)}":"x",
+        "nul\\u0000":"x","half\\ud800":"x","a":"\\u0000","b":"x\\udfff","c":"${'é'.repeat(32_769)}","ok":"fine"}}`;
+      await expectNothing(
+        text,
+        400,
+        bad(
+          ['invalid_metadata_value', '__proto__'],
+          ['invalid_metadata_value', 'prototype'],
+          ['invalid_metadata_value', 'metadata.__proto__'],
+          ['invalid_metadata_value', 'metadata.constructor'],
+          ['invalid_metadata_value', 'metadata.'],
+          ['invalid_metadata_value', `metadata.${'n'.repeat(40)}…`],
+          ['invalid_metadata_value', `metadata.${'🚀'.repeat(20)}…`],
+          ['invalid_metadata_value', 'metadata.nul␀'],
+          ['invalid_metadata_value', `metadata.half${lone.toWellFormed()}`],
+          ['invalid_metadata_value', 'metadata.a'],
+          ['invalid_metadata_value', 'metadata.b'],
+          ['invalid_metadata_value', 'metadata.c'],
+        ),
+      );
+    });
+
+    test('has one byte more than 1 MiB: 413, however it comes', async () => {
+      const error = errorsOf('Payload Too Large', ['payload_too_large', 'the request body']);
+      const long = ofBytes(record(newId()), MAX_RECORD_BYTES + 1);
+      const gzip = { 'content-encoding': 'gzip' };
+      await expectNothing(long, 413, error);
+      await expectNothing('x'.repeat(2 * MAX_RECORD_BYTES), 413, error);
+      await expectNothing(new Uint8Array(gzipSync(long)), 413, error, gzip);
+      const bomb = new Uint8Array(gzipSync(Buffer.alloc(16 * MAX_RECORD_BYTES, ' ')));
+      expect(bomb.length).toBeLessThan(MAX_RECORD_BYTES);
+      await expectNothing(bomb, 413, error, gzip);
+      const noise = new Uint8Array(randomBytes(MAX_RECORD_BYTES + 1));
+      await expectNothing(noise, 413, error, gzip);
+    });
+
+    test('is no gzip, or a part of one: 400', async () => {
+      const packed = gzipSync(JSON.stringify(record(newId())));
+      const flipped = Buffer.from(packed);
+      flipped[packed.length - 8] = (flipped[packed.length - 8] ?? 0) ^ 1;
+      for (const bytes of [
+        packed.subarray(0, -9),
+        packed.subarray(0, 5),
+        flipped,
+        Buffer.from('{}'),
+        Buffer.alloc(0),
+      ]) {
+        const error = bad(['invalid_json', expect.any(String) as string]);
+        await expectNothing(new Uint8Array(bytes), 400, error, { 'content-encoding': 'gzip' });
+      }
+    });
+
+    test.each([
+      [{ 'content-type': 'text/plain' }, 'Content-Type: text/plain'],
+      [{ 'content-type': 'text/json' }, 'Content-Type: text/json'],
+      [
+        { 'content-type': 'application/x-www-form-urlencoded' },
+        'Content-Type: application/x-www-form-urlencoded',
+      ],
+      [{ 'content-type': 'multipart/form-data; boundary=b' }, 'Content-Type: multipart/form-data'],
+      [{ 'content-type': 'application/x-ndjson' }, 'Content-Type: application/x-ndjson'],
+      [{ 'content-encoding': 'br' }, 'Content-Encoding: br'],
+      [{ 'content-encoding': 'deflate' }, 'Content-Encoding: deflate'],
+      [{ 'content-encoding': 'gzip, gzip' }, 'Content-Encoding: gzip, gzip'],
+    ])('has the headers %j: 415', async (headers, details) => {
+      const error = errorsOf('Unsupported Media Type', ['unsupported_media_type', details]);
+      await expectNothing(record(newId()), 415, error, headers);
+    });
+  });
+
+  describe('a key', () => {
+    const newKey = (allowed: readonly Scope[] = scopes) =>
+      createApiKey(t().system.db, t().environment.environmentId, { label: 'x', scopes: allowed });
+
+    test('that is missing, no key, unknown, wrong, revoked or expired is 401', async () => {
+      const id = newId();
+      const revoked = await newKey();
+      await revokeApiKey(t().system.db, t().environment.environmentId, revoked.keyId);
+      const expired = await newKey();
+      await site.sql(`update sluice.api_keys set expires_at = now() - interval '1 s' where key_id = $1`, [
+        expired.keyId,
+      ]);
+      const headers: Record<string, string>[] = [
+        {},
+        { authorization: '' },
+        { authorization: t().key },
+        { authorization: 'Token' },
+        { authorization: `Bearer ${t().key}` },
+        { authorization: `Basic ${Buffer.from(`${t().key}:`).toString('base64')}` },
+        { authorization: 'Token nonsense' },
+        { authorization: `Token ${t().key.slice(0, -1)}` },
+        { authorization: `Token ${t().key}x` },
+        { authorization: `Token ${t().key.slice(0, -1)}${t().key.endsWith('a') ? 'b' : 'a'}` },
+        { authorization: `Token ${t().key} ${t().key}` },
+        { authorization: `Token ${revoked.key}` },
+        { authorization: `Token ${expired.key}` },
+        { 'x-api-key': t().key },
+      ];
+      for (const each of headers) {
+        const {
+          status,
+          body,
+          headers: answered,
+        } = await site.post(path, record(id), { key: null, headers: each });
+        expect([each, status]).toEqual([each, 401]);
+        expect(body?.errors).toEqual([
+          {
+            error: 'Unauthorized',
+            error_code: 'invalid_api_key',
+            message: 'Unauthorized - Invalid API key',
+            details: 'the header Authorization: Token <API_KEY>',
+          },
+        ]);
+        expect([answered.get('www-authenticate'), answered.has('x-request-id')]).toEqual(['Token', true]);
+      }
+      expect(await stored(id)).toEqual([]);
+    });
+
+    test('is looked at before the body is', async () => {
+      for (const body of ['nonsense', ''])
+        expect((await site.post(path, body, { key: 'x' })).status).toBe(401);
+      const { status } = await site.post(path, 'x', { key: 'x', headers: { 'content-type': 'text/plain' } });
+      expect(status).toBe(401);
+    });
+
+    test('may follow a scheme in any case', async () => {
+      const id = newId();
+      for (const scheme of ['token', 'TOKEN']) {
+        const headers = { authorization: `${scheme} ${t().key}` };
+        expect((await site.post(path, record(id), { key: null, headers })).status).toBe(202);
+      }
+    });
+
+    test('that is revoked while it is in use is refused soon', async () => {
+      const { key, keyId } = await newKey();
+      await site.accept(path, record(newId()), { key });
+      await revokeApiKey(t().system.db, t().environment.environmentId, keyId);
+      const status = async () => (await site.post(path, record(newId()), { key })).status;
+      await waitFor('the key to be refused', async () => (await status()) === 401, { timeoutMs: 5_000 });
+      expect(await status()).toBe(401);
+    });
+
+    test('needs the scope ingest, and no other', async () => {
+      const id = newId();
+      const { key } = await newKey(scopes.filter((scope) => scope !== 'ingest'));
+      const { status, body } = await site.post(path, record(id), { key });
+      const details = 'needed: ingest; the key has: import, export, read';
+      expect({ status, body }).toEqual({
+        status: 403,
+        body: errorsOf('Forbidden', ['insufficient_scope', details]),
+      });
+      expect(await stored(id)).toEqual([]);
+      await site.accept(path, record(id), { key: (await newKey(['ingest'])).key });
+      expect(await stored(id)).toEqual([{}]);
+    });
+
+    test('writes to its own environment, whatever is in the others', async () => {
+      const id = newId();
+      const other = await t().addEnvironment(`other-${table}`);
+      const { environmentId } = other.environment;
+      await site.accept(path, record(id, { of: 'default' }));
+      expect(await stored(id, environmentId)).toEqual([]);
+      await site.accept(path, record(id, { of: 'other', more: 'x' }), { key: other.key });
+      expect([await stored(id), await stored(id, environmentId)]).toEqual([
+        [{ of: 'default' }],
+        [{ of: 'other', more: 'x' }],
+      ]);
+    });
+  });
+
+  test('by another method is 405, and says which there is', async () => {
+    for (const method of ['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD']) {
+      const { status, headers, body } = await site.server.json<ErrorBody | null>(path, { method });
+      expect([method, status, headers.get('allow')]).toEqual([method, 405, 'POST']);
+      const expected = errorsOf('Method Not Allowed', ['method_not_allowed', 'allowed: POST']);
+      expect(body).toEqual(method === 'HEAD' ? null : expected);
+    }
+  });
+
+  test('below it, above it and in capitals is nothing', async () => {
+    for (const wrong of [
+      `${path}/x`,
+      `${path}/${path.split('/').at(-1)}`,
+      path.toUpperCase(),
+      `/v2${path.slice(3)}`,
+      path.replace('/v1', '/v1/'),
+    ]) {
+      const { status, body } = await site.post(wrong, record(newId()));
+      expect([wrong, status, body?.errors[0]?.error_code]).toEqual([wrong, 404, 'route_not_found']);
+    }
+  });
+
+  describe('an Idempotency-Key', () => {
+    const once = (key: string, body: unknown, options: { readonly key?: string } = {}) =>
+      site.post(path, body, { headers: { 'idempotency-key': key }, ...options });
+    /** The rows of an id as they are, down to when they were written. */
+    const rows = (id: string) =>
+      site.sql(
+        `select xmin::text, t.* from sluice.${table} t where ${table === 'companies' ? 'company_id' : 'user_id'} = $1`,
+        [id],
+      );
+    const conflict = errorsOf('Conflict', ['idempotency_conflict', 'Idempotency-Key']);
+
+    test('has the same body done once, and answered alike', async () => {
+      const id = newId();
+      const first = await once(id, record(id, { a: '1' }));
+      const before = await rows(id);
+      const second = await once(id, record(id, { a: '1' }));
+      for (const { status, body, headers } of [first, second]) {
+        expect([status, body, headers.get('content-length')]).toEqual([202, null, '0']);
+      }
+      expect([before.length, await rows(id)]).toEqual([1, before]);
+      const packed = new Uint8Array(gzipSync(bodyOf(record(id, { a: '1' }))));
+      const headers = { 'idempotency-key': id, 'content-encoding': 'gzip' };
+      expect((await site.post(`${path}/?again`, packed, { headers })).status).toBe(202);
+      expect(await rows(id)).toEqual(before);
+    });
+
+    test('has twenty at once done once', async () => {
+      const id = newId();
+      await site.sql(`create sequence sluice.writes_of_${table}`);
+      await site.sql(`
+        create function sluice.count_${table}() returns trigger language plpgsql as $$
+        begin
+          perform nextval('sluice.writes_of_${table}');
+          return new;
+        end $$`);
+      await site.sql(`
+        create trigger count before insert on sluice.${table} for each row
+        when (new.${table === 'companies' ? 'company_id' : 'user_id'} = '${id}') execute function sluice.count_${table}()`);
+      const answers = await Promise.all(Array.from({ length: 20 }, () => once(id, record(id))));
+      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 202));
+      const [writes] = await site.sql(`select last_value, is_called from sluice.writes_of_${table}`);
+      expect([writes, (await rows(id)).length]).toEqual([{ last_value: 1, is_called: true }, 1]);
+    });
+
+    test('is 409 for another body, and for another route', async () => {
+      const id = newId();
+      expect((await once(id, record(id))).status).toBe(202);
+      const before = await rows(id);
+      const other = await once(id, record(id, { a: '1' }));
+      expect({ status: other.status, body: other.body }).toEqual({ status: 409, body: conflict });
+      const both = { user_id: newId(), event_name: 'x', company_id: newId() };
+      const key = newId();
+      expect((await once(key, both)).status).toBe(202);
+      const counts = await site.countRows();
+      for (const elsewhere of kinds.filter((each) => each.path !== path)) {
+        const { status, body } = await site.post(elsewhere.path, both, {
+          headers: { 'idempotency-key': key },
+        });
+        expect({ status, body }).toEqual({ status: 409, body: conflict });
+      }
+      expect(await site.countRows()).toEqual(counts);
+      expect(await rows(id)).toEqual(before);
+    });
+
+    test('stands for one request in each environment', async () => {
+      const id = newId();
+      const other = await t().addEnvironment(`keys-${table}`);
+      expect((await once(id, record(id, { of: 'default' }))).status).toBe(202);
+      expect((await once(id, record(id, { of: 'other' }), { key: other.key })).status).toBe(202);
+      expect(await stored(id, other.environment.environmentId)).toEqual([{ of: 'other' }]);
+      expect(await stored(id)).toEqual([{ of: 'default' }]);
+    });
+
+    test('of a refused request is free for the request mended', async () => {
+      const id = newId();
+      expect((await once(id, record(id, { a: '\0' }))).status).toBe(400);
+      const poisoned = newId();
+      await refuseAt('statement', table, poisoned);
+      expect((await once(id, record(poisoned))).status).toBe(400);
+      expect((await once(id, record(id, { a: '1' }))).status).toBe(202);
+      expect([await stored(poisoned), await stored(id)]).toEqual([[], [{ a: '1' }]]);
+    });
+
+    test('may be used anew after a day', async () => {
+      const id = newId();
+      expect((await once(id, record(id))).status).toBe(202);
+      const age = (hours: string) =>
+        site.sql(
+          `update sluice.idempotency_keys set created_at = now() - $2::interval where idempotency_key = $1`,
+          [id, hours],
+        );
+      await age('23 h 59 min');
+      expect((await once(id, record(id, { a: '1' }))).status).toBe(409);
+      await age('24 h 1 min');
+      expect((await once(id, record(id, { a: '1' }))).status).toBe(202);
+      expect(await stored(id)).toContainEqual({ a: '1' });
+    });
+
+    test('has 1 to 255 printable ASCII characters', async () => {
+      for (const key of [`${table} `.padEnd(255, 'k'), `~ "key" ${table}`, `a,b ${table}`]) {
+        const id = newId();
+        expect([key, (await once(key, record(id))).status, await stored(id)]).toEqual([key, 202, [{}]]);
+      }
+      for (const key of ['k'.repeat(256), 'ü', '', 'a\tb']) {
+        const id = newId();
+        const { status, body } = await once(key, record(id));
+        const error = errorsOf('Bad Request', ['invalid_field', 'Idempotency-Key']);
+        expect({ key, status, body }).toEqual({ key, status: 400, body: error });
+        expect(await stored(id)).toEqual([]);
+      }
+    });
+  });
+
+  describe('a record that only the database refuses', () => {
+    test.each(['statement', 'commit'] as const)(
+      'at its %s is 400 alone; those that share its statement are stored, once',
+      async (moment) => {
+        const poison = newId();
+        const attempts = await refuseAt(moment, table, poison);
+        const others = Array.from({ length: 60 }, newId);
+        const ids = others.toSpliced(30, 0, poison);
+        await site.accept(path, record(newId()));
+        const statuses = await site.pipeline(ids.map((id) => [path, record(id, { of: id })] as const));
+        expect(statuses).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
+        for (const id of others) expect(await stored(id)).toEqual([{ of: id }]);
+        expect(await stored(poison)).toEqual([]);
+        // Which shows that it was not alone in its statement: neighbours were written more than once to find it.
+        expect(await attempts()).toBeGreaterThan(61);
+      },
+    );
+
+    test('is 400 among sixty callers at the same moment', async () => {
+      const poison = newId();
+      await refuseAt('statement', table, poison);
+      const ids = Array.from({ length: 60 }, newId).toSpliced(20, 0, poison);
+      const answers = await Promise.all(ids.map((id) => site.post(path, record(id))));
+      expect(answers.map(({ status }) => status)).toEqual(ids.map((id) => (id === poison ? 400 : 202)));
+      expect(answers[20]?.body).toEqual(errorsOf('Bad Request', ['invalid_metadata_value', '']));
+      for (const id of ids) expect(await stored(id)).toEqual(id === poison ? [] : [{}]);
+    });
+  });
+
+  test('a record whose statement loses its connection is 503, and stored once by the next try', async () => {
+    const id = newId();
+    await site.accept(path, record(newId()));
+    const lock = await site.hold(`lock table sluice.${table} in share row exclusive mode`);
+    const answer = site.post(path, record(id));
+    const [pid] = await site.blocked();
+    await site.sql('select pg_terminate_backend($1)', [pid]);
+    const { status, headers, body } = await answer;
+    expect({ status, body }).toEqual({
+      status: 503,
+      body: errorsOf('Service Unavailable', ['unavailable', '']),
+    });
+    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    await lock.release();
+    await site.accept(path, record(id));
+    expect(await stored(id)).toEqual([{}]);
+  });
+
+  test('a failure of the service is 500, and says nothing of its inside', async () => {
+    const id = newId();
+    await refuseAt('statement', table, id, 'XX001');
+    const { status, body } = await site.post(path, record(id));
+    expect({ status, body }).toEqual({
+      status: 500,
+      body: errorsOf('Internal Server Error', ['internal_error', '']),
+    });
+    expect(JSON.stringify(body)).not.toMatch(/sluice|XX001|not stored|trigger|insert/i);
+  });
+});
+
+test('a number that jsonb does not take although it is JSON is refused for the three', async () => {
+  const number = `0.${'1'.repeat(17_000)}`;
+  for (const { path, record, stored } of kinds) {
+    const id = newId();
+    const company =
+      path === '/v1/identify' ? `,"company":{"company_id":"c","n":${number}}}` : `,"n":${number}}`;
+    const body = JSON.stringify(record(id)).replace(/\}$/, company);
+    const { status, body: answer } = await site.post(path, body);
+    expect([path, status, answer?.errors[0]?.error_code]).toEqual([path, 400, 'invalid_metadata_value']);
+    expect(await stored(id)).toEqual([]);
+  }
+  expect(await site.company('c')).toBeNull();
+});
+
+const t = () => site.t;
+
+/** Text of a record that has exactly that many bytes, in values of 64 KiB at most. */
+function ofBytes(record: Properties, bytes: number): string {
+  const metadata: Record<string, string> = {};
+  const length = () => Buffer.byteLength(JSON.stringify({ ...record, metadata }));
+  for (let i = 0; length() < bytes; i++) {
+    metadata[`p${i}`] = '';
+    const room = bytes - length();
+    // What is left after a full value must have room for another name.
+    metadata[`p${i}`] = 'x'.repeat(room > MAX_VALUE_BYTES ? Math.min(room, MAX_VALUE_BYTES) - 100 : room);
+  }
+  return JSON.stringify({ ...record, metadata });
+}
+
+/**
+ * Makes Postgres refuse the row of that id, as it does with what our checks let through; by a SQLSTATE that blames the
+ * data, unless told. Returns how often the rows of the table have been written since, undone or not.
+ */
+let poisons = 0;
+async function refuseAt(
+  moment: 'statement' | 'commit',
+  table: string,
+  id: string,
+  sqlstate = '22023',
+): Promise<() => Promise<number>> {
+  const name = `poison_${++poisons}`;
+  const column = table === 'companies' ? 'company_id' : 'user_id';
+  await site.sql(`create sequence sluice.${name}`);
+  await site.sql(`
+    create function sluice.count_${name}() returns trigger language plpgsql as $$
+    begin
+      perform nextval('sluice.${name}');
+      return new;
+    end $$`);
+  await site.sql(`
+    create function sluice.refuse_${name}() returns trigger language plpgsql as $$
+    begin
+      raise exception 'not stored' using errcode = '${sqlstate}';
+    end $$`);
+  await site.sql(`
+    create trigger a_${name} before insert on sluice.${table} for each row execute function sluice.count_${name}()`);
+  await site.sql(`
+    create ${moment === 'commit' ? 'constraint trigger' : 'trigger'} b_${name} after insert on sluice.${table}
+    ${moment === 'commit' ? 'deferrable initially deferred' : ''}
+    for each row when (new.${column} = '${id}') execute function sluice.refuse_${name}()`);
+  return async () => {
+    const [row] = await site.sql<{ n: number }>(`select last_value as n from sluice.${name}`);
+    return row?.n ?? 0;
+  };
+}

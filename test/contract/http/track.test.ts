@@ -1,0 +1,412 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS } from '../../../src/domain/limits.ts';
+import {
+  openRecordSite,
+  type ProblemText,
+  type RecordSite,
+  type StoredEvent,
+} from '../../support/records.ts';
+import type { Tenant } from '../../support/system.ts';
+
+const path = '/v1/track';
+let site: RecordSite;
+let other: Tenant;
+beforeAll(async () => {
+  site = await openRecordSite();
+  other = await site.t.addEnvironment('other');
+});
+afterAll(() => site?.close());
+
+const track = (record: unknown) => site.accept(path, record);
+const refuse = (record: unknown, ...problems: readonly ProblemText[]) =>
+  site.refuse(path, record, ...problems);
+const onlyEvent = async (userId: string): Promise<StoredEvent> => {
+  const [event, ...more] = await site.events(userId);
+  if (event === undefined || more.length > 0) throw new Error(`${userId} has not one event`);
+  return event;
+};
+const clock = async () => {
+  const [row] = await site.sql<{ now: string }>(
+    `select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`,
+  );
+  return row?.now ?? '';
+};
+const uuidv7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+describe('an event', () => {
+  test('is stored with what it is, an id of ours and the moment it came', async () => {
+    const before = await clock();
+    await track({ user_id: 'plain', event_name: 'report exported', metadata: { format: 'csv', rows: 12 } });
+    const after = await clock();
+    const event = await onlyEvent('plain');
+    expect(event).toEqual({
+      event_id: expect.stringMatching(uuidv7),
+      event_type: 'track',
+      event_name: 'report exported',
+      user_id: 'plain',
+      company_id: null,
+      source: 'backend-http',
+      inserted_at: event.inserted_at,
+      metadata: { format: 'csv', rows: 12 },
+      exact: expect.any(String),
+      partition: `sluice.events_${before.slice(0, 7).replace('-', '_')}`.replace('sluice.', ''),
+    });
+    expect([before, event.inserted_at, after].toSorted()).toEqual([before, event.inserted_at, after]);
+  });
+
+  test('is kept as often as it comes, if it has no id', async () => {
+    const record = { user_id: 'often', event_name: 'click' };
+    await track(record);
+    await track(record);
+    await Promise.all(Array.from({ length: 10 }, () => track(record)));
+    const events = await site.events('often');
+    expect([events.length, new Set(events.map(({ event_id }) => event_id)).size]).toEqual([12, 12]);
+  });
+
+  test('leaves users and companies as they are', async () => {
+    await site.accept('/v1/identify', { user_id: 'known', company: { company_id: 'known', size: 1 } });
+    const before = [await site.countRows(), await site.user('known'), await site.company('known')] as const;
+    await track({ user_id: 'known', event_name: 'x', metadata: { a: 1 } });
+    await track({ user_id: 'nobody', event_name: 'x', company_id: 'no-company' });
+    const after = [await site.countRows(), await site.user('known'), await site.company('known')] as const;
+    expect(after).toEqual([{ ...before[0], events: before[0].events + 2 }, before[1], before[2]]);
+  });
+
+  test('may hold any JSON in its metadata, and keys beside the documented ones are in it too', async () => {
+    const metadata = { n: null, list: [1, [null], { a: {} }], deep: { a: { b: [true] } }, text: '\u2028 ' };
+    await track({ user_id: 'any', event_name: 'x', page: '/home', list: 'loses', count: 3, metadata });
+    expect((await onlyEvent('any')).metadata).toEqual({ page: '/home', count: 3, ...metadata });
+  });
+
+  test('keeps every digit', async () => {
+    await track(
+      '{"user_id":"digits","event_name":"x","metadata":{"big":9007199254740993,"in":[1e400,-0.10]}}',
+    );
+    expect((await onlyEvent('digits')).exact).toBe(
+      `{"in": [1${'0'.repeat(400)}, -0.1], "big": 9007199254740993}`,
+    );
+  });
+
+  test('may be named with 256 bytes, not with 257, not with nothing', async () => {
+    for (const event_name of ['n'.repeat(256), '🚀'.repeat(64), ' ', "'; --"]) {
+      await track({ user_id: 'names', event_name });
+    }
+    expect((await site.events('names')).map(({ event_name }) => event_name).toSorted()).toEqual(
+      ['n'.repeat(256), '🚀'.repeat(64), ' ', "'; --"].toSorted(),
+    );
+    for (const event_name of ['n'.repeat(257), `${'🚀'.repeat(64)}n`, '', 'a\0', '\udc00']) {
+      await refuse({ user_id: 'u', event_name }, ['invalid_field', 'event_name']);
+    }
+  });
+
+  test('is refused with every problem it has', async () => {
+    await refuse(
+      {
+        event_name: ['x'],
+        event_id: 7,
+        inserted_at: 'yesterday',
+        company_id: {},
+        metadata: 'x',
+        prototype: 1,
+      },
+      ['missing_field', 'user_id'],
+      ['invalid_field', 'event_name: expected a string, got array'],
+      ['invalid_field', 'event_id: expected a string, got number'],
+      ['invalid_date', 'inserted_at'],
+      ['invalid_field', 'company_id: expected a string, got object'],
+      ['invalid_field', 'metadata: expected an object, got string'],
+      ['invalid_metadata_value', 'prototype'],
+    );
+  });
+});
+
+describe('the company of an event', () => {
+  const companyOf = async (userId: string) => (await site.events(userId)).map(({ company_id }) => company_id);
+
+  test('is that of the user at that moment', async () => {
+    for (const company_id of ['first', 'second', null]) {
+      await site.accept('/v1/identify', { user_id: 'member', company_id });
+      await track({ user_id: 'member', event_name: 'x' });
+      await track({ user_id: 'member', event_name: 'x', event_id: `member ${company_id}`, company_id: null });
+    }
+    expect(await companyOf('member')).toEqual(['first', 'first', 'second', 'second', null, null]);
+  });
+
+  test('is the one that it names, known or not', async () => {
+    await site.accept('/v1/identify', { user_id: 'guest', company_id: 'home' });
+    await track({ user_id: 'guest', event_name: 'x', company_id: 'elsewhere' });
+    await track({ user_id: 'guest', event_name: 'x', company_id: 'elsewhere', event_id: 'guest' });
+    expect(await companyOf('guest')).toEqual(['elsewhere', 'elsewhere']);
+    expect(await site.company('elsewhere')).toBeNull();
+  });
+
+  test('is none for a user nobody knows, or only another environment does', async () => {
+    await site.accept('/v1/identify', { user_id: 'theirs', company_id: 'theirs' }, { key: other.key });
+    await track({ user_id: 'theirs', event_name: 'x' });
+    await track({ user_id: 'theirs', event_name: 'x', event_id: 'theirs' });
+    expect(await companyOf('theirs')).toEqual([null, null]);
+  });
+
+  test('is refused where it is no id', async () => {
+    await refuse({ user_id: 'u', event_name: 'x', company_id: 7 }, [
+      'invalid_field',
+      'company_id: expected a string, got number',
+    ]);
+    await refuse({ user_id: 'u', event_name: 'x', company_id: '' }, ['invalid_field', 'company_id']);
+  });
+});
+
+describe('an id that the caller gives', () => {
+  test.each(['event_id', 'insert_id'])(
+    '%s is kept, and an event that has it is stored once',
+    async (name) => {
+      const user = `once by ${name}`;
+      const id = `${name} ' ü`;
+      await track({ user_id: user, event_name: 'first', [name]: id });
+      await track({ user_id: user, event_name: 'second', [name]: id });
+      await track({ user_id: `${user} too`, event_name: 'x', [name]: id });
+      expect(await onlyEvent(user)).toMatchObject({ event_id: id, event_name: 'first' });
+      expect(await site.events(`${user} too`)).toEqual([]);
+    },
+  );
+
+  test('is the same by either name', async () => {
+    await track({ user_id: 'either', event_name: '1', event_id: 'either' });
+    await track({ user_id: 'either', event_name: '2', insert_id: 'either' });
+    await track({ user_id: 'either', event_name: '3', insert_id: 'either', event_id: 'either' });
+    await track({ user_id: 'either', event_name: '4', insert_id: 'either', event_id: null });
+    expect(await onlyEvent('either')).toMatchObject({ event_name: '1', event_id: 'either' });
+    await refuse({ user_id: 'u', event_name: 'x', insert_id: 'a', event_id: 'b' }, [
+      'invalid_field',
+      'event_id and insert_id',
+    ]);
+  });
+
+  test('is named by the name it has where it is wrong', async () => {
+    const event = { user_id: 'u', event_name: 'x' };
+    await refuse({ ...event, insert_id: 7 }, ['invalid_field', 'insert_id: expected a string, got number']);
+    await refuse({ ...event, event_id: null, insert_id: '' }, ['invalid_field', 'insert_id']);
+    await refuse({ ...event, event_id: 'e'.repeat(257) }, ['invalid_field', 'event_id']);
+    await refuse({ ...event, inserted_at: null, timestamp: 'x' }, ['invalid_date', 'timestamp']);
+  });
+
+  test('thirty at once are one', async () => {
+    await Promise.all(
+      Array.from({ length: 30 }, (_, i) =>
+        track({ user_id: 'burst', event_name: `n${i}`, event_id: 'burst' }),
+      ),
+    );
+    await onlyEvent('burst');
+  });
+
+  test('thirty at once are one, also in one statement and from two processes', async () => {
+    const records = Array.from(
+      { length: 15 },
+      (_, i) =>
+        [path, { user_id: 'two-bursts', event_name: `n${i}`, event_id: `two-bursts ${i % 3}` }] as const,
+    );
+    await site.onAnotherProcess(async (process) => {
+      const statuses = await Promise.all([site.pipeline(records), process.pipeline(records)]);
+      expect(statuses.flat()).toEqual(Array.from({ length: 30 }, () => 202));
+    });
+    expect((await site.events('two-bursts')).map(({ event_id }) => event_id).toSorted()).toEqual([
+      'two-bursts 0',
+      'two-bursts 1',
+      'two-bursts 2',
+    ]);
+  });
+
+  test('counts in every month: the first keeps its time', async () => {
+    const event = { user_id: 'months', event_name: 'x', event_id: 'months' };
+    await track({ ...event, timestamp: '2021-05-01T00:00:00Z' });
+    await track({ ...event, timestamp: '2021-06-01T00:00:00Z' });
+    await track(event);
+    expect(await onlyEvent('months')).toMatchObject({ inserted_at: '2021-05-01T00:00:00.000000Z' });
+  });
+
+  test('counts in its environment only', async () => {
+    const event = { user_id: 'tenants', event_name: 'x', event_id: 'tenants' };
+    await track(event);
+    for (let i = 0; i < 2; i++) await site.accept(path, event, { key: other.key });
+    await onlyEvent('tenants');
+    expect(await site.events('tenants', other.environment.environmentId)).toHaveLength(1);
+  });
+
+  test('does not keep the others of its statement from being stored', async () => {
+    await track({ user_id: 'mixed', event_name: 'x', event_id: 'mixed 1' });
+    const records = ['mixed 1', undefined, 'mixed 2', undefined, 'mixed 2', 'mixed 1'];
+    const statuses = await site.pipeline(
+      records.map((event_id) => [path, { user_id: 'mixed', event_name: 'x', event_id }] as const),
+    );
+    expect(statuses).toEqual(records.map(() => 202));
+    const ids = (await site.events('mixed')).map(({ event_id }) => event_id);
+    expect(ids.filter((id) => id.startsWith('mixed')).toSorted()).toEqual(['mixed 1', 'mixed 2']);
+    expect(ids.filter((id) => uuidv7.test(id))).toHaveLength(2);
+  });
+});
+
+describe('the time of an event', () => {
+  test.each([
+    ['2026-02-03T04:05:06.123456Z', '2026-02-03T04:05:06.123456Z'],
+    ['2026-02-03T04:05:06.123456789Z', '2026-02-03T04:05:06.123456Z'],
+    ['2026-02-03T04:05:06.1+05:30', '2026-02-02T22:35:06.100000Z'],
+    ['2026-02-03 04:05:06', '2026-02-03T04:05:06.000000Z'],
+    ['2026-02-03T04:05', '2026-02-03T04:05:00.000000Z'],
+    ['2026-02-03', '2026-02-03T00:00:00.000000Z'],
+    ['2024-02-29T23:59:59.999999-00:30', '2024-03-01T00:29:59.999999Z'],
+    ['2000-01-01T00:00:00Z', '2000-01-01T00:00:00.000000Z'],
+    ['2000-01-01T01:00+01:00', '2000-01-01T00:00:00.000000Z'],
+  ])('%s is kept to the microsecond, in the partition of its month, by either name', async (given, kept) => {
+    for (const name of ['inserted_at', 'timestamp']) {
+      const user = `${name} ${given}`;
+      await track({ user_id: user, event_name: 'x', [name]: given });
+      await track({ user_id: user, event_name: 'x', [name]: given, event_id: user });
+      const [event, again] = await site.events(user);
+      expect([event?.inserted_at, again?.inserted_at]).toEqual([kept, kept]);
+      expect(event?.partition).toBe(`events_${kept.slice(0, 7).replace('-', '_')}`);
+    }
+  });
+
+  test.each([
+    'now',
+    '',
+    '2026-02-30',
+    '2026-13-01',
+    '2026-02-03T24:00:00Z',
+    '2026-02-03T04:05:06Z; drop',
+    '03.02.2026',
+    1_763_642_096,
+    '1763642096',
+    {},
+    true,
+  ])('%j is no time', async (value) => {
+    for (const name of ['inserted_at', 'timestamp'])
+      await refuse({ user_id: 'u', event_name: 'x', [name]: value }, ['invalid_date', name]);
+  });
+
+  test('may be given by both names if they agree, and is now if they are null', async () => {
+    const event = { user_id: 'both', event_name: 'x' };
+    const time = '2026-02-03T04:05:06Z';
+    await track({ ...event, inserted_at: time, timestamp: time });
+    await refuse({ ...event, inserted_at: time, timestamp: '2026-02-03' }, [
+      'invalid_field',
+      'inserted_at and timestamp',
+    ]);
+    const before = await clock();
+    await track({ ...event, inserted_at: null, timestamp: null });
+    const [first, second] = await site.events('both');
+    expect(first?.inserted_at).toBe('2026-02-03T04:05:06.000000Z');
+    expect((second?.inserted_at ?? '') > before).toBe(true);
+  });
+
+  test('lies between 2000 and a day from now', async () => {
+    const at = (ms: number) => ({ user_id: 'edges', event_name: 'x', timestamp: new Date(ms).toISOString() });
+    await refuse(at(EARLIEST_EVENT - 1), ['invalid_date', 'timestamp']);
+    await refuse({ ...at(0), timestamp: '2000-01-01T00:30:00+01:00' }, ['invalid_date', 'timestamp']);
+    await refuse({ ...at(0), timestamp: '0001-01-01' }, ['invalid_date', 'timestamp']);
+    await refuse({ ...at(0), timestamp: '9999-12-31T23:59:59Z' }, ['invalid_date', 'timestamp']);
+    await refuse(at(Date.now() + MAX_EVENT_AHEAD_MS + 60_000), ['invalid_date', 'timestamp']);
+    expect(await site.events('edges')).toEqual([]);
+    await track(at(EARLIEST_EVENT));
+    await track(at(Date.now() + MAX_EVENT_AHEAD_MS - 60_000));
+    expect(await site.events('edges')).toHaveLength(2);
+  });
+});
+
+describe('partitions', () => {
+  const partitions = async () => {
+    const rows = await site.sql<{ name: string }>(
+      `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+       where i.inhparent = 'sluice.events'::regclass`,
+    );
+    return rows.map(({ name }) => name);
+  };
+  const partitionOf = (date: Date) => `events_${date.toISOString().slice(0, 7).replace('-', '_')}`;
+
+  test('of this month and of the days to come are there ahead', async () => {
+    await track({ user_id: 'ahead', event_name: 'x', timestamp: '2003-03-03' });
+    const day = 24 * 60 * 60 * 1000;
+    const ahead = [0, 1, 2, 3].map((days) => partitionOf(new Date(Date.now() + days * day - 60_000)));
+    expect(await partitions()).toEqual(expect.arrayContaining([...ahead, 'events_2003_03']));
+  });
+
+  // Red until sluice.ensure_events_partition looks at pg_class, under its lock, instead of at to_regclass (reported).
+  test('of many months are made at once, by two processes at the same time', async () => {
+    const months = Array.from({ length: 18 }, (_, i) => new Date(Date.UTC(2004, i, 15)));
+    const before = await partitions();
+    expect(before).not.toEqual(expect.arrayContaining([partitionOf(months[0] as Date)]));
+    await site.onAnotherProcess(async (process) => {
+      await Promise.all(
+        [site, process].flatMap((each, p) =>
+          months.map((month, i) =>
+            each.accept(path, {
+              user_id: 'backfill',
+              event_name: 'x',
+              timestamp: month.toISOString(),
+              ...(i % 2 === 0 ? {} : { event_id: `backfill ${p} ${i}` }),
+            }),
+          ),
+        ),
+      );
+    });
+    const events = await site.events('backfill');
+    expect(events.map(({ partition }) => partition)).toEqual(
+      months.flatMap((m) => [partitionOf(m), partitionOf(m)]),
+    );
+    expect((await partitions()).length).toBe(before.length + months.length);
+  });
+
+  test('that somebody has removed are made anew, and the caller who comes first need only come again', async () => {
+    const event = { user_id: 'removed', event_name: 'x', timestamp: '2001-07-15', event_id: 'removed 1' };
+    await track(event);
+    await site.sql('drop table sluice.events_2001_07');
+    const retried = async (record: object) => {
+      const first = await site.post(path, record);
+      if (first.status === 503) {
+        expect(Number(first.headers.get('retry-after'))).toBeGreaterThan(0);
+        await track(record);
+      } else expect(first.status).toBe(202);
+    };
+    await retried({ ...event, event_id: 'removed 2' });
+    expect(await onlyEvent('removed')).toMatchObject({ event_id: 'removed 2', partition: 'events_2001_07' });
+    await site.sql('drop table sluice.events_2001_07');
+    await retried({ ...event, event_id: undefined });
+    await onlyEvent('removed');
+  });
+});
+
+describe('names of events', () => {
+  const names = (environmentId: number) =>
+    site.sql<{ event_name: string; version: string }>(
+      `select event_name, xmin::text as version from sluice.event_names where environment_id = $1 order by event_name`,
+      [environmentId],
+    );
+
+  test('are listed per environment', async () => {
+    const tenant = await site.t.addEnvironment('names');
+    for (const event_name of ['b', 'a', 'b'])
+      await site.accept(path, { user_id: 'u', event_name }, { key: tenant.key });
+    const listed = await names(tenant.environment.environmentId);
+    expect(listed.map(({ event_name }) => event_name)).toEqual(['a', 'b']);
+    await track({ user_id: 'u', event_name: 'not in names' });
+    expect(await names(tenant.environment.environmentId)).toEqual(listed);
+  });
+
+  test('are not written again when they are known, by another process neither', async () => {
+    const tenant = await site.t.addEnvironment('known-names');
+    const event = { user_id: 'u', event_name: 'known', metadata: { not_a_property: 1 } };
+    await site.accept(path, event, { key: tenant.key });
+    const state = async () => [
+      await names(tenant.environment.environmentId),
+      await site.sql(
+        `select key, xmin::text from sluice.properties where not is_auto_property order by 1, 2`,
+      ),
+    ];
+    const before = await state();
+    expect(before[0]).toHaveLength(1);
+    await site.accept(path, event, { key: tenant.key });
+    await site.onAnotherProcess((process) => process.accept(path, event, { key: tenant.key }));
+    expect(await site.events('u', tenant.environment.environmentId)).toHaveLength(3);
+    expect(await state()).toEqual(before);
+  });
+});

@@ -1,0 +1,282 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Applied } from '../../src/catalogue/apply/apply-catalogue.ts';
+import { fileFormats, writeCatalogueFile } from '../../src/catalogue/file/write-catalogue-file.ts';
+import { type CatalogueItems, kinds, type SurveyItem } from '../../src/catalogue/items/items.ts';
+import { readCatalogue, withoutIds } from '../../src/catalogue/items/tables.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { apply, itemsOf, noItems, segmentItem } from '../support/catalogue.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t?.close());
+
+let serial = 0;
+const newTenant = (): Promise<Tenant> => t.addEnvironment(`tenant-${++serial}`);
+const stored = ({ environment }: Tenant) => readCatalogue(t.system.db, environment.environmentId);
+const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
+  Object.fromEntries(items.map(({ id, key }) => [key, id]));
+
+const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml')));
+
+/** added, changed, removed, unchanged of each kind that has any. */
+function counts({ changes }: Applied): Record<string, readonly number[]> {
+  const all = kinds.map((kind) => {
+    const { added, changed, removed, unchanged } = changes[kind];
+    return [kind, [added.length, changed.length, removed.length, unchanged]] as const;
+  });
+  return Object.fromEntries(all.filter(([, numbers]) => numbers.some((number) => number > 0)));
+}
+
+/** Every row with the transaction that wrote it. */
+async function versions(): Promise<unknown> {
+  const tables = ['segments', 'surveys', 'survey_modules', 'embeds', 'keyed_items'];
+  const rows = tables.map((name) =>
+    t.system.pool.query(`select xmin::text, ctid::text, * from sluice.${name}`),
+  );
+  return (await Promise.all(rows)).map((result) => result.rows);
+}
+
+describe('applying a catalogue', () => {
+  test('makes it what the file says; the second time there is nothing to do, and no row is touched', async () => {
+    const tenant = await newTenant();
+    expect(counts(await apply(t, tenant, sample))).toEqual({
+      segments: [8, 0, 0, 0],
+      surveys: [2, 0, 0, 0],
+      embeds: [3, 0, 0, 0],
+      resource_center_modules: [3, 0, 0, 0],
+      checklists: [2, 0, 0, 0],
+      features: [3, 0, 0, 0],
+    });
+    expect(withoutIds(await stored(tenant))).toEqual(bySortedKeys(sample));
+    const before = await versions();
+    expect(counts(await apply(t, tenant, sample))).toMatchObject({ segments: [0, 0, 0, 8] });
+    expect(await versions()).toEqual(before);
+  });
+
+  test('ids are given in the order of the file, and stay when everything but the key changes', async () => {
+    const tenant = await newTenant();
+    await apply(t, tenant, { segments: ['c', 'a', 'b'].map((key) => segmentItem(key)) });
+    const { segments } = await stored(tenant);
+    expect(segments.map(({ key }) => key)).toEqual(['c', 'a', 'b']);
+    const changed = segmentItem('a', {
+      title: 'Another',
+      usage: 'u',
+      category: 'x',
+      is_hidden: true,
+      status: 'draft',
+      definition: { event: 'e' },
+    });
+    const applied = await apply(t, tenant, { segments: [segmentItem('b'), changed, segmentItem('c')] });
+    expect(counts(applied)).toEqual({ segments: [0, 1, 0, 2] });
+    expect(applied.changes.segments.changed).toEqual([
+      { item: changed, fields: ['title', 'usage', 'category', 'is_hidden', 'status', 'definition'] },
+    ]);
+    const after = (await stored(tenant)).segments;
+    expect(ids(after)).toEqual(ids(segments));
+    expect(after.find(({ key }) => key === 'a')).toMatchObject(changed);
+  });
+
+  test('what the file does not have is removed; when it comes back it has a new id', async () => {
+    const tenant = await newTenant();
+    const embed = { key: 'e', title: 'E', type: 'card' } as const;
+    const survey: SurveyItem = {
+      key: 's',
+      title: 'S',
+      platform: 'web',
+      modules: [{ key: 'm', type: 'nps', question: 'Q' }],
+    };
+    const all = { segments: [segmentItem('a')], surveys: [survey], embeds: [embed] };
+    await apply(t, tenant, all);
+    const before = await stored(tenant);
+    const removed = await apply(t, tenant, {});
+    expect(counts(removed)).toEqual({
+      segments: [0, 0, 1, 0],
+      surveys: [0, 0, 1, 0],
+      embeds: [0, 0, 1, 0],
+    });
+    expect(removed.changes.segments.removed).toEqual(['a']);
+    expect(await stored(tenant)).toEqual(noItems);
+    await apply(t, tenant, all);
+    const again = await stored(tenant);
+    expect(withoutIds(again)).toEqual(withoutIds(before));
+    for (const kind of ['segments', 'surveys', 'embeds'] as const) {
+      expect(again[kind][0]?.id).toBeGreaterThan(before[kind][0]?.id ?? 0);
+    }
+    expect(again.surveys[0]?.modules[0]?.id).toBeGreaterThan(before.surveys[0]?.modules[0]?.id ?? 0);
+  });
+
+  test('modules of a survey keep their ids when they change places, are worded anew, go and come', async () => {
+    const tenant = await newTenant();
+    const survey = (...keys: string[]): SurveyItem => ({
+      key: 's',
+      title: 'S',
+      platform: 'web',
+      modules: keys.map((key) => ({ key, type: 'text', question: `${key} of ${keys.length}?` })),
+    });
+    const modules = async () => (await stored(tenant)).surveys[0]?.modules ?? [];
+    await apply(t, tenant, { surveys: [survey('a', 'b', 'c', 'd')] });
+    const first = ids(await modules());
+    const applied = await apply(t, tenant, { surveys: [survey('d', 'x', 'b', 'a')] });
+    expect(applied.changes.surveys.changed.map(({ fields }) => fields)).toEqual([['modules']]);
+    const second = await modules();
+    expect(second.map(({ key }) => key)).toEqual(['d', 'x', 'b', 'a']);
+    expect(ids(second)).toEqual({ a: first['a'], b: first['b'], d: first['d'], x: expect.any(Number) });
+    expect(Object.values(first)).not.toContain(ids(second)['x']);
+    await apply(t, tenant, { surveys: [{ ...survey(), title: 'None' }] });
+    expect(await modules()).toEqual([]);
+  });
+
+  test('a dry run tells the same and writes nothing', async () => {
+    const tenant = await newTenant();
+    await apply(t, tenant, sample);
+    const wanted = {
+      ...sample,
+      embeds: [{ key: 'new', title: 'New', type: 'card' }, ...sample.embeds.slice(1)] as const,
+      features: sample.features.map((item) => ({ ...item, display_name: `${item.display_name}!` })),
+    };
+    const before = await versions();
+    const dry = await apply(t, tenant, wanted, { dryRun: true });
+    expect(counts(dry)).toMatchObject({ embeds: [1, 0, 1, 2], features: [0, 3, 0, 0] });
+    expect(await versions()).toEqual(before);
+    expect((await apply(t, tenant, wanted)).changes).toEqual(dry.changes);
+  });
+
+  test('a protected segment is not removed by a file that lacks it, and nothing else of that file is done', async () => {
+    const tenant = await newTenant();
+    const guarded = segmentItem('guarded', { is_protected: true });
+    await apply(t, tenant, { segments: [guarded, segmentItem('a')] });
+    const before = await stored(tenant);
+    for (const dryRun of [true, false]) {
+      const applied = await apply(t, tenant, { segments: [segmentItem('b')] }, { dryRun });
+      expect(applied.blockedBy).toEqual(['guarded']);
+      expect(counts(applied)).toEqual({ segments: [1, 0, 2, 0] });
+      expect(await stored(tenant)).toEqual(before);
+    }
+    const forced = await apply(t, tenant, { segments: [segmentItem('b')] }, { force: true });
+    expect(forced.blockedBy).toEqual([]);
+    expect(ids((await stored(tenant)).segments)).toEqual({ b: expect.any(Number) });
+  });
+
+  test('a protected segment can be changed, and removed once it is protected no more', async () => {
+    const tenant = await newTenant();
+    await apply(t, tenant, { segments: [segmentItem('a', { is_protected: true })] });
+    await apply(t, tenant, { segments: [segmentItem('a', { title: 'Changed', is_protected: false })] });
+    expect((await apply(t, tenant, {})).blockedBy).toEqual([]);
+    expect(await stored(tenant)).toEqual(noItems);
+  });
+
+  test('environments have catalogues of their own, with the same keys', async () => {
+    const [one, other] = [await newTenant(), await newTenant()];
+    await apply(t, one, sample);
+    await apply(t, other, sample);
+    const [first, second] = [await stored(one), await stored(other)];
+    const both = [...first.segments, ...second.segments].map(({ id }) => id);
+    expect(new Set(both).size).toBe(2 * sample.segments.length);
+    await apply(t, one, {}, { force: true });
+    expect(await stored(one)).toEqual(noItems);
+    expect(await stored(other)).toEqual(second);
+  });
+
+  test('what Postgres refuses leaves nothing behind', async () => {
+    const tenant = await newTenant();
+    const embeds = [{ key: 'e', title: 'E', type: 'popup' }] as unknown as CatalogueItems['embeds'];
+    await expect(apply(t, tenant, { segments: [segmentItem('a')], embeds })).rejects.toThrow(
+      'embeds_type_check',
+    );
+    expect(await stored(tenant)).toEqual(noItems);
+  });
+
+  test('numbers that jsonb writes in another way are no change', async () => {
+    const tenant = await newTenant();
+    const values = [-0, 1e21, 1e-7, 1.7976931348623157e308, 5e-324, 0.1, 9007199254740991];
+    const segments = [segmentItem('a', { definition: { property: 'x', in: values } })];
+    await apply(t, tenant, { segments });
+    expect(counts(await apply(t, tenant, { segments }))).toEqual({ segments: [0, 0, 0, 1] });
+  });
+
+  test('thousands of items are added and removed', async () => {
+    const tenant = await newTenant();
+    const segments = Array.from({ length: 2_500 }, (_, at) => segmentItem(`s${at}`));
+    const features = segments.map(({ key, title }) => ({ key, display_name: title, data_type: 'feature' }));
+    await apply(t, tenant, { segments, features });
+    expect(counts(await apply(t, tenant, { segments, features }))).toMatchObject({
+      segments: [0, 0, 0, 2_500],
+    });
+    expect(counts(await apply(t, tenant, {}))).toMatchObject({ features: [0, 0, 2_500, 0] });
+    expect(await stored(tenant)).toEqual(noItems);
+  });
+});
+
+describe('applies at the same time', () => {
+  test('of one file: one of them does it, the others find it done', async () => {
+    const tenant = await newTenant();
+    const applied = await Promise.all(Array.from({ length: 6 }, () => apply(t, tenant, sample)));
+    const added = applied.map(({ changes }) => changes.segments.added.length);
+    expect(added.sort()).toEqual([0, 0, 0, 0, 0, 8]);
+    expect(withoutIds(await stored(tenant))).toEqual(bySortedKeys(sample));
+  });
+
+  test('of different files: the outcome is one of the files, never a mixture', async () => {
+    const tenant = await newTenant();
+    const files = ['x', 'y', 'z'].map((name) => ({
+      ...noItems,
+      segments: ['a', 'b', name].map((key) => segmentItem(key, { title: name })),
+      features: ['f', name].map((key) => ({ key, display_name: name, data_type: 'feature' })),
+    }));
+    for (let round = 0; round < 10; round++) {
+      await Promise.all(files.map((items) => apply(t, tenant, items)));
+      const outcome = withoutIds(await stored(tenant));
+      const name = outcome.segments[0]?.title;
+      const file = files.find(({ segments }) => segments[0]?.title === name);
+      expect(bySortedKeys(outcome, true)).toEqual(bySortedKeys(file ?? noItems, true));
+    }
+  });
+
+  test('who reads meanwhile sees one file or the other', async () => {
+    const tenant = await newTenant();
+    const files = ['x', 'y'].map((title) => ({
+      segments: [segmentItem('a', { title })],
+      embeds: [{ key: 'a', title, type: 'card' as const }],
+    }));
+    await apply(t, tenant, files[0] ?? {});
+    let done = false;
+    const writing = (async () => {
+      for (let round = 0; round < 30; round++) await apply(t, tenant, files[round % 2] ?? {});
+      done = true;
+    })();
+    while (!done) {
+      const { segments, embeds } = await stored(tenant);
+      expect(segments[0]?.title).toBe(embeds[0]?.title);
+    }
+    await writing;
+  });
+});
+
+describe('a catalogue written as a file', () => {
+  test.each(fileFormats)('as %s makes the same catalogue in another environment', async (format) => {
+    const [one, other] = [await newTenant(), await newTenant()];
+    await apply(t, one, sample);
+    const text = writeCatalogueFile(withoutIds(await stored(one)), format);
+    expect(counts(await apply(t, one, itemsOf(text)))).toMatchObject({ segments: [0, 0, 0, 8] });
+    await apply(t, other, itemsOf(text));
+    expect(withoutIds(await stored(other))).toEqual(withoutIds(await stored(one)));
+  });
+});
+
+/** As it is read: what has no id comes by key. */
+function bySortedKeys(items: CatalogueItems, segmentsToo = false): CatalogueItems {
+  const sort = <T extends { readonly key: string }>(list: readonly T[]): T[] =>
+    list.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  return {
+    ...items,
+    segments: segmentsToo ? sort(items.segments) : items.segments,
+    resource_center_modules: sort(items.resource_center_modules),
+    checklists: sort(items.checklists),
+    features: sort(items.features),
+  };
+}

@@ -1,0 +1,457 @@
+import { sql } from 'kysely';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { Catalogue } from '../../src/catalogue/catalogue.ts';
+import type { System } from '../../src/context.ts';
+import type { DataType } from '../../src/domain/data-type.ts';
+import type { Entity } from '../../src/domain/entity.ts';
+import { Fault } from '../../src/domain/errors.ts';
+import { MAX_CATALOGUED_NAMES, SAMPLED_ROWS } from '../../src/domain/limits.ts';
+import type { Load } from '../../src/domain/load.ts';
+import {
+  type FileOptions,
+  nextEnvironmentName,
+  readProfiles,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let t: TestSystem;
+let other: System;
+beforeAll(async () => {
+  t = await openTestSystem();
+  other = t.openAnother();
+});
+afterAll(async () => {
+  await other.close();
+  await t.close();
+});
+
+const newEnvironment = async (): Promise<number> =>
+  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+
+async function load(
+  environmentId: number,
+  content: string,
+  options: FileOptions = {},
+  system: System = t.system,
+): Promise<Load> {
+  const ended = await runManually(await startManually(system, environmentId, content, options));
+  expect(ended.status).toBe('completed');
+  return ended;
+}
+
+type Listed = Record<string, string>;
+
+/** Key and type of what is listed, the automatic properties aside. */
+async function listed(environmentId: number, entity: Entity = 'users'): Promise<Listed> {
+  const rows = await t.system.db
+    .selectFrom('properties')
+    .select(['key', 'data_type'])
+    .where('environment_id', '=', environmentId)
+    .where('entity', '=', entity)
+    .where('is_auto_property', '=', false)
+    .execute();
+  return Object.fromEntries(rows.map((row) => [row.key, row.data_type]));
+}
+
+async function listedNames(environmentId: number): Promise<string[]> {
+  const rows = await t.system.db
+    .selectFrom('event_names')
+    .select('event_name')
+    .where('environment_id', '=', environmentId)
+    .execute();
+  return rows.map((row) => row.event_name).sort();
+}
+
+const lines = (...items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('');
+const types = (given: Record<string, DataType>) => new Map(Object.entries(given));
+
+/**
+ * Runs `work` while another session has the catalogue's tables to itself: whoever sends a statement about one of them,
+ * be it a read, waits. Returns how the work ended, and null if it was still waiting for them.
+ */
+async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } | null> {
+  const holder = new pg.Client({ connectionString: t.databaseUrl });
+  await holder.connect();
+  try {
+    await holder.query('begin; lock table sluice.properties, sluice.event_names in access exclusive mode');
+    const waiting = waitFor('a session to wait for the catalogue', async () => {
+      const { rowCount } = await holder.query(`
+        select from pg_locks
+        where not granted and relation in ('sluice.properties'::regclass, 'sluice.event_names'::regclass)`);
+      return rowCount === 0 ? null : true;
+    });
+    waiting.catch(() => undefined);
+    const running = work();
+    running.catch(() => undefined);
+    const ended = await Promise.race([running.then((done) => ({ done })), waiting.then(() => null)]);
+    await holder.query('rollback');
+    await running;
+    return ended;
+  } finally {
+    await holder.end();
+  }
+}
+
+describe('an environment', () => {
+  test('lists when its users and companies were first and last seen, from the moment it is made', async () => {
+    for (const environmentId of [t.environment.environmentId, await newEnvironment()]) {
+      const rows = await t.system.db
+        .selectFrom('properties')
+        .select(['entity', 'key', 'display_name', 'data_type'])
+        .where('environment_id', '=', environmentId)
+        .where('is_auto_property', '=', true)
+        .orderBy('entity')
+        .orderBy('key')
+        .execute();
+      expect(rows).toEqual(
+        ['companies', 'users'].flatMap((entity) => [
+          { entity, key: 'first_seen_at', display_name: 'First Seen At', data_type: 'date' },
+          { entity, key: 'last_seen_at', display_name: 'Last Seen At', data_type: 'date' },
+        ]),
+      );
+    }
+  });
+
+  test('that cannot be made leaves nothing behind', async () => {
+    const count = async () =>
+      (await t.system.db.selectFrom('properties').select('property_id').execute()).length;
+    const before = await count();
+    await expect(createEnvironment(t.system.db, 'default')).rejects.toThrow(/exists/);
+    expect(await count()).toBe(before);
+  });
+
+  test('has keys of its own', async () => {
+    const [one, two] = [await newEnvironment(), await newEnvironment()];
+    await load(one, lines({ user_id: 'u', a: 1, b: 'x' }));
+    await load(two, lines({ user_id: 'u', a: 'x' }));
+    expect(await listed(one)).toEqual({ a: 'numeric', b: 'string' });
+    expect(await listed(two)).toEqual({ a: 'string' });
+  });
+
+  test('keeps its automatic properties as they are, whatever data bears their names', async () => {
+    const environmentId = await newEnvironment();
+    const content = lines({ user_id: 'u', first_seen_at: 'long ago', last_seen_at: 5 });
+    await load(environmentId, content);
+    const rows = await t.system.db
+      .selectFrom('properties')
+      .select('data_type')
+      .where('environment_id', '=', environmentId)
+      .execute();
+    expect(rows.map((row) => row.data_type)).toEqual(Array(4).fill('date'));
+    expect(await withTablesLocked(() => load(environmentId, content))).not.toBeNull();
+  });
+});
+
+describe('a load lists', () => {
+  test('the columns of a CSV: as dates or strings, under the names that they are stored by', async () => {
+    const environmentId = await newEnvironment();
+    const content =
+      'ID,company_id,Firma,metadata.age,since,n\nu,c,x,7,2024-01-01,1\nv,,,,2024-05-01T10:00:00Z,1\n';
+    await load(environmentId, content, { map: { ID: 'user_id', Firma: 'firm_name' } });
+    expect(await listed(environmentId)).toEqual({
+      firm_name: 'string',
+      age: 'string',
+      since: 'date',
+      n: 'string',
+    });
+    expect(await listed(environmentId, 'companies')).toEqual({});
+    await load(environmentId, 'company_id,since\nc,2024-01-01\n');
+    expect(await listed(environmentId, 'companies')).toEqual({ since: 'date' });
+    const { rows } = await sql<{ display_name: string }>`
+      select display_name from properties where environment_id = ${environmentId} and key = 'firm_name'`.execute(
+      t.system.db,
+    );
+    expect(rows).toEqual([{ display_name: 'Firm Name' }]);
+  });
+
+  test('what the metadata column of a CSV holds, by its own types', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, 'user_id,plan,metadata\nu,x,"{""n"":1,""ü"":true,""none"":null}"\n');
+    expect(await listed(environmentId)).toEqual({ plan: 'string', n: 'numeric', ü: 'boolean' });
+  });
+
+  test('a column that is empty at the head of its chunk, without widening what is known of it', async () => {
+    const environmentId = await newEnvironment();
+    const empty = Array.from({ length: SAMPLED_ROWS }, (_, n) => `u${n},,\n`).join('');
+    await load(environmentId, 'user_id,ended,note\nu,2024-01-01,\n');
+    expect(await listed(environmentId)).toEqual({ ended: 'date' });
+    await load(environmentId, `user_id,ended,note\n${empty}v,2024-01-02,x\n`);
+    expect(await listed(environmentId)).toEqual({ ended: 'date', note: 'string' });
+  });
+
+  test('the properties of NDJSON records, of users and of the companies inside them', async () => {
+    const environmentId = await newEnvironment();
+    const company = { id: 'c', name: 'C', metadata: { seats: 5, public: true } };
+    await load(
+      environmentId,
+      lines(
+        { user_id: 'u', age: 3, metadata: { day: '2024-01-01', tags: ['a'], gone: null }, company },
+        { user_id: 'v', age: 'three', metadata: { day: '2024-01-01T10:00:00.5+02:00' } },
+        { company_id: 'd', name: 7, since: '2024-01-01' },
+      ),
+    );
+    expect(await listed(environmentId)).toEqual({ age: 'string', day: 'date', tags: 'string' });
+    expect(await listed(environmentId, 'companies')).toEqual({
+      name: 'string',
+      seats: 'numeric',
+      public: 'boolean',
+      since: 'date',
+    });
+  });
+
+  test('the properties of an array', async () => {
+    const environmentId = await newEnvironment();
+    const content = JSON.stringify([
+      { user_id: 'u', metadata: { a: 1 } },
+      { user_id: 'v', b: false },
+    ]);
+    await load(environmentId, content, { filename: 'users.json' });
+    expect(await listed(environmentId)).toEqual({ a: 'numeric', b: 'boolean' });
+  });
+
+  test('names of any kind as they are', async () => {
+    const names = [
+      'toString',
+      '__defineGetter__',
+      'hasOwnProperty',
+      'ü',
+      '会社',
+      '🎉',
+      `it's "quoted"`,
+      'a,b;{c}\\',
+      'NULL',
+      ' ',
+      '%s $1',
+      'tab\there',
+    ];
+    const expected = Object.fromEntries(names.map((name) => [name, 'string']));
+    const record = JSON.stringify({ user_id: 'u', metadata: expected });
+    const cells = ['user_id', ...names].map((name) => `"${name.replaceAll('"', '""')}"`).join(',');
+    const escaped = record.replace(
+      /[^\0-\x7f]/g,
+      (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+    );
+    for (const content of [record, escaped, `${cells}\nu${',x'.repeat(names.length)}\n`]) {
+      const environmentId = await newEnvironment();
+      await load(environmentId, content);
+      expect(await listed(environmentId)).toEqual(expected);
+    }
+  });
+
+  test('nothing of a dry run', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'u', a: 1, company: { id: 'c', b: 1 } }), { dryRun: true });
+    await load(environmentId, 'user_id,a\nu,1\n', { dryRun: true });
+    expect([await listed(environmentId), await listed(environmentId, 'companies')]).toEqual([{}, {}]);
+  });
+
+  test.each([
+    ['inserted', false],
+    ['merged', true],
+  ])('properties before the rows that bear them are there, be they %s', async (_, known) => {
+    const environmentId = await newEnvironment();
+    if (known) await load(environmentId, lines({ user_id: 'u' }));
+    const manual = await startManually(t.system, environmentId, lines({ user_id: 'u', late: 1 }));
+    const rows = async () => (await readProfiles(t.system, environmentId)).users['u']?.metadata;
+    const seen = await withTablesLocked(async () => {
+      await manual.chunk(0);
+      return rows();
+    });
+    expect(seen, 'the chunk did not wait for the catalogue').toBeNull();
+    expect([await listed(environmentId), await rows()]).toEqual([{ late: 'numeric' }, { late: 1 }]);
+
+    const failing = await startManually(t.system, environmentId, lines({ user_id: 'u', refused: 1 }));
+    await sql`alter table properties add constraint refuses check (key <> 'refused')`.execute(t.system.db);
+    try {
+      await manual.finish();
+      await failing.chunk(0);
+      expect(await rows()).toEqual({ late: 1 });
+    } finally {
+      await sql`alter table properties drop constraint refuses`.execute(t.system.db);
+    }
+  });
+});
+
+describe('what is known costs no statement', () => {
+  test.each([
+    ['CSV', 'user_id,a,day\nu,1,2024-01-01\nv,2,2024-01-02\n'],
+    [
+      'NDJSON',
+      lines({ user_id: 'u', a: 1, s: '2024-01-01', company: { id: 'c', n: 1 } }, { company_id: 'd', n: 2 }),
+    ],
+  ])('in a second load of %s', async (_, content) => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, content);
+    expect(await withTablesLocked(() => load(environmentId, content))).not.toBeNull();
+  });
+
+  test('when a string property comes with other types, and for names of events', async () => {
+    const environmentId = await newEnvironment();
+    const { catalogue, db } = t.system;
+    await catalogue.noteProperties(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
+    await catalogue.noteEventNames(db, environmentId, ['opened', 'closed', 'opened']);
+    const again = () =>
+      Promise.all([
+        catalogue.noteProperties(db, environmentId, 'users', types({ s: 'date', n: 'numeric' })),
+        catalogue.noteEventNames(db, environmentId, ['closed', 'opened']),
+        catalogue.noteProperties(db, environmentId, 'companies', new Map()),
+      ]);
+    expect(await withTablesLocked(again)).not.toBeNull();
+    expect(catalogue.knowsProperty(environmentId, 'users', 's', 'boolean')).toBe(true);
+    expect(catalogue.knowsProperty(environmentId, 'users', 'n', 'boolean')).toBe(false);
+    expect(catalogue.knowsProperty(environmentId, 'companies', 's', 'string')).toBe(false);
+    expect(catalogue.knowsEventName(environmentId, 'opened')).toBe(true);
+    expect(catalogue.knowsEventName(environmentId, 'other')).toBe(false);
+  });
+
+  test('and a process that does not know it yet reads it, but writes and locks no row', async () => {
+    const environmentId = await newEnvironment();
+    const content = lines({ user_id: 'u', a: 1, b: 'x' });
+    await load(environmentId, content);
+    const state = async () =>
+      (
+        await sql<object>`
+          select key, xmin::text, xmax::text, (select last_value from properties_property_id_seq) as last_id
+          from properties where environment_id = ${environmentId} order by key`.execute(t.system.db)
+      ).rows;
+    const before = await state();
+    await load(environmentId, content, {}, other);
+    expect(await state()).toEqual(before);
+    expect(other.catalogue.knowsProperty(environmentId, 'users', 'a', 'numeric')).toBe(true);
+  });
+});
+
+describe('two processes', () => {
+  test('widen what the other one made, knowing nothing of it', async () => {
+    const environmentId = await newEnvironment();
+    const note = (system: System, type: DataType) =>
+      system.catalogue.noteProperties(system.db, environmentId, 'users', types({ a: type }));
+    await note(t.system, 'numeric');
+    await note(other, 'numeric');
+    await note(other, 'date');
+    expect(await listed(environmentId)).toEqual({ a: 'string' });
+    expect(t.system.catalogue.knowsProperty(environmentId, 'users', 'a', 'date')).toBe(false);
+    await note(t.system, 'date');
+    expect(t.system.catalogue.knowsProperty(environmentId, 'users', 'a', 'boolean')).toBe(true);
+    expect(await listed(environmentId)).toEqual({ a: 'string' });
+  });
+
+  test('add and widen the same names at once, in opposite orders, and neither fails', async () => {
+    const environmentId = await newEnvironment();
+    const count = 2_000;
+    for (const [mine, theirs] of [
+      ['numeric', 'numeric'],
+      ['date', 'boolean'],
+    ] as const) {
+      const round = (type: DataType): [string, DataType][] =>
+        Array.from({ length: count }, (_, n) => [`p${n}`, type]);
+      const names = Array.from({ length: count }, (_, n) => `e${n}`);
+      await Promise.all(
+        [t.system, other].flatMap(({ catalogue, db }, index) => {
+          const given = index === 0 ? round(mine) : round(theirs).reverse();
+          const events = index === 0 ? names : names.toReversed();
+          return [
+            catalogue.noteProperties(db, environmentId, 'users', new Map(given)),
+            catalogue.noteEventNames(db, environmentId, events),
+          ];
+        }),
+      );
+      const found = await listed(environmentId);
+      expect(Object.keys(found)).toHaveLength(count);
+      expect(new Set(Object.values(found))).toEqual(new Set([mine === theirs ? mine : 'string']));
+      expect(await listedNames(environmentId)).toEqual(names.sort());
+      for (const { catalogue } of [t.system, other]) {
+        expect(catalogue.knowsProperty(environmentId, 'users', 'p7', mine)).toBe(true);
+        expect(catalogue.knowsEventName(environmentId, 'e7')).toBe(true);
+      }
+    }
+  });
+});
+
+describe('a statement that fails', () => {
+  test('is told to the caller, and nothing is remembered', async () => {
+    const { catalogue, db } = t.system;
+    const nowhere = 1_000_000;
+    await expect(catalogue.noteProperties(db, nowhere, 'users', types({ a: 'date' }))).rejects.toThrow();
+    await expect(catalogue.noteEventNames(db, nowhere, ['opened'])).rejects.toThrow();
+    expect(catalogue.knowsProperty(nowhere, 'users', 'a', 'date')).toBe(false);
+    expect(catalogue.knowsEventName(nowhere, 'opened')).toBe(false);
+  });
+
+  test('cannot be one of a transaction that may be rolled back: that is our fault', async () => {
+    const environmentId = await newEnvironment();
+    const noting = t.system.db
+      .transaction()
+      .execute((db) => t.system.catalogue.noteEventNames(db, environmentId, ['a']));
+    await expect(noting).rejects.toThrow(Fault);
+  });
+});
+
+describe('bounds', () => {
+  const many = (from: number, count: number) =>
+    Array.from({ length: count }, (_, n) => `p${String(from + n).padStart(6, '0')}`);
+
+  test('a full catalogue takes no more names, says so once, and asks no more', async () => {
+    const said: string[] = [];
+    const log = pino({ level: 'warn' }, { write: (line: string) => said.push(line) });
+    const catalogue = new Catalogue(log);
+    const { db } = t.system;
+    const environmentId = await newEnvironment();
+    const noteAll = (names: readonly string[], type: DataType) =>
+      catalogue.noteProperties(db, environmentId, 'users', new Map(names.map((name) => [name, type])));
+    const room = MAX_CATALOGUED_NAMES - 2;
+
+    await noteAll(many(0, room - 10), 'numeric');
+    expect(said).toEqual([]);
+    await noteAll(many(room - 20, 2 * MAX_CATALOGUED_NAMES), 'numeric');
+    const held = await listed(environmentId);
+    expect(Object.keys(held).sort()).toEqual(many(0, room));
+    await catalogue.noteEventNames(db, environmentId, many(0, MAX_CATALOGUED_NAMES + 1));
+    expect(await listedNames(environmentId)).toEqual(many(0, MAX_CATALOGUED_NAMES));
+    expect(said.map((line) => JSON.parse(line).environment_id)).toEqual([environmentId]);
+
+    const ignored = async () => {
+      await noteAll(many(room, 100), 'date');
+      await catalogue.noteEventNames(db, environmentId, ['one more']);
+    };
+    expect(await withTablesLocked(ignored)).not.toBeNull();
+    expect(catalogue.knowsProperty(environmentId, 'users', 'one more', 'string')).toBe(true);
+
+    // A process that starts now finds it full, and what it holds is still widened.
+    const fresh = new Catalogue(log);
+    const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
+    const mixed = types({ 'one more': 'date', [first]: 'date' });
+    await fresh.noteProperties(db, environmentId, 'users', mixed);
+    await fresh.noteProperties(db, environmentId, 'users', types({ [last]: 'boolean', another: 'date' }));
+    const after = await listed(environmentId);
+    expect(Object.keys(after)).toHaveLength(room);
+    expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
+  });
+
+  test('the properties of one record may be more than the catalogue takes', async () => {
+    const environmentId = await newEnvironment();
+    const metadata = Object.fromEntries(many(0, MAX_CATALOGUED_NAMES + 500).map((name) => [name, 1]));
+    await load(environmentId, lines({ user_id: 'u', metadata }));
+    expect(Object.keys(await listed(environmentId))).toHaveLength(MAX_CATALOGUED_NAMES - 2);
+    const { users } = await readProfiles(t.system, environmentId);
+    expect(Object.keys(users['u']?.metadata ?? {})).toHaveLength(MAX_CATALOGUED_NAMES + 500);
+  });
+
+  test('of more names than memory is given for, those of other environments are forgotten and learned again', async () => {
+    const catalogue = new Catalogue(t.system.log, 10);
+    const { db } = t.system;
+    const [one, two] = [await newEnvironment(), await newEnvironment()];
+    await catalogue.noteEventNames(db, one, many(0, 8));
+    await catalogue.noteEventNames(db, two, many(0, 8));
+    expect(catalogue.knowsEventName(one, many(0, 1)[0] ?? '')).toBe(false);
+    expect(catalogue.knowsEventName(two, many(0, 1)[0] ?? '')).toBe(true);
+    await catalogue.noteEventNames(db, one, many(0, 9));
+    expect(await listedNames(one)).toEqual(many(0, 9));
+  });
+});

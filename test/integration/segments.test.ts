@@ -1,0 +1,363 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { compileCompaniesOfSegment } from '../../src/segments/compile-companies.ts';
+import { compileSegment } from '../../src/segments/compile-segment.ts';
+import { previewSegment } from '../../src/segments/preview-segment.ts';
+import { readSegment } from '../../src/segments/read-segment.ts';
+import type { Segment } from '../../src/segments/segment.ts';
+import { nextEnvironmentName } from '../support/load-file.ts';
+import { conditionsOn, definition, now, storedValues, world } from '../support/random-segments.ts';
+import {
+  companiesOfSegment,
+  isInSegment,
+  usersInSegment,
+  type World,
+  type WorldEvent,
+  type WorldUser,
+} from '../support/segment-evaluator.ts';
+import { storeWorld } from '../support/store-world.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+/** fast-check prints the seed and the smallest failing input by itself. */
+const parameters = { endOnFailure: false, interruptAfterTimeLimit: 150_000 } as const;
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+async function newEnvironment(content: World): Promise<number> {
+  const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+  await storeWorld(t.system.db, environmentId, content);
+  return environmentId;
+}
+
+function segmentOf(json: unknown): Segment {
+  const { segment, problems } = readSegment(json);
+  expect(problems).toEqual([]);
+  if (segment === null) throw new Error('no segment and no problem');
+  return segment;
+}
+
+const userAt = (userId: string, more: Partial<WorldUser> = {}): WorldUser => ({
+  userId,
+  companyId: null,
+  metadata: new Map(),
+  firstSeenAt: now.toISOString(),
+  lastSeenAt: now.toISOString(),
+  ...more,
+});
+
+async function usersOf(environmentId: number, json: unknown): Promise<string[]> {
+  const rows = await t.system.db
+    .selectFrom('users as u')
+    .select('u.user_id')
+    .where(compileSegment(segmentOf(json), { environmentId, now, user: 'u' }))
+    .execute();
+  return rows.map((row) => row.user_id).sort();
+}
+
+describe('a property', () => {
+  /** A user each, whose id is the value's JSON text; one more has none. */
+  const values = [
+    ...[
+      '"pro"',
+      '"Pro"',
+      '"a pro%file"',
+      '""',
+      '"true"',
+      'true',
+      'false',
+      '"12"',
+      '"12.0"',
+      '"012"',
+      '12',
+      '12.0',
+      '1e2',
+    ],
+    ...[
+      '"1e400"',
+      '1e400',
+      '"NaN"',
+      '"Infinity"',
+      '-0',
+      '"2026-11-19"',
+      '"2026-11-20"',
+      '"2026-11-20T12:00:00.000001Z"',
+    ],
+    ...['"2026-11-20T12:00"', '"2026-02-30"', '["pro"]', '{"p": "pro"}', '[12]'],
+  ];
+  const users = [
+    ...values.map((json) => userAt(json, { metadata: new Map([['p', json]]) })),
+    userAt('missing'),
+  ];
+  const content: World = { users, companies: [], events: [], now };
+  let environmentId: number;
+  beforeAll(async () => {
+    environmentId = await newEnvironment(content);
+  });
+
+  const allBut = (...left: string[]) =>
+    users.map(({ userId }) => userId).filter((userId) => !left.includes(userId));
+
+  test.each<[object, string[]]>([
+    [{ equals: 'pro' }, ['"pro"']],
+    [{ equals: '' }, ['""']],
+    [{ equals: '12' }, ['"12"', '12', '12.0']],
+    [{ equals: '12.0' }, ['"12.0"', '12', '12.0']],
+    [{ equals: 12 }, ['"12"', '"12.0"', '12', '12.0']],
+    [{ equals: 100 }, ['1e2']],
+    [{ equals: -0 }, ['-0']],
+    [{ equals: '1e400' }, ['"1e400"', '1e400']],
+    [{ equals: 'NaN' }, ['"NaN"']],
+    [{ equals: true }, ['"true"', 'true']],
+    [{ equals: 'false' }, ['false']],
+    [{ not_equals: 'pro' }, allBut('"pro"')],
+    [{ not_equals: 12 }, allBut('"12"', '"12.0"', '12', '12.0')],
+    [{ in: ['pro', 'Pro', 12, 'none', false] }, ['"pro"', '"Pro"', '"12"', '"12.0"', '12', '12.0', 'false']],
+    [{ not_in: ['pro', 100] }, allBut('"pro"', '1e2')],
+    [{ contains: 'pro' }, ['"pro"', '"a pro%file"']],
+    [{ contains: '%' }, ['"a pro%file"']],
+    [{ contains: '1' }, values.filter((json) => json.startsWith('"') && json.includes('1'))],
+    [{ not_contains: 'pro' }, allBut('"pro"', '"a pro%file"')],
+    [{ starts_with: 'p' }, ['"pro"']],
+    [{ starts_with: '%' }, []],
+    [{ exists: true }, values],
+    [{ exists: false }, ['missing']],
+    [{ greater_than: 12 }, ['1e2', '"1e400"', '1e400']],
+    [{ greater_or_equal: 12 }, ['"12"', '"12.0"', '12', '12.0', '1e2', '"1e400"', '1e400']],
+    [{ less_than: 12 }, ['-0']],
+    [{ less_or_equal: 12 }, ['"12"', '"12.0"', '12', '12.0', '-0']],
+    [{ greater_than: Number.MAX_VALUE }, ['"1e400"', '1e400']],
+    [{ greater_than: '2026-11-19' }, values.filter((json) => json.startsWith('"2026-11-20'))],
+    [{ greater_or_equal: '2026-11-20T12:00:00Z' }, ['"2026-11-20T12:00"', '"2026-11-20T12:00:00.000001Z"']],
+    [{ greater_than: '2026-11-20T12:00:00Z' }, ['"2026-11-20T12:00:00.000001Z"']],
+    [{ less_than: '2026-11-20' }, ['"2026-11-19"']],
+    [{ less_or_equal: '2026-11-20' }, values.filter((json) => /^"2026-11/.test(json))],
+    [{ less_or_equal: '2026-11-20T00:00' }, ['"2026-11-19"', '"2026-11-20"']],
+    [{ in_last_days: 1 }, ['"2026-11-20"', '"2026-11-20T12:00"']],
+    [{ not_in_last_days: 1 }, allBut('"2026-11-20"', '"2026-11-20T12:00"')],
+  ])('%j', async (operator, expected) => {
+    const json = { property: 'p', ...operator };
+    expect(await usersOf(environmentId, json)).toEqual([...expected].sort());
+    expect(usersInSegment(json, content)).toEqual([...expected].sort());
+  });
+
+  test.each(['', 'P', 'p ', '__proto__', `'p'`, '$1'].filter((name) => name !== ''))(
+    'of the name %s is another one',
+    async (property) => {
+      expect(await usersOf(environmentId, { property, exists: true })).toEqual([]);
+    },
+  );
+});
+
+describe('events', () => {
+  const at = (userId: string, hoursAgo: number, more: Partial<WorldEvent> = {}): WorldEvent => ({
+    name: 'paid',
+    userId,
+    at: new Date(now.getTime() - hoursAgo * 3_600_000).toISOString(),
+    metadata: new Map(),
+    ...more,
+  });
+  const content: World = {
+    users: [userAt('none'), userAt('one'), userAt('three'), userAt('future')],
+    companies: [],
+    events: [
+      at('one', 24, { metadata: new Map([['amount', '"120.5"']]) }),
+      at('three', 1, { metadata: new Map([['amount', '99']]) }),
+      at('three', 48),
+      at('three', 49, { name: 'Paid' }),
+      at('three', 400, { metadata: new Map([['amount', 'null']]) }),
+      at('future', -1),
+      at('nobody', 1),
+    ],
+    now,
+  };
+  let environmentId: number;
+  beforeAll(async () => {
+    environmentId = await newEnvironment(content);
+  });
+
+  test.each<[object, string[]]>([
+    [{}, ['future', 'one', 'three']],
+    [{ at_least: 2 }, ['three']],
+    [{ at_least: 4 }, []],
+    [{ at_most: 1 }, ['future', 'none', 'one']],
+    [{ at_most: 0 }, ['none']],
+    [{ at_least: 1, at_most: 2 }, ['future', 'one']],
+    [{ never: true }, ['none']],
+    [{ within_days: 1 }, ['one', 'three']],
+    [{ within_days: 2, at_least: 2 }, ['three']],
+    [{ within_days: 1, at_least: 2 }, []],
+    [{ within_days: 1, never: true }, ['future', 'none']],
+    [{ where: [{ property: 'amount', greater_than: 100 }] }, ['one']],
+    [{ where: [{ property: 'amount', exists: true }] }, ['one', 'three']],
+    [{ where: [{ property: 'amount', exists: false }], at_least: 2 }, ['three']],
+    [{ where: [{ property: 'user_id', exists: true }] }, []],
+  ])('%j', async (more, expected) => {
+    const json = { event: 'paid', ...more };
+    expect(await usersOf(environmentId, json)).toEqual(expected);
+    expect(usersInSegment(json, content)).toEqual(expected);
+  });
+});
+
+test('any value is what the documentation says it is, whatever the settings of the session', async () => {
+  const property = fc.asyncProperty(storedValues, conditionsOn('p'), async (jsons, conditions) => {
+    const users = jsons.map((json, index) => userAt(`u${index}`, { metadata: new Map([['p', json]]) }));
+    const content: World = { users, companies: [], events: [], now };
+    const environmentId = await newEnvironment(content);
+    await t.system.db.transaction().execute(async (session) => {
+      await sql`set local timezone to 'America/St_Johns'`.execute(session);
+      await sql`set local datestyle to 'SQL, DMY'`.execute(session);
+      for (const json of conditions) {
+        const rows = await session
+          .selectFrom('users as u')
+          .select('u.user_id')
+          .where(compileSegment(segmentOf(json), { environmentId, now, user: 'u' }))
+          .execute();
+        const found = new Set(rows.map((row) => row.user_id));
+        // Named by what they hold: whoever reads of a failure need not look it up.
+        const wrong = users
+          .filter((user) => found.has(user.userId) !== isInSegment(json, user, content))
+          .map(({ userId, metadata }) => ({ stored: metadata.get('p'), found: found.has(userId) }));
+        expect({ json, wrong }).toEqual({ json, wrong: [] });
+      }
+    });
+  });
+  await fc.assert(property, { ...parameters, numRuns: 200 });
+});
+
+test('of a random world a segment finds who the documentation says, whatever another environment holds', async () => {
+  const property = fc.asyncProperty(
+    world,
+    world,
+    fc.array(definition, { minLength: 1, maxLength: 8 }),
+    async (content, other, definitions) => {
+      const environmentId = await newEnvironment(content);
+      await newEnvironment(other);
+      for (const json of definitions) {
+        const segment = segmentOf(json);
+        const scope = { environmentId, now };
+        const expected = content.users.map((user) => ({
+          environment_id: environmentId,
+          user_id: user.userId,
+          holds: isInSegment(json, user, content),
+        }));
+        // Never null, and false for all users of other environments.
+        const rows = await t.system.db
+          .selectFrom('users as u')
+          .select(['u.environment_id', 'u.user_id'])
+          .select(sql<boolean>`${compileSegment(segment, { ...scope, user: 'u' })}`.as('holds'))
+          .where('u.environment_id', '>=', environmentId)
+          .execute();
+        const own = rows.filter((row) => row.environment_id === environmentId);
+        expect(new Set(own)).toEqual(new Set(expected));
+        expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
+        // As a condition it is planned otherwise: as joins.
+        expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
+        const companies = await t.system.db
+          .selectFrom('companies as c')
+          .select('c.company_id')
+          .where(compileCompaniesOfSegment(segment, { ...scope, company: 'c' }))
+          .execute();
+        expect(companies.map((row) => row.company_id).sort()).toEqual(companiesOfSegment(json, content));
+      }
+    },
+  );
+  await fc.assert(property, { ...parameters, numRuns: 250 });
+});
+
+test('nothing of a definition stands in the statement, and every parameter is text', () => {
+  const marked = (json: unknown): unknown =>
+    JSON.parse(JSON.stringify(json), function (this: object, key, value) {
+      // Names and texts get a mark; dates cannot have one.
+      const isDate = /^(greater|less)/.test(key);
+      return typeof value === 'string' && !isDate ? `⟦${value}` : value;
+    });
+  fc.assert(
+    fc.property(definition, (json) => {
+      const segment = segmentOf(marked(json));
+      const scope = { environmentId: 918_273, now };
+      const query = t.system.db
+        .selectFrom('users as u')
+        .selectAll()
+        .where(compileSegment(segment, { ...scope, user: 'u' }))
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('companies as c')
+              .selectAll()
+              .where(compileCompaniesOfSegment(segment, { ...scope, company: 'c' })),
+          ),
+        )
+        .compile();
+      expect(query.sql).not.toMatch(/⟦|918273|2026|e\+|e-|\$[^1-9']/);
+      expect(query.parameters.filter((parameter) => typeof parameter !== 'string')).toEqual([]);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('other values make the same statement', () => {
+  const statement = (name: string, word: string, number: number, date: string) => {
+    const json = {
+      all: [
+        { property: name, equals: word },
+        { property: name, in: [word, number, true] },
+        {
+          not: {
+            any: [
+              { company_property: name, contains: word },
+              { property: name, less_than: date },
+            ],
+          },
+        },
+        {
+          event: word,
+          at_least: number,
+          within_days: number,
+          where: [{ property: name, less_than: number }],
+        },
+      ],
+    };
+    const inSegment = compileSegment(segmentOf(json), { environmentId: number, now, user: 'u' });
+    return t.system.db.selectFrom('users as u').selectAll().where(inSegment).compile().sql;
+  };
+  expect(statement('a', 'b', 1_234, '2026-01-01')).toBe(
+    statement(`"'; drop table users; -- $1`, `\\'"`, 5, '1999-12-31'),
+  );
+});
+
+describe('a preview', () => {
+  test('counts all and shows the first', async () => {
+    const ids = Array.from({ length: 25 }, (_, index) => `user ${String(index).padStart(2, '0')}`);
+    const environmentId = await newEnvironment({
+      users: ids.map((id) => userAt(id)),
+      companies: [],
+      events: [],
+      now,
+    });
+    const everybody = segmentOf({ property: 'user_id', starts_with: 'user ' });
+    const preview = await previewSegment(t.system.db, environmentId, everybody, { sample: 3 });
+    expect(preview).toEqual({ users: 25, sample: ids.slice(0, 3) });
+    const nobody = segmentOf({ property: 'user_id', equals: 'x' });
+    expect(await previewSegment(t.system.db, environmentId, nobody)).toEqual({ users: 0, sample: [] });
+  });
+
+  test('gives up when it takes too long, and leaves the session as it was', async () => {
+    const users = Array.from({ length: 200 }, (_, index) =>
+      userAt(`u${index}`, { metadata: new Map([['p', JSON.stringify('9'.repeat(30_000))]]) }),
+    );
+    const environmentId = await newEnvironment({ users, companies: [], events: [], now });
+    const any = Array.from({ length: 99 }, () => ({ property: 'p', contains: 'x'.repeat(100) }));
+    const segment = segmentOf({ any });
+    await expect(previewSegment(t.system.db, environmentId, segment, { timeoutMs: 1 })).rejects.toMatchObject(
+      { code: '57014' },
+    );
+    const { rows } = await sql<{ timeout: string }>`
+      select current_setting('statement_timeout') as timeout`.execute(t.system.db);
+    expect(rows).toEqual([{ timeout: '0' }]);
+  });
+});

@@ -1,0 +1,49 @@
+import { applyCatalogue } from '../../src/catalogue/apply/apply-catalogue.ts';
+import { readCatalogueFile } from '../../src/catalogue/file/read-catalogue-file.ts';
+import type { CatalogueItems, SegmentItem } from '../../src/catalogue/items/items.ts';
+import type { Tenant, TestSystem } from './system.ts';
+
+export const noItems: CatalogueItems = {
+  segments: [],
+  surveys: [],
+  embeds: [],
+  resource_center_modules: [],
+  checklists: [],
+  features: [],
+};
+
+/** The items of a file; fails with its problems. */
+export function itemsOf(text: string | Uint8Array): CatalogueItems {
+  const { items, problems } = readCatalogueFile(Buffer.from(text));
+  if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));
+  return items;
+}
+
+export function segmentItem(key: string, more: Partial<SegmentItem> = {}): SegmentItem {
+  return {
+    key,
+    title: `Segment ${key}`,
+    usage: 'analytics',
+    category: 'custom',
+    is_hidden: false,
+    is_protected: false,
+    status: 'active',
+    definition: { property: 'plan', equals: key },
+    ...more,
+  };
+}
+
+/** Makes these, and nothing else, the catalogue of an environment. */
+export function apply(
+  { system }: TestSystem,
+  { environment }: Tenant,
+  items: Partial<CatalogueItems>,
+  options: { readonly dryRun?: boolean; readonly force?: boolean } = {},
+) {
+  const wanted = { ...noItems, ...items };
+  return applyCatalogue(system.db, environment.environmentId, wanted, {
+    dryRun: false,
+    force: false,
+    ...options,
+  });
+}

@@ -1,0 +1,49 @@
+import { readdir, readFile } from 'node:fs/promises';
+import pg from 'pg';
+
+/**
+ * SIGSTOP to a whole server, as a machine that hangs: connections stay open and nothing answers. What it returns lets it
+ * go on. Linux only.
+ */
+export async function freezePostgres(url: string): Promise<() => void> {
+  const pids = await processesOf(url);
+  signalAll(pids, 'SIGSTOP');
+  return () => signalAll(pids, 'SIGCONT');
+}
+
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal);
+    } catch {
+      // Such as the one we asked: gone since.
+    }
+  }
+}
+
+/** The postmaster and everything it has started. */
+async function processesOf(url: string): Promise<number[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+    const postmaster = await parentOf(rows[0]?.pid ?? 0);
+    if (postmaster === null) throw new Error('the server cannot be found in /proc');
+    return [postmaster, ...(await childrenOf(postmaster))];
+  } finally {
+    await client.end();
+  }
+}
+
+async function childrenOf(parent: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const parents = await Promise.all(pids.map(parentOf));
+  return pids.filter((_pid, at) => parents[at] === parent);
+}
+
+async function parentOf(pid: number): Promise<number | null> {
+  const status = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
+  if (status === null) return null;
+  // The name of the program, in parentheses, may hold anything.
+  return Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[1]);
+}

@@ -1,0 +1,145 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { waitFor } from './wait-for.ts';
+
+/**
+ * `event`: with an id of the sender's own; `keyed`: with an Idempotency-Key; `marked`: with neither. Those are found again
+ * by their metadata.
+ */
+export const kinds = ['event', 'keyed', 'marked', 'user', 'company'] as const;
+export type Kind = (typeof kinds)[number];
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** How long a connection rests after it was refused, as any client would. */
+const restMs = 50;
+
+const requests: Readonly<Record<Kind, (id: string) => { path: string; body: object }>> = {
+  event: (id) => ({ path: '/v1/track', body: { ...event, event_id: id, metadata: { id } } }),
+  keyed: (id) => ({ path: '/v1/track', body: { ...event, metadata: { id } } }),
+  marked: (id) => ({ path: '/v1/track', body: { ...event, metadata: { id } } }),
+  user: (id) => ({ path: '/v1/identify', body: { user_id: id, metadata: { id } } }),
+  company: (id) => ({ path: '/v1/companies/identify', body: { company_id: id, metadata: { id } } }),
+};
+const event = { user_id: 'usr_1', event_name: 'Thing Done' };
+
+/**
+ * Posts records, none of them twice, over a fixed number of connections that are kept alive, and remembers what each was
+ * answered. (autocannon tells how many were answered what, and not which; and what it got no answer to, it forgets.)
+ */
+export class RecordSender {
+  /** By id: the status, or null without an answer. */
+  readonly answers = new Map<string, number | null>();
+  accepted = 0;
+  /** When the latest of the accepted records was sent. */
+  #acceptedSentAt = 0;
+  #sent = 0;
+  #stopped = false;
+  readonly #url: string;
+  readonly #key: string;
+  readonly #agent: Agent;
+  readonly #loops: Promise<void>[];
+
+  constructor(url: string, key: string, connections: number) {
+    this.#url = url;
+    this.#key = key;
+    this.#agent = new Agent({ keepAlive: true, maxSockets: connections });
+    this.#loops = Array.from({ length: connections }, () => this.#run());
+  }
+
+  /** Milliseconds from now until a record is accepted that was sent after now. */
+  async untilServed(timeoutMs: number): Promise<number> {
+    const since = performance.now();
+    await waitFor('a record to be accepted again', () => this.#acceptedSentAt > since, {
+      timeoutMs,
+      everyMs: 5,
+    });
+    return performance.now() - since;
+  }
+
+  async untilAccepted(more: number): Promise<void> {
+    const wanted = this.accepted + more;
+    await waitFor(`${more} more records to be accepted`, () => this.accepted >= wanted);
+  }
+
+  /** Sends a record again that may be sent again; its status now. */
+  async sendAgain(id: string): Promise<number | null> {
+    const status = await this.#send(id);
+    this.answers.set(id, status);
+    return status;
+  }
+
+  /** Resolves when every record that was sent has its answer, or will have none. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(this.#loops);
+  }
+
+  /** Closes the connections. */
+  close(): void {
+    this.#agent.destroy();
+  }
+
+  async #run(): Promise<void> {
+    while (!this.#stopped) {
+      const number = this.#sent++;
+      const id = `${kinds[number % kinds.length]}-${number}`;
+      const sentAt = performance.now();
+      const status = await this.#send(id);
+      this.answers.set(id, status);
+      if (status === 202) {
+        this.accepted++;
+        this.#acceptedSentAt = Math.max(this.#acceptedSentAt, sentAt);
+      } else await delay(restMs);
+    }
+  }
+
+  #send(id: string): Promise<number | null> {
+    return postRecord(this.#url, this.#key, id, this.#agent).then(
+      ({ status }) => status,
+      () => null,
+    );
+  }
+}
+
+export function kindOf(id: string): Kind {
+  return id.split('-', 1)[0] as Kind;
+}
+
+/** The record that the id stands for. Rejects if the connection is lost. */
+export function postRecord(url: string, key: string, id: string, agent?: Agent): Promise<Answer> {
+  const { path, body } = requests[kindOf(id)](id);
+  const headers = {
+    authorization: `Token ${key}`,
+    ...(kindOf(id) === 'keyed' && { 'idempotency-key': id }),
+  };
+  return post(new URL(path, url), headers, body, agent);
+}
+
+/** Any record. Rejects if the connection is lost. */
+export function post(
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  record: object,
+  agent?: Agent,
+): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const body = JSON.stringify(record);
+    const length = Buffer.byteLength(body);
+    const options = {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json', 'content-length': length },
+      ...(agent && { agent }),
+    };
+    const sending = request(url, options, (response) => {
+      response.resume();
+      response.on('error', reject);
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }));
+    });
+    sending.on('error', reject);
+    sending.end(body);
+  });
+}

@@ -1,0 +1,68 @@
+import { expect } from 'vitest';
+import { kindOf, kinds, type RecordSender } from './record-sender.ts';
+import type { Sql } from './site.ts';
+
+const storedIds = `
+  select metadata ->> 'id' as id, count(*)::int as times
+  from (
+    select metadata from sluice.events
+    union all select metadata from sluice.users
+    union all select metadata from sluice.companies
+  ) records
+  group by 1`;
+
+/** An id without its event would have the event refused for ever. */
+const orphanedIds = 'select event_id from sluice.event_ids except select event_id from sluice.events';
+
+/** Every id with how often it is stored. */
+export async function readStored(sql: Sql): Promise<ReadonlyMap<string, number>> {
+  const rows = await sql<{ id: string; times: number }>(storedIds);
+  return new Map(rows.map(({ id, times }) => [id, times]));
+}
+
+/** Accepted: once. Refused, or without an answer: once or not at all. Never sent: not at all. */
+export async function expectEachOnce(sql: Sql, { answers }: RecordSender): Promise<Counts> {
+  const stored = await readStored(sql);
+  const sent = [...answers];
+  const answered = (wanted: number | null): string[] =>
+    sent.flatMap(([id, status]) => (status === wanted ? [id] : []));
+  const [accepted, refused, unanswered] = [answered(202), answered(503), answered(null)];
+  expect(accepted.length + refused.length + unanswered.length, 'no answers but 202 and 503').toBe(
+    sent.length,
+  );
+  const some = (ids: readonly string[]): object => ({ count: ids.length, first: ids.slice(0, 10) });
+  expect({
+    lost: some(accepted.filter((id) => !stored.has(id))),
+    twice: some([...stored].flatMap(([id, times]) => (times > 1 ? [id] : []))),
+    neverSent: some([...stored.keys()].filter((id) => !answers.has(id))),
+    orphaned: await sql(orphanedIds),
+    kinds: new Set(accepted.map(kindOf)),
+  }).toEqual({ lost: some([]), twice: some([]), neverSent: some([]), orphaned: [], kinds: new Set(kinds) });
+  const storedOf = (ids: readonly string[]): number => ids.filter((id) => stored.has(id)).length;
+  return {
+    accepted: accepted.length,
+    refused: refused.length,
+    refusedButStored: storedOf(refused),
+    unanswered: unanswered.length,
+    unansweredButStored: storedOf(unanswered),
+  };
+}
+
+/** Of records. */
+export interface Counts {
+  readonly accepted: number;
+  readonly refused: number;
+  readonly refusedButStored: number;
+  readonly unanswered: number;
+  readonly unansweredButStored: number;
+}
+
+/** What bears an id or a key and was not accepted may be sent again, and is there once all the same. */
+export async function expectRepeatable(sql: Sql, sender: RecordSender): Promise<void> {
+  const again = [...sender.answers].flatMap(([id, status]) =>
+    status !== 202 && ['event', 'keyed'].includes(kindOf(id)) ? [id] : [],
+  );
+  const statuses = await Promise.all(again.map((id) => sender.sendAgain(id)));
+  expect(new Set(statuses)).toEqual(new Set([202]));
+  await expectEachOnce(sql, sender);
+}

@@ -1,0 +1,248 @@
+/**
+ * Segments in memory, written from docs/segments.md: over definitions as JSON and values as their JSON text, so that it
+ * shares nothing with what reads and compiles them, not even how a number is kept.
+ */
+export interface World {
+  readonly users: readonly WorldUser[];
+  readonly companies: readonly WorldCompany[];
+  readonly events: readonly WorldEvent[];
+  readonly now: Date;
+}
+
+/** Values by name, each as JSON text, since JavaScript would make 12 of 12.0 and Infinity of 1e400. */
+export type Stored = ReadonlyMap<string, string>;
+
+export interface WorldUser {
+  readonly userId: string;
+  readonly companyId: string | null;
+  readonly metadata: Stored;
+  /** As `toISOString` writes them. */
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+}
+
+export interface WorldCompany {
+  readonly companyId: string;
+  readonly metadata: Stored;
+  readonly firstSeenAt: string;
+  readonly lastSeenAt: string;
+}
+
+export interface WorldEvent {
+  readonly name: string;
+  readonly userId: string;
+  readonly at: string;
+  readonly metadata: Stored;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: definitions are of any shape, and only valid ones come here
+type Definition = any;
+
+export function isInSegment(definition: Definition, user: WorldUser, world: World): boolean {
+  if (Object.hasOwn(definition, 'all')) {
+    return definition.all.every((inner: Definition) => isInSegment(inner, user, world));
+  }
+  if (Object.hasOwn(definition, 'any')) {
+    return definition.any.some((inner: Definition) => isInSegment(inner, user, world));
+  }
+  if (Object.hasOwn(definition, 'not')) return !isInSegment(definition.not, user, world);
+  if (Object.hasOwn(definition, 'event')) return didEvent(definition, user, world);
+  const company = world.companies.find(({ companyId }) => companyId === user.companyId);
+  const value = Object.hasOwn(definition, 'property')
+    ? userValue(user, definition.property)
+    : company && companyValue(company, definition.company_property);
+  return holds(definition, value, world.now);
+}
+
+export function usersInSegment(definition: Definition, world: World): string[] {
+  return world.users
+    .filter((user) => isInSegment(definition, user, world))
+    .map(({ userId }) => userId)
+    .sort();
+}
+
+export function companiesOfSegment(definition: Definition, world: World): string[] {
+  const members = world.users.filter((user) => isInSegment(definition, user, world));
+  return world.companies
+    .map(({ companyId }) => companyId)
+    .filter((id) => members.some(({ companyId }) => companyId === id))
+    .sort();
+}
+
+/** JSON text, or undefined where it is missing. */
+function userValue(user: WorldUser, name: string): string | undefined {
+  if (name === 'user_id') return JSON.stringify(user.userId);
+  if (name === 'company_id') return user.companyId === null ? undefined : JSON.stringify(user.companyId);
+  if (name === 'first_seen_at') return JSON.stringify(user.firstSeenAt);
+  if (name === 'last_seen_at') return JSON.stringify(user.lastSeenAt);
+  return user.metadata.get(name);
+}
+
+function companyValue(company: WorldCompany, name: string): string | undefined {
+  if (name === 'company_id') return JSON.stringify(company.companyId);
+  if (name === 'first_seen_at') return JSON.stringify(company.firstSeenAt);
+  if (name === 'last_seen_at') return JSON.stringify(company.lastSeenAt);
+  return company.metadata.get(name);
+}
+
+function didEvent(definition: Definition, user: WorldUser, { events, now }: World): boolean {
+  const count = events.filter(
+    (event) =>
+      event.userId === user.userId &&
+      event.name === definition.event &&
+      (definition.within_days === undefined || isWithin(event.at, definition.within_days, now)) &&
+      (definition.where ?? []).every((condition: Definition) =>
+        holds(condition, event.metadata.get(condition.property), now),
+      ),
+  ).length;
+  if (definition.never) return count === 0;
+  const least = definition.at_least ?? (definition.at_most === undefined ? 1 : 0);
+  return count >= least && count <= (definition.at_most ?? Number.POSITIVE_INFINITY);
+}
+
+function holds(condition: Definition, json: string | undefined, now: Date): boolean {
+  const stored = json === 'null' ? undefined : json;
+  const [operator, given] = Object.entries<Definition>(condition).find(
+    ([key]) => key !== 'property' && key !== 'company_property',
+  ) as [string, Definition];
+  switch (operator) {
+    case 'exists':
+      return (stored !== undefined) === given;
+    case 'equals':
+      return equals(stored, given);
+    case 'not_equals':
+      return !equals(stored, given);
+    case 'in':
+      return given.some((value: Definition) => equals(stored, value));
+    case 'not_in':
+      return !given.some((value: Definition) => equals(stored, value));
+    case 'contains':
+      return text(stored)?.includes(given) ?? false;
+    case 'not_contains':
+      return !(text(stored)?.includes(given) ?? false);
+    case 'starts_with':
+      return text(stored)?.startsWith(given) ?? false;
+    case 'in_last_days':
+      return isWithin(text(stored), given, now);
+    case 'not_in_last_days':
+      return !isWithin(text(stored), given, now);
+    default:
+      return typeof given === 'number'
+        ? comparesNumber(operator, stored, given)
+        : comparesDate(operator, text(stored), given);
+  }
+}
+
+/** The stored value, if it is a string. */
+function text(stored: string | undefined): string | undefined {
+  return stored?.startsWith('"') ? JSON.parse(stored) : undefined;
+}
+
+function equals(stored: string | undefined, given: string | number | boolean): boolean {
+  if (stored === undefined || stored.startsWith('{') || stored.startsWith('[')) return false;
+  const storedText = text(stored);
+  if (stored === 'true' || stored === 'false') return String(given) === stored;
+  if (typeof given === 'boolean') return storedText === String(given);
+  if (storedText !== undefined && typeof given === 'string') return storedText === given;
+  const one = numberOf(stored);
+  const other = typeof given === 'string' ? decimalOfText(given) : decimal(String(given));
+  return one !== null && other !== null && compareDecimals(one, other) === 0;
+}
+
+function comparesNumber(operator: string, stored: string | undefined, given: number): boolean {
+  const number = stored === undefined ? null : numberOf(stored);
+  return number !== null && isOrdered(operator, compareDecimals(number, decimal(String(given))));
+}
+
+function comparesDate(operator: string, stored: string | undefined, given: string): boolean {
+  const at = microseconds(stored);
+  const start = microseconds(given);
+  if (at === null || start === null) return false;
+  const isDay = given.length === 10;
+  const dayMicros = 86_400_000_000n;
+  // Between the first and the last moment of the day, it is neither before nor after it.
+  const last = isDay ? start + dayMicros - 1n : start;
+  if (operator === 'greater_than') return at > last;
+  if (operator === 'greater_or_equal') return at >= start;
+  if (operator === 'less_than') return at < start;
+  return at <= last;
+}
+
+function isOrdered(operator: string, order: number): boolean {
+  if (operator === 'greater_than') return order > 0;
+  if (operator === 'greater_or_equal') return order >= 0;
+  if (operator === 'less_than') return order < 0;
+  return order <= 0;
+}
+
+function isWithin(at: string | undefined, days: number, now: Date): boolean {
+  const moment = microseconds(at);
+  if (moment === null) return false;
+  const end = BigInt(now.getTime()) * 1000n;
+  return moment >= end - BigInt(days) * 86_400_000_000n && moment <= end;
+}
+
+/** digits × 10 to the power of exponent */
+interface Decimal {
+  readonly digits: bigint;
+  readonly exponent: number;
+}
+
+/** Of a stored value, as JSON text, that is a number or a string that is one. */
+function numberOf(stored: string): Decimal | null {
+  const storedText = text(stored);
+  if (storedText !== undefined) return decimalOfText(storedText);
+  return /^[-0-9]/.test(stored) ? decimal(stored) : null;
+}
+
+function decimalOfText(given: string): Decimal | null {
+  if (given.length > 100) return null;
+  return /^-?(0|[1-9]\d*)(\.\d+)?(e[-+]?\d{1,3})?$/i.test(given) ? decimal(given) : null;
+}
+
+function decimal(literal: string): Decimal {
+  const [mantissa = '', exponent = '0'] = literal.toLowerCase().split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  return { digits: BigInt(whole + fraction), exponent: Number(exponent) - fraction.length };
+}
+
+function compareDecimals(one: Decimal, other: Decimal): number {
+  const exponent = Math.min(one.exponent, other.exponent);
+  const scaled = (number: Decimal) => number.digits * 10n ** BigInt(number.exponent - exponent);
+  const difference = scaled(one) - scaled(other);
+  return difference === 0n ? 0 : difference > 0n ? 1 : -1;
+}
+
+/** Since 1970, or null if the text is no date. */
+function microseconds(date: string | undefined): bigint | null {
+  if (date === undefined || date.length > 100) return null;
+  const match =
+    /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(?:Z|([-+])(\d\d):(\d\d))?)?$/.exec(date);
+  if (match === null) return null;
+  const part = (at: number) => Number(match[at] ?? 0);
+  const [year, month, day] = [part(1), part(2), part(3)];
+  const [hour, minute, second] = [part(4), part(5), part(6)];
+  const [zoneHours, zoneMinutes] = [part(9), part(10)];
+  if (year === 0 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month)) return null;
+  if (hour > 23 || minute > 59 || second > 59 || zoneHours > 15 || zoneMinutes > 59) return null;
+  const offset = (zoneHours * 60 + zoneMinutes) * (match[8] === '-' ? -1 : 1);
+  const seconds = ((daysSince1970(year, month, day) * 24 + hour) * 60 + minute - offset) * 60 + second;
+  const fraction = (match[7] ?? '').slice(0, 6).padEnd(6, '0');
+  return BigInt(seconds) * 1_000_000n + BigInt(fraction);
+}
+
+function daysIn(year: number, month: number): number {
+  if (month === 2) return isLeap(year) ? 29 : 28;
+  return [4, 6, 9, 11].includes(month) ? 30 : 31;
+}
+
+function isLeap(year: number): boolean {
+  return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+}
+
+function daysSince1970(year: number, month: number, day: number): number {
+  const start = new Date(0);
+  // Date.UTC takes the years 0 to 99 for those of the last century.
+  start.setUTCFullYear(year, month - 1, day);
+  return start.getTime() / 86_400_000;
+}

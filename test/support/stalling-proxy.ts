@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { connect, createServer, type Socket } from 'node:net';
+
+export interface StallingProxy {
+  readonly port: number;
+  /** Connections that are open stay so, and carry nothing any more; new ones work. As after a move to another machine. */
+  stall(): void;
+  close(): Promise<void>;
+}
+
+export async function startStallingProxy({ hostname, port }: URL): Promise<StallingProxy> {
+  const pairs = new Map<Socket, Socket>();
+  const server = createServer((incoming) => {
+    const outgoing = connect(Number(port), hostname);
+    pairs.set(incoming, outgoing);
+    for (const socket of [incoming, outgoing]) socket.on('error', () => undefined);
+    incoming.pipe(outgoing).pipe(incoming);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as { port: number }).port,
+    stall() {
+      for (const [incoming, outgoing] of pairs) {
+        incoming.unpipe();
+        outgoing.unpipe();
+      }
+    },
+    async close() {
+      server.close();
+      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      await once(server, 'close');
+    },
+  };
+}

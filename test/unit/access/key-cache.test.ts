@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import { KeyCache } from '../../../src/access/key-cache.ts';
+import type { Caller } from '../../../src/access/verify-key.ts';
+
+const caller = (keyId: string): Caller => ({
+  environment: { environmentId: 1, name: 'default', appToken: 'NX-00000000' },
+  scopes: ['ingest'],
+  keyId,
+});
+
+/** A cache, the clock it goes by, and what it asked for. */
+function open(maxKeys = 3) {
+  const asked: { header: string; answer: (caller: Caller | null | Error) => void }[] = [];
+  const clock = { now: 0 };
+  const lookUp = (header: string) =>
+    new Promise<Caller | null>((resolve, reject) => {
+      asked.push({ header, answer: (is) => (is instanceof Error ? reject(is) : resolve(is)) });
+    });
+  const cache = new KeyCache(lookUp, { ttlMs: 1_000, maxKeys, now: () => clock.now });
+  const learn = async (header: string) => {
+    const found = cache.find(header);
+    asked.at(-1)?.answer(caller(header));
+    await found;
+  };
+  return { cache, clock, asked, learn };
+}
+
+test('a caller is known for the time from when it was asked for, and no longer', async () => {
+  const { cache, clock, asked } = open();
+  expect(cache.get('a')).toBeNull();
+  const found = cache.find('a');
+  clock.now = 400;
+  asked[0]?.answer(caller('a'));
+  expect(await found).toEqual(caller('a'));
+  expect(cache.get('a')).toEqual(caller('a'));
+  clock.now = 999;
+  expect(cache.get('a')).toEqual(caller('a'));
+  clock.now = 1_000;
+  expect(cache.get('a')).toBeNull();
+});
+
+test('many who come at once with one key ask once', async () => {
+  const { cache, asked } = open();
+  const found = [cache.find('a'), cache.find('a'), cache.find('b')];
+  expect(asked.map(({ header }) => header)).toEqual(['a', 'b']);
+  for (const { header, answer } of asked) answer(caller(header));
+  expect((await Promise.all(found)).map((each) => each?.keyId)).toEqual(['a', 'a', 'b']);
+});
+
+test('a look-up that hangs is waited for by those of its time only', () => {
+  const { cache, clock, asked } = open();
+  cache.find('a');
+  clock.now = 1_000;
+  cache.find('a');
+  expect(asked).toHaveLength(2);
+});
+
+test('refusals and failures are not remembered', async () => {
+  const { cache, asked } = open();
+  const refused = cache.find('a');
+  asked[0]?.answer(null);
+  expect(await refused).toBeNull();
+  const failed = cache.find('a');
+  asked[1]?.answer(new Error('away'));
+  await expect(failed).rejects.toThrow('away');
+  expect(cache.get('a')).toBeNull();
+  cache.find('a');
+  expect(asked).toHaveLength(3);
+});
+
+test('a caller in use is looked up again in time, by one who does not wait', async () => {
+  const { cache, clock, asked, learn } = open();
+  await learn('a');
+  clock.now = 499;
+  cache.get('a');
+  expect(asked).toHaveLength(1);
+  clock.now = 500;
+  expect([cache.get('a')?.keyId, cache.get('a')?.keyId, asked.length]).toEqual(['a', 'a', 2]);
+  asked[1]?.answer(caller('a, again'));
+  await expect.poll(() => cache.get('a')?.keyId).toBe('a, again');
+  clock.now = 1_499;
+  expect(cache.get('a')?.keyId).toBe('a, again');
+});
+
+test('one that is found revoked on that occasion is known no more', async () => {
+  const { cache, clock, asked, learn } = open();
+  await learn('a');
+  clock.now = 500;
+  cache.get('a');
+  asked[1]?.answer(null);
+  await expect.poll(() => cache.get('a')).toBeNull();
+});
+
+test('one that cannot be looked up then is known until its time is up', async () => {
+  const { cache, clock, asked, learn } = open();
+  await learn('a');
+  clock.now = 500;
+  cache.get('a');
+  asked[1]?.answer(new Error('away'));
+  await Promise.resolve();
+  clock.now = 999;
+  expect(cache.get('a')?.keyId).toBe('a');
+  clock.now = 1_000;
+  expect(cache.get('a')).toBeNull();
+});
+
+test('it holds so many keys and no more, and none that is absurdly long', async () => {
+  const { cache, learn } = open(3);
+  for (const header of ['a', 'b', 'c', 'd', 'x'.repeat(257)]) await learn(header);
+  expect(['a', 'b', 'c', 'd', 'x'.repeat(257)].map((header) => cache.get(header)?.keyId)).toEqual([
+    undefined,
+    'b',
+    'c',
+    'd',
+    undefined,
+  ]);
+});

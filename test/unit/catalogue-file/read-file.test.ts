@@ -1,0 +1,278 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
+import {
+  MAX_CATALOGUE_FILE_BYTES,
+  MAX_CATALOGUE_ITEMS,
+  MAX_CATALOGUE_PROBLEMS,
+} from '../../../src/domain/limits.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+
+const read = (text: string) => readCatalogueFile(Buffer.from(text));
+
+/** `line:column message` of everything that is wrong. */
+function problems(text: string | Uint8Array): string[] {
+  const reading = readCatalogueFile(typeof text === 'string' ? Buffer.from(text) : text);
+  return reading.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
+}
+
+const segment = (definition: string): string =>
+  `segments:\n- key: a\n  title: A\n  definition: ${definition}\n`;
+const definitionOf = (text: string): unknown => read(segment(text)).items?.segments[0]?.definition;
+
+describe('a good file', () => {
+  test('is read with what it leaves out filled in', () => {
+    const text = `
+segments:
+  - key: trial
+    title: On trial
+    definition: { property: plan, equals: trial }
+surveys:
+  - { key: nps, title: NPS }
+features:
+  - { key: Report Exported, display_name: Export }
+`;
+    expect(read(text).items).toEqual({
+      segments: [
+        {
+          key: 'trial',
+          title: 'On trial',
+          usage: 'analytics',
+          category: 'custom',
+          is_hidden: false,
+          is_protected: false,
+          status: 'active',
+          definition: { property: 'plan', equals: 'trial' },
+        },
+      ],
+      surveys: [{ key: 'nps', title: 'NPS', platform: 'web', modules: [] }],
+      embeds: [],
+      resource_center_modules: [],
+      checklists: [],
+      features: [{ key: 'Report Exported', display_name: 'Export', data_type: 'feature' }],
+    });
+  });
+
+  test('says the same as YAML and as JSON, indented by tabs, with escapes and a link to the schema', () => {
+    const embed = { key: 'a', title: 'Äh 😀 "x" / y', type: 'card' };
+    const json = JSON.stringify({ $schema: './catalogue.schema.json', embeds: [embed] }, null, '\t')
+      .replace('😀', '\\ud83d\\ude00')
+      .replace(' / ', ' \\/ ');
+    const yaml = `embeds:\n- key: a\n  title: 'Äh 😀 "x" / y'\n  type: card`;
+    expect(read(json).items?.embeds).toEqual([embed]);
+    expect(read(json)).toEqual(read(yaml));
+    expect(read(`\uFEFF${json}`)).toEqual(read(yaml));
+  });
+
+  test('may be empty of items, if it says so', () => {
+    for (const text of ['segments: []', '{}']) {
+      expect(read(text).items).toMatchObject({ segments: [], features: [] });
+    }
+  });
+
+  test('the sample is one', () => {
+    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml'));
+    const { items, problems } = readCatalogueFile(sample);
+    expect(problems).toEqual([]);
+    expect(items?.segments.length).toBeGreaterThan(5);
+    for (const list of Object.values(items ?? {})) expect(list.length).toBeGreaterThan(1);
+  });
+
+  test('YAML is version 1.2 whatever the file says: yes is text, dates are text, true is not', () => {
+    const values = '[yes, on, 2026-11-20, true, 12, 1.5e3, "007", 1_000]';
+    const expected = { property: 'p', in: ['yes', 'on', '2026-11-20', true, 12, 1500, '007', '1_000'] };
+    expect(definitionOf(`{ property: p, in: ${values} }`)).toEqual(expected);
+    const old = read(`%YAML 1.1\n---\n${segment(`{ property: p, in: ${values} }`)}`);
+    expect(old.items?.segments[0]?.definition).toEqual(expected);
+  });
+});
+
+describe('what is wrong', () => {
+  test('is told all at once, each with line and column, in the order of the file', () => {
+    const text = `
+segments:
+  - key: a b
+    tittle: Tippfehler
+    usage: 7
+    is_hidden: yes
+    definition:
+      all:
+        - { property: plan, equals: null }
+        - { property: score, greatr_than: 5 }
+  - title: Nameless
+    definition: { event: x, at_least: 0 }
+surveys:
+  - key: nps
+    title: ''
+    modules:
+      - { key: q, type: nps, question: Q }
+      - { key: q, type: nps }
+embeds:
+  - { key: e, title: E, type: popup }
+checklist: []
+features:
+`;
+    expect(problems(text)).toEqual([
+      '3:5 segments[0].title is missing; a segment must have it',
+      '3:10 segments[0].key must be letters, digits, `_`, `.` and `-`, the first a letter or a digit; it is "a b"',
+      '4:5 segments[0].tittle is unknown; a segment has key, title, usage, category, is_hidden, is_protected, status, definition',
+      '5:12 segments[0].usage must be text, not the number 7; put it in quotes',
+      '6:16 segments[0].is_hidden must be true or false, not "yes"',
+      '9:29 segments[0].definition.all[0].equals must be a string, a number, true or false, not null; `exists: false` asks for a property that is missing or null',
+      expect.stringMatching(/^10:11 segments\[0\]\.definition\.all\[1\] has no operator/),
+      expect.stringMatching(/^10:30 segments\[0\]\.definition\.all\[1\]\.greatr_than is no operator/),
+      '11:5 segments[1].key is missing; a segment must have it',
+      expect.stringMatching(/^12:29 segments\[1\]\.definition\.at_least must be a whole number from 1/),
+      '15:12 surveys[0].title is empty',
+      '18:9 surveys[0].modules[1].question is missing; a module must have it',
+      '18:16 surveys[0].modules[1].key is "q", as in line 17; each item needs a key of its own',
+      '20:31 embeds[0].type must be banner or card, not "popup"',
+      expect.stringMatching(/^21:1 checklist is unknown; a catalogue has segments, surveys/),
+      '22:10 features must be a list, not nothing; an empty one is written []',
+    ]);
+  });
+
+  test('of JSON too', () => {
+    const text = '{\n  "embeds": [\n    { "key": "a", "title": 5, "type": "card" },\n    7\n  ]\n}';
+    expect(problems(text)).toEqual([
+      '3:28 embeds[0].title must be text, not the number 5; put it in quotes',
+      '4:5 embeds[1] must be an object with key, title, type, not the number 7',
+    ]);
+  });
+
+  test.each([
+    ['segments: [1, 2', 1, /is no YAML and no JSON here/],
+    ['{"segments": [}', 1, /is no YAML and no JSON here/],
+    ['embeds:\n  - key: a\n title: b', 3, /is no YAML and no JSON here/],
+    ['', 1, /^the file is empty; .*`segments: \[\]`/],
+    ['# nothing but words', 1, /^the file is empty/],
+    ['segments: []\n---\nsegments: []', 2, /^the file holds a second document here/],
+    ['- a', 1, /^the file must be an object with segments, .*, not a list/],
+    ['just words', 1, /^the file must be an object with .*, not "just words"/],
+  ])('%j', (text, line, message) => {
+    const [problem, ...more] = read(text).problems;
+    expect(problem).toMatchObject({ line, message: expect.stringMatching(message) });
+    expect(more).toEqual([]);
+  });
+
+  test('a name that stands twice in one object, which JSON.parse would not notice', () => {
+    const text = '{"embeds": [\n {"key": "a", "title": "A",\n "type": "card", "title": "B"}]}';
+    expect(problems(text)).toEqual(['3:18 embeds[0].title stands here for the second time; line 2 has it']);
+  });
+
+  test('a key that stands twice, also where the items are wrong otherwise', () => {
+    const text = 'features:\n- {key: a}\n- {key: b, display_name: B}\n- {key: a, display_name: A}';
+    expect(problems(text)).toEqual([
+      '2:3 features[0].display_name is missing; a feature must have it',
+      '4:9 features[2].key is "a", as in line 2; each item needs a key of its own',
+    ]);
+  });
+
+  test.each([
+    ['007', 'is 007, which is no number to JSON; put it in quotes if it is text'],
+    ['0x1F', 'is 0x1F, which is no number to JSON; put it in quotes if it is text'],
+    ['+1', 'is +1, which is no number to JSON; put it in quotes if it is text'],
+    ['.inf', 'is .inf, which is no number to JSON; put it in quotes if it is text'],
+    ['1e400', 'is beyond ±1.8e308'],
+    ['12345678901234567890', 'has more digits than are kept of a number; put it in quotes'],
+    ['"a\\0b"', 'holds U+0000 or half a surrogate pair, which is no text'],
+    ['"\\ud800"', 'holds U+0000 or half a surrogate pair, which is no text'],
+    ['!!str 12', 'has a tag (tag:yaml.org,2002:str); leave it out'],
+    ['!!binary aGk=', 'has a tag (tag:yaml.org,2002:binary); leave it out'],
+    ['!mine x', 'has a tag (!mine); leave it out'],
+  ])('the value %s is refused once, at its place', (value, message) => {
+    const text = segment(`\n    property: p\n    equals: ${value}`);
+    const found = read(text).problems;
+    expect(found).toMatchObject([{ line: 6, message: `segments[0].definition.equals ${message}` }]);
+  });
+
+  test('a name that is no text', () => {
+    expect(problems('embeds:\n- {key: a, title: A, type: card, 7: x, ? [a] : b}')).toEqual([
+      '2:34 embeds[0] has a name here that is no text; put it in quotes',
+      expect.stringMatching(/^2:\d+ embeds\[0\] has a name here that is no text/),
+    ]);
+  });
+
+  test('texts that are too long, or hold control characters, which only questions may break lines with', () => {
+    const title = 'x'.repeat(201);
+    const module = (question: string) =>
+      JSON.stringify({ surveys: [{ key: 'a', title: 'A', modules: [{ key: 'm', type: 't', question }] }] });
+    expect(problems(JSON.stringify({ embeds: [{ key: 'a', title, type: 'card' }] }))).toEqual([
+      '1:31 embeds[0].title has 201 characters; at most 200 are allowed',
+    ]);
+    expect(problems(JSON.stringify({ embeds: [{ key: 'a', title: 'a\u001b[31mb', type: 'card' }] }))).toEqual(
+      ['1:31 embeds[0].title must be one line, without control characters; it is "a\\u001b[31mb"'],
+    );
+    expect(problems(module('one\ntwo'))).toEqual([]);
+    expect(problems(module('one\rtwo'))).toHaveLength(1);
+    // 😀 is one character of two units.
+    expect(
+      problems(JSON.stringify({ embeds: [{ key: 'a', title: '😀'.repeat(200), type: 'card' }] })),
+    ).toEqual([]);
+  });
+
+  test('the key of a feature may be the name of any event, of at most as many bytes', () => {
+    const feature = (key: string) => problems(JSON.stringify({ features: [{ key, display_name: 'F' }] }));
+    expect(feature('Report: exported, fully')).toEqual([]);
+    expect(feature('é'.repeat(128))).toEqual([]);
+    expect(feature('é'.repeat(129))).toEqual(['1:21 features[0].key has 258 bytes; at most 256 are allowed']);
+  });
+
+  test('bytes that are no UTF-8', () => {
+    expect(problems(Buffer.from([0x61, 0x3a, 0xff]))).toEqual(['1:1 the file is not UTF-8']);
+  });
+});
+
+describe('a file that means harm', () => {
+  test('aliases are refused, so that a few lines stay a few lines', () => {
+    const lines = [
+      'a: &a [x, x]',
+      ...'bcdefghijk'.split('').map((name, i) => {
+        const before = 'abcdefghij'[i];
+        return `${name}: &${name} [*${before}, *${before}, *${before}, *${before}]`;
+      }),
+    ];
+    const found = problems(lines.join('\n'));
+    expect(found).toContain('2:8 b[0] is an alias (*); write the value out');
+    expect(found.length).toBeGreaterThan(10);
+  });
+
+  test.each([
+    ['lists', '['.repeat(20_000)],
+    ['closed lists', '['.repeat(5_000) + ']'.repeat(5_000)],
+    ['objects', '{a: '.repeat(5_000)],
+    ['lists in a line', '- '.repeat(5_000)],
+    ['names', '? '.repeat(5_000)],
+  ])('nesting without end is refused, not followed: %s', (_, text) => {
+    expect(problems(text)).toEqual([
+      expect.stringMatching(/^1:\d+ the file is nested too deep here: at most 64/),
+    ]);
+  });
+
+  test('a file that is too long is not read', () => {
+    expect(problems(Buffer.alloc(MAX_CATALOGUE_FILE_BYTES + 1, 0x20))).toEqual([
+      `1:1 the file has ${MAX_CATALOGUE_FILE_BYTES + 1} bytes; at most ${MAX_CATALOGUE_FILE_BYTES} are allowed`,
+    ]);
+  });
+
+  test('a list that is too long is not read', () => {
+    const text = `features: [${'{},'.repeat(MAX_CATALOGUE_ITEMS + 1)}]`;
+    expect(problems(text)).toEqual(['1:11 features has 5001 items; at most 5000 are allowed']);
+  });
+
+  test('of problems without end the first are told, and all are counted', () => {
+    const { problems, problemCount } = read(`features: [${'{},'.repeat(MAX_CATALOGUE_ITEMS)}]`);
+    expect(problems).toHaveLength(MAX_CATALOGUE_PROBLEMS);
+    expect(problemCount).toBe(2 * MAX_CATALOGUE_ITEMS);
+  });
+
+  test('__proto__ is a name like others: unknown', () => {
+    const text =
+      '{"__proto__": {"segments": 1}, "embeds": [{"__proto__": {}, "key": "a", "title": "A", "type": "card"}]}';
+    expect(problems(text)).toEqual([
+      expect.stringMatching(/^1:2 __proto__ is unknown/),
+      expect.stringMatching(/^1:\d+ embeds\[0\]\.__proto__ is unknown/),
+    ]);
+  });
+});

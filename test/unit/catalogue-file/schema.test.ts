@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { catalogueSchema } from '../../../src/catalogue/file/catalogue-schema.ts';
+import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+
+type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
+
+const docs = (...names: string[]): string => readFileSync(join(packageRoot, 'docs', ...names), 'utf8');
+const sample = parse(docs('samples', 'catalogue.yaml')) as Json;
+const schema = JSON.parse(docs('schemas', 'catalogue.schema.json')) as object;
+
+const ajv = new Ajv2020({ strict: false });
+ajv.addSchema(JSON.parse(docs('schemas', 'segment.schema.json')));
+const validate = ajv.compile(schema);
+
+const readerTakes = (value: Json): boolean =>
+  readCatalogueFile(Buffer.from(JSON.stringify(value))).problemCount === 0;
+
+/** One item of each kind, with every field. */
+const whole: Json = {
+  segments: [
+    {
+      key: 'a',
+      title: 'A',
+      usage: 'u',
+      category: 'c',
+      is_hidden: true,
+      is_protected: false,
+      status: 's',
+      definition: {
+        all: [
+          { property: 'plan', in: ['pro', 1] },
+          { event: 'e', at_least: 2 },
+        ],
+      },
+    },
+  ],
+  surveys: [{ key: 'a', title: 'A', platform: 'web', modules: [{ key: 'm', type: 't', question: 'Q' }] }],
+  embeds: [{ key: 'a', title: 'A', type: 'card' }],
+  resource_center_modules: [{ key: 'a', display_name: 'A', data_type: 't' }],
+  checklists: [{ key: 'a', display_name: 'A', data_type: 't' }],
+  features: [{ key: 'a b', display_name: 'A', data_type: 't' }],
+};
+
+/** What a careless hand may put where something else belongs. */
+const wrong: readonly Json[] = [null, true, 7, '', 'two\nlines', 'x'.repeat(3_000), [], {}, ['x'], { x: 1 }];
+
+/** The value with one thing in it changed, for each thing that can be. */
+function* mutations(value: Json, path = ''): Generator<[path: string, mutation: Json]> {
+  for (const each of wrong) yield [`${path} = ${JSON.stringify(each).slice(0, 20)}`, each];
+  if (typeof value !== 'object' || value === null) return;
+  if (Array.isArray(value)) {
+    for (const [index, item] of value.entries()) {
+      for (const [at, mutation] of mutations(item, `${path}[${index}]`))
+        yield [at, value.with(index, mutation)];
+    }
+    return;
+  }
+  yield [`${path}.extra`, { ...value, extra: 'x' }];
+  for (const [name, member] of Object.entries(value)) {
+    const { [name]: _, ...rest } = value;
+    yield [`${path} without ${name}`, rest];
+    for (const [at, mutation] of mutations(member, `${path}.${name}`))
+      yield [at, { ...value, [name]: mutation }];
+  }
+}
+
+describe('docs/schemas/catalogue.schema.json', () => {
+  test('is what the reader says of itself', () => {
+    expect(schema).toEqual(JSON.parse(JSON.stringify(catalogueSchema())));
+  });
+
+  test('takes the sample', () => {
+    expect(validate(sample)).toBe(true);
+  });
+
+  test('takes what the reader takes, and nothing else: any one thing in it changed', () => {
+    const verdicts = { taken: 0, refused: 0 };
+    for (const [at, mutation] of mutations(whole)) {
+      const taken = readerTakes(mutation);
+      expect([at, validate(mutation)]).toEqual([at, taken]);
+      verdicts[taken ? 'taken' : 'refused']++;
+    }
+    expect(verdicts.taken).toBeGreaterThan(30);
+    expect(verdicts.refused).toBeGreaterThan(400);
+  });
+
+  test('names every field with words for people', () => {
+    for (const [path, each] of fields(schema as Json)) {
+      expect([path, typeof each['description'] === 'string' || '$ref' in each]).toEqual([path, true]);
+    }
+  });
+});
+
+function* fields(value: Json, path = ''): Generator<[string, Record<string, Json>]> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  for (const [name, member] of Object.entries(value)) {
+    if (name !== 'properties') yield* fields(member, `${path}/${name}`);
+    else {
+      for (const [field, each] of Object.entries(member as Record<string, Record<string, Json>>)) {
+        if (field !== '$schema') yield [`${path}/${field}`, each];
+        yield* fields(each, `${path}/${field}`);
+      }
+    }
+  }
+}

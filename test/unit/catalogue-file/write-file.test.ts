@@ -1,0 +1,170 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
+import { fileFormats, writeCatalogueFile } from '../../../src/catalogue/file/write-catalogue-file.ts';
+import { type CatalogueItems, embedTypes } from '../../../src/catalogue/items/items.ts';
+
+/** Texts that YAML would take for something else, were they not quoted. */
+const tricky = [
+  'yes',
+  'null',
+  '~',
+  '007',
+  '1e3',
+  '- a',
+  '# x',
+  'a: b',
+  'a #b',
+  ' a ',
+  '*a',
+  '&a',
+  '!a',
+  '{}',
+  '[',
+  '%',
+  '@',
+  '`',
+  '"',
+  "'",
+  '2026-11-20',
+  '<<',
+  '...',
+  '---',
+  '?',
+  '|',
+  '>',
+  '😀',
+  '\u2028',
+  '\u00a0',
+];
+const line = fc
+  .oneof(fc.constantFrom(...tricky), fc.string({ unit: 'grapheme', minLength: 1, maxLength: 150 }))
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is left out
+  .filter((text) => !/[\u0000-\u001f\u007f-\u009f]/.test(text));
+const title = line.filter((text) => Array.from(text).length <= 100);
+const key = fc.oneof(
+  fc.constantFrom('yes', '7', '1.5', '0x1F', '1e3'),
+  fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9_.-]{0,20}$/),
+);
+const keyed = <T extends { key: string }>(item: fc.Arbitrary<T>) =>
+  fc.uniqueArray(item, { selector: (each) => each.key, maxLength: 4 });
+
+const value = fc.oneof(title, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean());
+const definition = fc.letrec<{ node: object; condition: object }>((tie) => ({
+  node: fc.oneof(
+    { depthSize: 'small' },
+    tie('condition'),
+    fc.record({ all: fc.array(tie('node'), { minLength: 1, maxLength: 3 }) }),
+    fc.record({ not: tie('node') }),
+  ),
+  condition: fc.oneof(
+    fc.record({ property: title, equals: value }),
+    fc.record({ company_property: title, in: fc.array(value, { minLength: 1, maxLength: 4 }) }),
+    fc.record({ event: title, within_days: fc.integer({ min: 1, max: 99 }) }),
+  ),
+}));
+
+const items: fc.Arbitrary<CatalogueItems> = fc.record({
+  segments: keyed(
+    fc.record({
+      key,
+      title,
+      usage: title,
+      category: title,
+      is_hidden: fc.boolean(),
+      is_protected: fc.boolean(),
+      status: title,
+      definition: definition.node.filter((node) => !/^(?:\{"(?:all|not)":\[?){9}/.test(JSON.stringify(node))),
+    }),
+  ),
+  surveys: keyed(
+    fc.record({
+      key,
+      title,
+      platform: title,
+      modules: keyed(
+        fc.record({
+          key,
+          type: title,
+          question: fc.array(line, { minLength: 1, maxLength: 3 }).map((lines) => lines.join('\n')),
+        }),
+      ),
+    }),
+  ),
+  embeds: keyed(fc.record({ key, title, type: fc.constantFrom(...embedTypes) })),
+  resource_center_modules: keyed(fc.record({ key, display_name: title, data_type: title })),
+  checklists: keyed(fc.record({ key, display_name: title, data_type: title })),
+  features: keyed(
+    fc.record({
+      key: title.filter((text) => Buffer.byteLength(text) <= 256),
+      display_name: title,
+      data_type: title,
+    }),
+  ),
+});
+
+describe('a file that was written', () => {
+  test.each(fileFormats)('as %s is read as the same items, whatever stands in them', (format) => {
+    fc.assert(
+      fc.property(items, (written) => {
+        const text = writeCatalogueFile(written, format);
+        const reading = readCatalogueFile(Buffer.from(text));
+        expect(reading.problems).toEqual([]);
+        // -0 is 0 in JSON.
+        expect(reading.items).toEqual(JSON.parse(JSON.stringify(written)));
+      }),
+      { numRuns: 100 },
+    );
+  });
+
+  test('puts what a condition is about first, though jsonb does not keep it there', () => {
+    const text = writeCatalogueFile(
+      {
+        segments: [
+          {
+            key: 'a',
+            title: 'A',
+            usage: 'u',
+            category: 'c',
+            is_hidden: false,
+            is_protected: false,
+            status: 's',
+            definition: {
+              all: [
+                { equals: 1, property: 'p' },
+                { at_least: 2, event: 'e', within_days: 3 },
+              ],
+            },
+          },
+        ],
+        surveys: [],
+        embeds: [],
+        resource_center_modules: [],
+        checklists: [],
+        features: [],
+      },
+      'yaml',
+    );
+    expect(text).toBe(`segments:
+  - key: a
+    title: A
+    usage: u
+    category: c
+    is_hidden: false
+    is_protected: false
+    status: s
+    definition:
+      all:
+        - property: p
+          equals: 1
+        - event: e
+          at_least: 2
+          within_days: 3
+surveys: []
+embeds: []
+resource_center_modules: []
+checklists: []
+features: []
+`);
+  });
+});

@@ -1,0 +1,128 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type DataType, dataTypeOf, widen } from '../../../src/domain/data-type.ts';
+import { SAMPLED_ROWS } from '../../../src/domain/limits.ts';
+import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { CsvRows } from '../../../src/mapping/csv-rows.ts';
+import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+
+interface Types {
+  readonly users: Record<string, DataType | null>;
+  readonly companies: Record<string, DataType | null>;
+}
+
+const range = { byteStart: 0, byteEnd: 0, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false };
+
+function typesOf(rows: Rows): Types {
+  const users = Object.fromEntries(rows.types.users.types());
+  return { users, companies: Object.fromEntries(rows.types.companies.types()) };
+}
+
+function ofLines(text: string): Types {
+  const rows = new Rows();
+  new NdjsonRows('auto', {}, rows).read(range, Buffer.from(text));
+  return typesOf(rows);
+}
+
+function ofCsv(columns: readonly string[], lines: readonly string[], delimiter = ','): Types {
+  const rows = new Rows();
+  const plan = planColumns(columns, {}, 'auto');
+  new CsvRows({ delimiter, columns }, plan, rows).read(range, Buffer.from(lines.join('\n')));
+  return typesOf(rows);
+}
+
+const escaped = (json: string) =>
+  json.replace(/[^\0-\x7f]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+describe('the properties of NDJSON records', () => {
+  const name = fc.constantFrom('a', 'b', 'c', 'ü', '日', 'toString', '7');
+  const value = fc.constantFrom<unknown>(1, 'x', 'ü', '2024-05-01', true, null, [1], { o: 1 });
+  const item = fc.record({ within: fc.dictionary(name, value), spelled: fc.boolean() });
+
+  it('have the type of all their values, whatever the order and the spelling of names', () => {
+    fc.assert(
+      fc.property(fc.array(item, { maxLength: 12 }), (items) => {
+        const expected = new Map<string, DataType>();
+        for (const [key, each] of items.flatMap(({ within }) => Object.entries(within))) {
+          const type = dataTypeOf(each);
+          if (type !== null) expected.set(key, widen(expected.get(key) ?? type, type));
+        }
+        const lines = items.map(({ within, spelled }) => {
+          const json = JSON.stringify({ user_id: 'u', metadata: within });
+          return spelled ? escaped(json) : json;
+        });
+        expect(ofLines(lines.join('\n')).users).toEqual(Object.fromEntries(expected));
+      }),
+    );
+  });
+
+  it('are numeric however many digits they have, and if one is written as text they are not', () => {
+    const lines = ['{"user_id":"u","n":12345678901234567890,"m":1e30}', '{"user_id":"u","n":1,"m":"1e30"}'];
+    expect(ofLines(lines.join('\n')).users).toEqual({ n: 'numeric', m: 'string' });
+  });
+
+  it('count for the company where they are its own, and ids for none', () => {
+    const line = { user_id: 'u', age: 3, company: { id: 'c', name: 'C', metadata: { seats: 5 } } };
+    expect(ofLines(`${JSON.stringify(line)}\n{"company_id":"d","since":"2024-01-01"}`)).toEqual({
+      users: { age: 'numeric' },
+      companies: { name: 'string', seats: 'numeric', since: 'date' },
+    });
+  });
+
+  it('stop being dates with the first value that has not even the form of one', () => {
+    const day = '{"user_id":"u","d":"2024-01-01"}\n';
+    const many = day.repeat(3 * SAMPLED_ROWS);
+    expect(ofLines(many).users).toEqual({ d: 'date' });
+    for (const other of ['"n/a"', '5', '"2024-01-01 10:00"', '{}', '12345678901234567890']) {
+      expect(ofLines(`${many}{"user_id":"u","d":${other}}\n${day}`).users).toEqual({ d: 'string' });
+    }
+    expect(ofLines(`${day.repeat(9)}{"user_id":"u","d":"2024-13-01"}`).users).toEqual({ d: 'string' });
+  });
+});
+
+describe('the columns of a CSV', () => {
+  const columns = ['user_id', 'a', 'd', 'company_id', 'metadata.e'];
+
+  it('are dates if all cells at the head of the chunk are, the empty ones aside', () => {
+    const lines = ['u,x,2024-01-01,c,', 'v,,,,2024-05-01T10:00Z', 'w,1,"2024-01-02",,'];
+    expect(ofCsv(columns, lines).users).toEqual({ a: 'string', d: 'date', e: 'date' });
+    expect(ofCsv(columns, [...lines, 'x,,soon,,']).users).toEqual({ a: 'string', d: 'string', e: 'date' });
+  });
+
+  it('are the same by whichever way a record is read', () => {
+    const simple = 'u,x,2024-01-01,c,';
+    const complex = ['u,"a\nb",2024-01-01,c,', 'u,a\\b,2024-01-01,c,', 'u,"a ""b""",2024-01-01,c,'];
+    for (const line of complex) expect(ofCsv(columns, [line])).toEqual(ofCsv(columns, [simple]));
+    const tabs = [simple, 'u,"x",2024-01-01,c,'].map((line) => line.replaceAll(',', '\t'));
+    expect(ofCsv(columns, tabs, '\t')).toEqual(ofCsv(columns, [simple]));
+  });
+
+  it('without a cell are left out of a short chunk, and of a long one listed without a type', () => {
+    const long = Array.from({ length: SAMPLED_ROWS + 1 }, (_, n) => `u${n},x,,,`);
+    expect(ofCsv(columns, long.slice(1)).users).toEqual({ a: 'string' });
+    expect(ofCsv(columns, long).users).toEqual({ a: 'string', d: null, e: null });
+  });
+
+  it('that hold objects count with what is in them', () => {
+    const cell = '"{""n"":1,""ü"":""x"",""d"":""2024-01-01""}"';
+    const lines = [`u,1,${cell}`, 'v,,', 'w,,"{""n"":null}"'];
+    expect(ofCsv(['user_id', 'd', 'metadata'], lines).users).toEqual({
+      d: 'string',
+      n: 'numeric',
+      ü: 'string',
+    });
+  });
+
+  it('are not listed for records that are refused', () => {
+    expect(
+      ofCsv(
+        columns,
+        [...Array(100)].map(() => ',x,2024-01-01,c,'),
+      ),
+    ).toEqual({
+      users: {},
+      companies: {},
+    });
+  });
+});

@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { readInstant } from '../../../src/domain/instant.ts';
+
+const instants = fc.date({ min: new Date('1000-01-01'), max: new Date('9999-12-30'), noInvalidDate: true });
+
+test('an instant keeps its microseconds, whatever zone it is written in', () => {
+  fc.assert(
+    fc.property(
+      instants,
+      fc.integer({ min: 0, max: 999 }),
+      fc.integer({ min: -14 * 60, max: 14 * 60 }),
+      (date, micros, offset) => {
+        const utc = `${date.toISOString().slice(0, 23)}${String(micros).padStart(3, '0')}Z`;
+        expect(readInstant(utc)).toEqual({ text: utc, ms: date.getTime() });
+        const local = new Date(date.getTime() + offset * 60_000).toISOString().slice(0, 23);
+        const sign = offset < 0 ? '-' : '+';
+        const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60];
+        const zone = `${sign}${String(hours).padStart(2, '0')}:${String(minutes).padStart(2, '0')}`;
+        const zoned = `${local}${String(micros).padStart(3, '0')}${zone}`;
+        expect(readInstant(zoned)).toEqual({ text: utc, ms: date.getTime() });
+      },
+    ),
+  );
+});
+
+test.each([
+  ['2026-11-20', '2026-11-20T00:00:00.000000Z'],
+  ['2026-11-20T12:34', '2026-11-20T12:34:00.000000Z'],
+  ['2026-11-20 12:34:56', '2026-11-20T12:34:56.000000Z'],
+  ['2026-11-20T12:34:56.1234567Z', '2026-11-20T12:34:56.123456Z'],
+  ['2026-11-20T12:34:56,5+0130', '2026-11-20T11:04:56.500000Z'],
+  ['2024-02-29T23:59:59-00:30', '2024-03-01T00:29:59.000000Z'],
+])('%s is %s', (given, text) => {
+  expect(readInstant(given)?.text).toBe(text);
+});
+
+test.each([
+  '',
+  'now',
+  '1763642096',
+  '20261120',
+  '2026-13-01',
+  '2026-02-29',
+  '2026-11-31',
+  '2026-11-20T24:00:00Z',
+  '2026-11-20T12:60:00Z',
+  '2026-11-20T12:34:56.Z',
+  '2026-11-20T12:34:56 Europe/Berlin',
+  "2026-11-20T12:34:56Z'; drop table users; --",
+  '٢٠٢٦-11-20',
+])('%j is no instant', (given) => {
+  expect(readInstant(given)).toBeNull();
+});

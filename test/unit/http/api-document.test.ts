@@ -1,0 +1,154 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { MediaType, Operation } from '../../../src/http/api-document.ts';
+import { packageRoot } from '../../../src/package-root.ts';
+import { createIdleApp } from '../../../tools/describe-api.ts';
+import { describedApi } from '../../support/api-document.ts';
+
+const api = await describedApi();
+const { document } = api;
+
+interface Described {
+  readonly name: string;
+  readonly place: readonly string[];
+  readonly operation: Operation;
+}
+
+const operations: readonly Described[] = Object.entries(document.paths).flatMap(([path, methods]) =>
+  Object.entries(methods).map(([method, operation]) => ({
+    name: `${method.toUpperCase()} ${path}`,
+    place: ['paths', path, method],
+    operation,
+  })),
+);
+
+/** Everything in the document, with where it stands. */
+function* walk(value: unknown, place: readonly string[] = []): Generator<[readonly string[], object]> {
+  if (typeof value !== 'object' || value === null) return;
+  yield [place, value];
+  for (const [key, each] of Object.entries(value)) yield* walk(each, [...place, key]);
+}
+
+function at(reference: string): unknown {
+  const tokens = reference.replace(/^#\//, '').split('/');
+  return tokens.reduce<unknown>(
+    (value, token) => (value as Record<string, unknown> | undefined)?.[token.replaceAll('~1', '/')],
+    document,
+  );
+}
+
+test('docs/openapi.json is what the routes say', async () => {
+  const committed = await readFile(join(packageRoot, 'docs', 'openapi.json'), 'utf8');
+  expect(committed).toBe(`${JSON.stringify(document, null, 2)}\n`);
+});
+
+test('the frame is that of OpenAPI 3.1', async () => {
+  const { version } = JSON.parse(await readFile(join(packageRoot, 'package.json'), 'utf8'));
+  expect(document).toMatchObject({
+    openapi: '3.1.0',
+    info: { title: 'sluice', version },
+    servers: [{ url: '/' }],
+  });
+  const known = ['openapi', 'info', 'servers', 'tags', 'security', 'paths', 'components'];
+  expect(Object.keys(document)).toEqual(known);
+});
+
+/** `METHOD /path/{parameter}` of every route, read from the tree that Fastify prints. */
+function readRoutes(tree: string): string[] {
+  const stem: string[] = [];
+  return tree.split('\n').flatMap((line) => {
+    const [, indent = '', part = '', methods = ''] =
+      /^(.*?)[├└]── (\S+)(?: \(([A-Z, ]+)\))?/.exec(line) ?? [];
+    stem.splice(indent.length / 4, Number.POSITIVE_INFINITY, part);
+    const path = stem.join('').replace(/:(\w+)/g, '{$1}');
+    return methods === '' ? [] : methods.split(', ').map((method) => `${method} ${path}`);
+  });
+}
+
+test('every route is in the document, and nothing else', async () => {
+  const app = createIdleApp();
+  await app.ready();
+  const routes = readRoutes(app.printRoutes({ commonPrefix: false }));
+  await app.close();
+  expect(routes).toContain('HEAD /v1/background_jobs/{job_id}');
+  const shown = routes.filter((route) => !/^HEAD | \/docs\b/.test(route));
+  expect(operations.map(({ name }) => name).sort()).toEqual(shown.sort());
+});
+
+test('operations have ids of their own', () => {
+  const ids = operations.map(({ operation }) => operation.operationId);
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('every reference leads somewhere', () => {
+  const references = [...walk(document)].flatMap(([, value]) =>
+    '$ref' in value && typeof value.$ref === 'string' ? [value.$ref] : [],
+  );
+  expect(references.length).toBeGreaterThan(0);
+  for (const reference of references)
+    expect([reference, typeof at(reference)]).toEqual([reference, 'object']);
+});
+
+test('every component is used, and is its own example', () => {
+  const text = JSON.stringify(document);
+  for (const [name, schema] of Object.entries(document.components.schemas)) {
+    expect([name, text.includes(`"#/components/schemas/${name}"`)]).toEqual([name, true]);
+    const { examples = [] } = schema as { examples?: unknown[] };
+    for (const example of examples) {
+      expect(api.problems(['components', 'schemas', name], example)).toEqual([]);
+    }
+  }
+});
+
+test('every schema can be compiled', () => {
+  for (const [place, value] of walk(document)) {
+    if ('schema' in value && place.at(-1) !== 'properties') {
+      expect(() => api.problems([...place, 'schema'], null)).not.toThrow();
+    }
+  }
+});
+
+test('what is answered is closed: a field that is not described fails', () => {
+  for (const name of ['JobRecord', 'JobListItem', 'JobDetail', 'ImportRecord', 'RejectPage', 'ErrorRecord']) {
+    expect(document.components.schemas[name]).toMatchObject({ additionalProperties: false });
+  }
+});
+
+test.each(operations)('$name says what it is', ({ operation }) => {
+  expect(operation.operationId).toMatch(/^[a-z][A-Za-z]+$/);
+  expect(operation.summary).toMatch(/^[A-Z].*[^.]$/);
+  expect(operation.tags).toHaveLength(1);
+  expect(document.tags.map(({ name }) => name)).toContain(operation.tags?.[0]);
+});
+
+test.each(operations)('$name documents its answers', ({ place, operation }) => {
+  const { responses, security } = operation;
+  expect(Object.keys(responses).some((status) => status.startsWith('2'))).toBe(true);
+  const schemes = (security ?? []).flatMap((requirement) => Object.keys(requirement));
+  expect('401' in responses).toBe(schemes.length > 0);
+  expect('403' in responses).toBe(schemes.includes('apiKey'));
+  for (const status of Object.keys(responses)) {
+    const { description, headers } = api.answer(place, operation, status)?.answer ?? {};
+    expect(description).toMatch(/\S/);
+    expect(headers).toHaveProperty('x-request-id');
+  }
+  const inPath = (place[1] ?? '').matchAll(/\{(\w+)\}/g);
+  const described = (operation.parameters ?? []).filter((parameter) => parameter.in === 'path');
+  expect(described.map(({ name }) => name)).toEqual([...inPath].map(([, name]) => name));
+});
+
+const bodies = operations.flatMap(({ name, place, operation }) =>
+  Object.entries(operation.requestBody?.content ?? {}).map(([type, media]) => ({
+    name: `${name} ${type}`,
+    place: [...place, 'requestBody', 'content', type, 'schema'],
+    media,
+  })),
+);
+
+test.each(bodies)('the examples of $name are accepted', ({ place, media }) => {
+  const { examples = {}, schema }: MediaType = media;
+  const isFile = (schema as { format?: string }).format === 'binary';
+  expect(Object.keys(examples).length > 0).toBe(!isFile);
+  for (const { value } of Object.values(examples)) expect(api.problems(place, value)).toEqual([]);
+});
