@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
-import { isMailAddress } from './domain/mail-address.ts';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
+import { isMailAddress } from './domain/mail-address.ts';
 
 /** One setting: its name in the environment, its default as written there, what it means, how it is read. */
 interface Setting<T> {

@@ -29,7 +29,8 @@ comment on table sluice.event_ids is
   'Ids that callers gave to events. A unique index on a partitioned table must hold the month, and a repeated event may come with another.';
 
 -- Makes the partition for a moment's month, if it is missing; returns whether it was. Made aside and then attached,
--- which does not hold up those who insert.
+-- which does not hold up those who insert. Of two at once one waits for the other. Whether the table is there is read
+-- from the catalogue and not asked of to_regclass, which may answer from a cache that has not heard of the other's yet.
 create function sluice.ensure_events_partition(moment timestamptz) returns boolean
   language plpgsql
   set search_path = pg_catalog
@@ -38,11 +39,12 @@ declare
   month timestamp := date_trunc('month', moment at time zone 'UTC');
   partition text := 'events_' || to_char(month, 'YYYY_MM');
 begin
-  if to_regclass(format('sluice.%I', partition)) is not null then
-    return false;
-  end if;
   perform pg_advisory_xact_lock(hashtext('sluice.ensure_events_partition'));
-  if to_regclass(format('sluice.%I', partition)) is not null then
+  if exists (
+    select
+    from pg_class
+    where relname = partition and relnamespace = 'sluice'::regnamespace
+  ) then
     return false;
   end if;
   execute format('create table sluice.%I (like sluice.events including all)', partition);

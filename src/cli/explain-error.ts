@@ -20,6 +20,10 @@ const usageCodes = new Set([
   'invalid_json',
   'invalid_field',
   'missing_field',
+  'invalid_date',
+  'invalid_range',
+  'unknown_segment',
+  'unknown_event_type',
   'payload_too_large',
 ]);
 

@@ -4,6 +4,7 @@ import { addCatalogueCommand } from './commands/catalogue.ts';
 import { addConfigCommand } from './commands/config.ts';
 import { addDemoCommand } from './commands/demo.ts';
 import { addEnvCommand } from './commands/env.ts';
+import { addExportCommand } from './commands/export.ts';
 import { addImportCommand } from './commands/import.ts';
 import { addJobsCommand } from './commands/jobs.ts';
 import { addKeysCommand } from './commands/keys.ts';
@@ -33,6 +34,7 @@ export function createProgram(cli: Cli): Command {
   addGlobalOptions(program);
   addStartCommand(program, cli);
   addImportCommand(program, cli);
+  addExportCommand(program, cli);
   addJobsCommand(program, cli);
   addCatalogueCommand(program, cli);
   addKeysCommand(program, cli);

@@ -44,7 +44,9 @@ function describe({ export: ended, environmentName }: Notice): string[] {
 }
 
 function renderText({ links, linksExpireAt }: Notice, lines: readonly string[]): string {
-  const files = links.map(({ filename, url, rows, bytes }) => `${filename} (${sizes(rows, bytes)})\n${url}\n`);
+  const files = links.map(
+    ({ filename, url, rows, bytes }) => `${filename} (${sizes(rows, bytes)})\n${url}\n`,
+  );
   const expiry = links.length === 0 ? [] : [expires(linksExpireAt)];
   return `${[...lines, '', ...files, ...expiry].join('\n').trimEnd()}\n`;
 }

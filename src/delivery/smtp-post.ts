@@ -2,12 +2,24 @@ import { createTransport } from 'nodemailer';
 import { type Post, RefusedError } from './post.ts';
 
 /** A server that does not answer must not hold up the worker that asks it. */
-const timeouts = { connectionTimeout: 5_000, greetingTimeout: 5_000, dnsTimeout: 5_000, socketTimeout: 15_000 };
+const timeouts = {
+  connectionTimeout: 5_000,
+  greetingTimeout: 5_000,
+  dnsTimeout: 5_000,
+  socketTimeout: 15_000,
+};
 
 /** Sends through a mail server, on a connection per message: there are few. */
 export function createSmtpPost(smtpUrl: string, from: string): Post {
   const transport = createTransport(
-    { url: smtpUrl, ...timeouts, logger: false, debug: false, disableFileAccess: true, disableUrlAccess: true },
+    {
+      url: smtpUrl,
+      ...timeouts,
+      logger: false,
+      debug: false,
+      disableFileAccess: true,
+      disableUrlAccess: true,
+    },
     { from },
   );
   return {

@@ -83,6 +83,8 @@ export const MAX_WINDOW_BYTES = 4 * MiB;
 /** Records that wait for a statement, and their bytes; one more is refused for the moment. */
 export const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
+/** After this long a caller of the commit window, or one whose key is looked up, is told that the database does not answer. */
+export const RECORD_DEADLINE_MS = 10_000;
 /** A window's statement is sent again this often after it lost a deadlock. */
 export const MAX_WINDOW_RETRIES = 5;
 /** event_name, as UTF-8. */

@@ -1,7 +1,7 @@
 import { inputError } from '../domain/errors.ts';
 import { claimJobAction } from '../load/claim-job-action.ts';
-import { markExportCancelled } from '../postgres/ledger/export-claims.ts';
 import type { Database } from '../postgres/database.ts';
+import { markExportCancelled } from '../postgres/ledger/export-claims.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';

@@ -1,5 +1,5 @@
-import { findDueNotices } from '../postgres/ledger/export-notices.ts';
 import { takeDueExports } from '../postgres/ledger/due-exports.ts';
+import { findDueNotices } from '../postgres/ledger/export-notices.ts';
 import type { ExportContext } from './context.ts';
 
 /** Exports told to the queue at once; the reconciler tells the rest as these get done. */

@@ -32,7 +32,13 @@ export async function fileLinks(
   return files.map(({ filename, bytes, rows, sha256 }) => {
     const signature = sign(key, { environmentId, jobId, filename, expires: String(expires) });
     const path = `/api/v1/analytics/exports/files/${jobId}/${filename}`;
-    return { filename, url: `${baseUrl}${path}?expires=${expires}&signature=${signature}`, bytes, rows, sha256 };
+    return {
+      filename,
+      url: `${baseUrl}${path}?expires=${expires}&signature=${signature}`,
+      bytes,
+      rows,
+      sha256,
+    };
   });
 }
 

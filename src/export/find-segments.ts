@@ -1,20 +1,18 @@
 import type { ExportRequest } from '../domain/export.ts';
 import type { Database } from '../postgres/database.ts';
+import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { ExportFailure } from './export-failure.ts';
+import type { Filter, SegmentTest } from './filter/filter.ts';
 
-export interface RequestedSegments {
-  readonly segment: Segment | null;
-  readonly excludedSegments: readonly Segment[];
-}
-
-/** The segments that a request names, as they are defined now. Throws `ExportFailure` for one that is gone. */
+/** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `ExportFailure` for one that is gone. */
 export async function findSegments(
   db: Database,
   environmentId: number,
   { segmentId, exclusions }: ExportRequest,
-): Promise<RequestedSegments> {
+  now = new Date(),
+): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
   const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
   if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
   const rows = await db
@@ -29,9 +27,13 @@ export async function findSegments(
     if (!rows.some((row) => row.segment_id === Number(pattern))) throw gone(pattern);
   }
   const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.segment_id)));
+  const compile = (row: SegmentRow): SegmentTest => {
+    const segment = read(row);
+    return (user) => compileSegment(segment, { environmentId, now, user });
+  };
   return {
-    segment: wanted === undefined ? null : read(wanted),
-    excludedSegments: excluded.map(read),
+    segment: wanted === undefined ? null : compile(wanted),
+    excludedSegments: excluded.map(compile),
   };
 }
 

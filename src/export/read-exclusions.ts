@@ -6,7 +6,8 @@ import { textProblem } from './text-problem.ts';
 /** `user:ID, event:KEY, segment:ID`: reads every term, and notes those that are none. */
 export function readExclusions(value: unknown, problems: Problem[]): Exclusion[] {
   if (value === undefined || value === null) return [];
-  const text = Array.isArray(value) && value.every((term) => typeof term === 'string') ? value.join(',') : value;
+  const text =
+    Array.isArray(value) && value.every((term) => typeof term === 'string') ? value.join(',') : value;
   if (typeof text !== 'string') {
     problems.push(problem('exclusions must be a string such as user:u1,event:page_*', 'exclusions'));
     return [];

@@ -1,6 +1,11 @@
 import type { Problem } from '../domain/errors.ts';
 import { compressions, type ExportRequest, exportFormats } from '../domain/export.ts';
-import { MAX_EVENT_NAME_BYTES, MAX_EXPORT_EMAILS, MAX_EXPORT_VALUES, MAX_ID_BYTES } from '../domain/limits.ts';
+import {
+  MAX_EVENT_NAME_BYTES,
+  MAX_EXPORT_EMAILS,
+  MAX_EXPORT_VALUES,
+  MAX_ID_BYTES,
+} from '../domain/limits.ts';
 import { isMailAddress } from '../domain/mail-address.ts';
 import { readRange } from './range.ts';
 import { readExclusions } from './read-exclusions.ts';

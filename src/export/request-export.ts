@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7';
-import { idempotencyConflict, InputError } from '../domain/errors.ts';
+import { InputError, idempotencyConflict } from '../domain/errors.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import type { Database } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';

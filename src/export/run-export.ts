@@ -46,7 +46,8 @@ export async function runExport(
   } catch (error) {
     attempt.end();
     // A commit whose answer was lost may have succeeded: then the files are wanted. If not, the next attempt removes them.
-    if (!committing || error instanceof ConflictError) await removeAttempt(context, claim.jobId, claim.attempt);
+    if (!committing || error instanceof ConflictError)
+      await removeAttempt(context, claim.jobId, claim.attempt);
     await giveBack(context, claim, attempt.signal.aborted ? attempt.signal.reason : error);
   } finally {
     attempt.end();
@@ -70,7 +71,11 @@ async function writeFiles(
       environmentId: claim.environmentId,
       request: claim.request,
       ...segments,
-      jobId: claim.jobId,
+      manifest: {
+        jobId: claim.jobId,
+        environmentName: claim.environmentName,
+        appToken: claim.appToken,
+      },
       signal: attempt.signal,
       splitBytes: EXPORT_PART_BYTES,
       onProgress: attempt.reached,

@@ -33,7 +33,7 @@ export function createFileSystemStore(directory: string): FileSystemStore {
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
     open: (ref, range) => openStream(pathOf(ref), range),
     remove: (ref) => removeFile(pathOf(ref)),
-    removeFolder: (folder) => removeFolder(path.join(directory, checkFolder(folder))),
+    removeFolder: async (folder) => removeFolder(path.join(directory, checkFolder(folder))),
     check,
     sweepTemporary: (olderThanMs) => sweep(path.join(directory, temporary), Date.now() - olderThanMs),
   };
@@ -131,7 +131,11 @@ function openStream(file: string, range?: { readonly start: number; readonly end
   ) => openCallback(name, flags, mode, (error, fd) => done(error && ioError('opening a file', error), fd));
   // Node counts the last byte in.
   const part = range === undefined ? {} : { start: range.start, end: range.end - 1 };
-  return createReadStream(file, { ...part, highWaterMark: READ_BYTES, fs: { open: openMapped, read, close } });
+  return createReadStream(file, {
+    ...part,
+    highWaterMark: READ_BYTES,
+    fs: { open: openMapped, read, close },
+  });
 }
 
 async function removeFile(file: string): Promise<void> {

@@ -11,7 +11,11 @@ export function exportUrl(baseUrl: string, jobId: string): string {
 }
 
 /** The answer to a request for an export. */
-export function renderCreated(found: Export, { name, appToken }: Environment, baseUrl: string): CreatedExport {
+export function renderCreated(
+  found: Export,
+  { name, appToken }: Environment,
+  baseUrl: string,
+): CreatedExport {
   return {
     environment_app_token: appToken,
     environment_name: name,

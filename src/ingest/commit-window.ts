@@ -6,6 +6,7 @@ import {
   MAX_WINDOW_BYTES,
   MAX_WINDOW_RECORDS,
   MAX_WINDOW_RETRIES,
+  RECORD_DEADLINE_MS,
 } from '../domain/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import { refused } from './refused.ts';
@@ -15,13 +16,18 @@ export interface CommitWindowOptions<T> {
   readonly write: (records: readonly T[]) => Promise<void>;
   /** Statements that may be under way at once. With one, records take effect in the order in which they came. */
   readonly inFlight: number;
-  /** Told of every window that was committed, and of how many records wait. */
+  /** How long a record may be without an answer. */
+  readonly deadlineMs?: number;
+  /** Told of every window that was committed. */
   readonly onCommitted?: (records: number, seconds: number) => void;
-  readonly onWaiting?: (records: number) => void;
+  /** Told, with every window, that more or fewer records wait than when it was told last. */
+  readonly onWaiting?: (difference: number) => void;
 }
 
 interface Waiting<T> {
   readonly record: T;
+  /** On the clock of `performance.now()`. */
+  readonly since: number;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -37,7 +43,10 @@ export class CommitWindow<T extends { readonly bytes: number }> {
   readonly #options: CommitWindowOptions<T>;
   #waiting: Waiting<T>[] = [];
   #waitingBytes = 0;
-  #underWay = 0;
+  /** How many records wait, as told last. */
+  #told = 0;
+  readonly #underWay = new Set<readonly Waiting<T>[]>();
+  #watch: NodeJS.Timeout | undefined;
   #gathering = false;
   #onIdle: (() => void)[] = [];
 
@@ -47,8 +56,8 @@ export class CommitWindow<T extends { readonly bytes: number }> {
 
   /**
    * Resolves when the record is committed.
-   * @throws TransientError when too much waits already, or the database is away; InputError when the database refuses
-   * this record.
+   * @throws TransientError when too much waits already, the database is away, or does not answer in time (the record may
+   * be committed all the same); InputError when the database refuses this record.
    */
   submit(record: T): Promise<void> {
     if (
@@ -58,20 +67,21 @@ export class CommitWindow<T extends { readonly bytes: number }> {
       return Promise.reject(new TransientError('too many records wait for the database'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ record, resolve, reject });
+      this.#waiting.push({ record, since: performance.now(), resolve, reject });
       this.#waitingBytes += record.bytes;
+      this.#watch ??= setInterval(() => this.#giveUp(), this.#deadlineMs / 10);
       this.#gather();
     });
   }
 
   /** Resolves when nothing waits and nothing is under way. */
   async drained(): Promise<void> {
-    if (this.#underWay === 0 && this.#waiting.length === 0) return;
+    if (this.#underWay.size === 0 && this.#waiting.length === 0) return;
     await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
   #gather(): void {
-    if (this.#gathering || this.#underWay >= this.#options.inFlight) return;
+    if (this.#gathering || this.#underWay.size >= this.#options.inFlight) return;
     this.#gathering = true;
     setImmediate(() => {
       this.#gathering = false;
@@ -80,16 +90,42 @@ export class CommitWindow<T extends { readonly bytes: number }> {
   }
 
   #start(): void {
-    while (this.#underWay < this.#options.inFlight && this.#waiting.length > 0) {
+    while (this.#underWay.size < this.#options.inFlight && this.#waiting.length > 0) {
       const window = this.#take();
-      this.#underWay++;
-      this.#options.onWaiting?.(this.#waiting.length);
+      this.#underWay.add(window);
+      this.#tellWaiting();
       void this.#commit(window).finally(() => {
-        this.#underWay--;
+        this.#underWay.delete(window);
         if (this.#waiting.length > 0) this.#start();
-        else if (this.#underWay === 0) for (const idle of this.#onIdle.splice(0)) idle();
+        else if (this.#underWay.size === 0) for (const idle of this.#onIdle.splice(0)) idle();
       });
     }
+  }
+
+  #tellWaiting(): void {
+    if (this.#told === this.#waiting.length) return;
+    this.#options.onWaiting?.(this.#waiting.length - this.#told);
+    this.#told = this.#waiting.length;
+  }
+
+  get #deadlineMs(): number {
+    return this.#options.deadlineMs ?? RECORD_DEADLINE_MS;
+  }
+
+  /**
+   * A database that hangs breaks no connection and answers nothing. Its callers must not hang with it; the statement
+   * that does keeps its place, since it may still be committed.
+   */
+  #giveUp(): void {
+    const before = performance.now() - this.#deadlineMs;
+    for (const window of this.#underWay) rejectOlder(window, before);
+    const late = rejectOlder(this.#waiting, before);
+    this.#waitingBytes -= late.reduce((bytes, { record }) => bytes + record.bytes, 0);
+    this.#waiting = this.#waiting.slice(late.length);
+    this.#tellWaiting();
+    if (this.#underWay.size > 0 || this.#waiting.length > 0) return;
+    clearInterval(this.#watch);
+    this.#watch = undefined;
   }
 
   #take(): Waiting<T>[] {
@@ -139,4 +175,12 @@ export class CommitWindow<T extends { readonly bytes: number }> {
       }
     }
   }
+}
+
+/** Those are first that came first. Returns them. */
+function rejectOlder<T>(records: readonly Waiting<T>[], before: number): readonly Waiting<T>[] {
+  const end = records.findIndex(({ since }) => since >= before);
+  const late = end === -1 ? records : records.slice(0, end);
+  for (const { reject } of late) reject(new TransientError('the database does not answer'));
+  return late;
 }

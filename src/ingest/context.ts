@@ -16,5 +16,6 @@ export type IngestEntity = 'users' | 'companies' | 'events';
 
 export interface IngestMetrics {
   windowCommitted(entity: IngestEntity, records: number, seconds: number): void;
-  windowWaiting(entity: IngestEntity, records: number): void;
+  /** So many more (or fewer) records wait now. */
+  windowWaiting(entity: IngestEntity, difference: number): void;
 }

@@ -72,7 +72,7 @@ function openWindow<T extends { readonly bytes: number }, Rows>(
     inFlight,
     write: async (records) => writer.write(pool, await writer.prepare(records)),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
-    onWaiting: (records) => metrics.windowWaiting(entity, records),
+    onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });
 }
 

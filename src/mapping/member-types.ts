@@ -3,14 +3,18 @@ import { resemblesIsoDate } from '../domain/iso-date.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
 import { markedNumber } from './json-text.ts';
 
-interface Member {
+class Member {
   readonly name: string;
   /** Null while all its values were null. */
-  type: DataType | null;
+  type: DataType | null = null;
   /** Values that were found to be dates by a close look. */
-  dates: number;
+  dates = 0;
   /** The member that is likely to come next. */
-  next: Member | null;
+  next: Member = this;
+
+  constructor(name: string) {
+    this.name = name;
+  }
 }
 
 /**
@@ -19,17 +23,18 @@ interface Member {
  */
 export class MemberTypes {
   readonly #members = new Map<string, Member>();
-  #last: Member | null = null;
+  /** The one noted last; before the first, one whose name no property can have. */
+  #last = new Member('');
 
   reset(): void {
     this.#members.clear();
-    this.#last = null;
+    this.#last = new Member('');
   }
 
   /** Asked of every property of every record. `marked`: numbers may be, see `ParsedJson`. */
   note(name: string, value: unknown, marked: boolean): void {
-    let member = this.#last === null ? null : this.#last.next;
-    if (member === null || member.name !== name) member = this.#find(name);
+    let member = this.#last.next;
+    if (member.name !== name) member = this.#find(name);
     this.#last = member;
     // Nothing widens a string.
     if (member.type === 'string') return;
@@ -49,10 +54,10 @@ export class MemberTypes {
   #find(name: string): Member {
     let member = this.#members.get(name);
     if (member === undefined) {
-      member = { name, type: null, dates: 0, next: null };
+      member = new Member(name);
       this.#members.set(name, member);
     }
-    if (this.#last !== null) this.#last.next = member;
+    this.#last.next = member;
     return member;
   }
 }

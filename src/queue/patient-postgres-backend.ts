@@ -6,6 +6,7 @@ import {
   type PostgresConnectionOptions,
   PostgresQueueBackend,
 } from 'bullmq';
+import type pg from 'pg';
 
 /** How long a worker waits after a refusal before it asks for work again. */
 const pauseMs = 1_000;
@@ -32,6 +33,12 @@ export const createPatientBackend: BackendFactory<PostgresQueueBackend, Postgres
 class ForgivingConnection extends PostgresConnection {
   #ready: Promise<void> | undefined;
 
+  constructor(connection: PostgresConnectionOptions) {
+    super(connection);
+    // A connection lost while it is lent tells its query, and emits an error that ends the process if nobody listens.
+    (this.pool as unknown as pg.Pool).on('connect', (client) => client.on('error', ignore));
+  }
+
   override waitUntilReady(): Promise<void> {
     this.#ready ??= this.#check().catch((error: unknown) => {
       this.#ready = undefined;
@@ -50,6 +57,8 @@ class ForgivingConnection extends PostgresConnection {
     setImmediate(() => this.emit('ready'));
   }
 }
+
+const ignore = (): void => undefined;
 
 /** Takes its time to report a failure to the worker, which does not take its own. */
 class PatientBackend extends PostgresQueueBackend {

@@ -19,12 +19,23 @@ export const instant = (value: string): RawBuilder<Date> => sql`${value}::timest
 /** `json` is JSON text. */
 export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 
-export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
+/*
+ * Lists, for `in`. As rows of a subquery Postgres hashes them, so that a long list costs no more than a short one; the same it
+ * does with arrays, but only where they are constants, which settings are not.
+ */
 
-export const numerics = (values: readonly number[]): RawBuilder<number[]> =>
-  sql`${arrayText(values.map(String))}::numeric[]`;
+export const texts = (values: readonly string[]): RawBuilder<string> =>
+  rows(sql`${arrayText(values)}::text[]`);
 
-export const jsonbs = (jsons: readonly string[]): RawBuilder<unknown[]> => sql`${arrayText(jsons)}::jsonb[]`;
+export const numerics = (values: readonly number[]): RawBuilder<number> =>
+  rows(sql`${arrayText(values.map(String))}::numeric[]`);
+
+export const jsonbs = (jsons: readonly string[]): RawBuilder<unknown> =>
+  rows(sql`${arrayText(jsons)}::jsonb[]`);
+
+function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
+  return sql`(select unnest(${array}))`;
+}
 
 /** An array as Postgres reads it. One parameter, however long the list: a statement has room for 65 535. */
 function arrayText(items: readonly string[]): string {

@@ -21,34 +21,55 @@ export function testMember(
   test: PropertyTest,
   now: Date,
 ): RawBuilder<boolean> {
-  const stored = sql`(${metadata} -> ${text(name)})`;
-  const storedText = sql<string>`(${metadata} ->> ${text(name)})`;
-  const ofString = (holds: RawBuilder<boolean>): RawBuilder<boolean> =>
-    sql`case jsonb_typeof(${stored}) when 'string' then ${holds} else false end`;
   switch (test.kind) {
     case 'exists':
-      return sql`coalesce(jsonb_typeof(${stored}) <> 'null', false)`;
+      return sql`coalesce(jsonb_typeof(${metadata} -> ${text(name)}) <> 'null', false)`;
     case 'one_of': {
       const { jsons, numbers } = spellings(test.values);
-      const same = sameJson(metadata, name, stored, test.values.length === 1, jsons);
+      const same = sameJson(metadata, name, test.values.length === 1, jsons);
       if (numbers.length === 0) return same;
-      return sql`(${same} or ${ofString(textIsNumberOf(storedText, numbers))})`;
+      const isNumber = testExtracted(metadata, name, ifString(textIsNumberOf(extracted.text, numbers)));
+      return sql`(${same} or ${isNumber})`;
     }
     case 'contains':
     case 'starts_with':
-      return ofString(searchText(storedText, test));
+      return testExtracted(metadata, name, ifString(searchText(extracted.text, test)));
     case 'compare_number':
-      return sql`case jsonb_typeof(${stored})
-        when 'number' then ${compareNumber(sql<number>`${stored}::numeric`, test)}
-        when 'string' then ${compareTextAsNumber(storedText, test)}
-        else false
-      end`;
+      return testExtracted(
+        metadata,
+        name,
+        sql`case jsonb_typeof(${extracted.value})
+          when 'number' then ${compareNumber(sql<number>`${extracted.value}::numeric`, test)}
+          when 'string' then ${compareTextAsNumber(extracted.text, test)}
+          else false
+        end`,
+      );
     case 'compare_date':
     case 'within_days':
-      return ofString(compareTextAsDate(storedText, test, now));
+      // Nothing but a string has the text of a date.
+      return testExtracted(metadata, name, compareTextAsDate(extracted.text, test, now));
     default:
       return test satisfies never;
   }
+}
+
+const extracted = { value: sql.ref('stored.value'), text: sql.ref<string | null>('stored.text') };
+
+/** Takes the member out of the object once, however often it is looked at: a large object has to be unpacked for it. */
+function testExtracted(
+  metadata: RawBuilder<unknown>,
+  name: string,
+  holds: RawBuilder<boolean>,
+): RawBuilder<boolean> {
+  // Without the offset, Postgres would put the expressions back wherever the columns stand; it leaves out unused ones anyway.
+  return sql`(
+    select ${holds}
+    from (select ${metadata} -> ${text(name)} as value, ${metadata} ->> ${text(name)} as text offset 0) as stored
+  )`;
+}
+
+function ifString(holds: RawBuilder<boolean>): RawBuilder<boolean> {
+  return sql`case jsonb_typeof(${extracted.value}) when 'string' then ${holds} else false end`;
 }
 
 /** Of a column of text, which may be null. */
@@ -62,7 +83,7 @@ export function testTextColumn(
       return sql`${column} is not null`;
     case 'one_of': {
       const { strings, numbers } = spellings(test.values);
-      const same = sql<boolean>`(${column} is not null and ${column} = any(${texts(strings)}))`;
+      const same = isTextOf(column, strings);
       return numbers.length === 0 ? same : sql`(${same} or ${textIsNumberOf(column, numbers)})`;
     }
     case 'contains':
@@ -89,15 +110,22 @@ export function testInstantColumn(
   throw new Fault(`readSegment lets nobody ask ${test.kind} of an instant`);
 }
 
+/** A single value with `=`, so that Postgres knows the column to be constant, in the tables joined by it too. */
+function isTextOf(column: RawBuilder<string | null>, strings: readonly string[]): RawBuilder<boolean> {
+  const [first, ...more] = strings;
+  if (first === undefined) return sql`false`;
+  const same = more.length === 0 ? sql`= ${text(first)}` : sql`in ${texts(strings)}`;
+  return sql`(${column} is not null and ${column} ${same})`;
+}
+
 /** Containment, of a single value, since an index can answer it (`using gin (metadata jsonb_path_ops)`). */
 function sameJson(
   metadata: RawBuilder<unknown>,
   name: string,
-  stored: RawBuilder<unknown>,
   isSingle: boolean,
   jsons: readonly string[],
 ): RawBuilder<boolean> {
-  if (!isSingle) return sql`coalesce(${stored} = any(${jsonbs(jsons)}), false)`;
+  if (!isSingle) return sql`coalesce(${metadata} -> ${text(name)} in ${jsonbs(jsons)}, false)`;
   const contained = jsons.map(
     (json) => sql<boolean>`${metadata} @> ${jsonb(`{${JSON.stringify(name)}:${json}}`)}`,
   );

@@ -22,7 +22,7 @@ type SearchTest = Extract<PropertyTest, { kind: 'contains' | 'starts_with' }>;
 
 /** Whether the stored text is a number and one of these. */
 export function textIsNumberOf(stored: RawBuilder<string | null>, numbers: readonly number[]) {
-  return ifNumeral(stored, (number) => sql<boolean>`${number} = any(${numerics(numbers)})`);
+  return ifNumeral(stored, (number) => sql<boolean>`${number} in ${numerics(numbers)}`);
 }
 
 export function compareTextAsNumber(stored: RawBuilder<string | null>, test: NumberTest) {
@@ -45,13 +45,7 @@ export function compareTextAsDate(
   test: DateTest,
   now: Date,
 ): RawBuilder<boolean> {
-  // The zone is written out where the text has none; of its fraction, microseconds are kept and the rest is cut off, where
-  // Postgres would round.
-  const asInstant = sql<Date>`(
-    regexp_replace(${stored}, '([.][0-9]{6})[0-9]+', '\\1')
-    || case when ${stored} collate "C" ~ '(Z|[-+][0-9]{2}:[0-9]{2})$' then '' else 'Z' end
-  )::timestamptz`;
-  return sql`case when ${isDate(stored)} then ${testInstant(asInstant, test, now)} else false end`;
+  return sql`case when ${isDate(stored)} then ${testInstant(instantOf(stored), test, now)} else false end`;
 }
 
 export function testInstant(stored: RawBuilder<Date>, test: DateTest, now: Date): RawBuilder<boolean> {
@@ -88,21 +82,41 @@ function ifNumeral(
   end`;
 }
 
-/** `isDateText` in SQL: days that the calendar has, in the years 1 to 9999, and zones that Postgres knows. */
+/**
+ * `isDateText` in SQL. The calendar stands beside the regular expression: within it, it would take most of the time.
+ */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
-  return sql`${isShort(stored)} and ${stored} collate "C" ~ '(?x)
-    ^(?!0000)
-    (
-      [0-9]{4} - (0[13578]|1[02]) - (0[1-9]|[12][0-9]|3[01])
-      | [0-9]{4} - (0[469]|11) - (0[1-9]|[12][0-9]|30)
-      | [0-9]{4} - 02 - (0[1-9]|1[0-9]|2[0-8])
-      | ([0-9]{2}(0[48]|[2468][048]|[13579][26]) | ([02468][048]|[13579][26])00) - 02 - 29
-    )
-    (
-      T ([01][0-9]|2[0-3]) : [0-5][0-9]
-      ( : [0-5][0-9] ([.][0-9]+)? )?
-      ( Z | [-+](0[0-9]|1[0-5]):[0-5][0-9] )?
-    )?$'`;
+  return sql`${isShort(stored)}
+    and ${stored} collate "C" ~ '(?x)
+      ^ [0-9]{4} - (0[1-9]|1[0-2]) - (0[1-9]|[12][0-9]|3[01])
+      (
+        T ([01][0-9]|2[0-3]) : [0-5][0-9]
+        ( : [0-5][0-9] ([.][0-9]+)? )?
+        ( Z | [-+](0[0-9]|1[0-5]):[0-5][0-9] )?
+      )? $'
+    and left(${stored}, 4) <> '0000'
+    and substr(${stored}, 6, 5) not in ('02-30', '02-31', '04-31', '06-31', '09-31', '11-31')
+    and (
+      substr(${stored}, 6, 5) <> '02-29'
+      or left(${stored}, 4) collate "C" ~ '(0[48]|[2468][048]|[13579][26])$|([02468][048]|[13579][26])00$'
+    )`;
+}
+
+/**
+ * The instant of a text that is a date. The zone is written out where it has none; of a fraction, microseconds are kept and
+ * the rest is cut off, where Postgres would round. No text of 26 bytes has more.
+ */
+function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
+  return sql`(
+    case
+      when octet_length(${date}) > 26 then regexp_replace(${date}, '([.][0-9]{6})[0-9]+', '\\1')
+      else ${date}
+    end
+    || case
+      when right(${date}, 1) = 'Z' or right(${date}, 6) like '+__:__' or right(${date}, 6) like '-__:__' then ''
+      else 'Z'
+    end
+  )::timestamptz`;
 }
 
 /** In bytes, which are at least as many as characters and, in a number or a date, as many. */

@@ -31,9 +31,9 @@ export class IngestMetrics {
     windowSeconds.add(seconds);
   }
 
-  /** So many records wait for a statement now. */
-  windowWaiting(entity: RecordEntity, records: number): void {
-    this.byEntity[entity].waiting = records;
+  /** So many more (or fewer) records wait for a statement now. */
+  windowWaiting(entity: RecordEntity, difference: number): void {
+    this.byEntity[entity].waiting += difference;
   }
 
   recordsEnded(entity: RecordEntity, outcome: RecordOutcome, count: number): void {

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import { MAX_WAITING_BYTES, MAX_WINDOW_BYTES } from '../../src/domain/limits.ts';
 import { findFreePort } from '../../src/postgres/embedded/free-port.ts';
 import { report, summary } from '../support/exactness.ts';
-import { startPostgresProxy } from '../support/postgres-proxy.ts';
+import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import type { PrivatePostgres } from '../support/private-postgres.ts';
 import { startSluice } from '../support/processes.ts';
 import { type Answer, post, postRecord, RecordSender } from '../support/record-sender.ts';
@@ -62,20 +62,19 @@ test('what was answered 202 is there exactly once, though API and Postgres are k
 });
 
 test('a commit that Postgres could not confirm is answered 503, and nothing is written twice for it', async () => {
-  await onSite({ queue: 'postgres' }, async (site) => {
-    const proxy = await startPostgresProxy(site.databaseUrl);
-    const folder = await mkdtemp(join(tmpdir(), 'sluice-proxied-'));
-    const variables = { DATABASE_URL: proxy.url, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'warn' };
-    const api = startSluice(['serve'], variables);
-    const [, url = ''] = await api.says(/sluice listens on (http:\S+)\. /);
+  await behindProxy(async (site, url, proxy) => {
     const sender = new RecordSender(url, site.key, connections);
     try {
       for (let round = 0; round < rounds; round++) {
         await sender.untilAccepted(recordsBetween);
         proxy.mute();
-        await waitFor('records to be stored that are not answered', async () => {
-          const stored = await readStored(site.sql);
-          return [...stored.keys()].some((id) => !sender.answers.has(id));
+        let before = new Set<string>();
+        await waitFor('records to be stored and to stay without an answer', async () => {
+          const stored = [...(await readStored(site.sql)).keys()];
+          const open = stored.filter((id) => !sender.answers.has(id));
+          const hasWaited = open.some((id) => before.has(id));
+          before = new Set(open);
+          return hasWaited;
         });
         proxy.cut();
       }
@@ -89,9 +88,6 @@ test('a commit that Postgres could not confirm is answered 503, and nothing is w
     } finally {
       await sender.stop();
       sender.close();
-      await api.kill('SIGKILL');
-      await proxy.close();
-      await rm(folder, { recursive: true, force: true });
     }
   });
 });
@@ -178,6 +174,26 @@ async function onRecords(run: (records: Records) => Promise<void>): Promise<void
     const { postgres, serve } = site;
     if (postgres === null) throw new Error('the site has no Postgres of its own');
     await run({ site, postgres, serve, url: `http://127.0.0.1:${port}` });
+  });
+}
+
+/** An API whose connections to Postgres the test has in its hands. */
+async function behindProxy(
+  run: (site: Site, url: string, proxy: PostgresProxy) => Promise<void>,
+): Promise<void> {
+  await onSite({ queue: 'postgres' }, async (site) => {
+    const proxy = await startPostgresProxy(site.databaseUrl);
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-proxied-'));
+    const variables = { DATABASE_URL: proxy.url, DATA_DIR: folder, PORT: '0', LOG_LEVEL: 'warn' };
+    const api = startSluice(['serve'], variables);
+    try {
+      const [, url = ''] = await api.says(/sluice listens on (http:\S+)\. /);
+      await run(site, url, proxy);
+    } finally {
+      await api.kill('SIGKILL');
+      await proxy.close();
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 }
 

@@ -293,7 +293,7 @@ test('nothing of a definition stands in the statement, and every parameter is te
           ),
         )
         .compile();
-      expect(query.sql).not.toMatch(/⟦|918273|2026|e\+|e-|\$[^1-9']/);
+      expect(query.sql).not.toMatch(/⟦|918273|2026|e\+|e-/);
       expect(query.parameters.filter((parameter) => typeof parameter !== 'string')).toEqual([]);
     }),
     { numRuns: 500 },

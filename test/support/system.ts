@@ -12,6 +12,7 @@ import {
 import { type Config, readConfig } from '../../src/config.ts';
 import { openSystem, type System } from '../../src/context.ts';
 import { endedStatuses, type Load } from '../../src/domain/load.ts';
+import type { ExportWriter } from '../../src/export/run-export.ts';
 import { type LoadSeams, noSeams } from '../../src/load/context.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -40,7 +41,7 @@ export interface TestSystem extends Tenant {
   /** Null unless the queue is redis. */
   readonly redis: TestRedis | null;
   /** Another worker in this process, on connections of its own as another process would have; ends with `close`. */
-  startWorker(seams?: Partial<LoadSeams>): RunningWorker;
+  startWorker(seams?: Partial<LoadSeams>, write?: ExportWriter): RunningWorker;
   /** Another system on the same data, as another process would be; close it before this one. */
   openAnother(options?: { readonly databaseUrl?: string; readonly seams?: Partial<LoadSeams> }): System;
   /** Another environment, with a key. */
@@ -99,9 +100,9 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     variables,
     redis,
     ...tenant,
-    startWorker(seams) {
+    startWorker(seams, write) {
       const own = open('test worker', config.workerPoolSize, seams);
-      const worker = startWorker(own);
+      const worker = startWorker(own, write);
       let stopped: Promise<void> | undefined;
       const stop = () => {
         stopped ??= worker.stop().then(() => own.close());

@@ -1,5 +1,6 @@
 import type { Compression, Dataset, ExportFormat } from '../../domain/export.ts';
 import type { AttemptFiles } from './attempt-files.ts';
+import type { DatasetSink } from './dataset-sink.ts';
 import type { RowBlock } from './row-blocks.ts';
 import type { StoredFileWriter } from './stored-file.ts';
 
@@ -14,7 +15,7 @@ export interface SplitOptions {
 }
 
 /** Rows into one file after another. There is always one, rows or not. */
-export class SplitFiles {
+export class SplitFiles implements DatasetSink {
   readonly #files: AttemptFiles;
   readonly #options: SplitOptions;
   #writer: StoredFileWriter | null = null;

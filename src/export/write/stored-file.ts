@@ -5,10 +5,7 @@ import type { Compression } from '../../domain/export.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 
-/**
- * Half the processor time of level 6, for a sixth more bytes; on two cores it keeps up with COPY, which level 6 does
- * not.
- */
+/** Low, because an export is read once or twice and compressing competes with the database for the processor. */
 const GZIP_LEVEL = 2;
 
 /** A file as it is stored. */

@@ -1,19 +1,21 @@
 import { Fault } from '../../domain/errors.ts';
-import type { Dataset, ExportRequest } from '../../domain/export.ts';
+import type { Dataset, ExportFormat, ExportRequest } from '../../domain/export.ts';
 import type { AttemptFiles } from './attempt-files.ts';
 import { ContentHash } from './content-hash.ts';
 import { copyOut } from './copy-out.ts';
 import type { CopySelect } from './copy-select.ts';
+import type { DatasetSink } from './dataset-sink.ts';
 import type { DatasetSummary } from './manifest.ts';
+import { ParquetFiles } from './parquet-files.ts';
 import { rowBlocks } from './row-blocks.ts';
 import type { Snapshot } from './snapshot.ts';
 import { SplitFiles } from './split-files.ts';
-import { hasContentHash, type TextFormat } from './text-format.ts';
+import { hasContentHash } from './text-format.ts';
 
 /** A dataset, ready to be read. */
 export interface DatasetPlan {
   readonly dataset: Dataset;
-  readonly format: TextFormat;
+  readonly format: ExportFormat;
   readonly select: CopySelect;
   /** What every file begins with. */
   readonly header: Buffer;
@@ -35,18 +37,12 @@ export async function writeDataset(
   options: WriteOptions,
 ): Promise<DatasetSummary> {
   const { dataset, format, header } = plan;
-  const { compression } = options.request;
-  const parts = new SplitFiles(files, {
-    dataset,
-    format,
-    compression,
-    header,
-    splitBytes: options.splitBytes,
-  });
-  const content = hasContentHash(dataset) ? new ContentHash(format) : null;
+  const parts = createSink(files, plan, options);
+  const content = format !== 'parquet' && hasContentHash(dataset) ? new ContentHash(format) : null;
   if (header.length > 0) content?.addCsvHeader(header);
-  const copyFormat = format === 'csv' ? 'csv' : 'lines';
-  const blocks = rowBlocks(copyOut(client, plan.select, copyFormat, options.signal), format);
+  const isCsv = format === 'csv';
+  const copied = copyOut(client, plan.select, isCsv ? 'csv' : 'lines', options.signal);
+  const blocks = rowBlocks(copied, isCsv ? 'csv' : 'ndjson');
   let rows = 0;
   let next = await blocks.next();
   try {
@@ -63,4 +59,13 @@ export async function writeDataset(
   await parts.end();
   options.onProgress(rows, parts.bytes);
   return { dataset, rows, contentSha256: content?.digest() ?? null };
+}
+
+function createSink(
+  files: AttemptFiles,
+  { dataset, format, header }: DatasetPlan,
+  { request, splitBytes }: WriteOptions,
+): DatasetSink {
+  if (format === 'parquet') return new ParquetFiles(files, dataset, splitBytes);
+  return new SplitFiles(files, { dataset, format, compression: request.compression, header, splitBytes });
 }

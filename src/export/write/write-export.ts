@@ -16,6 +16,7 @@ import {
   manifestName,
 } from './manifest.ts';
 import { selectNdjson } from './ndjson.ts';
+import { selectForParquet } from './parquet-columns.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';
 import { type DatasetPlan, type WriteOptions, writeDataset } from './write-dataset.ts';
 
@@ -91,8 +92,9 @@ async function planDataset({ client }: Snapshot, dataset: Dataset, filter: Filte
     const { select, header } = await planCsv(databaseOn(client), dataset, filter);
     return { dataset, format: 'csv', header, select: compileForCopy(select) };
   }
-  const select = compileForCopy(selectNdjson(dataset, filter));
-  return { dataset, format: 'ndjson', header: Buffer.alloc(0), select };
+  const { format } = filter.request;
+  const select = format === 'parquet' ? selectForParquet(dataset, filter) : selectNdjson(dataset, filter);
+  return { dataset, format, header: Buffer.alloc(0), select: compileForCopy(select) };
 }
 
 async function estimateAll({ client }: Snapshot, plans: readonly DatasetPlan[]): Promise<number> {

@@ -5,6 +5,8 @@ import type { Scope } from '../../access/scopes.ts';
 import { type Caller, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
+import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
+import { inTime } from '../in-time.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -22,7 +24,8 @@ declare module 'fastify' {
  * the moment it is revoked; except single records, of which there are too many: they may be a second behind.
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
-  const verify = (header: string): Promise<Caller | null> => verifyKey(db, config.apiKey, header);
+  const verify = (header: string): Promise<Caller | null> =>
+    inTime(verifyKey(db, config.apiKey, header), RECORD_DEADLINE_MS);
   const cache = new KeyCache(verify);
   app.decorateRequest('caller', null);
   // With a callback: where the caller is known, the request goes on in the same turn of the event loop.

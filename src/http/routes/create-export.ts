@@ -19,8 +19,6 @@ export function createExport(scope: FastifyInstance, system: System): void {
     const idempotency = readIdempotency(request, body);
     const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency);
     const found = await requireExport(system, environmentId, jobId);
-    return reply
-      .code(201)
-      .send(renderCreated(found, environment, baseUrl(request, system.config.publicUrl)));
+    return reply.code(201).send(renderCreated(found, environment, baseUrl(request, system.config.publicUrl)));
   });
 }

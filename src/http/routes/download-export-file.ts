@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
@@ -38,8 +39,8 @@ async function sendFile(
 ): Promise<FastifyReply> {
   const { start, end } = range ?? { start: 0, end: file.bytes };
   const isEmpty = request.method === 'HEAD' || start === end;
-  // Of nothing, unlike of an empty text, Fastify leaves the length to us.
-  const body = isEmpty ? undefined : await openLinkedFile(system, file, { start, end });
+  // A stream is what Fastify leaves the length of to us.
+  const body = isEmpty ? Readable.from([]) : await openLinkedFile(system, file, { start, end });
   if (range !== null) reply.code(206).header('content-range', `bytes ${start}-${end - 1}/${file.bytes}`);
   return reply
     .header('content-type', contentType(file.filename))

@@ -6,8 +6,8 @@ import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { renderExportItem } from '../render-export.ts';
-import { readListJobsQuery } from '../schemas/list-jobs-query.ts';
 import { listExportsSchema } from '../schemas/list-exports-schema.ts';
+import { readListJobsQuery } from '../schemas/list-jobs-query.ts';
 
 /** Newest first; a bare array, its continuation in the headers. */
 export function listExportsRoute(app: FastifyInstance, system: System): void {

@@ -13,9 +13,7 @@ export const exportJobDetail = component(
       progress: Type.Number({ minimum: 0, maximum: 1, description: 'Estimated, until it is 1.' }),
       failure: orNull(failure),
       attempts: Type.Integer({ minimum: 0, description: 'How often it was begun.' }),
-      rows_per_second: orNull(
-        Type.Integer({ minimum: 0, description: 'While it ran; null if it has not.' }),
-      ),
+      rows_per_second: orNull(Type.Integer({ minimum: 0, description: 'While it ran; null if it has not.' })),
     },
     { additionalProperties: false, description: 'An export, as background jobs are shown.' },
   ),

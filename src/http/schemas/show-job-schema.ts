@@ -12,7 +12,10 @@ export const showJobSchema = {
   tags: ['jobs'],
   params: jobParameters,
   response: {
-    200: { description: 'The job.', content: { 'application/json': { schema: Type.Union([jobDetail.ref, exportJobDetail.ref]) } } },
+    200: {
+      description: 'The job.',
+      content: { 'application/json': { schema: Type.Union([jobDetail.ref, exportJobDetail.ref]) } },
+    },
     ...jobRefusals(),
   },
 } satisfies FastifySchema;

@@ -8,6 +8,8 @@ export interface ExportClaim {
   readonly exportId: number;
   readonly jobId: string;
   readonly environmentId: number;
+  readonly environmentName: string;
+  readonly appToken: string;
   readonly attempt: number;
   readonly request: ExportRequest;
 }
@@ -20,6 +22,8 @@ const noticeDue = sql<Date | null>`case when emails <> '{}' then now() end`;
 export async function claimExport(db: Database, exportId: number): Promise<ExportClaim | null> {
   const row = await db
     .updateTable('exports')
+    .from('environments')
+    .whereRef('environments.environment_id', '=', 'exports.environment_id')
     .set((eb) => ({
       status: 'processing',
       attempt: eb('attempt', '+', 1),
@@ -32,13 +36,15 @@ export async function claimExport(db: Database, exportId: number): Promise<Expor
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
     .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<', sql<Date>`now()`)]))
-    .returning(['job_id', 'environment_id', 'attempt', 'request'])
+    .returning(['job_id', 'exports.environment_id', 'name', 'app_token', 'attempt', 'request'])
     .executeTakeFirst();
   if (row === undefined) return null;
   return {
     exportId,
     jobId: row.job_id,
     environmentId: row.environment_id,
+    environmentName: row.name,
+    appToken: row.app_token,
     attempt: row.attempt,
     request: row.request as unknown as ExportRequest,
   };
@@ -75,11 +81,7 @@ export async function releaseExport(db: Database, claim: ExportClaim): Promise<v
 }
 
 /** Gives an export back after an error, to be tried again a while later; returns how often that has happened. */
-export async function noteExportFailure(
-  db: Database,
-  claim: ExportClaim,
-  message: string,
-): Promise<number> {
+export async function noteExportFailure(db: Database, claim: ExportClaim, message: string): Promise<number> {
   const row = await own(db, claim)
     .set((eb) => ({
       lease_until: null,

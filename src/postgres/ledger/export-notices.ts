@@ -54,9 +54,7 @@ export async function markTold(
 
 /** Nothing more is to be told. */
 export async function completeNotice(db: Database, claim: NoticeClaim): Promise<void> {
-  await own(db, claim)
-    .set({ notify_due_at: null, notified_at: sql`now()` })
-    .execute();
+  await own(db, claim).set({ notify_due_at: null, notified_at: sql`now()` }).execute();
 }
 
 /** To be tried again after `pauseMs`; null: never. */

@@ -35,6 +35,8 @@ async function readFiles(
     .selectAll()
     .where('export_id', 'in', exportIds)
     .orderBy('export_id')
+    // The data first, then what is said of it.
+    .orderBy((eb) => eb('dataset', '=', 'manifest'))
     .orderBy('filename')
     .execute();
   for (const row of rows) {

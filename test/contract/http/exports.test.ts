@@ -67,7 +67,11 @@ function jsonPost(body: unknown, headers: Record<string, string> = {}) {
 
 /** Two users, a company, three events, a feature and a segment; returns the id of the segment. */
 async function fill({ system, environment }: TestSystem): Promise<number> {
-  await send('/v1/identify', { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'c1', size: 5 } });
+  await send('/v1/identify', {
+    user_id: 'u1',
+    metadata: { plan: 'pro' },
+    company: { company_id: 'c1', size: 5 },
+  });
   await send('/v1/identify', { user_id: 'u2', metadata: { plan: 'free', name: '=1+1' } });
   for (const [user_id, event_name] of [
     ['u1', 'logged_in'],
@@ -89,7 +93,10 @@ async function fill({ system, environment }: TestSystem): Promise<number> {
 }
 
 const create = (body: unknown, options: { key?: string; headers?: Record<string, string> } = {}) =>
-  server.json<Created>(exportsPath, { ...jsonPost(body, options.headers), ...(options.key && { key: options.key }) });
+  server.json<Created>(exportsPath, {
+    ...jsonPost(body, options.headers),
+    ...(options.key && { key: options.key }),
+  });
 
 const show = (jobId: string, options = {}): Promise<Answer<Detail>> =>
   server.json<Detail>(`${exportsPath}/jobs/${jobId}`, options);
@@ -150,8 +157,16 @@ describe('POST /api/v1/analytics/exports', () => {
   test.each([
     ['no body at all', undefined, {}],
     ['an empty body of JSON', '', { 'content-type': 'application/json' }],
-    ['gzip', gzipSync('{"from":"2020-01-01"}'), { 'content-type': 'application/json', 'content-encoding': 'gzip' }],
-    ['empty and null fields', '{"from":"","to":null,"emails":[],"segment_id":"","exclusions":""}', { 'content-type': 'application/json' }],
+    [
+      'gzip',
+      gzipSync('{"from":"2020-01-01"}'),
+      { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    ],
+    [
+      'empty and null fields',
+      '{"from":"","to":null,"emails":[],"segment_id":"","exclusions":""}',
+      { 'content-type': 'application/json' },
+    ],
   ])('takes %s', async (_name, body, headers) => {
     const init = body === undefined ? {} : { body };
     const { status } = await server.json(exportsPath, { method: 'POST', headers, ...init } as never);
@@ -282,7 +297,10 @@ describe('event_type', () => {
 
   test('an event key selects those events, beside track it selects nothing', async () => {
     const some = await completed({ event_type: ['logged_in'] });
-    expect((await records(some, 'events')).map((event) => event['event_name'])).toEqual(['logged_in', 'logged_in']);
+    expect((await records(some, 'events')).map((event) => event['event_name'])).toEqual([
+      'logged_in',
+      'logged_in',
+    ]);
     expect(await records(await completed({ event_type: ['logged_in', 'track'] }), 'events')).toHaveLength(3);
   });
 });
@@ -478,7 +496,10 @@ describe('a link', () => {
       expect((await read(link.href, { range })).text, range).toBe(whole);
     }
     const beyond = await read(link.href, { range: `bytes=${size}-` });
-    expect([beyond.response.status, beyond.response.headers.get('content-range')]).toEqual([416, `bytes */${size}`]);
+    expect([beyond.response.status, beyond.response.headers.get('content-range')]).toEqual([
+      416,
+      `bytes */${size}`,
+    ]);
     const etag = `"${file.sha256}"`;
     expect((await read(link.href, { range: 'bytes=0-4', 'if-range': etag })).response.status).toBe(206);
     expect((await read(link.href, { range: 'bytes=0-4', 'if-range': '"old"' })).response.status).toBe(200);

@@ -509,6 +509,27 @@ describe('identifies of one user', () => {
     expect(writes?.n).toBe(3);
   });
 
+  test('do not overtake each other while the statement of the first waits for others', async () => {
+    const held = Array.from({ length: 8 }, (_, i) => `held-${i}`);
+    for (const user_id of [...held, 'overtaken']) await identify({ user_id });
+    const lock = await site.hold(`update sluice.users set load_chunk = 1 where user_id like 'held-%'`);
+    const first = site.pipeline(
+      [...held, 'overtaken'].map((user_id) => [path, { user_id, metadata: { x: 'first' } }] as const),
+    );
+    await site.blocked();
+    let overtaken = false;
+    const second = identify({ user_id: 'overtaken', metadata: { x: 'second' } }).then(() => {
+      overtaken = true;
+    });
+    // What comes later and needs not wait is done meanwhile.
+    for (let i = 0; i < 10; i++) await site.accept('/v1/companies/identify', { company_id: `meanwhile${i}` });
+    expect(overtaken).toBe(false);
+    await lock.release();
+    expect(await first).toEqual([...held, 'overtaken'].map(() => 202));
+    await second;
+    expect((await stored('overtaken')).metadata).toEqual({ x: 'second' });
+  });
+
   test('survive the deadlock that one of them loses', async () => {
     await identify({ user_id: 'knot', company: { company_id: 'knot', n: 0 } });
     /** Whether it was the identify that lost. */

@@ -106,6 +106,16 @@ describe('requests', () => {
     expect((await scrape(server)).samples.get(live)).toBe(1);
     expect((await scrape(other)).samples.get(live)).toBeUndefined();
   });
+
+  test('and records are not counted again by being read again', async () => {
+    const { system, server } = await start();
+    await server.fetch('/health/live');
+    system.system.metrics.recordsEnded('events', 'accepted', 5);
+    await scrape(server);
+    const { samples } = await scrape(server);
+    expect(samples.get('sluice_http_requests_total{method="GET",route="/health/live",status="200"}')).toBe(1);
+    expect(samples.get('sluice_ingested_records_total{entity="events",outcome="accepted"}')).toBe(5);
+  });
 });
 
 test('the process shows its event loop, memory and garbage collection', async () => {
@@ -125,7 +135,7 @@ describe('single records', () => {
     metrics.windowCommitted('events', 40, 0.004);
     metrics.windowCommitted('events', 2, 0.001);
     metrics.windowWaiting('users', 12);
-    metrics.windowWaiting('users', 7);
+    metrics.windowWaiting('users', -5);
     metrics.recordsEnded('companies', 'refused', 3);
     const { samples } = await scrape(server);
     expect(samples.get('sluice_commit_window_records_sum{entity="events"}')).toBe(42);

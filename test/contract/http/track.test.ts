@@ -330,7 +330,6 @@ describe('partitions', () => {
     expect(await partitions()).toEqual(expect.arrayContaining([...ahead, 'events_2003_03']));
   });
 
-  // Red until sluice.ensure_events_partition looks at pg_class, under its lock, instead of at to_regclass (reported).
   test('of many months are made at once, by two processes at the same time', async () => {
     const months = Array.from({ length: 18 }, (_, i) => new Date(Date.UTC(2004, i, 15)));
     const before = await partitions();

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
 import {
@@ -158,7 +159,7 @@ features:
 
   test('a name that stands twice in one object, which JSON.parse would not notice', () => {
     const text = '{"embeds": [\n {"key": "a", "title": "A",\n "type": "card", "title": "B"}]}';
-    expect(problems(text)).toEqual(['3:18 embeds[0].title stands here for the second time; line 2 has it']);
+    expect(problems(text)).toEqual(['3:18 embeds[0].title stands here again; line 2 has it already']);
   });
 
   test('a key that stands twice, also where the items are wrong otherwise', () => {
@@ -274,5 +275,65 @@ describe('a file that means harm', () => {
       expect.stringMatching(/^1:2 __proto__ is unknown/),
       expect.stringMatching(/^1:\d+ embeds\[0\]\.__proto__ is unknown/),
     ]);
+  });
+
+  test('whatever the bytes are, they are read or refused with places that exist', () => {
+    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml'), 'utf8').slice(
+      0,
+      3_000,
+    );
+    const scraps = [
+      '{',
+      '}',
+      '[',
+      ']',
+      ': ',
+      '- ',
+      '? ',
+      '\n',
+      '\n  ',
+      '"',
+      "'",
+      '&a',
+      '*a',
+      '!t ',
+      '|',
+      '>',
+      '#',
+      '%',
+      ',',
+      '\t',
+      '---\n',
+      '...',
+      'key',
+      '7',
+      '\r',
+      '\u0000',
+      '\ud800',
+      '\ufeff',
+    ];
+    const noise = fc.array(
+      fc.oneof(fc.constantFrom(...scraps), fc.string({ unit: 'binary', maxLength: 3 })),
+      { maxLength: 12 },
+    );
+    const at = fc.integer({ min: 0, max: sample.length });
+    const spliced = fc
+      .tuple(at, fc.integer({ min: 0, max: 20 }), noise)
+      .map(([from, length, parts]) => sample.slice(0, from) + parts.join('') + sample.slice(from + length));
+    const text = fc.oneof(
+      noise.map((parts) => parts.join('')),
+      spliced,
+    );
+    fc.assert(
+      fc.property(text, (text) => {
+        const { items, problems } = read(text);
+        expect(items === null).toBe(problems.length > 0);
+        const lines = text.split('\n').length;
+        for (const { line, column, message } of problems) {
+          expect([line >= 1 && line <= lines, column >= 1, message.length > 5]).toEqual([true, true, true]);
+        }
+      }),
+      { numRuns: 150 },
+    );
   });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, TransientError } from '../../../src/domain/errors.ts';
-import { type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
+import { type FileFolder, type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
 import { createFileSystemStore, type FileSystemStore } from '../../../src/files/file-system.ts';
 import { ioError } from '../../../src/files/io-error.ts';
 import { collect } from '../formats/in-pieces.ts';
@@ -35,6 +35,35 @@ describe('file system store', () => {
     expect((await collect(store.open(ref))).toString()).toBe('hello world');
     expect((await store.readRange(ref, 6, 11)).toString()).toBe('world');
     expect(await store.readRange(ref, 3, 3)).toHaveLength(0);
+  });
+
+  it('removes a folder with all that is in it, begun or committed, and nothing beside it', async () => {
+    const folder = (part: string) => `exports/01a1f879-8845-7223-9ca4-ceafb3823817${part}` as FileFolder;
+    const put = async (part: string) => {
+      const writer = await store.create(folder(part));
+      await writer.write(Buffer.from(part));
+      return writer.commit();
+    };
+    const kept = await put('/1');
+    await put('/2');
+    const begun = await store.create(folder('/2'));
+    await begun.write(Buffer.from('half'));
+    await store.removeFolder(folder('/2'));
+    await store.removeFolder(folder('/3'));
+    await begun.discard();
+    expect(await files()).toHaveLength(1);
+    expect((await collect(store.open(kept))).toString()).toBe('/1');
+    await store.removeFolder(folder(''));
+    expect(await files()).toEqual([]);
+    for (const name of ['exports', 'exports/..', 'tmp', folder('/1/2'), '2026-11-20'] as FileFolder[]) {
+      await expect(store.removeFolder(name)).rejects.toThrow(Fault);
+      await expect(store.create(name)).rejects.toThrow(Fault);
+    }
+  });
+
+  it('streams a part', async () => {
+    const ref = await save('hello world');
+    expect((await collect(store.open(ref, { start: 2, end: 5 }))).toString()).toBe('llo');
   });
 
   it('shows a file only once it is committed', async () => {

@@ -102,4 +102,24 @@ describe('a commit window', () => {
     expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(writes).toBe(4);
   });
+
+  test('does not let callers hang on a database that does, and goes on when that does', async () => {
+    const { begun, write } = controlled();
+    const window = new CommitWindow<Item>({ write, inFlight: 1, deadlineMs: 50 });
+    const first = window.submit(item(1));
+    await turn();
+    const ends = await Promise.allSettled([first, window.submit(item(2))]);
+    for (const end of ends) {
+      expect(end).toMatchObject({ status: 'rejected', reason: { message: 'the database does not answer' } });
+    }
+    const third = window.submit(item(3));
+    await turn();
+    expect(begun.map(({ ids }) => ids)).toEqual([[1]]);
+    begun[0]?.end();
+    await turn();
+    expect(begun[1]?.ids).toEqual([3]);
+    begun[1]?.end();
+    await third;
+    await window.drained();
+  });
 });

@@ -175,6 +175,37 @@ describe('rows of NDJSON', () => {
     expect(users).toEqual([{ key: 'u', properties: { a: 1 }, company: null, flags: 0 }]);
   });
 
+  const time = '"2026-01-01T00:00:00.000000Z"';
+  it.each([
+    [`{"user_id":"u","metadata":{"a": 1.50},"first_seen_at":${time},"last_seen_at":${time}}`, { a: 1.5 }],
+    [`{"first_seen_at":1,"user_id":"u","a":1.5,"last_seen_at":{"x":"\\u0041"}}`, { a: 1.5 }],
+    [`{"user_id":"u","metadata":{"a":1.5,"first_seen_at":2}}`, { a: 1.5, first_seen_at: 2 }],
+    [
+      `{"user_id":"u","a":"},\\"first_seen_at\\":${time.replaceAll('"', '\\"')}"}`,
+      { a: `},"first_seen_at":${time}` },
+    ],
+  ])('when a profile was seen is no property, unless it is in its metadata: %s', (text, properties) => {
+    expect(readLines(text)).toMatchObject({ users: [{ key: 'u', properties }], rejects: [] });
+  });
+
+  it('when a profile was seen can be mapped to a property', () => {
+    const text = `{"user_id":"u","metadata":{},"first_seen_at":${time},"last_seen_at":${time}}`;
+    const { users } = readLines(text, { map: { first_seen_at: 'signup' } });
+    expect(users[0]?.properties).toEqual({ signup: '2026-01-01T00:00:00.000000Z' });
+  });
+
+  it('what is no JSON does not become it by the loss of its end', () => {
+    const end = `},"first_seen_at":${time},"last_seen_at":${time}}`;
+    for (const start of [
+      '{"user_id":"u","a":"x',
+      '{"user_id":"u"',
+      '{"user_id":"u","a":{"b":1}',
+      '{"user_id":"u","a":[',
+    ]) {
+      expect(readLines(start + end)).toMatchObject({ users: [], rejects: [{ code: 'invalid_json' }] });
+    }
+  });
+
   it('property names are measured in characters, as in CSV', () => {
     const name = 'é'.repeat(255);
     expect(readLines(`{"user_id":"u","${name}":1}`).users[0]?.properties).toEqual({ [name]: 1 });

@@ -1,0 +1,54 @@
+import { ByteWriter, ParquetWriter, type SchemaElement } from 'hyparquet-writer';
+import type { ParquetColumn } from './parquet-columns.ts';
+import type { StoredFileWriter } from './stored-file.ts';
+
+/** The values of a row group, column by column. */
+export type Columns = (string | bigint | null)[][];
+
+/** One file: row groups, then the footer. What has been encoded goes to the store at once. */
+export class ParquetFile {
+  readonly #columns: readonly ParquetColumn[];
+  readonly #stored: StoredFileWriter;
+  readonly #bytes = new ByteWriter();
+  readonly #parquet: ParquetWriter;
+
+  constructor(columns: readonly ParquetColumn[], stored: StoredFileWriter) {
+    this.#columns = columns;
+    this.#stored = stored;
+    this.#parquet = new ParquetWriter({
+      writer: this.#bytes,
+      schema: schemaOf(columns),
+      createdBy: 'sluice',
+    });
+  }
+
+  async addGroup(values: Columns, rows: number): Promise<void> {
+    const columnData = this.#columns.map(({ name }, index) => ({ name, data: values[index] ?? [] }));
+    await this.#parquet.write({ columnData, rowGroupSize: rows });
+    await this.#flush();
+  }
+
+  async end(): Promise<void> {
+    await this.#parquet.finish();
+    await this.#flush();
+  }
+
+  /** The buffer is used again; positions in the file go on counting. */
+  async #flush(): Promise<void> {
+    const bytes = Buffer.from(this.#bytes.getBytes());
+    this.#bytes.index = 0;
+    await this.#stored.write(bytes);
+  }
+}
+
+function schemaOf(columns: readonly ParquetColumn[]): SchemaElement[] {
+  const elements = columns.map(({ name, kind, isOptional }): SchemaElement => {
+    const repetition_type = isOptional ? 'OPTIONAL' : 'REQUIRED';
+    if (kind !== 'instant') return { name, repetition_type, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
+    return {
+      ...{ name, repetition_type, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
+      logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
+    };
+  });
+  return [{ name: 'root', num_children: columns.length }, ...elements];
+}

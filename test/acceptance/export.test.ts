@@ -1,0 +1,130 @@
+import { existsSync } from 'node:fs';
+import { appendFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { type Finished, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { query, usersCsv } from './service.ts';
+
+let dataDir: string;
+let folder: string;
+beforeEach(async () => {
+  dataDir = await temporaryFolder();
+  folder = await temporaryFolder();
+});
+
+const sluice = (...args: string[]): Promise<Finished> =>
+  runCli([...args, '--data-dir', dataDir], { cwd: folder });
+
+async function load(rows: number): Promise<void> {
+  await writeFile(join(folder, 'users.csv'), usersCsv(rows));
+  const done = await sluice('import', 'users.csv');
+  expect(done, done.stderr).toMatchObject({ code: 0 });
+}
+
+const files = (name: string) => readdir(join(folder, name)).then((names) => names.sort());
+
+describe('sluice export, without a server', () => {
+  test('writes what was imported, verified, and leaves nothing else behind', async () => {
+    await load(300);
+    const done = await sluice('export', '--out', 'backup');
+    expect(done, done.stderr).toMatchObject({ code: 0 });
+    expect(done.stdout).toMatch(/backup: complete and verified/);
+    expect(done.stdout).toMatch(/users\.ndjson\.gz +300/);
+    expect(await files('backup')).toEqual([
+      ...['companies.ndjson.gz', 'events.ndjson.gz', 'manifest.json', 'users.ndjson.gz'],
+    ]);
+    expect(await files('.')).toEqual(['backup', 'users.csv']);
+    const text = gunzipSync(await readFile(join(folder, 'backup/users.ndjson.gz'))).toString();
+    expect(text.trimEnd().split('\n')).toHaveLength(300);
+    const again = await sluice('import', 'backup/users.ndjson.gz', '--json');
+    expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { unchanged: 300 } } }] });
+  });
+
+  test('takes filters, and prints JSON for scripts', async () => {
+    await load(10);
+    const flags = ['--event-type', 'users', '--user', 'u1', '--user', 'u2', '--exclude', 'user:u2'];
+    const done = await sluice(
+      'export',
+      '--out',
+      'some',
+      '--format',
+      'csv',
+      '--compression',
+      'none',
+      ...flags,
+      '--json',
+    );
+    expect(done.stderr).toBe('');
+    expect(JSON.parse(done.stdout)).toMatchObject({
+      job: { type: 'export', status: 'completed', total_rows: 1 },
+      folder: 'some',
+      files: [{ filename: 'users.csv', rows: 1 }, { filename: 'manifest.json' }],
+    });
+  });
+
+  test('told something wrong has exit code 2, says what, and writes nothing', async () => {
+    await startService(dataDir, { WORKERS: '0' });
+    for (const [flags, says] of [
+      [['--from', '2026-02-30'], /from must be a day/],
+      [['--from', '2026-02-02', '--to', '2026-02-01'], /from lies after to/],
+      [['--event-type', 'unheard_of'], /unheard_of/],
+      [['--segment', '77'], /no such segment/i],
+      [['--exclude', 'nonsense'], /exclusions/],
+      [['--env', 'nowhere'], /no environment nowhere/],
+    ] as const) {
+      const done = await sluice('export', '--out', 'none', ...flags);
+      expect([flags, done.code]).toEqual([flags, 2]);
+      expect(done.stderr).toMatch(says);
+      expect(existsSync(join(folder, 'none'))).toBe(false);
+    }
+  });
+
+  test('wants a folder that is empty', async () => {
+    expect((await sluice('export')).code).toBe(2);
+    await mkdir(join(folder, 'full'));
+    await writeFile(join(folder, 'full', 'x'), '');
+    const done = await sluice('export', '--out', 'full');
+    expect([done.code, await files('full')]).toEqual([2, ['x']]);
+  });
+});
+
+describe('sluice export verify', () => {
+  test('finds what was changed', async () => {
+    await load(20);
+    await sluice('export', '--out', 'backup', '--compression', 'none');
+    const good = await runCli(['export', 'verify', 'backup'], { cwd: folder });
+    expect(good).toMatchObject({ code: 0, stderr: '' });
+    await appendFile(join(folder, 'backup/users.ndjson'), '{}\n');
+    const bad = await runCli(['export', 'verify', 'backup', '--json'], { cwd: folder });
+    expect(bad.code).toBe(1);
+    expect(JSON.parse(bad.stdout).differences[0]).toMatchObject({ filename: 'users.ndjson' });
+    const none = await runCli(['export', 'verify', '.'], { cwd: folder });
+    expect(none.code).not.toBe(0);
+  });
+});
+
+describe('Ctrl-C', () => {
+  test('cancels the export, and leaves no folder', async () => {
+    await load(10);
+    const service = await startService(dataDir, { WORKERS: '0' });
+    // Nobody works but the command's own, which is told that somebody does: the export waits.
+    await query(
+      dataDir,
+      `insert into sluice.workers (worker_id, host, pid, seen_at)
+      values ('01a1f879-8845-7223-9ca4-ceafb3823817', 'elsewhere', 1, now() + interval '1 hour')`,
+    );
+    const running = startCli(['export', '--out', 'none', '--data-dir', dataDir], { cwd: folder });
+    await waitFor('the export to be accepted', async () => {
+      const rows = await query<{ status: string }>(dataDir, 'select status from sluice.exports');
+      return rows.length === 1;
+    });
+    running.signal('SIGINT');
+    expect((await running.finished).code).toBe(130);
+    expect(await query(dataDir, 'select status from sluice.exports')).toEqual([{ status: 'cancelled' }]);
+    expect(await files('.')).toEqual(['users.csv']);
+    service.signal('SIGTERM');
+    await service.finished;
+  });
+});

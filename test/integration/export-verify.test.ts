@@ -1,0 +1,149 @@
+import { appendFile, readFile, rename, rm, symlink, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { InputError } from '../../src/domain/errors.ts';
+import { verifyExport } from '../../src/export/verify/verify-export.ts';
+import { exportAll, inDirectory } from '../support/export-files.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+  await sql`insert into users (environment_id, user_id, metadata)
+    select ${t.environment.environmentId}::int, 'u' || i, jsonb_build_object('lines', E'a\n"' || i)
+    from generate_series(1, 300) i`.execute(t.system.db);
+  await t.system.db
+    .insertInto('properties')
+    .values({
+      environment_id: t.environment.environmentId,
+      entity: 'users',
+      key: 'lines',
+      display_name: 'Lines',
+      data_type: 'string',
+    })
+    .execute();
+});
+afterAll(() => t.close());
+
+interface Kind {
+  readonly format: 'ndjson' | 'csv';
+  readonly compression: 'none' | 'gzip';
+}
+const kinds: readonly Kind[] = [
+  { format: 'ndjson', compression: 'gzip' },
+  { format: 'csv', compression: 'none' },
+];
+
+/** What is said of an export once something has been done to it. */
+async function afterChange(kind: Kind, change: (directory: string) => Promise<void>) {
+  const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
+  return inDirectory(t.system, written, async (directory) => {
+    await change(directory);
+    return (await verifyExport(directory)).differences.map(({ filename, problem }) =>
+      filename === null ? problem : `${filename}: ${problem}`,
+    );
+  });
+}
+
+describe('verifyExport', () => {
+  test.each(kinds)('finds nothing wrong with what was written: $format, $compression', async (kind) => {
+    const written = await exportAll(t.system, t.environment.environmentId, { ...kind, splitBytes: 6000 });
+    await inDirectory(t.system, written, async (directory) => {
+      const seen: string[] = [];
+      const verdict = await verifyExport(directory, ({ filename, problems }) => {
+        seen.push(filename);
+        expect(problems).toEqual([]);
+      });
+      expect(seen).toEqual(written.files.slice(0, -1).map(({ filename }) => filename));
+      expect(verdict).toMatchObject({ differences: [], rows: 300, files: seen.length });
+    });
+  });
+
+  test.each(kinds)('tells a row that was changed: $format', async (kind) => {
+    const name = kind.format === 'csv' ? 'users.csv' : 'users.ndjson.gz';
+    const differences = await afterChange(kind, async (directory) => {
+      const path = join(directory, name);
+      const bytes = await readFile(path);
+      const text = (kind.compression === 'gzip' ? gunzipSync(bytes) : bytes).toString();
+      const changed = Buffer.from(text.replace('u10', 'u1O'));
+      const stored = kind.compression === 'gzip' ? gzipSync(changed) : changed;
+      await writeFile(path, stored);
+    });
+    expect(differences).toContain(`${name}: has another sha256: it was changed or damaged`);
+    expect(differences).toContain('users: the content has another content_sha256');
+  });
+
+  test('tells rows that are missing, by file and in all', async () => {
+    const differences = await afterChange({ format: 'csv', compression: 'none' }, async (directory) => {
+      const path = join(directory, 'users-0002.csv');
+      const text = await readFile(path, 'utf8');
+      await writeFile(path, text.slice(0, text.lastIndexOf('\nu', text.length) + 1));
+    });
+    expect(differences).toContainEqual(expect.stringMatching(/^users-0002.csv: has \d+ rows, not \d+$/));
+    expect(differences).toContainEqual(expect.stringMatching(/^users-0002.csv: has \d+ bytes, not \d+$/));
+    expect(differences).toContain('users: the files have 299 rows, not 300');
+  });
+
+  test('tells a packed file that ends early', async () => {
+    const differences = await afterChange({ format: 'ndjson', compression: 'gzip' }, (directory) =>
+      truncate(join(directory, 'users.ndjson.gz'), 500),
+    );
+    expect(differences).toContainEqual(
+      expect.stringMatching(/^users.ndjson.gz: cannot be read: .*ends early/),
+    );
+  });
+
+  test('tells what is missing, what is one too many, and what is no file', async () => {
+    const differences = await afterChange({ format: 'csv', compression: 'none' }, async (directory) => {
+      await rm(join(directory, 'events.csv'));
+      await appendFile(join(directory, 'users-9999.csv'), 'x');
+      await rename(join(directory, 'companies.csv'), join(directory, '..', 'companies-elsewhere.csv'));
+      await symlink('../companies-elsewhere.csv', join(directory, 'companies.csv'));
+      await rm(join(directory, '..', 'companies-elsewhere.csv'));
+    });
+    expect(differences.toSorted()).toEqual([
+      'companies.csv: is no regular file',
+      'events.csv: is missing',
+      'users-9999.csv: is not in the manifest',
+    ]);
+  });
+
+  test.each([
+    '../users.csv',
+    '/etc/passwd',
+    'a/../users.csv',
+    'users.csv/',
+    '..',
+    'manifest.json',
+    'users.csv\u0000',
+    'Users.csv',
+    7,
+  ])('refuses a manifest that names %j', async (filename) => {
+    const refused = afterChange({ format: 'csv', compression: 'none' }, async (directory) => {
+      const path = join(directory, 'manifest.json');
+      const manifest = JSON.parse(await readFile(path, 'utf8'));
+      manifest.files[0].filename = filename;
+      await writeFile(path, JSON.stringify(manifest));
+    });
+    await expect(refused).rejects.toBeInstanceOf(InputError);
+  });
+
+  test.each(['', '[]', '{"files":[],"datasets":7}', '{"files":[{}],"datasets":[]}', '{'])(
+    'refuses what is no manifest: %j',
+    async (text) => {
+      const refused = afterChange({ format: 'csv', compression: 'none' }, (directory) =>
+        writeFile(join(directory, 'manifest.json'), text),
+      );
+      await expect(refused).rejects.toBeInstanceOf(InputError);
+    },
+  );
+
+  test('says so where there is no manifest', async () => {
+    const refused = afterChange({ format: 'csv', compression: 'none' }, (directory) =>
+      rm(join(directory, 'manifest.json')),
+    );
+    await expect(refused).rejects.toThrow(/manifest.json cannot be read/);
+  });
+});

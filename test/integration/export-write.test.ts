@@ -1,0 +1,756 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { parquetReadObjects } from 'hyparquet';
+import { expressionBuilder, sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import type { SegmentTest } from '../../src/export/filter/filter.ts';
+import { text, texts as textArray } from '../../src/export/filter/parameters.ts';
+import { copyOut } from '../../src/export/write/copy-out.ts';
+import { compileForCopy, setParameters } from '../../src/export/write/copy-select.ts';
+import { selectNdjson } from '../../src/export/write/ndjson.ts';
+import type { FileStore } from '../../src/files/file-store.ts';
+import type { DB } from '../../src/postgres/schema.ts';
+import { inTransaction } from '../../src/postgres/transaction.ts';
+import { compileSegment } from '../../src/segments/compile-segment.ts';
+import {
+  contentHashes,
+  type ExportContext,
+  type ExportOptions,
+  everything,
+  exportAll,
+  inDirectory,
+  records,
+  storedBytes,
+  texts,
+} from '../support/export-files.ts';
+import { expectedOf, filters, store, stored } from '../support/export-oracle.ts';
+import { nextEnvironmentName, runManually, startManually } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+async function newEnvironment(): Promise<number> {
+  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+}
+
+async function load(environmentId: number, content: string | Buffer, filename?: string): Promise<void> {
+  const ended = await runManually(
+    await startManually(t.system, environmentId, content, filename === undefined ? {} : { filename }),
+  );
+  expect(ended).toMatchObject({ status: 'completed', failure: null, tally: { rejected: 0 } });
+}
+
+const lines = (...items: readonly object[]) => items.map((item) => `${JSON.stringify(item)}\n`).join('');
+
+async function exported(environmentId: number, options: ExportOptions = {}): Promise<Record<string, string>> {
+  return texts(t.system, await exportAll(t.system, environmentId, options));
+}
+
+/** Users of one of the plans. */
+function ofPlan(environmentId: number, plans: readonly string[]): SegmentTest {
+  return (user) =>
+    compileSegment(
+      { kind: 'property', property: 'plan', negated: false, test: { kind: 'one_of', values: plans } },
+      { environmentId, now: new Date(), user },
+    );
+}
+
+describe('what is exported', () => {
+  test('is, for any filters, what a naive reading of them says; and nothing of another environment', async () => {
+    await fc.assert(
+      fc.asyncProperty(stored, stored, filters, async (data, foreign, wanted) => {
+        const environmentId = await newEnvironment();
+        await store(t.system.db, environmentId, data);
+        await store(t.system.db, await newEnvironment(), foreign);
+        const { segment, excludedSegments, ...request } = wanted;
+        const files = await exported(environmentId, {
+          ...request,
+          segment: segment === null ? null : ofPlan(environmentId, segment),
+          excludedSegments: excludedSegments.map((plans) => ofPlan(environmentId, plans)),
+        });
+        const found = (name: string, id: string) =>
+          records(files[`${name}.ndjson`]).map((record) => ({
+            id: record[id],
+            metadata: record['metadata'],
+          }));
+        const expected = expectedOf(data, wanted);
+        expect(found('users', 'user_id')).toEqual(expected.users);
+        expect(found('companies', 'company_id')).toEqual(expected.companies);
+        expect(found('events', 'event_id')).toEqual(expected.events);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('only the datasets asked for, each with a file even if it is empty', async () => {
+    const environmentId = await newEnvironment();
+    const { files } = await exportAll(t.system, environmentId, { datasets: ['events', 'users'] });
+    expect(files.map(({ filename, dataset, rows }) => [filename, dataset, rows])).toEqual([
+      ['users.ndjson', 'users', 0],
+      ['events.ndjson', 'events', 0],
+      ['manifest.json', 'manifest', 0],
+    ]);
+  });
+
+  test('events are looked for in the months of the range only', async () => {
+    const environmentId = await newEnvironment();
+    for (const month of ['2026-01', '2026-02', '2026-03', '2026-04']) {
+      await sql`select ensure_events_partition(${`${month}-01`}::timestamptz)`.execute(t.system.db);
+    }
+    const filter = {
+      environmentId,
+      request: { ...everything, from: '2026-02-01T00:00:00.000000Z', to: '2026-03-01T00:00:00.000000Z' },
+      segment: null,
+      excludedSegments: [],
+    };
+    const select = compileForCopy(selectNdjson('events', filter));
+    const plan = await inTransaction(t.system.pool, async ({ client }) => {
+      await setParameters(client, select);
+      const { rows } = await client.query(`explain ${select.text}`);
+      return JSON.stringify(rows);
+    });
+    expect(plan).toContain('events_2026_02');
+    expect(plan).not.toMatch(/events_2026_0[134]/);
+  });
+
+  test('what is written after the snapshot is in no file, what is removed is still there', async () => {
+    const environmentId = await newEnvironment();
+    await load(
+      environmentId,
+      lines({ user_id: 'a', metadata: { x: 1 } }, { user_id: 'b' }, { company_id: 'c' }),
+    );
+    const { db } = t.system;
+    const files = await exported(environmentId, {
+      onSnapshot: async () => {
+        await db
+          .deleteFrom('users')
+          .where('environment_id', '=', environmentId)
+          .where('user_id', '=', 'b')
+          .execute();
+        await db
+          .updateTable('users')
+          .set({ metadata: '{"x": 2}' })
+          .where('environment_id', '=', environmentId)
+          .execute();
+        await db
+          .insertInto('companies')
+          .values({ environment_id: environmentId, company_id: 'new' })
+          .execute();
+      },
+    });
+    expect(records(files['users.ndjson'])).toMatchObject([
+      { user_id: 'a', metadata: { x: 1 } },
+      { user_id: 'b' },
+    ]);
+    expect(records(files['companies.ndjson'])).toMatchObject([{ company_id: 'c' }]);
+  });
+
+  test('the snapshot tells when it was taken, how many rows to expect, and who reads', async () => {
+    const environmentId = await newEnvironment();
+    let expected = -1;
+    const { snapshotAt } = await exportAll(t.system, environmentId, {
+      onSnapshot: ({ at, rowsExpected, backendPid }) => {
+        expected = rowsExpected;
+        expect(backendPid).toBeGreaterThan(0);
+        expect(Math.abs(at.getTime() - Date.now())).toBeLessThan(10_000);
+      },
+    });
+    expect(expected).toBeGreaterThanOrEqual(0);
+    expect(snapshotAt).toBeInstanceOf(Date);
+  });
+});
+
+/** Text with whatever could be taken for something else on the way: SQL, COPY, CSV, JSON. */
+const awkwardPiece = fc.oneof(
+  fc.constantFrom(
+    ...[
+      "'",
+      '"',
+      '\\',
+      '$1',
+      "current_setting('sluice.p1')",
+      '\n',
+      '\r\n',
+      '\t',
+      ',',
+      '{}',
+      '\\.',
+      '\\N',
+      '=1+1',
+    ],
+    ...['\u0001', '\u0002', '\u007f', '\u2028', '😀', 'é', "'; drop table users; --", '%', '_', '*', ''],
+  ),
+  fc
+    .string({ unit: 'binary', maxLength: 5 })
+    .filter((piece) => piece.isWellFormed() && !piece.includes('\0')),
+);
+const awkward = fc.array(awkwardPiece, { maxLength: 6 }).map((pieces) => pieces.join(''));
+
+const { nested } = fc.letrec<{ nested: unknown }>((tie) => ({
+  nested: fc.oneof(
+    { maxDepth: 2 },
+    fc.oneof(awkward, fc.integer(), fc.boolean()),
+    fc.array(tie('nested'), { maxLength: 3 }),
+    fc.dictionary(awkward, tie('nested'), { maxKeys: 3, noNullPrototype: true }),
+  ),
+}));
+
+describe('values', () => {
+  test('reach COPY as they are, whatever they hold, and never change the text of the statement', async () => {
+    const query = (value: string, list: readonly string[]) =>
+      compileForCopy({
+        toOperationNode: () =>
+          sql`select json_build_array(${text(value)}, to_json(${textArray(list)}), cast(${value} as text))::text
+            where ${text(value)} = any(${textArray([...list, value])})`.toOperationNode() as never,
+      });
+    await inTransaction(t.system.pool, async ({ client }) => {
+      await fc.assert(
+        fc.asyncProperty(awkward, fc.array(awkward, { maxLength: 4 }), async (value, list) => {
+          const select = query(value, list);
+          expect(select.text).toBe(query('other', []).text);
+          const pieces: Buffer[] = [];
+          const never = new AbortController().signal;
+          for await (const piece of copyOut(client, select, 'lines', never)) pieces.push(piece);
+          expect(JSON.parse(Buffer.concat(pieces).toString())).toEqual([value, list, value]);
+        }),
+        { numRuns: 150 },
+      );
+    });
+  });
+
+  test('a parameter that is no text is refused before it gets anywhere', () => {
+    const query = expressionBuilder<DB>()
+      .selectFrom('users')
+      .select('user_id')
+      .where('environment_id', '=', 1);
+    expect(() => compileForCopy(query)).toThrow(/parameter/);
+  });
+
+  test('come out of NDJSON and CSV as they went in', async () => {
+    const record = fc.record({
+      id: awkward.map((id) => `u${id}`.slice(0, 40).toWellFormed()),
+      company: fc.option(
+        awkward.map((id) => `c${id}`.slice(0, 40).toWellFormed()),
+        { nil: null },
+      ),
+      plain: awkward,
+      number: fc.constantFrom('0', '-5', '12345678901234567890.123456789', '1.50', '0.000001'),
+      nested,
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uniqueArray(record, { minLength: 1, maxLength: 8, selector: ({ id }) => id }),
+        async (users) => {
+          const environmentId = await newEnvironment();
+          for (const { id, company, plain, number, nested } of users) {
+            await sql`insert into users (environment_id, user_id, company_id, metadata) values (
+              ${environmentId}, ${id}, ${company},
+              jsonb_build_object('plain', ${plain}::text, 'number', ${number}::numeric, 'nested', ${JSON.stringify(nested)}::jsonb)
+            )`.execute(t.system.db);
+          }
+          await list(environmentId, ['nested', 'number', 'plain']);
+          const sorted = users.toSorted((a, b) => Buffer.compare(Buffer.from(a.id), Buffer.from(b.id)));
+
+          const ndjson = (await exported(environmentId))['users.ndjson'] ?? '';
+          expect(records(ndjson)).toEqual(
+            sorted.map(({ id, company, plain, number, nested }) => ({
+              user_id: id,
+              ...(company === null ? {} : { company_id: company }),
+              metadata: { plain, number: Number(number), nested },
+              first_seen_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+              last_seen_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+            })),
+          );
+          for (const { number } of users) expect(ndjson).toContain(`"number": ${number}`);
+
+          const plainCsv = await exported(environmentId, { format: 'csv', escapeFormulas: false });
+          const [header, ...rows] = parse(plainCsv['users.csv'] ?? '') as string[][];
+          expect(header).toEqual([
+            'user_id',
+            'company_id',
+            'nested',
+            'number',
+            'plain',
+            'first_seen_at',
+            'last_seen_at',
+          ]);
+          expect(
+            rows.map(([id, company, nested, number, plain]) => [
+              id,
+              company,
+              cellValue(nested),
+              number,
+              plain,
+            ]),
+          ).toEqual(
+            sorted.map((user) => [user.id, user.company ?? '', cellOf(user.nested), user.number, user.plain]),
+          );
+
+          const escapedCsv = await exported(environmentId, { format: 'csv' });
+          const [, ...escaped] = parse(escapedCsv['users.csv'] ?? '') as string[][];
+          const dangerous = /^[=+\-@\t\r](?![0-9.]*$)/;
+          for (const [index, row] of escaped.entries()) {
+            for (const [column, cell] of row.entries()) {
+              const before = rows[index]?.[column] ?? '';
+              expect(cell).toBe(isFormula(before) ? `'${before}` : before);
+              if (/^[=@\t\r]/.test(before)) expect(cell).not.toMatch(dangerous);
+            }
+          }
+        },
+      ),
+      { numRuns: 12 },
+    );
+  });
+
+  test('a number is no formula, whatever its sign; all else that begins as one is', async () => {
+    const environmentId = await newEnvironment();
+    const values = [
+      '-5',
+      '+1.5e3',
+      '-1+1',
+      '=1',
+      '@a',
+      '\tx',
+      '\rx',
+      '-',
+      '+',
+      "'=1",
+      'a=1',
+      '-5\n=1',
+      '＝1',
+      '',
+    ];
+    const metadata = Object.fromEntries(
+      values.map((value, index) => [`v${String(index).padStart(2, '0')}`, value]),
+    );
+    await load(environmentId, lines({ user_id: '=u', company_id: '@c', metadata, '=name': 'x' }));
+    const [header, row] = parse(
+      (await exported(environmentId, { format: 'csv' }))['users.csv'] ?? '',
+    ) as string[][];
+    expect(header).toContain("'=name");
+    expect(row?.slice(0, 2)).toEqual(["'=u", "'@c"]);
+    expect(row?.slice(3, -2)).toEqual([
+      ...[
+        '-5',
+        '+1.5e3',
+        "'-1+1",
+        "'=1",
+        "'@a",
+        "'\tx",
+        "'\rx",
+        "'-",
+        "'+",
+        "'=1",
+        'a=1',
+        "'-5\n=1",
+        '＝1',
+        '',
+      ],
+    ]);
+  });
+
+  test('properties are columns in order; one named as a fixed column is told apart from it', async () => {
+    const environmentId = await newEnvironment();
+    const metadata = {
+      user_id: '1',
+      company_id: '2',
+      metadata: '3',
+      'metadata.x': '4',
+      sluice_row: '5',
+      z: '6',
+      Z: '7',
+    };
+    await load(environmentId, lines({ user_id: 'u', company_id: 'c', metadata }));
+    await sql`update users set metadata = metadata || '{"first_seen_at": "8"}' where environment_id = ${environmentId}`.execute(
+      t.system.db,
+    );
+    const csv = (await exported(environmentId, { format: 'csv' }))['users.csv'] ?? '';
+    expect(csv.split('\n')[0]).toBe(
+      'user_id,company_id,Z,metadata.company_id,metadata.first_seen_at,metadata.last_seen_at,' +
+        'metadata.metadata,metadata.metadata.x,metadata.sluice_row,metadata.user_id,z,first_seen_at,last_seen_at',
+    );
+    const again = await newEnvironment();
+    await load(again, csv);
+    const [user] = records((await exported(again))['users.ndjson']);
+    expect(user).toMatchObject({
+      user_id: 'u',
+      company_id: 'c',
+      metadata: { ...metadata, first_seen_at: '8' },
+    });
+  });
+
+  test('more properties than a result has columns lose nothing', async () => {
+    const environmentId = await newEnvironment();
+    const metadata = Object.fromEntries(
+      Array.from({ length: 10_000 }, (_, index) => [`key ${index}`, `v${index}`]),
+    );
+    await load(
+      environmentId,
+      lines({ user_id: 'u', metadata }, { user_id: 'v', metadata: { 'key 3': 'x' } }),
+    );
+    const [u, v] = records((await exported(environmentId))['users.ndjson']);
+    expect(u?.['metadata']).toEqual(metadata);
+    expect(v?.['metadata']).toEqual({ 'key 3': 'x' });
+    const csv = (await exported(environmentId, { format: 'csv' }))['users.csv'] ?? '';
+    const [first, second] = parse(csv, { columns: true }) as Record<string, string>[];
+    const {
+      metadata: others = '',
+      user_id,
+      company_id,
+      first_seen_at,
+      last_seen_at,
+      ...columns
+    } = first ?? {};
+    expect(Object.keys(columns)).toHaveLength(1500);
+    expect({ ...columns, ...JSON.parse(others) }).toEqual(metadata);
+    expect(second).toMatchObject({ user_id: 'v', metadata: expect.stringMatching(/^$|^\{"key 3": "x"\}$/) });
+  });
+
+  test('events have all their columns, in both formats', async () => {
+    const environmentId = await newEnvironment();
+    await store(t.system.db, environmentId, {
+      users: [],
+      companies: [],
+      events: [
+        {
+          id: 'e2',
+          name: 'n',
+          user: 'u',
+          company: null,
+          insertedAt: '2026-03-01T01:02:03.000004Z',
+          metadata: {},
+        },
+        {
+          id: 'e1',
+          name: '=n',
+          user: 'u',
+          company: 'c',
+          insertedAt: '2026-03-01T01:02:03.4Z',
+          metadata: { a: '"' },
+        },
+      ],
+    });
+    expect((await exported(environmentId))['events.ndjson']).toBe(
+      '{"event_id":"e2","event_type":"track","event_name":"n","user_id":"u","source":"test",' +
+        '"inserted_at":"2026-03-01T01:02:03.000004Z","metadata":{}}\n' +
+        '{"event_id":"e1","event_type":"track","event_name":"=n","user_id":"u","company_id":"c","source":"test",' +
+        '"inserted_at":"2026-03-01T01:02:03.400000Z","metadata":{"a": "\\""}}\n',
+    );
+    expect((await exported(environmentId, { format: 'csv' }))['events.csv']).toBe(
+      'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata\n' +
+        'e2,track,n,u,,test,2026-03-01T01:02:03.000004Z,\n' +
+        `e1,track,'=n,u,c,test,2026-03-01T01:02:03.400000Z,"{""a"": ""\\""""}"\n`,
+    );
+  });
+});
+
+function isFormula(cell: string): boolean {
+  return ['=', '+', '-', '@', '\t', '\r'].includes(cell.charAt(0)) && Number.isNaN(numberOf(cell));
+}
+
+/** Of what a spreadsheet takes for a number. */
+function numberOf(cell: string): number {
+  return /^[-+]?\d+(\.\d+)?(e[-+]?\d+)?$/i.test(cell) ? Number(cell) : Number.NaN;
+}
+
+/** Nested values are compared as values: spaces within them are jsonb's. */
+function cellOf(value: unknown): unknown {
+  if (value === null) return '';
+  return typeof value === 'object' ? value : String(value);
+}
+
+function cellValue(cell = ''): unknown {
+  return /^[[{]/.test(cell) ? tryParse(cell) : cell;
+}
+
+function tryParse(cell: string): unknown {
+  try {
+    return JSON.parse(cell);
+  } catch {
+    return cell;
+  }
+}
+
+async function list(environmentId: number, names: readonly string[]): Promise<void> {
+  const rows = names.map((key) => ({
+    environment_id: environmentId,
+    entity: 'users',
+    key,
+    display_name: key,
+    data_type: 'string',
+  }));
+  await t.system.db.insertInto('properties').values(rows).execute();
+}
+
+describe('files', () => {
+  let environmentId = 0;
+  const rows = 4000;
+  beforeAll(async () => {
+    environmentId = await newEnvironment();
+    await sql`insert into users (environment_id, user_id, metadata)
+      select ${environmentId}::int, 'u' || i, jsonb_build_object('text', md5(i::text), 'lines', E'a\n"' || i)
+      from generate_series(1, ${rows}::int) i`.execute(t.system.db);
+    await list(environmentId, ['lines', 'text']);
+  });
+
+  test.each(['none', 'gzip'] as const)(
+    'are split between rows (%s), each CSV with the header',
+    async (compression) => {
+      const options = { format: 'csv', compression, datasets: ['users'], splitBytes: 50_000 } as const;
+      const written = await exportAll(t.system, environmentId, options);
+      const parts = written.files.slice(0, -1);
+      expect(parts.length).toBeGreaterThan(compression === 'none' ? 5 : 1);
+      const extension = compression === 'none' ? '.csv' : '.csv.gz';
+      expect(parts.slice(0, 2).map(({ filename }) => filename)).toEqual([
+        `users${extension}`,
+        `users-0002${extension}`,
+      ]);
+      const whole = await exportAll(t.system, environmentId, { ...options, splitBytes: 1e9 });
+      const [header, ...all] = parse((await texts(t.system, whole))[`users${extension}`] ?? '') as string[][];
+      const files = await texts(t.system, written);
+      const together: string[][] = [];
+      for (const { filename, rows: count, bytes } of parts) {
+        const [own, ...some] = parse(files[filename] ?? '') as string[][];
+        expect(own).toEqual(header);
+        expect(some).toHaveLength(count);
+        if (compression === 'none') expect(bytes).toBeLessThan(50_000 + 200);
+        together.push(...some);
+      }
+      expect(together).toEqual(all);
+      expect(all).toHaveLength(rows);
+      expect(await contentHashes(t.system, written)).toEqual(await contentHashes(t.system, whole));
+    },
+  );
+
+  test('gzip is what gunzip reads', async () => {
+    const written = await exportAll(t.system, environmentId, { compression: 'gzip', datasets: ['users'] });
+    await inDirectory(t.system, written, async (directory) => {
+      const { stdout } = await promisify(execFile)('gunzip', ['-c', `${directory}/users.ndjson.gz`], {
+        maxBuffer: 1e8,
+      });
+      expect(records(stdout)).toHaveLength(rows);
+    });
+  });
+
+  test('the manifest lists what is there, and what was asked for', async () => {
+    const options = { userIds: ['u1', 'u2'], exclusions: [{ kind: 'user', pattern: 'u2*' }] } as const;
+    const written = await exportAll(t.system, environmentId, options);
+    const stored = await storedBytes(t.system, written);
+    const manifest = JSON.parse(stored['manifest.json']?.toString() ?? '');
+    expect(written.files.at(-1)?.dataset).toBe('manifest');
+    expect(manifest).toMatchObject({
+      application: { name: 'sluice' },
+      environment: { name: 'its environment', app_token: 'NX-00000000' },
+      job_id: 'the job',
+      snapshot_at: written.snapshotAt.toISOString(),
+      request: { user_id: ['u1', 'u2'], exclusions: ['user:u2*'], from: null },
+      datasets: [
+        { dataset: 'users', rows: 1, content_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
+        { dataset: 'companies', rows: 0 },
+        { dataset: 'events', rows: 0, content_sha256: null },
+      ],
+    });
+    expect(manifest.files).toEqual(written.files.slice(0, -1).map(({ ref: _, ...listed }) => listed));
+  });
+
+  test('Parquet holds the same rows, in as many files as it takes', async () => {
+    const written = await exportAll(t.system, environmentId, { format: 'parquet', splitBytes: 100_000 });
+    const stored = await storedBytes(t.system, written);
+    const found: unknown[] = [];
+    for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
+      const file = Uint8Array.from(stored[filename] ?? []).buffer;
+      const some = await parquetReadObjects({ file });
+      expect(some).toHaveLength(count);
+      found.push(...some);
+    }
+    const ndjson = records((await exported(environmentId))['users.ndjson']);
+    expect(found).toHaveLength(rows);
+    expect(stored).toHaveProperty(['users-0002.parquet']);
+    expect(found.map(readParquetUser)).toEqual(ndjson);
+    const companies = Uint8Array.from(stored['companies.parquet'] ?? []).buffer;
+    expect(await parquetReadObjects({ file: companies })).toEqual([]);
+  });
+
+  test('progress comes to what was written', async () => {
+    const seen: [number, number][] = [];
+    const written = await exportAll(t.system, environmentId, {
+      compression: 'gzip',
+      onProgress: (...now) => seen.push(now),
+    });
+    const data = written.files.slice(0, -1);
+    expect(seen.at(-1)).toEqual([rows, data.reduce((sum, { bytes }) => sum + bytes, 0)]);
+    expect(seen).toEqual(seen.toSorted((a, b) => a[0] - b[0] || a[1] - b[1]));
+  });
+});
+
+function readParquetUser(row: unknown): object {
+  const { user_id, company_id, metadata, first_seen_at, last_seen_at } = row as Record<string, unknown>;
+  return {
+    user_id,
+    ...(company_id === undefined || company_id === null ? {} : { company_id }),
+    metadata: JSON.parse(metadata as string),
+    // Dates keep milliseconds.
+    first_seen_at: expect.stringContaining((first_seen_at as Date).toISOString().slice(0, -1)),
+    last_seen_at: expect.stringContaining((last_seen_at as Date).toISOString().slice(0, -1)),
+  };
+}
+
+describe('an export loaded into an empty environment', () => {
+  test('is the same again in NDJSON: its content hash is', async () => {
+    const from = await newEnvironment();
+    const content = [
+      '{"user_id":"a","company_id":"c1","metadata":{"n":12345678901234567890,"d":1.50,"o":{"b":[1,null]},"e":""}}',
+      '{"user_id":"b","metadata":{"first_seen_at":"mine","q":"\\"\\\\\\n\\u0001é😀","user_id":"own"}}',
+      '{"user_id":"c"}',
+      '{"user_id":"=1","big":1e300,"first_seen_at":"2020-01-01"}',
+      '{"company_id":"c1","metadata":{"seats":-0.5,"metadata":{"metadata":1}}}',
+      '{"company_id":"c2"}',
+    ];
+    await load(from, `${content.join('\n')}\n`);
+    const first = await exportAll(t.system, from, { compression: 'gzip', datasets: ['users', 'companies'] });
+    const into = await newEnvironment();
+    const files = await storedBytes(t.system, first);
+    await load(into, files['users.ndjson.gz'] ?? '', 'users.ndjson.gz');
+    await load(into, files['companies.ndjson.gz'] ?? '', 'companies.ndjson.gz');
+    const second = await exportAll(t.system, into, { datasets: ['users', 'companies'] });
+    expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
+    const before = records((await texts(t.system, first))['users.ndjson.gz']);
+    const after = records((await texts(t.system, second))['users.ndjson']);
+    const withoutTimes = ({ first_seen_at: _, last_seen_at: __, ...rest }: Record<string, unknown>) => rest;
+    expect(after.map(withoutTimes)).toEqual(before.map(withoutTimes));
+    expect(after[0]).not.toHaveProperty(['metadata', 'first_seen_at']);
+  });
+
+  test('is the same again in CSV, where each property has a value somewhere', async () => {
+    const from = await newEnvironment();
+    await load(
+      from,
+      lines(
+        {
+          user_id: 'a',
+          company_id: 'c',
+          metadata: { n: -1.5, s: '=1+1', t: 'two\nlines, "quoted"', o: { a: [1] } },
+        },
+        { user_id: 'b', metadata: { s: '', ' edge ': ' x ', 'a;b|c': 'y', user_id: 'own', metadata: 'm' } },
+        { company_id: 'c', metadata: { größe: true } },
+      ),
+    );
+    const options = { format: 'csv', datasets: ['users', 'companies'] } as const;
+    const first = await exportAll(t.system, from, options);
+    const into = await newEnvironment();
+    const files = await texts(t.system, first);
+    await load(into, files['users.csv'] ?? '', 'users.csv');
+    await load(into, files['companies.csv'] ?? '', 'companies.csv');
+    const second = await exportAll(t.system, into, options);
+    expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
+  });
+});
+
+describe('an export that does not come to its end', () => {
+  let environmentId = 0;
+  beforeAll(async () => {
+    environmentId = await newEnvironment();
+    await sql`insert into users (environment_id, user_id, metadata)
+      select ${environmentId}::int, 'u' || i, jsonb_build_object('text', repeat(md5(i::text), 100))
+      from generate_series(1, 10000) i`.execute(t.system.db);
+  });
+
+  async function expectNothingLeft(before: readonly string[]): Promise<void> {
+    expect(await t.storedFiles()).toEqual(before);
+    await waitFor('no export to run in Postgres', async () => {
+      const { rows } = await sql<{ query: string }>`select query from pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and backend_xmin is not null
+          and query like 'copy (%'`.execute(t.system.db);
+      return rows.length === 0 ? true : null;
+    });
+  }
+
+  test('because it is aborted half-way leaves no file and no statement', async () => {
+    const before = await t.storedFiles();
+    const stop = new AbortController();
+    const reason = new Error('no longer wanted');
+    const exporting = exportAll(t.system, environmentId, {
+      compression: 'gzip',
+      splitBytes: 20_000,
+      signal: stop.signal,
+      onProgress: (rows) => {
+        if (rows > 3000) stop.abort(reason);
+      },
+    });
+    await expect(exporting).rejects.toBe(reason);
+    await expectNothingLeft(before);
+  });
+
+  test('because it is aborted while Postgres is still looking ends that too', async () => {
+    const before = await t.storedFiles();
+    const stop = new AbortController();
+    const slow: SegmentTest = () => sql<boolean>`(select pg_sleep(60))::text is not null`;
+    const exporting = exportAll(t.system, environmentId, { segment: slow, signal: stop.signal });
+    const failed = expect(exporting).rejects.toThrow('aborted');
+    await waitFor('the statement to run', async () => {
+      const { rows } = await sql`select from pg_stat_activity
+        where wait_event = 'PgSleep' and query like 'copy (%'`.execute(t.system.db);
+      return rows.length > 0 ? true : null;
+    });
+    stop.abort();
+    await failed;
+    await expectNothingLeft(before);
+  });
+
+  test.each(['gzip', 'none'] as const)(
+    'because the disk is full (%s) fails with that',
+    async (compression) => {
+      const before = await t.storedFiles();
+      const context: ExportContext = { ...t.system, files: fullAfter(t.system.files, 100_000) };
+      const exporting = exportAll(context, environmentId, { compression, splitBytes: 40_000 });
+      await expect(exporting).rejects.toThrow('disk full');
+      await expectNothingLeft(before);
+    },
+  );
+
+  test('because its session is ended fails and leaves nothing', async () => {
+    const before = await t.storedFiles();
+    const exporting = exportAll(t.system, environmentId, {
+      onSnapshot: async ({ backendPid }) => {
+        await sql`select pg_terminate_backend(${backendPid}::int)`.execute(t.system.db);
+      },
+    });
+    await expect(exporting).rejects.toThrow();
+    await expectNothingLeft(before);
+  });
+
+  test('before it began does nothing', async () => {
+    const before = await t.storedFiles();
+    await expect(exportAll(t.system, environmentId, { signal: AbortSignal.abort() })).rejects.toThrow(
+      'aborted',
+    );
+    await expectNothingLeft(before);
+  });
+});
+
+/** A store that has room for so many bytes. */
+function fullAfter(files: FileStore, room: number): FileStore {
+  let left = room;
+  return {
+    ...files,
+    create: async (folder) => {
+      const writer = await files.create(folder);
+      return {
+        write: (bytes) => {
+          left -= bytes.length;
+          return left < 0 ? Promise.reject(new Error('disk full')) : writer.write(bytes);
+        },
+        commit: () => writer.commit(),
+        discard: () => writer.discard(),
+      };
+    },
+  };
+}

@@ -1,0 +1,295 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
+import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
+import { cancelExport } from '../../src/export/cancel-export.ts';
+import { pruneExports } from '../../src/export/prune-exports.ts';
+import { reconcileExports } from '../../src/export/reconcile-exports.ts';
+import { type ExportWriter, runExport } from '../../src/export/run-export.ts';
+import { writeExport } from '../../src/export/write/write-export.ts';
+import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
+import {
+  acceptExport,
+  expireExportLeases,
+  gatedWriter,
+  type ManualExport,
+  withoutExportBell,
+} from '../support/exports.ts';
+import { acceptFile } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const never = new AbortController().signal;
+
+let t: TestSystem;
+let environmentId: number;
+beforeAll(async () => {
+  t = await openTestSystem();
+  environmentId = t.environment.environmentId;
+  const rows = Array.from({ length: 500 }, (_, n) => `u${n},name ${n}\n`).join('');
+  const jobId = await acceptFile(t.system, environmentId, `user_id,name\n${rows}`);
+  const worker = t.startWorker();
+  await t.ended(jobId);
+  await worker.stop();
+  await sql`update loads set file_ref = null`.execute(t.system.db);
+});
+afterAll(() => t?.close());
+beforeEach(async () => {
+  await sql`delete from exports`.execute(t.system.db);
+});
+
+const accept = (body = {}): Promise<ManualExport> => acceptExport(t.system, environmentId, body);
+
+function run(work: ManualExport, write: ExportWriter = writeExport, stopping = never): Promise<void> {
+  return runExport(withoutExportBell(t.system), work.exportId, write, stopping);
+}
+
+const reconcile = () => reconcileExports(withoutExportBell(t.system));
+
+/** Files below `exports/`, unfinished ones too, of an export. */
+async function filesOf({ jobId }: ManualExport): Promise<string[]> {
+  return (await t.storedFiles()).filter((file) => file.includes(`exports/${jobId}/`));
+}
+
+async function longAgo(days = 0): Promise<void> {
+  await sql`update exports set ended_at = ended_at - interval '1 minute' - ${days} * interval '1 day'`.execute(
+    t.system.db,
+  );
+}
+
+const failing =
+  (error: Error): ExportWriter =>
+  async ({ files }) => {
+    const writer = await files.create();
+    await writer.write(Buffer.from('some'));
+    throw error;
+  };
+
+describe('an export', () => {
+  test('is queued, then completed with its files, once however often it is run', async () => {
+    const work = await accept();
+    expect(await work.look()).toMatchObject({ status: 'queued', progress: 0, attempts: 0, files: [] });
+    await run(work);
+    const done = await work.look();
+    expect(done).toMatchObject({ status: 'completed', progress: 1, attempts: 1, rowsWritten: 500 });
+    expect(done.snapshotAt).not.toBeNull();
+    await run(work);
+    expect(await work.look()).toEqual(done);
+    expect(await filesOf(work)).toHaveLength(done.files.length);
+  });
+
+  test('shows how far it is while it runs', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: false });
+    const write: ExportWriter = async (context, options) => {
+      await options.onSnapshot({ at: new Date(), rowsExpected: 1_000, backendPid: 1 });
+      options.onProgress(250, 2_500);
+      return gate.write(context, options);
+    };
+    const running = run(work, write);
+    await gate.arrived;
+    await waitFor('progress', async () => (await work.look()).progress === 0.25);
+    expect(await work.look()).toMatchObject({ status: 'processing', rowsWritten: 250, bytesWritten: 2_500 });
+    gate.open();
+    await running;
+    expect((await work.look()).status).toBe('completed');
+  });
+});
+
+describe('a worker that is lost', () => {
+  test('has its export taken over, and leaves no file behind', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: true });
+    void run(work, gate.write).catch(() => undefined);
+    await gate.arrived;
+    expect(await filesOf(work)).toHaveLength(2);
+    await expireExportLeases(t.system);
+    await reconcile();
+    await run(work);
+    const done = await work.look();
+    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
+    expect(await filesOf(work)).toHaveLength(done.files.length);
+  });
+
+  test('and comes back late changes nothing, and takes its own files along', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: true });
+    const late = run(work, gate.write);
+    await gate.arrived;
+    await expireExportLeases(t.system);
+    await reconcile();
+    await run(work);
+    const done = await work.look();
+    gate.open();
+    await late;
+    expect(await work.look()).toEqual(done);
+    expect(await filesOf(work)).toHaveLength(done.files.length);
+  });
+
+  test('again and again fails the export, whose files are then removed', async () => {
+    const work = await accept({ emails: 'ada@example.com' });
+    for (let loss = 0; loss < MAX_EXPORT_LOSSES; loss++) {
+      const gate = gatedWriter(writeExport, { deaf: true });
+      void run(work, gate.write).catch(() => undefined);
+      await gate.arrived;
+      await expireExportLeases(t.system);
+      await reconcile();
+    }
+    expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'worker_lost' } });
+    await longAgo();
+    await reconcile();
+    expect(await filesOf(work)).toEqual([]);
+    expect((await work.look()).filesExpired).toBe(true);
+  });
+
+  test('is found by another worker on its own', async () => {
+    const work = await accept();
+    await claimExport(t.system.db, work.exportId);
+    await expireExportLeases(t.system);
+    const worker = t.startWorker();
+    try {
+      await waitFor('the export to end', async () => (await work.look()).status === 'completed');
+    } finally {
+      await worker.stop();
+    }
+  });
+});
+
+describe('an export that is cancelled', () => {
+  test('stops the worker that is at it, and leaves no file', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: false });
+    const running = run(work, gate.write);
+    const signal = await gate.arrived;
+    await cancelExport(t.system, environmentId, work.jobId);
+    await running;
+    expect(signal.aborted).toBe(true);
+    expect((await work.look()).status).toBe('cancelled');
+    expect(await filesOf(work)).toEqual([]);
+  });
+
+  test('while it is written out in full is not completed', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: true });
+    const running = run(work, gate.write);
+    await gate.arrived;
+    await cancelExport(t.system, environmentId, work.jobId);
+    gate.open();
+    await running;
+    expect(await work.look()).toMatchObject({ status: 'cancelled', files: [] });
+    expect(await filesOf(work)).toEqual([]);
+  });
+
+  test('under a worker that died leaves no file, a lease later', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: true });
+    void run(work, gate.write).catch(() => undefined);
+    await gate.arrived;
+    await cancelExport(t.system, environmentId, work.jobId);
+    await reconcile();
+    expect(await filesOf(work)).toHaveLength(2);
+    await longAgo();
+    await reconcile();
+    expect(await filesOf(work)).toEqual([]);
+  });
+});
+
+describe('a worker that is asked to stop', () => {
+  test('gives its export back, and no attempt is held against it', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: false });
+    const stopping = new AbortController();
+    const running = run(work, gate.write, stopping.signal);
+    await gate.arrived;
+    stopping.abort(new Interrupted('the worker stops'));
+    await running;
+    expect(await filesOf(work)).toEqual([]);
+    const row = await t.system.db
+      .selectFrom('exports')
+      .select(['status', 'lease_until', 'failures', 'losses'])
+      .executeTakeFirstOrThrow();
+    expect(row).toEqual({ status: 'processing', lease_until: null, failures: 0, losses: 0 });
+    await run(work);
+    expect((await work.look()).status).toBe('completed');
+  });
+});
+
+describe('an error', () => {
+  test.each([new TransientError('disk full while writing a file'), new Error('something else')])(
+    'is tried again, a few times: %s',
+    async (error) => {
+      const work = await accept();
+      for (let attempt = 1; attempt < MAX_EXPORT_FAILURES; attempt++) {
+        await run(work, failing(error));
+        expect((await work.look()).status).toBe('processing');
+      }
+      await run(work, failing(error));
+      expect(await work.look()).toMatchObject({
+        status: 'failed',
+        failure: { code: 'export_failed', message: error.message },
+      });
+      expect(await filesOf(work)).toEqual([]);
+    },
+  );
+
+  test('of ours fails it at once', async () => {
+    const work = await accept();
+    await run(work, failing(new Fault('an invariant broke')));
+    expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'export_failed' } });
+  });
+
+  test('a segment that was removed since fails it at once, and says so', async () => {
+    const { rows } = await sql<{ id: number }>`
+      insert into segments
+        (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+      values (${environmentId}, 'gone', '', '', '', false, false, '', '{"property":"a","exists":true}')
+      returning segment_id as id`.execute(t.system.db);
+    const work = await accept({ segment_id: rows[0]?.id });
+    await sql`delete from segments`.execute(t.system.db);
+    await run(work);
+    expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'unknown_segment' } });
+  });
+});
+
+describe('a worker', () => {
+  test('does one export at a time', async () => {
+    let running = 0;
+    let most = 0;
+    const write: ExportWriter = async (context, options) => {
+      most = Math.max(most, ++running);
+      try {
+        return await writeExport(context, options);
+      } finally {
+        running--;
+      }
+    };
+    const work = await Promise.all([accept(), accept(), accept()]);
+    const worker = t.startWorker({}, write);
+    try {
+      for (const each of work) {
+        await waitFor('an export to end', async () => (await each.look()).status === 'completed');
+      }
+    } finally {
+      await worker.stop();
+    }
+    expect(most).toBe(1);
+  });
+});
+
+describe('pruning', () => {
+  const prune = () => pruneExports(t.system, { exportDays: 7, jobDays: 365 });
+
+  test('removes the files first, the record later, and nothing before its time', async () => {
+    const work = await accept();
+    await run(work);
+    await longAgo(6);
+    expect(await prune()).toEqual({ exports: 0, records: 0 });
+    await longAgo(1);
+    expect(await prune()).toEqual({ exports: 1, records: 0 });
+    expect(await filesOf(work)).toEqual([]);
+    expect(await work.look()).toMatchObject({ status: 'completed', filesExpired: true, files: [] });
+    await longAgo(365);
+    expect(await prune()).toEqual({ exports: 0, records: 1 });
+    await expect(work.look()).rejects.toThrow('no such job');
+  });
+});
