@@ -51,9 +51,12 @@ class ForgivingConnection extends PostgresConnection {
     const client = await this.pool.connect();
     try {
       await assertSchemaCompatibility(client, this.schema);
-    } finally {
-      client.release();
+    } catch (error) {
+      // It may be lost without knowing it yet; the next one who asks must not be lent it.
+      client.release(true);
+      throw error;
     }
+    client.release();
     setImmediate(() => this.emit('ready'));
   }
 }
