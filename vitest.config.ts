@@ -26,7 +26,7 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
 const onRedis =
   spawnSync('redis-server', ['--version']).status === 0
     ? [
-        project('redis', 0, 2, {
+        project('redis', 0, 3, {
           include: ['test/contract/http/{imports,bulk-identify,rejects}.test.ts'],
           env: { SLUICE_TEST_QUEUE: 'redis' },
         }),
@@ -36,11 +36,11 @@ const onRedis =
 export default defineConfig({
   test: {
     projects: [
-      project('unit', 0, 2),
-      project('integration', 0, 2),
-      project('contract', 0, 2),
+      project('unit', 0, 3),
+      project('integration', 0, 3),
+      project('contract', 0, 3),
       ...onRedis,
-      project('acceptance', 1, 2),
+      project('acceptance', 1, 3),
       project('chaos', 2, 1, { testTimeout: 300_000 }),
     ],
   },

@@ -10,7 +10,7 @@ import { createTerminal } from './terminal.ts';
 const environment = process.env;
 const terminal = createTerminal(environment);
 const cli: Cli = { environment, terminal, entry: process.argv[1] ?? fileURLToPath(import.meta.url) };
-const program = createProgram(cli);
+const program = await createProgram(cli, process.argv.slice(2));
 
 let exitCode: number = exitCodes.ok;
 try {

@@ -1,22 +1,31 @@
 import { Command } from 'commander';
 import type { Cli } from './cli.ts';
-import { addCatalogueCommand } from './commands/catalogue.ts';
-import { addConfigCommand } from './commands/config.ts';
-import { addDemoCommand } from './commands/demo.ts';
-import { addEnvCommand } from './commands/env.ts';
-import { addExportCommand } from './commands/export.ts';
-import { addImportCommand } from './commands/import.ts';
-import { addJobsCommand } from './commands/jobs.ts';
-import { addKeysCommand } from './commands/keys.ts';
-import { addMigrateCommand } from './commands/migrate.ts';
-import { addServeCommand } from './commands/serve.ts';
-import { addStartCommand } from './commands/start.ts';
-import { addWorkCommand } from './commands/work.ts';
 import { addGlobalOptions } from './settings.ts';
 import { readVersion } from './version.ts';
 
-/** The `sluice` command with all its subcommands. Parsing it runs one of them. */
-export function createProgram(cli: Cli): Command {
+type AddCommand = (program: Command, cli: Cli) => void;
+
+/** In the order of the help. What a command needs is loaded with it: half a second of processor time for all of them. */
+const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
+  start: async () => (await import('./commands/start.ts')).addStartCommand,
+  import: async () => (await import('./commands/import.ts')).addImportCommand,
+  export: async () => (await import('./commands/export.ts')).addExportCommand,
+  jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
+  catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
+  keys: async () => (await import('./commands/keys.ts')).addKeysCommand,
+  env: async () => (await import('./commands/env.ts')).addEnvCommand,
+  serve: async () => (await import('./commands/serve.ts')).addServeCommand,
+  work: async () => (await import('./commands/work.ts')).addWorkCommand,
+  migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
+  config: async () => (await import('./commands/config.ts')).addConfigCommand,
+  demo: async () => (await import('./commands/demo.ts')).addDemoCommand,
+};
+
+/**
+ * The `sluice` command with the subcommands that are among `words`, or, if none is (help, a mistake), with all of them.
+ * Parsing it runs one of them.
+ */
+export async function createProgram(cli: Cli, words: readonly string[]): Promise<Command> {
   const program = new Command('sluice');
   program
     .description(
@@ -32,17 +41,14 @@ export function createProgram(cli: Cli): Command {
     })
     .exitOverride();
   addGlobalOptions(program);
-  addStartCommand(program, cli);
-  addImportCommand(program, cli);
-  addExportCommand(program, cli);
-  addJobsCommand(program, cli);
-  addCatalogueCommand(program, cli);
-  addKeysCommand(program, cli);
-  addEnvCommand(program, cli);
-  addServeCommand(program, cli);
-  addWorkCommand(program, cli);
-  addMigrateCommand(program, cli);
-  addConfigCommand(program, cli);
-  addDemoCommand(program, cli);
+  for (const load of needed(words)) (await load())(program, cli);
   return program;
+}
+
+function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[] {
+  const all = Object.entries(commands);
+  const named = all.filter(([name]) => words.includes(name));
+  if (words[0] === '--version' || words[0] === '-v') return [];
+  const wanted = words.includes('help') || named.length === 0 ? all : named;
+  return wanted.map(([, load]) => load);
 }

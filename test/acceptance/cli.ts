@@ -55,7 +55,7 @@ export function startCli(
 ): Running {
   const child = spawn(process.execPath, [entry, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'] ?? '', PORT: '0', WORKERS: '2', ...env },
+    env: { PATH: process.env['PATH'] ?? '', PORT: '0', WORKERS: args[0] === 'start' ? '2' : '1', ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.on('error', () => undefined);

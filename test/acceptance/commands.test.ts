@@ -128,7 +128,7 @@ describe('sluice jobs', () => {
 
 describe('the command itself', () => {
   test('every command has help with examples', async () => {
-    const program = createProgram({ environment: {}, terminal: createTerminal({}), entry: '' });
+    const program = await createProgram({ environment: {}, terminal: createTerminal({}), entry: '' }, []);
     const paths = program.commands.flatMap((command) => [
       [command.name()],
       ...command.commands.map((sub) => [command.name(), sub.name()]),

@@ -6,7 +6,7 @@ import { brakeAt, hold, onSite, queues, type Site, type Sql, workingSession } fr
 import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
-const file = createProfileFile({ rows: 300_000, seed: 3 });
+const file = createProfileFile({ rows: 150_000, seed: 3 });
 const small = createProfileFile({ rows: 100_000, seed: 3 });
 /** In one of the first chunks; who waits for its key holds all rows of the chunk with a lower one. */
 const someRow = 13_000;
