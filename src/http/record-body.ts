@@ -38,6 +38,7 @@ export function recordBody(request: FastifyRequest): Buffer {
 }
 
 function requireJson({ headers }: FastifyRequest): void {
+  if (headers['content-type'] === 'application/json') return;
   const mediaType = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
   if (mediaType === 'application/json' || mediaType === '' || /^application\/[\w.-]+\+json$/.test(mediaType))
     return;

@@ -22,12 +22,12 @@ export function readEvent(body: Buffer, environmentId: number): EventRecord {
   const userId = fields.requiredText(user_id, 'user_id');
   const eventName = fields.requiredText(event_name, 'event_name', MAX_EVENT_NAME_BYTES);
   const eventId = fields.text(
-    either(fields, { event_id, insert_id }),
+    either(fields, 'event_id', event_id, 'insert_id', insert_id),
     event_id == null ? 'insert_id' : 'event_id',
   );
   const insertedAt = readTime(
     fields,
-    either(fields, { inserted_at, timestamp }),
+    either(fields, 'inserted_at', inserted_at, 'timestamp', timestamp),
     inserted_at == null ? 'timestamp' : 'inserted_at',
   );
   const companyId = fields.text(company_id, 'company_id');
@@ -47,14 +47,14 @@ export function readEvent(body: Buffer, environmentId: number): EventRecord {
 }
 
 /** Two names for one thing: both may be given if they say the same. */
-function either(fields: Fields, pair: Readonly<Record<string, unknown>>): unknown {
-  const given = Object.entries(pair).filter(([, value]) => value !== undefined && value !== null);
-  const [first, second] = given;
-  if (first !== undefined && second !== undefined && first[1] !== second[1]) {
-    const names = given.map(([name]) => name).join(' and ');
+function either(fields: Fields, oneName: string, one: unknown, otherName: string, other: unknown): unknown {
+  if (other == null) return one ?? undefined;
+  if (one == null) return other;
+  if (one !== other) {
+    const names = `${oneName} and ${otherName}`;
     fields.refuse('invalid_field', `${names} say different things; give one`, names);
   }
-  return first?.[1];
+  return one;
 }
 
 function readTime(fields: Fields, value: unknown, path: string): Instant | null {

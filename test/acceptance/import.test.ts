@@ -43,7 +43,8 @@ describe('sluice import, without a server', () => {
 
   test('leaves no process behind', async () => {
     await put('users.csv', usersCsv(20_000));
-    const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder });
+    const env = { WORKERS: '2' };
+    const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder, env });
     const processes = await waitFor('its workers', async () => {
       const below = await descendants(running.pid);
       return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;

@@ -15,13 +15,19 @@ const lingerMs = 5_000;
  * `Connection: close`, and the end of the response, which closes, waits until the sender has stopped.
  */
 export function addEarlyAnswer(app: FastifyInstance): void {
-  app.addHook('onSend', async ({ raw }, reply, payload) => {
-    if (!isPending(raw)) return payload;
+  app.addHook('onSend', ({ raw }, reply, payload, done) => {
+    if (!isPending(raw)) {
+      done(null, payload);
+      return;
+    }
     reply.header('connection', 'close');
     // A sender that waits for `100 Continue` has sent nothing there would be to read.
-    if (typeof payload !== 'string' || awaitsContinue(raw)) return payload;
+    if (typeof payload !== 'string' || awaitsContinue(raw)) {
+      done(null, payload);
+      return;
+    }
     reply.header('content-length', Buffer.byteLength(payload));
-    return Readable.from(answerThenLinger(payload, raw), { objectMode: false });
+    done(null, Readable.from(answerThenLinger(payload, raw), { objectMode: false }));
   });
 }
 

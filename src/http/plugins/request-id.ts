@@ -12,7 +12,8 @@ export function chooseRequestId(raw: IncomingMessage): string {
 
 /** Every answer carries the id under which the log knows the request. */
 export function addRequestId(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id);
+    done();
   });
 }
