@@ -60,7 +60,7 @@ export function writeProperties(
     if (value === null) flags |= REMOVES;
     else if (typeof value === 'object') flags |= NESTED;
     if (sourceBytes > MAX_VALUE_BYTES) {
-      const large = sizeProblem(value, name, path);
+      const large = sizeProblem(value, name, path, parsed);
       if (large !== null) return readable(large, parsed);
     }
   }
@@ -84,7 +84,7 @@ export function propertyProblem(
   return (
     nameProblem(name, path, parsed) ??
     valueProblem(value, parsed, 2, path === '' ? name : `${path}.${name}`) ??
-    (mayBeLarge ? sizeProblem(value, name, path) : null)
+    (mayBeLarge ? sizeProblem(value, name, path, parsed) : null)
   );
 }
 
@@ -145,9 +145,10 @@ function textProblem(value: string, path: string): Reason | null {
   return null;
 }
 
-function sizeProblem(value: unknown, name: string, path: string): Reason | null {
-  const bytes =
-    typeof value === 'string' ? Buffer.byteLength(value) : Buffer.byteLength(JSON.stringify(value));
+function sizeProblem(value: unknown, name: string, path: string, parsed: ParsedJson): Reason | null {
+  const text = typeof value === 'string' ? (markedNumber(value) ?? value) : writeJson(value, parsed.marked);
+  // A byte string has a character for every byte.
+  const bytes = parsed.decoded ? Buffer.byteLength(text) : text.length;
   if (bytes <= MAX_VALUE_BYTES) return null;
   return {
     code: 'value_too_large',

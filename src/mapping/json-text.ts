@@ -86,8 +86,15 @@ function* tokensOf(text: string): Generator<parser.Token> {
   }
 }
 
+/** Longer ones, however few their digits, may lie below what a JavaScript number can be. */
+const maxPlainLength = 300;
+
 function isExact(number: string): boolean {
-  return !/[eE]/.test(number) && number.replace(/^-?0*\.?0*|[-.]/g, '').length <= 15;
+  return (
+    number.length <= maxPlainLength &&
+    !/[eE]/.test(number) &&
+    number.replace(/^-?0*\.?0*|[-.]/g, '').length <= 15
+  );
 }
 
 /** The text of a value from `parseJson`. */

@@ -229,3 +229,14 @@ describe('rows of NDJSON', () => {
     expect(reject?.message).not.toMatch(/Ã/);
   });
 });
+
+it('measures a value in the bytes of its UTF-8, escaped or not', () => {
+  const fits = 'ü'.repeat(32 * 1024);
+  for (const text of [fits, '\\u00fc'.repeat(32 * 1024)]) {
+    expect(readLines(`{"user_id":"u","a":"${text}"}\n`).rejects).toEqual([]);
+    const { rejects } = readLines(`{"user_id":"u","a":"${text}y"}\n`);
+    expect(rejects).toMatchObject([
+      { code: 'value_too_large', message: expect.stringContaining('65537 bytes') },
+    ]);
+  }
+});
