@@ -1,7 +1,7 @@
-import { ConfigError } from '../config.ts';
 import { InputError, Interrupted, TransientError } from '../domain/errors.ts';
 import { EmbeddedPostgresError } from '../postgres/embedded/errors.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
+import { ConfigError } from '../setting.ts';
 import { CommandFailed, exitCodes, UsageError } from './exit-codes.ts';
 
 export interface Explanation {
