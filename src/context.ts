@@ -57,7 +57,7 @@ export function openSystem(options: SystemOptions): System {
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
   const metrics = new Metrics({ backlog: () => readBacklog(watch), loadRows: () => readLoadRows(watch) });
   const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
-  const ingest = openIngest({ pool, db, catalogue, log, metrics });
+  const ingest = openIngest({ pool, db, catalogue, metrics });
   return {
     config,
     databaseUrl,

@@ -11,26 +11,6 @@ export interface Tally {
   readonly rejected: number;
 }
 
-export const emptyTally: Tally = {
-  read: 0,
-  inserted: 0,
-  updated: 0,
-  unchanged: 0,
-  superseded: 0,
-  rejected: 0,
-};
-
-export function addTallies(a: Tally, b: Tally): Tally {
-  return {
-    read: a.read + b.read,
-    inserted: a.inserted + b.inserted,
-    updated: a.updated + b.updated,
-    unchanged: a.unchanged + b.unchanged,
-    superseded: a.superseded + b.superseded,
-    rejected: a.rejected + b.rejected,
-  };
-}
-
 /** read = inserted + updated + unchanged + superseded + rejected. */
 export function balances(tally: Tally): boolean {
   return tally.read === tally.inserted + tally.updated + tally.unchanged + tally.superseded + tally.rejected;

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import type { Logger } from 'pino';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { Database } from '../postgres/database.ts';
 
@@ -8,7 +7,6 @@ export interface IngestContext {
   readonly pool: pg.Pool;
   readonly db: Database;
   readonly catalogue: Catalogue;
-  readonly log: Logger;
   readonly metrics: IngestMetrics;
 }
 

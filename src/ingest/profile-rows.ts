@@ -25,10 +25,7 @@ export function userRows(
     users.lay(environmentId, userId, properties, marked, companyId);
     if (companyId !== null && companyId !== '') companies.lay(environmentId, companyId, company, marked);
   }
-  return {
-    users: users.rows('users', found).map((row, at) => ({ ...row, ...removal(row, users.companyAt(at)) })),
-    companies: companies.rows('companies', found),
-  };
+  return { users: users.rows('users', found), companies: companies.rows('companies', found) };
 }
 
 /** The rows of a window of companies, each key once. */
@@ -40,13 +37,8 @@ export function companyRows(records: readonly CompanyRecord[], found: NewPropert
   return companies.rows('companies', found);
 }
 
-function removal({ removes }: ProfileRow, companyId: string | null): Pick<UserRow, 'companyId' | 'removes'> {
-  return { companyId, removes: removes || companyId === '' };
-}
-
 class Drafts {
   readonly #byKey = new Map<string, Draft>();
-  readonly #drafts: Draft[] = [];
 
   lay(
     environmentId: number,
@@ -58,9 +50,7 @@ class Drafts {
     const name = `${environmentId} ${key}`;
     const draft = this.#byKey.get(name);
     if (draft === undefined) {
-      const made = { environmentId, key, properties, marked, companyId };
-      this.#byKey.set(name, made);
-      this.#drafts.push(made);
+      this.#byKey.set(name, { environmentId, key, properties, marked, companyId });
       return;
     }
     draft.properties = { ...draft.properties, ...properties };
@@ -68,15 +58,12 @@ class Drafts {
     draft.companyId = companyId ?? draft.companyId;
   }
 
-  companyAt(index: number): string | null {
-    return this.#drafts[index]?.companyId ?? null;
-  }
-
-  rows(entity: Entity, found: NewProperties): ProfileRow[] {
-    return this.#drafts.map(({ environmentId, key, properties, marked }) => ({
+  rows(entity: Entity, found: NewProperties): UserRow[] {
+    return Array.from(this.#byKey.values(), ({ environmentId, key, properties, marked, companyId }) => ({
       environmentId,
       key,
-      removes: found.look(environmentId, entity, properties),
+      companyId,
+      removes: found.look(environmentId, entity, properties) || companyId === '',
       properties: writeJson(properties, marked),
     }));
   }

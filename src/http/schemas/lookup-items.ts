@@ -35,7 +35,6 @@ export const segmentItem = component(
     },
   ),
 );
-export type SegmentLookup = Static<typeof segmentItem.schema>;
 
 const surveyModule = Type.Object(
   {
