@@ -1,13 +1,10 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { type Dataset, datasets, type ExportFile } from '../../domain/export.ts';
+import type { ExportFile } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { databaseOn } from '../../postgres/database.ts';
 import type { Filter } from '../filter/filter.ts';
 import { AttemptFiles } from './attempt-files.ts';
 import { estimateRows } from './copy-out.ts';
-import { compileForCopy } from './copy-select.ts';
-import { planCsv } from './csv.ts';
 import {
   createManifest,
   type DatasetSummary,
@@ -15,8 +12,7 @@ import {
   type ManifestFacts,
   manifestName,
 } from './manifest.ts';
-import { selectNdjson } from './ndjson.ts';
-import { selectForParquet } from './parquet-columns.ts';
+import { planDatasets } from './plan-datasets.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';
 import { type DatasetPlan, type WriteOptions, writeDataset } from './write-dataset.ts';
 
@@ -72,29 +68,11 @@ async function readAll(
   files: AttemptFiles,
   options: WriteExportOptions,
 ): Promise<ManifestFacts> {
-  const plans = await planDatasets(snapshot, options);
+  const plans = await planDatasets(snapshot.client, options);
   const rowsExpected = await estimateAll(snapshot, plans);
   await options.onSnapshot({ at: snapshot.at, rowsExpected, backendPid: snapshot.backendPid });
   const datasets = await writeDatasets(snapshot, files, plans, options);
   return { ...options.manifest, snapshotAt: snapshot.at, datasets };
-}
-
-async function planDatasets(snapshot: Snapshot, filter: Filter): Promise<DatasetPlan[]> {
-  const plans: DatasetPlan[] = [];
-  for (const dataset of datasets) {
-    if (filter.request.datasets.includes(dataset)) plans.push(await planDataset(snapshot, dataset, filter));
-  }
-  return plans;
-}
-
-async function planDataset({ client }: Snapshot, dataset: Dataset, filter: Filter): Promise<DatasetPlan> {
-  if (filter.request.format === 'csv') {
-    const { select, header } = await planCsv(databaseOn(client), dataset, filter);
-    return { dataset, format: 'csv', header, select: compileForCopy(select) };
-  }
-  const { format } = filter.request;
-  const select = format === 'parquet' ? selectForParquet(dataset, filter) : selectNdjson(dataset, filter);
-  return { dataset, format, header: Buffer.alloc(0), select: compileForCopy(select) };
 }
 
 async function estimateAll({ client }: Snapshot, plans: readonly DatasetPlan[]): Promise<number> {

@@ -1,0 +1,93 @@
+import { spawn } from 'node:child_process';
+import { createReadStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { readRequest } from '../src/export/read-request.ts';
+import { type CopySelect, setParameters } from '../src/export/write/copy-select.ts';
+import { planDatasets } from '../src/export/write/plan-datasets.ts';
+
+export type Body = Readonly<Record<string, unknown>>;
+
+export interface Drained {
+  readonly seconds: number;
+  readonly bytes: number;
+}
+
+/** What one would do by hand with the same queries: `COPY (…) TO STDOUT`, read by a client that does nothing with it. */
+export interface Baseline {
+  drain(body: Body): Promise<Drained>;
+  /** What the queries of an export read: the plan of each, as Postgres ran it. */
+  explain(body: Body): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+export async function openBaseline(databaseUrl: string): Promise<Baseline> {
+  const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
+  return {
+    drain: (body) =>
+      inTransaction(pool, async (client) => {
+        const startedAt = performance.now();
+        let bytes = 0;
+        for (const select of await selectsOf(client, body)) bytes += await drain(client, select);
+        return { seconds: (performance.now() - startedAt) / 1_000, bytes };
+      }),
+    explain: (body) =>
+      inTransaction(pool, async (client) => {
+        const plans: string[] = [];
+        for (const select of await selectsOf(client, body)) {
+          await setParameters(client, select);
+          const { rows } = await client.query<{ 'QUERY PLAN': string }>(
+            `explain (analyze, buffers, costs off, timing off) ${select.text}`,
+          );
+          plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+        }
+        return plans;
+      }),
+    close: () => pool.end(),
+  };
+}
+
+async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
+  const { request, problems } = readRequest(body);
+  if (problems.length > 0) throw new Error(JSON.stringify(problems));
+  const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
+  const plans = await planDatasets(client, filter);
+  return plans.map(({ select }) => select);
+}
+
+async function drain(client: pg.PoolClient, select: CopySelect): Promise<number> {
+  await setParameters(client, select);
+  let bytes = 0;
+  const stream = client.query(
+    copyTo(`copy (${select.text}) to stdout (format csv, quote E'\\x01', delimiter E'\\x02')`),
+  );
+  for await (const piece of stream as AsyncIterable<Buffer>) bytes += piece.length;
+  return bytes;
+}
+
+/** As an export has it: compiling a query for one run costs more than it saves. */
+async function inTransaction<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    await client.query(`set local timezone = 'UTC'; set local jit = off`);
+    return await work(client);
+  } finally {
+    await client.query('rollback');
+    client.release();
+  }
+}
+
+/** Seconds that `gzip -6` takes for a file, its output thrown away. */
+export async function gzipSeconds(path: string): Promise<number> {
+  const startedAt = performance.now();
+  const gzip = spawn('gzip', ['-6', '-c'], { stdio: ['pipe', 'ignore', 'inherit'] });
+  const ended = new Promise<void>((resolve, reject) => {
+    gzip.once('error', reject);
+    gzip.once('exit', () => resolve());
+  });
+  await pipeline(createReadStream(path, { highWaterMark: 256 * 1024 }), gzip.stdin);
+  await ended;
+  return (performance.now() - startedAt) / 1_000;
+}
