@@ -23,7 +23,11 @@ export class ParquetFile {
   }
 
   async addGroup(values: Columns, rows: number): Promise<void> {
-    const columnData = this.#columns.map(({ name }, index) => ({ name, data: values[index] ?? [] }));
+    const columnData = this.#columns.map(({ name, kind }, index) => ({
+      ...{ name, data: values[index] ?? [] },
+      // The least and greatest text of JSON tell a reader nothing.
+      statistics: kind !== 'json',
+    }));
     await this.#parquet.write({ columnData, rowGroupSize: rows });
     await this.#flush();
   }
