@@ -37,6 +37,11 @@ export function isTransient(error: unknown): boolean {
 /** pg says it without a code. Not queryable: what it says of a statement sent after the connection was lost. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
+/** It ran into `statement_timeout`, or somebody cancelled it. */
+export function isCancelledStatement(error: unknown): boolean {
+  return codeOf(error) === '57014';
+}
+
 /** The database refuses the data itself: some record of the batch is at fault. */
 export function isDataError(error: unknown): boolean {
   const code = codeOf(error);

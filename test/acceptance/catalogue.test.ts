@@ -88,6 +88,22 @@ describe('sluice catalogue', () => {
     expect(stdout).toMatch(/^api-access +API access +beta_feature$/m);
   });
 
+  test('segments preview counts who is in one and shows the first, by key or id', async () => {
+    const users = await file('users.csv', 'user_id,plan\nu3,starter\nu1,free\nu2,business\nu4,\n');
+    await runCli(['import', users, '--data-dir', dataDir]);
+    const preview = (...args: string[]): Promise<Finished> =>
+      runCli(['segments', 'preview', ...args, '--data-dir', dataDir]);
+    const shown = await preview('paying-users');
+    expect(shown).toMatchObject({ code: 0, stdout: 'Paying users (paying-users): 2 users\n  u2\n  u3\n' });
+    const { segments } = json<{ segments: { id: number; key: string }[] }>(await catalogue('show', '--json'));
+    const id = segments.find(({ key }) => key === 'paying-users')?.id;
+    const byId = await preview(String(id), '--sample', '1', '--json');
+    expect(json(byId)).toEqual({ id, key: 'paying-users', users: 2, sample: ['u2'] });
+    const unknown = await preview('nobody');
+    expect(unknown.code).toBe(2);
+    expect(unknown.stderr).toContain('There is no segment "nobody"');
+  });
+
   test('export writes a file that makes the same catalogue elsewhere, in both formats', async () => {
     const yaml = await catalogue('export');
     expect(yaml).toMatchObject({ code: 0, stderr: '' });
