@@ -11,7 +11,7 @@ const leftovers = async (): Promise<string[]> =>
 test('the demo runs whatever the environment says, balances, and removes all it made', async () => {
   const before = await leftovers();
   const env = { DATABASE_URL: 'nonsense', REDIS_URL: 'nonsense', PORT: 'nonsense' };
-  const done = await runCli(['demo', '--users', '3000', '--companies', '100'], { env });
+  const done = await runCli(['demo', '--users', '3000', '--companies', '100', '--events', '4000'], { env });
   expect(done, done.stderr).toMatchObject({ code: 0 });
   expect(done.stdout).toContain(
     '3,058 read = 3,000 inserted + 0 updated + 0 unchanged + 50 superseded + 8 rejected',
@@ -22,6 +22,11 @@ test('the demo runs whatever the environment says, balances, and removes all it 
   expect(done.stdout).toMatch(/completed after \d+ ms/);
   // The sample's segments ask of what the demo's users have.
   expect(done.stdout).toMatch(/^ +\d+ {2}Paying users +[1-9],?\d+$/m);
+  expect(done.stdout).toContain('4,000 answered 202, each after its commit');
+  expect(done.stdout).toMatch(/^ +users\.ndjson +[1-9]\d* +[\d.]+ .?B {2}[0-9a-f]{16}…$/m);
+  expect(done.stdout).toMatch(/^ +events\.ndjson +[1-9]\d* /m);
+  expect(done.stdout).toMatch(/^ +\{"event_id":"[^"]+","event_type":"track","event_name":"/m);
+  expect(done.stdout).toMatch(/^ +filters: .*"event:dashboard_viewed"|^ +filters: .*dashboard_viewed/m);
   expect(await leftovers()).toEqual(before);
 });
 

@@ -24,7 +24,22 @@ export interface Rejected {
   readonly message: string;
 }
 
+/** An export as its own interface shows it; the part that the demo looks at. */
+export interface ExportJob {
+  readonly status: string;
+  readonly presigned_urls: readonly {
+    readonly filename: string;
+    readonly url: string;
+    readonly bytes: number;
+    readonly rows: number;
+    readonly sha256: string;
+  }[];
+  readonly failure: { readonly message: string } | null;
+}
+
 const boundary = 'sluice-demo-6f1d2c';
+/** Of a file that is shown. */
+const firstBytes = 4_096;
 
 /** Talks to the service as anybody else would: over HTTP, with the key. */
 export interface Client {
@@ -34,6 +49,11 @@ export interface Client {
   rejects(jobId: string): Promise<readonly Rejected[]>;
   /** The first page of the lookup. */
   segments(): Promise<readonly { readonly id: number; readonly title: string }[]>;
+  /** Asks for an export; its job id. */
+  exportJob(request: object): Promise<string>;
+  showExport(jobId: string): Promise<ExportJob>;
+  /** The beginning of a file, by its signed link: no key is needed. */
+  text(url: string): Promise<string>;
 }
 
 export function createClient(url: string, key: string, signal: AbortSignal): Client {
@@ -44,6 +64,13 @@ export function createClient(url: string, key: string, signal: AbortSignal): Cli
     if (!response.ok) throw new CommandFailed(`${path} answered ${response.status}: ${body}`);
     return JSON.parse(body) as T;
   };
+  const post = <T>(path: string, body: unknown): Promise<T> =>
+    call(path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const exports = '/api/v1/analytics/exports';
   return {
     upload: (path, onBytes) =>
       call('/v1/imports', {
@@ -52,21 +79,23 @@ export function createClient(url: string, key: string, signal: AbortSignal): Cli
         body: Readable.toWeb(Readable.from(formOf(path, onBytes))) as ReadableStream,
         duplex: 'half',
       }),
-    post: (path, body) =>
-      call(path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      }),
+    post,
     job: (jobId) => call(`/v1/background_jobs/${jobId}`),
     rejects: async (jobId) =>
       (await call<{ data: readonly Rejected[] }>(`/v1/background_jobs/${jobId}/rejects`)).data,
     segments: async () =>
       (
         await call<{ data: readonly { readonly id: number; readonly title: string }[] }>(
-          '/api/v1/analytics/exports/lookups/segments',
+          `${exports}/lookups/segments`,
         )
       ).data,
+    exportJob: async (request) => (await post<{ job_id: string }>(exports, request)).job_id,
+    showExport: (jobId) => call(`${exports}/jobs/${jobId}`),
+    text: async (link) => {
+      const response = await fetch(link, { headers: { range: `bytes=0-${firstBytes - 1}` }, signal });
+      if (response.status !== 206) throw new CommandFailed(`A link answered ${response.status}.`);
+      return response.text();
+    },
   };
 }
 

@@ -61,7 +61,7 @@ export async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Pro
       heading: (text) => heading(cli, text),
     };
     const good = await showLoads(stage);
-    terminal.print(heading(cli, '9  Stop'));
+    terminal.print(heading(cli, '11  Stop'));
     if (!good) process.exitCode = exitCodes.failed;
   } catch (error) {
     if (!stop.signal.aborted) throw error;

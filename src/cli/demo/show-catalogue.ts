@@ -20,7 +20,7 @@ const sample = join('docs', 'samples', 'catalogue.yaml');
 export async function showCatalogue(stage: DemoStage, client: Client): Promise<void> {
   const { cli, service, heading } = stage;
   const { db } = service.system;
-  cli.terminal.print(heading('8  A catalogue of segments, surveys, features'));
+  cli.terminal.print(heading('9  A catalogue of segments, surveys, features'));
   const environment = await findEnvironment(db, defaultEnvironmentName);
   if (environment === null) throw new CommandFailed('The first start made no environment.');
   const { environmentId } = environment;

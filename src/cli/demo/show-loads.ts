@@ -10,6 +10,8 @@ import { type Client, createClient, type Job } from './client.ts';
 import { createMeter } from './meter.ts';
 import { showArray } from './show-array.ts';
 import { showCatalogue } from './show-catalogue.ts';
+import { showEvents } from './show-events.ts';
+import { showExport } from './show-export.ts';
 import { showOutcome } from './show-outcome.ts';
 import { type Expected, writeCompanies, writeUsers } from './write-files.ts';
 
@@ -38,7 +40,9 @@ export async function showLoads(stage: DemoStage): Promise<boolean> {
   const done = await follow(stage, client, usersJob.job_id, 'users');
   const right = await showOutcome(stage, client, done, expected);
   await showArray(stage, client);
+  await showEvents(stage);
   await showCatalogue(stage, client);
+  await showExport(stage, client);
   return right;
 }
 
