@@ -12,6 +12,8 @@ export interface FileStore {
   remove(ref: FileRef): Promise<void>;
   /** Removes all that is in a folder, what was never committed too. One that is not there is no error. */
   removeFolder(folder: FileFolder): Promise<void>;
+  /** Removes what was begun and not written to for `olderThanMs`, as a killed process leaves it; how much that was. */
+  sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files could not be stored now. */
   check(): Promise<void>;
 }

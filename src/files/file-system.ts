@@ -10,11 +10,6 @@ import { FileSystemWriter } from './file-system-writer.ts';
 import { createFolderCheck } from './folder-check.ts';
 import { codeOf, ioError } from './io-error.ts';
 
-export interface FileSystemStore extends FileStore {
-  /** Removes temporary files not written to for `olderThanMs` (left by a killed process); how many there were. */
-  sweepTemporary(olderThanMs: number): Promise<number>;
-}
-
 const temporary = 'tmp';
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
@@ -25,7 +20,7 @@ const refPattern = new RegExp(`^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\
  * goes into a folder is there from the beginning, under a name that ends in `.part`, so that it goes with the folder.
  * All its methods throw `TransientError` when the file system refuses (disk full, permissions, a lost mount).
  */
-export function createFileSystemStore(directory: string): FileSystemStore {
+export function createFileSystemStore(directory: string): FileStore {
   const pathOf = (ref: FileRef) => path.join(directory, checkRef(ref));
   const check = createFolderCheck(path.join(directory, temporary));
   return {

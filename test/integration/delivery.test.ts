@@ -147,6 +147,25 @@ describe('a mail server', () => {
     expect(await stateOf(work)).toMatchObject({ due: false, notified: true, attempts: 2 });
   });
 
+  test('that does not want our sender is asked again: that is a setting, which somebody will mend', async () => {
+    const server = await start({ sender: 550 });
+    const work = await ended(['ada@example.com']);
+    await deliverNotice(sendingTo(server.url), work.exportId);
+    expect(await stateOf(work)).toMatchObject({ due: true, notified: false, told: [] });
+  });
+
+  test('that puts off one address, whichever it is, has the others told', async () => {
+    const emails = ['ada@example.com', 'bob@example.com', 'cyd@example.com'];
+    for (const slow of emails) {
+      const server = await start({ answer: (address) => (address === slow ? 451 : null) });
+      const work = await ended(emails);
+      await deliverNotice(sendingTo(server.url), work.exportId);
+      const told = emails.filter((address) => address !== slow);
+      expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(told);
+      expect(await stateOf(work)).toMatchObject({ due: true, notified: false, attempts: 1 });
+    }
+  });
+
   test('that is away and then back has the message in the end', async () => {
     const first = await startMailServer();
     await first.stop();

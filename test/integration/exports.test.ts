@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import { cancelExport } from '../../src/export/cancel-export.ts';
+import { ExportFailure } from '../../src/export/export-failure.ts';
 import { pruneExports } from '../../src/export/prune-exports.ts';
 import { reconcileExports } from '../../src/export/reconcile-exports.ts';
 import { type ExportWriter, runExport } from '../../src/export/run-export.ts';
@@ -140,6 +141,35 @@ describe('a worker that is lost', () => {
     await reconcile();
     expect(await filesOf(work)).toEqual([]);
     expect((await work.look()).filesExpired).toBe(true);
+  });
+
+  test('has its loss counted, even if the queue rings before anybody noticed', async () => {
+    const work = await accept();
+    await claimExport(t.system.db, work.exportId);
+    await expireExportLeases(t.system);
+    expect(await claimExport(t.system.db, work.exportId)).toBeNull();
+    await reconcile();
+    expect(await claimExport(t.system.db, work.exportId)).toMatchObject({ attempt: 2 });
+    const { losses } = await t.system.db.selectFrom('exports').select('losses').executeTakeFirstOrThrow();
+    expect(losses).toBe(1);
+  });
+
+  test('cannot fail the export of the one that took over, whatever befalls it', async () => {
+    for (const error of [
+      new Fault('an invariant broke'),
+      new ExportFailure('unknown_segment', 'it is gone'),
+    ]) {
+      const work = await accept();
+      const gate = gatedWriter(failing(error), { deaf: true });
+      const late = run(work, gate.write);
+      await gate.arrived;
+      await expireExportLeases(t.system);
+      await reconcile();
+      await claimExport(t.system.db, work.exportId);
+      gate.open();
+      await late;
+      expect(await work.look()).toMatchObject({ status: 'processing', attempts: 2, failure: null });
+    }
   });
 
   test('is found by another worker on its own', async () => {

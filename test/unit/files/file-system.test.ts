@@ -3,13 +3,18 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, TransientError } from '../../../src/domain/errors.ts';
-import { type FileFolder, type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
-import { createFileSystemStore, type FileSystemStore } from '../../../src/files/file-system.ts';
+import {
+  type FileFolder,
+  type FileRef,
+  type FileStore,
+  MissingFileError,
+} from '../../../src/files/file-store.ts';
+import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import { ioError } from '../../../src/files/io-error.ts';
 import { collect } from '../formats/in-pieces.ts';
 
 let directory: string;
-let store: FileSystemStore;
+let store: FileStore;
 
 beforeEach(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'sluice-files-'));
