@@ -7,7 +7,11 @@ import {
   noteExportFailure,
   releaseExport,
 } from '../postgres/ledger/export-claims.ts';
-import { endEarlierExportSessions, exportSessionName } from '../postgres/ledger/sessions.ts';
+import {
+  endEarlierExportSessions,
+  exportSessionName,
+  nameExportSession,
+} from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { type Attempt, notOurs, startAttempt } from './attempt.ts';
@@ -89,6 +93,7 @@ async function writeFiles(
 /** This commit waits for the disk, where the files are already. */
 async function complete(context: ExportContext, claim: ExportClaim, written: WrittenExport): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
+    await nameExportSession(db, claim);
     if (await completeExport(db, claim, written)) return;
     throw new ConflictError(notOurs);
   });

@@ -116,7 +116,7 @@ async function readExactly(handle: FileHandle, start: number, end: number): Prom
   return bytes;
 }
 
-/** Only opening is wrapped: that is where a missing file shows. */
+/** Opening is wrapped, where a missing file shows, and reading, where one that is too short for its range does. */
 function openStream(file: string, range?: { readonly start: number; readonly end: number }): Readable {
   const openMapped = (
     name: PathLike,
@@ -124,12 +124,24 @@ function openStream(file: string, range?: { readonly start: number; readonly end
     mode: number,
     done: (e: Error | null, fd: number) => void,
   ) => openCallback(name, flags, mode, (error, fd) => done(error && ioError('opening a file', error), fd));
+  const readMapped = (
+    fd: number,
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    done: (e: Error | null, bytesRead: number, buffer: Buffer) => void,
+  ) =>
+    read(fd, buffer, offset, length, position, (error, bytesRead) => {
+      const isShort = error === null && bytesRead === 0 && range !== undefined;
+      done(isShort ? new Fault(`the stored file ends before byte ${range.end}`) : error, bytesRead, buffer);
+    });
   // Node counts the last byte in.
   const part = range === undefined ? {} : { start: range.start, end: range.end - 1 };
   return createReadStream(file, {
     ...part,
     highWaterMark: READ_BYTES,
-    fs: { open: openMapped, read, close },
+    fs: { open: openMapped, read: readMapped, close },
   });
 }
 

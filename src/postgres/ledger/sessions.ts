@@ -8,8 +8,8 @@ import type { FinishClaim } from './finish.ts';
  * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work
  * over, or merely wants to count it done, would wait. So every such transaction names its session after the attempt
  * it works for, and an attempt that has lost its lease loses its session too. It could not have committed anyway.
- * An export writes nothing, but its statement and its snapshot would stay for as long as the pause does: what is deleted
- * meanwhile could not be vacuumed away.
+ * While an export reads it has no locks that matter, but its statement and its snapshot would stay for as long as the
+ * pause does: what is deleted meanwhile could not be vacuumed away.
  * Only in this database: another on the same server may have a load of the same number.
  */
 const chunkPrefix = (claim: ChunkClaim): string => `sluice chunk ${claim.loadId}:${claim.chunkNo}:`;
@@ -63,9 +63,14 @@ export async function endSilentSessions(db: Database): Promise<number> {
 
 const exportPrefix = 'sluice export ';
 
-/** What the session of an attempt at an export is to be named, in the transaction that holds its snapshot. */
+/** What the session of an attempt at an export is to be named, in its transactions. */
 export function exportSessionName({ exportId, attempt }: Pick<ExportClaim, 'exportId' | 'attempt'>): string {
   return `${exportPrefix}${exportId}:${attempt}`;
+}
+
+/** Names the session after the attempt, until the transaction ends. */
+export async function nameExportSession(db: Database, claim: ExportClaim): Promise<void> {
+  await nameSession(db, exportSessionName(claim));
 }
 
 /** Ends the sessions of earlier attempts at an export; not of later ones, in case this is the one that is late. */

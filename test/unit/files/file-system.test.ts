@@ -112,6 +112,13 @@ describe('file system store', () => {
     await expect(collect(store.open(ref))).rejects.toThrow(MissingFileError);
   });
 
+  it('fails a stream whose file has become too short for it', async () => {
+    const ref = await save('twelve bytes');
+    expect((await collect(store.open(ref, { start: 7, end: 12 }))).toString()).toBe('bytes');
+    await truncate(path.join(directory, 'files', ref), 9);
+    await expect(collect(store.open(ref, { start: 7, end: 12 }))).rejects.toThrow(Fault);
+  });
+
   it('names files only by refs that it made', () => {
     for (const ref of ['../secret', '/etc/passwd', 'tmp/x', '2026-01-01/../../x', '']) {
       expect(() => store.open(ref as FileRef)).toThrow(Fault);
