@@ -10,6 +10,7 @@ import {
   askForExport,
   download,
   expectNoOrphans,
+  type ShownExport,
   storedFor,
   type WatchedExport,
 } from '../support/watched-exports.ts';
@@ -47,9 +48,11 @@ async function loseWorkers(site: Site, api: Api): Promise<void> {
   expect(left.some((name) => name.endsWith('.part'))).toBe(true);
   await site.work();
 
-  await waitFor('the session of the paused worker to end, although nobody wakes it', async () => {
-    return (await sessionOf(site, paused, 1)) === null;
-  });
+  await waitFor(
+    'the session of the paused worker to end, although nobody wakes it',
+    async () => (await sessionOf(site, paused, 1)) === null,
+    { timeoutMs: recoveryMs },
+  );
   const quietMs = performance.now() - pausedAt;
   await expectComplete(site, paused);
   await expectComplete(site, killed);
@@ -190,9 +193,22 @@ test.concurrent('an export is completed although the mail server is away, refuse
     });
     expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(emails.slice(0, 3));
     expect(await download(api, done)).toBe(100);
+    for (const { source } of server.mails) await expectLinks(api, source, done);
     await work.stop();
   });
 });
+
+/** The links of a message lead to the files. */
+async function expectLinks(api: Api, source: string, shown: ShownExport): Promise<void> {
+  const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
+  const presigned_urls = shown.presigned_urls.map((file) => {
+    const [url] =
+      new RegExp(`http://\\S+/${file.filename}\\?expires=\\d+&signature=[\\w-]+`).exec(plain) ?? [];
+    expect(url, plain).toBeDefined();
+    return { ...file, url: url ?? '' };
+  });
+  await download(api, { ...shown, presigned_urls });
+}
 
 interface NoticeState {
   readonly told: string[];
