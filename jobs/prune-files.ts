@@ -1,4 +1,5 @@
 import type { System } from '../src/context.ts';
+import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { pruneExports } from '../src/export/prune-exports.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
@@ -8,6 +9,7 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
   return async () => {
     const loads = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays });
     const exports = await pruneExports(system, { exportDays: exportRetentionDays, jobDays });
-    system.log.info({ ...loads, ...exports }, 'pruned');
+    const temporary = await system.files.sweepTemporary(ABANDONED_FILE_MS);
+    system.log.info({ ...loads, ...exports, temporary }, 'pruned');
   };
 }

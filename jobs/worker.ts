@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
+import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
@@ -41,6 +42,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     { 'run-export': runExportJob(system, write, stopping.signal) },
     { concurrency: 1, log, queue: exportQueueName },
   );
+  sweepTemporary(system);
   const reconcilers = [startReconciler(system), startExportReconciler(system)];
   const life = showLife(system);
   return {
@@ -52,6 +54,14 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       await life.stop();
     },
   };
+}
+
+/** What processes that were killed have left; the prune job does the same once a day. */
+function sweepTemporary({ files, log }: System): void {
+  files.sweepTemporary(ABANDONED_FILE_MS).then(
+    (removed) => removed > 0 && log.info({ removed }, 'temporary files of killed processes removed'),
+    (error: unknown) => log.warn({ err: error }, 'temporary files could not be swept'),
+  );
 }
 
 function showLife({ db, log }: System): RunningWorker {

@@ -11,7 +11,7 @@ import {
 } from '../postgres/ledger/export-notices.ts';
 import { pauseAfter } from './back-off.ts';
 import { composeNotice, type Notice } from './compose-notice.ts';
-import { type Post, RefusedError } from './post.ts';
+import { DeferredError, type Post, RefusedError } from './post.ts';
 
 export interface DeliveryContext {
   readonly db: Database;
@@ -27,14 +27,14 @@ const claimMs = 15 * 60_000;
 
 /**
  * Tells everybody who asked for it of the end of an export, in one message each, and notes each at once. If the mail
- * server cannot be had, the rest is tried again later. May be called twice or late: then there is nothing to tell.
+ * server cannot be had, or puts somebody off, the rest is tried again later. May be called twice or late: then there is nothing to tell.
  */
 export async function deliverNotice(context: DeliveryContext, exportId: number): Promise<void> {
   const claim = await claimNotice(context.db, exportId, claimMs);
   if (claim === null) return;
   try {
     const notice = await readNotice(context, claim);
-    for (const address of claim.left) await tell(context, claim, notice, address);
+    await tellAll(context, claim, notice);
   } catch (error) {
     await tryLater(context, claim, error);
     return;
@@ -51,6 +51,20 @@ async function readNotice(context: DeliveryContext, claim: NoticeClaim): Promise
     links: await fileLinks(context.db, ended, context.baseUrl, expireAt),
     linksExpireAt: expireAt,
   };
+}
+
+/** Nobody waits for an address that the server puts off. Throws if somebody is still to be told. */
+async function tellAll(context: DeliveryContext, claim: NoticeClaim, notice: Notice): Promise<void> {
+  let deferred: DeferredError | null = null;
+  for (const address of claim.left) {
+    try {
+      await tell(context, claim, notice, address);
+    } catch (error) {
+      if (!(error instanceof DeferredError)) throw error;
+      deferred = error;
+    }
+  }
+  if (deferred !== null) throw deferred;
 }
 
 /** Throws if it may work later. */

@@ -1,4 +1,4 @@
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createTransport } from 'nodemailer';
 import type { Logger } from 'pino';
@@ -20,8 +20,14 @@ export function createOutbox(folder: string, from: string, log: Logger): Post {
       await mkdir(folder, { recursive: true });
       // The time comes first in the name, so that a listing shows them in order.
       const file = join(folder, `${uuidv7()}.eml`);
-      await writeFile(`${file}.part`, message as Buffer, { mode: 0o640, flag: 'wx' });
-      await rename(`${file}.part`, file);
+      try {
+        await writeFile(`${file}.part`, message as Buffer, { mode: 0o640, flag: 'wx' });
+        await rename(`${file}.part`, file);
+      } catch (error) {
+        // A disk that is full would have a piece more at every try.
+        await rm(`${file}.part`, { force: true });
+        throw error;
+      }
       log.info({ file }, 'SMTP_URL is not set: a message about an export was written to a file');
     },
     close: () => transport.close(),

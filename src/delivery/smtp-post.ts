@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer';
-import { type Post, RefusedError } from './post.ts';
+import { DeferredError, type Post, RefusedError } from './post.ts';
 
 /** A server that does not answer must not hold up the worker that asks it. */
 const timeouts = {
@@ -37,14 +37,16 @@ export function createSmtpPost(smtpUrl: string, from: string): Post {
 
 /** Of the error only what the server said: with it come settings, and so the password. */
 function translate(error: unknown): Error {
-  const { code, responseCode, response, message } = error as {
+  const { code, command, responseCode, response, message } = error as {
     code?: string;
+    command?: string;
     responseCode?: number;
     response?: string;
     message?: string;
   };
   const said = (response ?? message ?? 'the mail server failed').slice(0, 500);
-  // 5xx to the login is about our settings, which somebody will mend; 5xx to an address or a message is about those.
-  const refused = (code === 'EENVELOPE' || code === 'EMESSAGE') && (responseCode ?? 0) >= 500;
-  return refused ? new RefusedError(said) : new Error(said);
+  // What is said of the login or the sender is about our settings, which somebody will mend; 421 is about the server.
+  const isOfMessage = code === 'EMESSAGE' || (code === 'EENVELOPE' && command !== 'MAIL FROM');
+  if (!isOfMessage || responseCode === undefined || responseCode === 421) return new Error(said);
+  return responseCode >= 500 ? new RefusedError(said) : new DeferredError(said);
 }

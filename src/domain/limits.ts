@@ -49,6 +49,8 @@ export const CHUNK_BYTES = 2 * MiB;
 export const READ_BYTES = 256 * KiB;
 /** Bytes written to a file between two syncs in the background. */
 export const FILE_SYNC_BYTES = 16 * MiB;
+/** Temporary files that nobody wrote to for so long are of a process that was killed, in milliseconds. */
+export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** What is looked at to tell the encoding and the format of a file. */
 export const SNIFF_BYTES = 4 * KiB;
 /** gzip inside gzip: how many times a file is unpacked at most. */

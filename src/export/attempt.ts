@@ -4,6 +4,8 @@ import { keepAlive } from '../load/keep-alive.ts';
 import { type ExportClaim, renewExport } from '../postgres/ledger/export-claims.ts';
 import type { ExportContext } from './context.ts';
 
+export const notOurs = 'the export has ended, or another worker has it';
+
 /** An attempt under way: it keeps its lease, tells how far it is, and says when it is to stop. */
 export interface Attempt {
   /** Aborted with the reason: `ConflictError` (cancelled, or another has it), or what `stopping` gives. */
@@ -19,7 +21,7 @@ export function startAttempt(context: ExportContext, claim: ExportClaim, stoppin
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
   const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
     const ours = await renewExport(context.db, claim, progress);
-    if (!ours) lost.abort(new ConflictError('the export was cancelled, or another worker has it'));
+    if (!ours) lost.abort(new ConflictError(notOurs));
     return ours;
   });
   return {

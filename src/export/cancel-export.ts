@@ -2,12 +2,13 @@ import { inputError } from '../domain/errors.ts';
 import { claimJobAction } from '../load/claim-job-action.ts';
 import type { Database } from '../postgres/database.ts';
 import { markExportCancelled } from '../postgres/ledger/export-claims.ts';
+import { endExportSessions } from '../postgres/ledger/sessions.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';
 
 /**
- * Stops an export that has not ended; a worker that is at it finds out within two seconds. Returns when it was cancelled:
+ * Stops an export that has not ended, and its statement in Postgres with it. Returns when it was cancelled:
  * before now, if the same idempotency key asked before.
  * Throws `InputError`: `not_found`, `job_not_cancellable`, `idempotency_conflict`.
  */
@@ -17,23 +18,28 @@ export async function cancelExport(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<Date> {
-  return inTransaction(context.pool, async ({ db }) => {
+  const { at, exportId } = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
-    return before ?? cancel(context, db, environmentId, jobId);
+    return before === null ? cancel(db, environmentId, jobId) : { at: before, exportId: null };
   });
+  if (exportId === null) return at;
+  context.log.info({ job_id: jobId }, 'export cancelled');
+  // Otherwise the worker finds out within two seconds; if it is paused, the reconciler does.
+  await endExportSessions(context.db, exportId).catch((error: unknown) =>
+    context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
+  );
+  return at;
 }
 
 async function cancel(
-  context: ExportContext,
   db: Database,
   environmentId: number,
   jobId: string,
-): Promise<Date> {
+): Promise<{ readonly at: Date; readonly exportId: number }> {
   const cancelled = await markExportCancelled(db, environmentId, jobId);
   if (cancelled === null) {
     const { status } = await requireExport({ db }, environmentId, jobId);
     throw inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
   }
-  context.log.info({ job_id: jobId }, 'export cancelled');
-  return cancelled.at;
+  return cancelled;
 }

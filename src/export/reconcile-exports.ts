@@ -1,5 +1,6 @@
 import { MAX_EXPORT_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { findLeftovers, markFilesExpired, rescueExports } from '../postgres/ledger/due-exports.ts';
+import { endSilentExportSessions } from '../postgres/ledger/sessions.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
 import type { ExportContext } from './context.ts';
 import { dispatchExports, dispatchNotices } from './dispatch-exports.ts';
@@ -20,6 +21,7 @@ export async function reconcileExports(context: ExportContext): Promise<void> {
 }
 
 async function rescue(context: ExportContext): Promise<void> {
+  await endSilentExportSessions(context.db);
   for (const { exportId, jobId, losses } of await rescueExports(context.db)) {
     context.log.warn({ job_id: jobId, losses }, 'export taken back from a worker that went silent');
     if (losses < MAX_EXPORT_LOSSES) continue;

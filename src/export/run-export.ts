@@ -7,9 +7,14 @@ import {
   noteExportFailure,
   releaseExport,
 } from '../postgres/ledger/export-claims.ts';
+import {
+  endEarlierExportSessions,
+  exportSessionName,
+  nameExportSession,
+} from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
-import { type Attempt, startAttempt } from './attempt.ts';
+import { type Attempt, notOurs, startAttempt } from './attempt.ts';
 import type { ExportContext } from './context.ts';
 import { dispatchNotices } from './dispatch-exports.ts';
 import { endFailed } from './end-failed.ts';
@@ -38,7 +43,7 @@ export async function runExport(
   const attempt = startAttempt(context, claim, stopping);
   let committing = false;
   try {
-    await removeEarlierAttempts(context, claim);
+    await endEarlierAttempts(context, claim);
     const written = await writeFiles(context, claim, attempt, write);
     attempt.signal.throwIfAborted();
     committing = true;
@@ -76,6 +81,7 @@ async function writeFiles(
         environmentName: claim.environmentName,
         appToken: claim.appToken,
       },
+      sessionName: exportSessionName(claim),
       signal: attempt.signal,
       splitBytes: EXPORT_PART_BYTES,
       onProgress: attempt.reached,
@@ -87,8 +93,9 @@ async function writeFiles(
 /** This commit waits for the disk, where the files are already. */
 async function complete(context: ExportContext, claim: ExportClaim, written: WrittenExport): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
+    await nameExportSession(db, claim);
     if (await completeExport(db, claim, written)) return;
-    throw new ConflictError('the export was cancelled, or another worker has it');
+    throw new ConflictError(notOurs);
   });
   context.log.info({ job_id: claim.jobId, files: written.files.length }, 'export completed');
 }
@@ -104,18 +111,27 @@ async function giveBack(context: ExportContext, claim: ExportClaim, error: unkno
     await releaseExport(context.db, claim).catch(() => undefined);
     return;
   }
-  if (error instanceof ExportFailure) return endFailed(context, claim.exportId, error);
-  context.log[isTransient(error) ? 'warn' : 'error'](fields, 'an attempt at an export failed');
   const message = error instanceof Error ? error.message : String(error);
   // If the database is away this fails too, and the lease runs out instead.
   const failures = await noteExportFailure(context.db, claim, message).catch(() => 0);
+  if (failures === null) {
+    // Whoever cancelled it or took it over has ended our session, and the error says no more than that.
+    context.log.info({ job_id: claim.jobId, attempt: claim.attempt }, notOurs);
+    return;
+  }
+  if (error instanceof ExportFailure) return endFailed(context, claim.exportId, error);
+  context.log[isTransient(error) ? 'warn' : 'error'](fields, 'an attempt at an export failed');
   if (failures >= MAX_EXPORT_FAILURES || error instanceof Fault) {
     await endFailed(context, claim.exportId, { code: 'export_failed', message });
   }
 }
 
-/** What a worker that died has left; one that is merely late removes its own when it finds out. */
-async function removeEarlierAttempts(context: ExportContext, { jobId, attempt }: ExportClaim): Promise<void> {
+/** What a worker that died or is paused has left; one that is merely late removes its own files when it finds out. */
+async function endEarlierAttempts(
+  context: ExportContext,
+  { exportId, jobId, attempt }: ExportClaim,
+): Promise<void> {
+  await endEarlierExportSessions(context.db, { exportId, attempt });
   for (let earlier = 1; earlier < attempt; earlier++) await removeAttempt(context, jobId, earlier);
 }
 

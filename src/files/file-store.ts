@@ -6,12 +6,14 @@ export interface FileStore {
   create(folder?: FileFolder): Promise<FileWriter>;
   /** Exactly the bytes [start, end); throws `Fault` if the file is shorter, `MissingFileError` if it is gone. */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
-  /** The file as a stream: the whole, or the bytes [start, end). */
+  /** The file as a stream: the whole, or exactly the bytes [start, end), after which it fails if the file is shorter. */
   open(ref: FileRef, range?: { readonly start: number; readonly end: number }): Readable;
   /** Removing what is not there is no error. */
   remove(ref: FileRef): Promise<void>;
   /** Removes all that is in a folder, what was never committed too. One that is not there is no error. */
   removeFolder(folder: FileFolder): Promise<void>;
+  /** Removes what was begun and not written to for `olderThanMs`, as a killed process leaves it; how much that was. */
+  sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files could not be stored now. */
   check(): Promise<void>;
 }

@@ -10,11 +10,6 @@ import { FileSystemWriter } from './file-system-writer.ts';
 import { createFolderCheck } from './folder-check.ts';
 import { codeOf, ioError } from './io-error.ts';
 
-export interface FileSystemStore extends FileStore {
-  /** Removes temporary files not written to for `olderThanMs` (left by a killed process); how many there were. */
-  sweepTemporary(olderThanMs: number): Promise<number>;
-}
-
 const temporary = 'tmp';
 const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
 const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
@@ -25,7 +20,7 @@ const refPattern = new RegExp(`^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\
  * goes into a folder is there from the beginning, under a name that ends in `.part`, so that it goes with the folder.
  * All its methods throw `TransientError` when the file system refuses (disk full, permissions, a lost mount).
  */
-export function createFileSystemStore(directory: string): FileSystemStore {
+export function createFileSystemStore(directory: string): FileStore {
   const pathOf = (ref: FileRef) => path.join(directory, checkRef(ref));
   const check = createFolderCheck(path.join(directory, temporary));
   return {
@@ -121,7 +116,7 @@ async function readExactly(handle: FileHandle, start: number, end: number): Prom
   return bytes;
 }
 
-/** Only opening is wrapped: that is where a missing file shows. */
+/** Opening is wrapped, where a missing file shows, and reading, where one that is too short for its range does. */
 function openStream(file: string, range?: { readonly start: number; readonly end: number }): Readable {
   const openMapped = (
     name: PathLike,
@@ -129,12 +124,24 @@ function openStream(file: string, range?: { readonly start: number; readonly end
     mode: number,
     done: (e: Error | null, fd: number) => void,
   ) => openCallback(name, flags, mode, (error, fd) => done(error && ioError('opening a file', error), fd));
+  const readMapped = (
+    fd: number,
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    done: (e: Error | null, bytesRead: number, buffer: Buffer) => void,
+  ) =>
+    read(fd, buffer, offset, length, position, (error, bytesRead) => {
+      const isShort = error === null && bytesRead === 0 && range !== undefined;
+      done(isShort ? new Fault(`the stored file ends before byte ${range.end}`) : error, bytesRead, buffer);
+    });
   // Node counts the last byte in.
   const part = range === undefined ? {} : { start: range.start, end: range.end - 1 };
   return createReadStream(file, {
     ...part,
     highWaterMark: READ_BYTES,
-    fs: { open: openMapped, read, close },
+    fs: { open: openMapped, read: readMapped, close },
   });
 }
 

@@ -1,7 +1,13 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
 import { createDatabase } from '../../src/postgres/database.ts';
-import { endEarlierAttempts, endSilentSessions } from '../../src/postgres/ledger/sessions.ts';
+import {
+  endEarlierAttempts,
+  endEarlierExportSessions,
+  endExportSessions,
+  endSilentExportSessions,
+  endSilentSessions,
+} from '../../src/postgres/ledger/sessions.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
@@ -24,6 +30,35 @@ test('a worker that went silent costs another system on the same server, with lo
       neighbour.end().catch(() => undefined),
       pool.end(),
     ]);
+    await ours.drop();
+    await theirs.drop();
+  }
+});
+
+test('an export that is lost or cancelled costs another system on the same server, with exports of the same numbers, nothing', async () => {
+  const [ours, theirs] = await Promise.all([createTestDatabase(), createTestDatabase()]);
+  const pool = createPool({ url: ours.url, max: 2, applicationName: 'test' });
+  const neighbour = await connect(theirs.url, 'sluice export 1:1');
+  const [silent, earlier, cancelled] = await Promise.all(
+    ['sluice export 1:1', 'sluice export 2:1', 'sluice export 3:1'].map((name) => connect(ours.url, name)),
+  );
+  try {
+    const db = createDatabase(pool);
+    await endEarlierExportSessions(db, { exportId: 2, attempt: 2 });
+    await expect(earlier?.query('select 1')).rejects.toThrow();
+    await endExportSessions(db, 3);
+    await expect(cancelled?.query('select 1')).rejects.toThrow();
+    await endEarlierExportSessions(db, { exportId: 1, attempt: 1 });
+    await endExportSessions(db, 11);
+    await silent?.query('begin');
+    await silent?.query('select 1');
+    await neighbour.query('begin');
+    await endSilentExportSessions(db);
+    await expect(silent?.query('select 1')).rejects.toThrow();
+    await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
+  } finally {
+    for (const client of [neighbour, silent, earlier, cancelled]) await client?.end().catch(() => undefined);
+    await pool.end();
     await ours.drop();
     await theirs.drop();
   }

@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { composeNotice } from '../../src/delivery/compose-notice.ts';
 import { type DeliveryContext, deliverNotice } from '../../src/delivery/deliver-notice.ts';
 import { createOutbox } from '../../src/delivery/outbox.ts';
+import type { Post } from '../../src/delivery/post.ts';
 import { createSmtpPost } from '../../src/delivery/smtp-post.ts';
 import { Fault } from '../../src/domain/errors.ts';
 import { MAX_NOTICE_ATTEMPTS } from '../../src/domain/limits.ts';
@@ -147,6 +148,25 @@ describe('a mail server', () => {
     expect(await stateOf(work)).toMatchObject({ due: false, notified: true, attempts: 2 });
   });
 
+  test('that does not want our sender is asked again: that is a setting, which somebody will mend', async () => {
+    const server = await start({ sender: 550 });
+    const work = await ended(['ada@example.com']);
+    await deliverNotice(sendingTo(server.url), work.exportId);
+    expect(await stateOf(work)).toMatchObject({ due: true, notified: false, told: [] });
+  });
+
+  test('that puts off one address, whichever it is, has the others told', async () => {
+    const emails = ['ada@example.com', 'bob@example.com', 'cyd@example.com'];
+    for (const slow of emails) {
+      const server = await start({ answer: (address) => (address === slow ? 451 : null) });
+      const work = await ended(emails);
+      await deliverNotice(sendingTo(server.url), work.exportId);
+      const told = emails.filter((address) => address !== slow);
+      expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(told);
+      expect(await stateOf(work)).toMatchObject({ due: true, notified: false, attempts: 1 });
+    }
+  });
+
   test('that is away and then back has the message in the end', async () => {
     const first = await startMailServer();
     await first.stop();
@@ -174,6 +194,32 @@ describe('a mail server', () => {
     }
     expect(await stateOf(work)).toMatchObject({ due: false, notified: false });
   });
+});
+
+test('a worker that is killed while it tells has the rest told by another, a quarter of an hour later', async () => {
+  const server = await start();
+  const work = await ended(['ada@example.com', 'bob@example.com']);
+  const context = sendingTo(server.url);
+  const sending: string[] = [];
+  const post: Post = {
+    ...context.post,
+    send(message) {
+      sending.push(message.to);
+      return sending.length === 1 ? context.post.send(message) : new Promise(() => undefined);
+    },
+  };
+  void deliverNotice({ ...context, post }, work.exportId);
+  await waitFor('the second message to be under way', () => sending.length === 2);
+  const { rows } = await sql<{ minutes: number }>`
+    select extract(epoch from notify_due_at - now())::float8 / 60 as minutes from exports`.execute(
+    t.system.db,
+  );
+  expect(rows[0]?.minutes).toBeGreaterThan(14);
+  expect(rows[0]?.minutes).toBeLessThanOrEqual(15);
+  await makeDue();
+  await deliverNotice(context, work.exportId);
+  expect(server.mails.map(({ to }) => to[0])).toEqual(sending);
+  expect(await stateOf(work)).toMatchObject({ due: false, notified: true, attempts: 2 });
 });
 
 describe('without a mail server', () => {

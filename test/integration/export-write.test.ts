@@ -705,6 +705,28 @@ describe('an export that does not come to its end', () => {
     await expectNothingLeft(before);
   });
 
+  test('because it is aborted while it plans ends at once', async () => {
+    const before = await t.storedFiles();
+    const stop = new AbortController();
+    const lock = await t.system.pool.connect();
+    await lock.query('begin; lock table users in access exclusive mode');
+    try {
+      const exporting = exportAll(t.system, environmentId, { format: 'csv', signal: stop.signal });
+      const failed = expect(exporting).rejects.toThrow();
+      await waitFor('it to wait for the table', async () => {
+        const { rows } = await sql`select from pg_stat_activity
+          where application_name = 'sluice test' and wait_event_type = 'Lock'`.execute(t.system.db);
+        return rows.length > 0 ? true : null;
+      });
+      stop.abort();
+      await failed;
+    } finally {
+      await lock.query('rollback');
+      lock.release();
+    }
+    await expectNothingLeft(before);
+  });
+
   test.each(['gzip', 'none'] as const)(
     'because the disk is full (%s) fails with that',
     async (compression) => {

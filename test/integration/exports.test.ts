@@ -1,13 +1,19 @@
+import { readdir, utimes, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { pruneFilesJob } from '../../jobs/prune-files.ts';
 import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
-import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
+import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import { cancelExport } from '../../src/export/cancel-export.ts';
+import { ExportFailure } from '../../src/export/export-failure.ts';
 import { pruneExports } from '../../src/export/prune-exports.ts';
 import { reconcileExports } from '../../src/export/reconcile-exports.ts';
 import { type ExportWriter, runExport } from '../../src/export/run-export.ts';
+import { inSnapshot } from '../../src/export/write/snapshot.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
+import { exportSessionName } from '../../src/postgres/ledger/sessions.ts';
 import {
   acceptExport,
   expireExportLeases,
@@ -55,6 +61,36 @@ async function longAgo(days = 0): Promise<void> {
   await sql`update exports set ended_at = ended_at - interval '1 minute' - ${days} * interval '1 day'`.execute(
     t.system.db,
   );
+}
+
+/** Sessions of exports in Postgres, by their names. */
+async function sessions(condition = 'true'): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select application_name as name from pg_stat_activity
+    where datname = current_database() and application_name like 'sluice export %'
+      and ${sql.raw(condition)}`.execute(t.system.db);
+  return rows.map(({ name }) => name);
+}
+
+/** A worker that has begun to read and does nothing more, not even prolong its lease, until it wakes. */
+async function pauseInSnapshot(work: ManualExport) {
+  const claim = await claimExport(t.system.db, work.exportId);
+  if (claim === null) throw new Error('the export was not claimed');
+  const name = exportSessionName(claim);
+  let wake: () => void = () => undefined;
+  const woken = new Promise<void>((resolve) => {
+    wake = resolve;
+  });
+  const reading = inSnapshot(t.system, { name, signal: never }, () => woken).catch(() => undefined);
+  await waitFor('its session', async () => (await sessions()).includes(name));
+  return {
+    work,
+    sessionEnded: () => waitFor('its session to end', async () => !(await sessions()).includes(name)),
+    wake: () => {
+      wake();
+      return reading;
+    },
+  };
 }
 
 const failing =
@@ -142,6 +178,35 @@ describe('a worker that is lost', () => {
     expect((await work.look()).filesExpired).toBe(true);
   });
 
+  test('has its loss counted, even if the queue rings before anybody noticed', async () => {
+    const work = await accept();
+    await claimExport(t.system.db, work.exportId);
+    await expireExportLeases(t.system);
+    expect(await claimExport(t.system.db, work.exportId)).toBeNull();
+    await reconcile();
+    expect(await claimExport(t.system.db, work.exportId)).toMatchObject({ attempt: 2 });
+    const { losses } = await t.system.db.selectFrom('exports').select('losses').executeTakeFirstOrThrow();
+    expect(losses).toBe(1);
+  });
+
+  test('cannot fail the export of the one that took over, whatever befalls it', async () => {
+    for (const error of [
+      new Fault('an invariant broke'),
+      new ExportFailure('unknown_segment', 'it is gone'),
+    ]) {
+      const work = await accept();
+      const gate = gatedWriter(failing(error), { deaf: true });
+      const late = run(work, gate.write);
+      await gate.arrived;
+      await expireExportLeases(t.system);
+      await reconcile();
+      await claimExport(t.system.db, work.exportId);
+      gate.open();
+      await late;
+      expect(await work.look()).toMatchObject({ status: 'processing', attempts: 2, failure: null });
+    }
+  });
+
   test('is found by another worker on its own', async () => {
     const work = await accept();
     await claimExport(t.system.db, work.exportId);
@@ -191,6 +256,65 @@ describe('an export that is cancelled', () => {
     await longAgo();
     await reconcile();
     expect(await filesOf(work)).toEqual([]);
+  });
+});
+
+describe('a worker that is paused', () => {
+  test('in the snapshot of its export loses its session when that is taken back, and no other does', async () => {
+    const [lost, held] = [await pauseInSnapshot(await accept()), await pauseInSnapshot(await accept())];
+    await sql`update exports set lease_until = now() - interval '1 second'
+      where export_id = ${lost.work.exportId}`.execute(t.system.db);
+    await reconcile();
+    await lost.sessionEnded();
+    expect(await sessions()).toEqual([exportSessionName({ exportId: held.work.exportId, attempt: 1 })]);
+    await held.wake();
+    await lost.wake();
+  });
+
+  test('loses its session when its export is cancelled', async () => {
+    const paused = await pauseInSnapshot(await accept());
+    await cancelExport(t.system, environmentId, paused.work.jobId);
+    await paused.sessionEnded();
+    await paused.wake();
+  });
+
+  test('loses its session when another begins anew, and that one keeps its own', async () => {
+    const paused = await pauseInSnapshot(await accept());
+    await sql`update exports set lease_until = null`.execute(t.system.db);
+    await run(paused.work);
+    await paused.sessionEnded();
+    await paused.wake();
+    expect(await paused.work.look()).toMatchObject({ status: 'completed', attempts: 2 });
+  });
+
+  test('before it has committed the end of its export does not hold up its rescue', async () => {
+    const work = await accept();
+    const gate = gatedWriter(writeExport, { deaf: true });
+    const completing = run(work, gate.write);
+    await gate.arrived;
+    const lock = await t.system.pool.connect();
+    await lock.query('begin; lock table export_files in exclusive mode');
+    try {
+      await expireExportLeases(t.system);
+      gate.open();
+      // It has locked the row of its export by then, which the rescue is to write.
+      await waitFor('it to write the list of its files', async () => {
+        return (await sessions("wait_event_type = 'Lock'")).length === 1;
+      });
+      await waitFor('the rescue', async () => {
+        await reconcile();
+        const row = await t.system.db.selectFrom('exports').select('losses').executeTakeFirstOrThrow();
+        return row.losses === 1;
+      });
+    } finally {
+      await lock.query('rollback');
+      lock.release();
+    }
+    await completing;
+    await run(work);
+    const done = await work.look();
+    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
+    expect(await filesOf(work)).toHaveLength(done.files.length);
   });
 });
 
@@ -273,6 +397,28 @@ describe('a worker', () => {
       await worker.stop();
     }
     expect(most).toBe(1);
+  });
+});
+
+describe('files that a killed process had begun', () => {
+  test('go when a worker starts, and once a day; what is being written stays', async () => {
+    const folder = join(t.config.filesDir, 'tmp');
+    const leave = async (name: string, agoMs: number) => {
+      const at = new Date(Date.now() - agoMs);
+      await writeFile(join(folder, name), 'some of an upload');
+      await utimes(join(folder, name), at, at);
+    };
+    await leave('recent', ABANDONED_FILE_MS - 60_000);
+    await leave('abandoned', ABANDONED_FILE_MS + 1_000);
+    const worker = t.startWorker();
+    try {
+      await waitFor('it to be gone', async () => !(await readdir(folder)).includes('abandoned'));
+    } finally {
+      await worker.stop();
+    }
+    await leave('abandoned', ABANDONED_FILE_MS + 1_000);
+    await pruneFilesJob(t.system)({ v: 1 });
+    expect(await readdir(folder)).toEqual(['recent']);
   });
 });
 

@@ -52,6 +52,7 @@ function pausedWorker(base: LoadContext = t.system): PausedWorker {
       remove: (ref) => files.remove(ref),
       removeFolder: (folder) => files.removeFolder(folder),
       check: () => files.check(),
+      sweepTemporary: (olderThanMs) => files.sweepTemporary(olderThanMs),
       readRange: async (...range) => {
         const bytes = await files.readRange(...range);
         arrive();

@@ -34,6 +34,7 @@ export function exportAll(
   return writeExport(context, {
     environmentId,
     manifest: { jobId: 'the job', environmentName: 'its environment', appToken: 'NX-00000000' },
+    sessionName: 'sluice test',
     segment: segment ?? null,
     excludedSegments: excludedSegments ?? [],
     splitBytes: splitBytes ?? 1e9,

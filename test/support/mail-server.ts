@@ -18,14 +18,22 @@ export interface MailServer {
   stop(): Promise<void>;
 }
 
-/** `answer` gives the code with which a recipient is refused, or null. */
+/** `answer` gives the code with which a recipient is refused, or null; `sender` is the one for whoever sends. */
 export async function startMailServer(
-  options: { readonly port?: number; readonly answer?: (address: string) => number | null } = {},
+  options: {
+    readonly port?: number;
+    readonly answer?: (address: string) => number | null;
+    readonly sender?: number;
+  } = {},
 ): Promise<MailServer> {
   const mails: Mail[] = [];
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS'],
+    onMailFrom(_address, _session, done) {
+      if (options.sender === undefined) done();
+      else done(Object.assign(new Error('not you'), { responseCode: options.sender }));
+    },
     onRcptTo({ address }, _session, done) {
       const code = options.answer?.(address) ?? null;
       if (code === null) done();

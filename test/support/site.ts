@@ -30,6 +30,8 @@ export interface Site {
   readonly key: string;
   readonly environmentId: number;
   readonly databaseUrl: string;
+  /** DATA_DIR: a folder of its own, unless the settings name another. */
+  readonly dataDir: string;
   /** The test's own look into the database. */
   readonly sql: Sql;
   /** Null unless the queue is redis. */
@@ -127,6 +129,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     key,
     environmentId: environment.environmentId,
     databaseUrl,
+    dataDir: variables['DATA_DIR'] ?? folder,
     sql,
     redis,
     postgres,
@@ -214,10 +217,10 @@ export async function holdChunk(site: Site, jobId: string, chunkNo: number): Pro
   );
 }
 
-/** Application name of a session of the site's database that meets the condition and works on a chunk or a finish; or null. */
+/** Application name of a session of the site's database that meets the condition and works on what is named; or null. */
 export async function workingSession(
   sql: Sql,
-  what: 'chunk' | 'finish',
+  what: 'chunk' | 'finish' | 'export',
   condition = 'true',
 ): Promise<string | null> {
   const [session] = await sql<{ name: string }>(

@@ -15,11 +15,12 @@ const idleTimeout = '10min';
 
 /**
  * Runs `work` on a snapshot. If it fails, or the signal aborts, the session is ended: a statement under way cannot be
- * stopped gently, since a server that waits for us to read hears of nothing but its own end.
+ * stopped gently, since a server that waits for us to read hears of nothing but its own end. `name` is what others know
+ * the session by, until it ends.
  */
 export async function inSnapshot<T>(
   { pool, log }: { readonly pool: pg.Pool; readonly log: Logger },
-  signal: AbortSignal,
+  { name, signal }: { readonly name: string; readonly signal: AbortSignal },
   work: (snapshot: Snapshot) => Promise<T>,
 ): Promise<T> {
   signal.throwIfAborted();
@@ -27,8 +28,15 @@ export async function inSnapshot<T>(
   const onError = (): void => undefined;
   client.on('error', onError);
   let session: Session | undefined;
+  let ending: Promise<void> | undefined;
+  const end = (): void => {
+    if (session !== undefined) ending ??= endSession(pool, session, log);
+  };
+  // At once, whatever statement is under way.
+  signal.addEventListener('abort', end, { once: true });
   try {
-    session = await begin(client);
+    session = await begin(client, name);
+    signal.throwIfAborted();
     const result = await work({ client, at: session.at, backendPid: session.pid });
     await client.query('commit');
     client.release();
@@ -36,9 +44,11 @@ export async function inSnapshot<T>(
   } catch (error) {
     // With an error the pool closes the connection; after that there is one to spare for what follows.
     client.release(error instanceof Error ? error : new Error(String(error)));
-    if (session !== undefined) await endSession(pool, session, log);
+    end();
+    await ending;
     throw error;
   } finally {
+    signal.removeEventListener('abort', end);
     client.off('error', onError);
   }
 }
@@ -50,7 +60,7 @@ interface Session {
   readonly startedAt: string;
 }
 
-async function begin(client: pg.PoolClient): Promise<Session> {
+async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
   // The first statement takes the snapshot.
   const { rows } = await client.query<Session>(
@@ -58,13 +68,14 @@ async function begin(client: pg.PoolClient): Promise<Session> {
       statement_timestamp() as at,
       pid,
       backend_start::text as "startedAt",
+      set_config('application_name', $2, true),
       set_config('idle_in_transaction_session_timeout', $1, true),
       set_config('statement_timeout', '0', true),
       set_config('timezone', 'UTC', true),
       set_config('jit', 'off', true)
     from pg_stat_activity
     where pid = pg_backend_pid()`,
-    [idleTimeout],
+    [idleTimeout, name],
   );
   const [session] = rows;
   if (session === undefined) throw new Fault('the session is not listed in pg_stat_activity');

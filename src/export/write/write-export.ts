@@ -32,6 +32,8 @@ export interface SnapshotFacts {
 
 export interface WriteExportOptions extends Filter, WriteOptions {
   readonly manifest: JobFacts;
+  /** What its session is named in Postgres. */
+  readonly sessionName: string;
   /** Called once, before the first row is read. */
   onSnapshot(facts: SnapshotFacts): void | Promise<void>;
 }
@@ -53,7 +55,11 @@ export async function writeExport(
 ): Promise<WrittenExport> {
   const files = new AttemptFiles(context.files);
   try {
-    const facts = await inSnapshot(context, options.signal, (snapshot) => readAll(snapshot, files, options));
+    const facts = await inSnapshot(
+      context,
+      { name: options.sessionName, signal: options.signal },
+      (snapshot) => readAll(snapshot, files, options),
+    );
     await writeManifest(files, options, facts);
     options.signal.throwIfAborted();
     return { snapshotAt: facts.snapshotAt, files: files.files };

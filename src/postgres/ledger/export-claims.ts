@@ -18,7 +18,10 @@ const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 /** Whoever asked to be told is told, as soon as there is something to tell. */
 const noticeDue = sql<Date | null>`case when emails <> '{}' then now() end`;
 
-/** Takes an export for this worker; null if it has ended or another has it. */
+/**
+ * Takes an export for this worker; null if it has ended or another has it. One whose lease has run out is to be rescued
+ * first: that is where losses are counted.
+ */
 export async function claimExport(db: Database, exportId: number): Promise<ExportClaim | null> {
   const row = await db
     .updateTable('exports')
@@ -35,7 +38,7 @@ export async function claimExport(db: Database, exportId: number): Promise<Expor
     }))
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
-    .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<', sql<Date>`now()`)]))
+    .where('lease_until', 'is', null)
     .returning(['job_id', 'exports.environment_id', 'name', 'app_token', 'attempt', 'request'])
     .executeTakeFirst();
   if (row === undefined) return null;
@@ -80,8 +83,15 @@ export async function releaseExport(db: Database, claim: ExportClaim): Promise<v
   await own(db, claim).set({ lease_until: null, dispatched_at: null }).execute();
 }
 
-/** Gives an export back after an error, to be tried again a while later; returns how often that has happened. */
-export async function noteExportFailure(db: Database, claim: ExportClaim, message: string): Promise<number> {
+/**
+ * Gives an export back after an error, to be tried again a while later; returns how often that has happened, or null
+ * when the export is no longer ours.
+ */
+export async function noteExportFailure(
+  db: Database,
+  claim: ExportClaim,
+  message: string,
+): Promise<number | null> {
   const row = await own(db, claim)
     .set((eb) => ({
       lease_until: null,
@@ -91,7 +101,7 @@ export async function noteExportFailure(db: Database, claim: ExportClaim, messag
     }))
     .returning('failures')
     .executeTakeFirst();
-  return row?.failures ?? 0;
+  return row?.failures ?? null;
 }
 
 /**
@@ -172,14 +182,14 @@ export async function markExportCancelled(
   db: Database,
   environmentId: number,
   jobId: string,
-): Promise<{ readonly at: Date } | null> {
+): Promise<{ readonly exportId: number; readonly at: Date } | null> {
   const row = await db
     .updateTable('exports')
     .set({ status: 'cancelled', ended_at: sql`now()`, lease_until: null })
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)
     .where('status', 'in', ['queued', 'processing'])
-    .returning(sql<Date>`now()`.as('at'))
+    .returning(['export_id as exportId', sql<Date>`now()`.as('at')])
     .executeTakeFirst();
   return row ?? null;
 }

@@ -1,12 +1,15 @@
 import { sql } from 'kysely';
 import type { Database } from '../database.ts';
 import type { ChunkClaim } from './chunks.ts';
+import type { ExportClaim } from './export-claims.ts';
 import type { FinishClaim } from './finish.ts';
 
 /*
  * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work
  * over, or merely wants to count it done, would wait. So every such transaction names its session after the attempt
  * it works for, and an attempt that has lost its lease loses its session too. It could not have committed anyway.
+ * While an export reads it has no locks that matter, but its statement and its snapshot would stay for as long as the
+ * pause does: what is deleted meanwhile could not be vacuumed away.
  * Only in this database: another on the same server may have a load of the same number.
  */
 const chunkPrefix = (claim: ChunkClaim): string => `sluice chunk ${claim.loadId}:${claim.chunkNo}:`;
@@ -54,6 +57,65 @@ export async function endSilentSessions(db: Database): Promise<number> {
         select 'sluice finish ' || load_id || ':' || finish_attempt
         from loads
         where status = 'processing' and finish_lease_until < now()
+      )`.execute(db);
+  return rows.length;
+}
+
+const exportPrefix = 'sluice export ';
+
+/** What the session of an attempt at an export is to be named, in its transactions. */
+export function exportSessionName({ exportId, attempt }: Pick<ExportClaim, 'exportId' | 'attempt'>): string {
+  return `${exportPrefix}${exportId}:${attempt}`;
+}
+
+/** Names the session after the attempt, until the transaction ends. */
+export async function nameExportSession(db: Database, claim: ExportClaim): Promise<void> {
+  await nameSession(db, exportSessionName(claim));
+}
+
+/** Ends the sessions of earlier attempts at an export; not of later ones, in case this is the one that is late. */
+export async function endEarlierExportSessions(
+  db: Database,
+  { exportId, attempt }: Pick<ExportClaim, 'exportId' | 'attempt'>,
+): Promise<void> {
+  const earlier = Array.from({ length: attempt - 1 }, (_, index) =>
+    exportSessionName({ exportId, attempt: index + 1 }),
+  );
+  if (earlier.length === 0) return;
+  await sql`
+    select pg_terminate_backend(pid)
+    from pg_stat_activity
+    where datname = current_database()
+      and usename = current_user
+      and application_name = any (${earlier}::text[])`.execute(db);
+}
+
+/** Ends whatever session works for an export that has ended. */
+export async function endExportSessions(db: Database, exportId: number): Promise<void> {
+  await sql`
+    select pg_terminate_backend(pid)
+    from pg_stat_activity
+    where datname = current_database()
+      and usename = current_user
+      and application_name like ${`${exportPrefix}${exportId}:%`}`.execute(db);
+}
+
+/**
+ * Ends the sessions of attempts at exports that have lost their lease, or whose export has ended; how many. One whose
+ * transaction is younger than this statement may be of an attempt that was claimed since, and is left alone.
+ */
+export async function endSilentExportSessions(db: Database): Promise<number> {
+  const { rows } = await sql<{ ended: boolean }>`
+    select pg_terminate_backend(pid) as ended
+    from pg_stat_activity
+    where datname = current_database()
+      and usename = current_user
+      and xact_start < now()
+      and application_name like ${`${exportPrefix}%`}
+      and application_name not in (
+        select ${exportPrefix}::text || export_id || ':' || attempt
+        from exports
+        where status = 'processing' and lease_until >= now()
       )`.execute(db);
   return rows.length;
 }

@@ -3,13 +3,18 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, TransientError } from '../../../src/domain/errors.ts';
-import { type FileFolder, type FileRef, MissingFileError } from '../../../src/files/file-store.ts';
-import { createFileSystemStore, type FileSystemStore } from '../../../src/files/file-system.ts';
+import {
+  type FileFolder,
+  type FileRef,
+  type FileStore,
+  MissingFileError,
+} from '../../../src/files/file-store.ts';
+import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import { ioError } from '../../../src/files/io-error.ts';
 import { collect } from '../formats/in-pieces.ts';
 
 let directory: string;
-let store: FileSystemStore;
+let store: FileStore;
 
 beforeEach(async () => {
   directory = await mkdtemp(path.join(tmpdir(), 'sluice-files-'));
@@ -105,6 +110,13 @@ describe('file system store', () => {
     await store.remove(ref);
     await expect(store.readRange(ref, 0, 1)).rejects.toThrow(MissingFileError);
     await expect(collect(store.open(ref))).rejects.toThrow(MissingFileError);
+  });
+
+  it('fails a stream whose file has become too short for it', async () => {
+    const ref = await save('twelve bytes');
+    expect((await collect(store.open(ref, { start: 7, end: 12 }))).toString()).toBe('bytes');
+    await truncate(path.join(directory, 'files', ref), 9);
+    await expect(collect(store.open(ref, { start: 7, end: 12 }))).rejects.toThrow(Fault);
   });
 
   it('names files only by refs that it made', () => {

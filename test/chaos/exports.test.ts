@@ -1,0 +1,311 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { report } from '../support/exactness.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { type Api, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
+import { waitFor } from '../support/wait-for.ts';
+import {
+  askForExport,
+  download,
+  expectNoOrphans,
+  type ShownExport,
+  storedFor,
+  type WatchedExport,
+} from '../support/watched-exports.ts';
+
+/** With these, an export takes a few seconds: it can be hit in the middle. */
+const rows = 100_000;
+/** A lease, the reconciler's rounds, and the export itself. */
+const recoveryMs = 30_000;
+/** Before its answer, the ledger is all that an export waits for. */
+const quickMs = 3_000;
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('exports end completed, each with its files and nothing else, whatever is killed, paused, restarted or emptied', async () => {
+    await onSite({ queue, privatePostgres: true }, async (site) => {
+      await addUsers(site, rows);
+      const api = await site.serve();
+      await loseWorkers(site, api);
+      await restartPostgres(site, api);
+      if (site.redis !== null) await emptyQueue(site, api);
+      await cancel(site, api);
+    });
+  });
+});
+
+/** One worker is paused in its export, another is killed in another; a third one does both. */
+async function loseWorkers(site: Site, api: Api): Promise<void> {
+  const lateWorker = await site.work([], { LOG_LEVEL: 'info' });
+  const paused = await begin(site, api);
+  lateWorker.signal('SIGSTOP');
+  const pausedAt = performance.now();
+  const doomed = await site.work();
+  const killed = await begin(site, api);
+  await doomed.kill('SIGKILL');
+  const left = await storedFor(site, killed.jobId);
+  expect(left.some((name) => name.endsWith('.part'))).toBe(true);
+  await site.work();
+
+  await waitFor(
+    'the session of the paused worker to end, although nobody wakes it',
+    async () => (await sessionOf(site, paused, 1)) === null,
+    { timeoutMs: recoveryMs },
+  );
+  const quietMs = performance.now() - pausedAt;
+  await expectComplete(site, paused);
+  await expectComplete(site, killed);
+  report(
+    `export under a paused worker, ${site.queue}: its session gone after ${seconds(quietMs)}, both exports done by others after ${seconds(performance.now() - pausedAt)}`,
+  );
+
+  const before = await trace(site, paused);
+  lateWorker.signal('SIGCONT');
+  await lateWorker.says(/the export has ended, or another worker has it/);
+  expect(await trace(site, paused)).toEqual(before);
+  expect(await download(api, await paused.ended('completed'))).toBe(rows);
+  await lateWorker.kill('SIGTERM');
+  await Promise.all([paused.stop(), killed.stop()]);
+}
+
+async function restartPostgres(site: Site, api: Api): Promise<void> {
+  if (site.postgres === null) throw new Error('the site has no Postgres of its own');
+  const work = await begin(site, api);
+  await site.postgres.stopImmediately();
+  await site.postgres.start();
+  const backAt = performance.now();
+  await expectComplete(site, work);
+  await work.stop();
+  report(
+    `Postgres stopped in an export, ${site.queue}: done ${seconds(performance.now() - backAt)} after its return`,
+  );
+}
+
+/** Redis loses everything in the middle of one export, and is away when another is asked for. */
+async function emptyQueue(site: Site, api: Api): Promise<void> {
+  const { redis } = site;
+  if (redis === null) throw new Error('the site has no Redis');
+  const running = await begin(site, api);
+  await redis.flush();
+  const waiting = await askForExport(api, { event_type: 'users' });
+  await redis.kill();
+  const unheard = await askForExport(api, { event_type: 'users' });
+  expect(unheard.acceptedMs).toBeLessThan(quickMs);
+  await expectComplete(site, running);
+  await redis.start();
+  for (const work of [waiting, unheard]) {
+    await expectComplete(site, work);
+    await work.stop();
+  }
+  await running.stop();
+}
+
+async function cancel(site: Site, api: Api): Promise<void> {
+  const work = await begin(site, api);
+  const at = performance.now();
+  expect(await api.post(`/api/v1/analytics/exports/jobs/${work.jobId}/cancel`)).toBe(202);
+  await waitFor('the statement of a cancelled export to be gone', async () => {
+    return (await workingSession(site.sql, 'export')) === null;
+  });
+  expect(performance.now() - at).toBeLessThan(2_000);
+  await work.ended('cancelled');
+  await waitFor('its files to be gone', async () => {
+    return (await storedFor(site, work.jobId)).every((name) => !name.includes('/'));
+  });
+  await work.stop();
+}
+
+test.concurrent('an export for which the disk has no room says so, leaves nothing behind, and is done once there is room', async ({
+  skip,
+}) => {
+  const disk = await mountSmallDisk(mebibyte);
+  if (typeof disk === 'string') return skip(disk);
+  try {
+    await onSite({ queue: 'postgres', settings: { DATA_DIR: disk.path } }, (site) => fillDisk(site, disk));
+  } finally {
+    await disk.remove();
+  }
+});
+
+const mebibyte = 1024 * 1024;
+
+async function fillDisk(site: Site, disk: SmallDisk): Promise<void> {
+  const few = 20_000;
+  await addUsers(site, few);
+  const [api] = await Promise.all([site.serve(), site.work()]);
+  const hopeless = await askForExport(api, { event_type: 'users' });
+  await waitFor('it to be tried again', async () => (await failuresOf(site, hopeless)).failures >= 2);
+  const patient = await askForExport(api, { event_type: 'users' });
+  const failed = await hopeless.ended('failed');
+  expect(failed.failure).toEqual({
+    error_code: 'export_failed',
+    message: 'disk full while writing a file (ENOSPC)',
+  });
+  await waitFor('the other to be tried as well', async () => (await failuresOf(site, patient)).failures > 0);
+  expect((await failuresOf(site, patient)).last_error).toContain('disk full');
+  await disk.grow(64 * mebibyte);
+  const done = await patient.ended('completed');
+  expect(await download(api, done)).toBe(few);
+  await expectNoOrphans(site, patient.jobId, done);
+  await waitFor('nothing of the failed one to be left', async () => {
+    return (await storedFor(site, hopeless.jobId)).length === 0;
+  });
+  await Promise.all([hopeless.stop(), patient.stop()]);
+}
+
+test.concurrent('an export is completed although the mail server is away, refuses or defers; each address is told once', async ({
+  onTestFinished,
+}) => {
+  const away = await startMailServer();
+  await away.stop();
+  await onSite({ queue: 'postgres', settings: { SMTP_URL: away.url } }, async (site) => {
+    await addUsers(site, 100);
+    const [api] = await Promise.all([site.serve(), site.work()]);
+    const emails = ['ada@example.com', 'bob@example.com', 'cyd@example.com', 'no@example.com'];
+    const work = await askForExport(api, { event_type: 'users', emails });
+    const done = await work.ended('completed');
+    expect(await noticeOf(site, 1)).toMatchObject({
+      told: [],
+      error: expect.stringContaining('ECONNREFUSED'),
+    });
+
+    // It is back, has no such address as no@, and wants to be asked again about bob@.
+    let deferred: string | null = 'bob@example.com';
+    const server = await startMailServer({
+      port: away.port,
+      answer: (address) => (address === 'no@example.com' ? 550 : address === deferred ? 451 : null),
+    });
+    onTestFinished(server.stop);
+    await makeDue(site);
+    const partly = await noticeOf(site, 2);
+    expect(partly.told.sort()).toEqual(emails.filter((address) => address !== deferred).sort());
+    expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'cyd@example.com']);
+
+    deferred = null;
+    await makeDue(site);
+    await waitFor('the rest to be told', () => server.mails.length === 3);
+    await waitFor('nothing more to be due', async () => {
+      const [row] = await site.sql<{ done: boolean }>(
+        'select notify_due_at is null and notified_at is not null as done from sluice.exports',
+      );
+      return row?.done;
+    });
+    expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(emails.slice(0, 3));
+    expect(await download(api, done)).toBe(100);
+    for (const { source } of server.mails) await expectLinks(api, source, done);
+    await work.stop();
+  });
+});
+
+/** The links of a message lead to the files. */
+async function expectLinks(api: Api, source: string, shown: ShownExport): Promise<void> {
+  const plain = source.replaceAll('=\r\n', '').replaceAll('=3D', '=');
+  const presigned_urls = shown.presigned_urls.map((file) => {
+    const [url] =
+      new RegExp(`http://\\S+/${file.filename}\\?expires=\\d+&signature=[\\w-]+`).exec(plain) ?? [];
+    expect(url, plain).toBeDefined();
+    return { ...file, url: url ?? '' };
+  });
+  await download(api, { ...shown, presigned_urls });
+}
+
+interface NoticeState {
+  readonly told: string[];
+  readonly error: string | null;
+}
+
+/** After that many tries; the next is due later by the back-off: a minute, then two. */
+async function noticeOf({ sql }: Site, attempts: number): Promise<NoticeState> {
+  const read = () =>
+    sql<NoticeState & { pause: number }>(
+      `select emails_told as told, notify_error as error,
+         extract(epoch from notify_due_at - now())::float8 as pause
+       from sluice.exports where notify_attempts = $1 and notify_error is not null`,
+      [attempts],
+    );
+  const minutes = 2 ** (attempts - 1);
+  return waitFor(`the next try to be due ${minutes} min after number ${attempts}`, async () => {
+    const [row] = await read();
+    return row !== undefined && row.pause <= minutes * 60 && row.pause > minutes * 60 - 30 && row;
+  });
+}
+
+/** As if the pause were over. */
+async function makeDue({ sql }: Site): Promise<void> {
+  await sql('update sluice.exports set notify_due_at = now()');
+}
+
+/** Users whose export does not compress well: that takes time, and room. */
+async function addUsers({ sql, environmentId }: Site, count: number): Promise<void> {
+  await sql(
+    `insert into sluice.users (environment_id, user_id, metadata)
+     select $1, 'user ' || i, jsonb_build_object('text', md5(i::text) || md5((-i)::text) || md5('a' || i) || md5('b' || i))
+     from generate_series(1, $2::int) i`,
+    [environmentId, count],
+  );
+}
+
+/** An export that a worker is in the middle of. */
+async function begin(site: Site, api: Api): Promise<WatchedExport> {
+  const work = await askForExport(api, { event_type: 'users' });
+  await waitFor(
+    'the export to be under way',
+    async () => {
+      const [part] = (await storedFor(site, work.jobId)).filter((name) => name.endsWith('.part'));
+      if (part === undefined) return false;
+      const { size } = await stat(join(site.dataDir, 'files', 'exports', work.jobId, part));
+      return size > 256 * 1024;
+    },
+    { everyMs: 5, timeoutMs: recoveryMs },
+  );
+  expect(await workingSession(site.sql, 'export')).not.toBeNull();
+  return work;
+}
+
+async function expectComplete(site: Site, work: WatchedExport): Promise<void> {
+  const done = await work.ended('completed', recoveryMs);
+  expect(done.rows).toBe(rows);
+  await expectNoOrphans(site, work.jobId, done);
+}
+
+async function sessionOf({ sql }: Site, { jobId }: WatchedExport, attempt: number): Promise<string | null> {
+  const [row] = await sql<{ export_id: number }>('select export_id from sluice.exports where job_id = $1', [
+    jobId,
+  ]);
+  return workingSession(sql, 'export', `application_name = 'sluice export ${row?.export_id}:${attempt}'`);
+}
+
+async function failuresOf(
+  { sql }: Site,
+  { jobId }: WatchedExport,
+): Promise<{ failures: number; last_error: string }> {
+  const [row] = await sql<{ failures: number; last_error: string }>(
+    'select failures, last_error from sluice.exports where job_id = $1',
+    [jobId],
+  );
+  if (row === undefined) throw new Error('there is no such export');
+  return row;
+}
+
+/** Everything that a late worker could have changed. */
+async function trace({ sql, dataDir }: Site, { jobId }: WatchedExport): Promise<unknown> {
+  const ledger = await sql(
+    `select e.xmin::text, (select array_agg(f.xmin::text order by filename) from sluice.export_files f where f.export_id = e.export_id) as files
+     from sluice.exports e where job_id = $1`,
+    [jobId],
+  );
+  const folder = join(dataDir, 'files', 'exports', jobId);
+  const names = (await readdir(folder, { recursive: true })).sort();
+  const files = await Promise.all(
+    names.map(async (name) => {
+      const { size, mtimeMs, ino } = await stat(join(folder, name));
+      return { name, size, mtimeMs, ino };
+    }),
+  );
+  return { ledger, files };
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
+}
