@@ -129,7 +129,7 @@ describe.each([
         if (start === end) return;
         expect((await collect(store.open(ref, { start, end }))).equals(part)).toBe(true);
       }),
-      { numRuns: 25 },
+      { numRuns: 12 },
     );
   });
 
