@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { warnOfStorage } from '../../../src/cli/service/warn-of-storage.ts';
 import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { pruneExports } from '../../../src/export/prune-exports.ts';
+import { collectLog } from '../../support/collected-log.ts';
 import { serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -87,4 +89,11 @@ test('the service is ready while the bucket answers, and not when it does not', 
   t.s3?.breakNext(/^GET \/files/, 'denied');
   const { status, body } = await server.json<{ parts: { storage: string } }>('/health/ready', { key: null });
   expect([status, JSON.stringify(body)]).toEqual([503, expect.stringContaining('away')]);
+  t.s3?.breakNext(/^GET \/files/, 'denied');
+  const collected = collectLog();
+  await warnOfStorage(t.config, t.system.files, collected.log);
+  await warnOfStorage(t.config, t.system.files, collected.log);
+  expect(collected.lines.map(({ msg }) => msg)).toEqual([
+    'S3 storage, checking it: access to bucket files is denied; allow what docs/storage.md lists',
+  ]);
 });
