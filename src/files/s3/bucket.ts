@@ -46,8 +46,10 @@ const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAll
 /**
  * The requests that are made of one bucket. The only file that loads the SDK, and imported only when it is needed: see
  * `createS3Store`. Every method throws what `s3Error` makes of a failure.
+ *
+ * Not called `Bucket`: the compiler (7.0.2) takes properties of a class's own name for the class, and renames them.
  */
-export class Bucket {
+export class S3Bucket {
   readonly #location: S3Location;
   readonly #client: S3Client;
 

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { TransientError } from '../../domain/errors.ts';
 import { S3_ATTEMPTS } from '../../domain/limits.ts';
-import type { Bucket, OpenObject } from './bucket.ts';
+import type { OpenObject, S3Bucket } from './bucket.ts';
 
 const pauseMs = 200;
 
@@ -10,7 +10,7 @@ const pauseMs = 200;
  * a while (because the network stalls, or because whoever reads takes his time), is taken up where it ended.
  */
 export async function* readObject(
-  bucket: Bucket,
+  bucket: S3Bucket,
   key: string,
   start: number,
   end: number | null,
@@ -38,7 +38,12 @@ export async function* readObject(
 }
 
 /** Exactly the bytes [start, end). */
-export async function readExactly(bucket: Bucket, key: string, start: number, end: number): Promise<Buffer> {
+export async function readExactly(
+  bucket: S3Bucket,
+  key: string,
+  start: number,
+  end: number,
+): Promise<Buffer> {
   const bytes = Buffer.allocUnsafeSlow(end - start);
   let filled = 0;
   for await (const chunk of readObject(bucket, key, start, end)) filled += chunk.copy(bytes, filled);

@@ -8,7 +8,7 @@ import {
 } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../file-store.ts';
 import { checkFolder, checkRef, createRef } from '../refs.ts';
-import type { Bucket } from './bucket.ts';
+import type { S3Bucket } from './bucket.ts';
 import type { S3Location } from './location.ts';
 import { readExactly, readObject } from './read-object.ts';
 import { S3Writer } from './s3-writer.ts';
@@ -37,9 +37,9 @@ const growth = 1.5;
  * load the SDK, before it is first used. All its methods throw `TransientError` when S3 refuses or is away.
  */
 export function createS3Store(location: S3Location, options: S3StoreOptions): S3Store {
-  let opening: Promise<Bucket> | undefined;
-  const open = (): Promise<Bucket> => {
-    opening ??= import('./bucket.ts').then(({ Bucket }) => new Bucket(location, options.stallMs));
+  let opening: Promise<S3Bucket> | undefined;
+  const open = (): Promise<S3Bucket> => {
+    opening ??= import('./bucket.ts').then(({ S3Bucket }) => new S3Bucket(location, options.stallMs));
     return opening;
   };
   const top = location.prefix === '' ? '' : `${location.prefix}/`;
@@ -65,7 +65,7 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): S3
 }
 
 function openStream(
-  open: () => Promise<Bucket>,
+  open: () => Promise<S3Bucket>,
   key: string,
   range?: { readonly start: number; readonly end: number },
 ): Readable {
@@ -76,12 +76,12 @@ function openStream(
 }
 
 /** Uploads first: one that is completed meanwhile is found among the objects. */
-async function removeBelow(bucket: Bucket, prefix: string): Promise<void> {
+async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
   await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
   await eachOf(bucket.keys(prefix), (key) => bucket.remove(key));
 }
 
-async function abortUploads(bucket: Bucket, prefix: string, before: number): Promise<number> {
+async function abortUploads(bucket: S3Bucket, prefix: string, before: number): Promise<number> {
   let aborted = 0;
   await eachOf(bucket.uploads(prefix), async ({ key, uploadId, begunAt }) => {
     if (begunAt.getTime() > before) return;

@@ -1,6 +1,6 @@
 import { S3_PARTS_IN_FLIGHT } from '../../domain/limits.ts';
 import { type FileRef, type FileWriter, MissingFileError } from '../file-store.ts';
-import type { Bucket } from './bucket.ts';
+import type { S3Bucket } from './bucket.ts';
 import { PartBuffer } from './part-buffer.ts';
 
 /** A file that is about to be written. */
@@ -15,7 +15,7 @@ export interface NewObject {
  * again. Nothing is visible before `commit`. A file that fits into one part goes by a single request, in `commit`.
  */
 export class S3Writer implements FileWriter {
-  readonly #bucket: Bucket;
+  readonly #bucket: S3Bucket;
   readonly #file: NewObject;
   readonly #stop = new AbortController();
   readonly #free: PartBuffer[] = [];
@@ -31,7 +31,7 @@ export class S3Writer implements FileWriter {
   #published = false;
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
-  constructor(bucket: Bucket, file: NewObject) {
+  constructor(bucket: S3Bucket, file: NewObject) {
     this.#bucket = bucket;
     this.#file = file;
     this.#filling = new PartBuffer(file.partBytes);
