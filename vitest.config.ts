@@ -33,6 +33,12 @@ const onRedis =
       ]
     : [];
 
+/** What stores and reads files, once more with them on S3. */
+const onS3 = project('s3', 0, 3, {
+  include: ['test/contract/http/{imports,rejects,exports}.test.ts', 'test/integration/export-write.test.ts'],
+  env: { SLUICE_TEST_STORAGE: 's3' },
+});
+
 export default defineConfig({
   test: {
     projects: [
@@ -40,6 +46,7 @@ export default defineConfig({
       project('integration', 0, 3),
       project('contract', 0, 3),
       ...onRedis,
+      onS3,
       project('acceptance', 1, 3),
       project('chaos', 2, 1, { testTimeout: 300_000 }),
     ],

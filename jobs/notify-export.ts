@@ -4,9 +4,9 @@ import { createPost } from '../src/delivery/post.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
 export function notifyExportJob(system: System): JobHandlers['notify-export'] {
-  const { config, db, log } = system;
+  const { config, db, files, log } = system;
   const post = createPost(config, log);
-  const context = { db, log, post, ...readLinks(config) };
+  const context = { db, files, log, post, ...readLinks(config) };
   return ({ exportId }) => deliverNotice(context, exportId);
 }
 

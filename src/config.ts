@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
 import { isMailAddress } from './domain/mail-address.ts';
 import { bytes, ConfigError, integer, oneOf, type Setting, text } from './setting.ts';
+import { readStorage, type Storage, type StorageSettings } from './storage-url.ts';
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 
@@ -25,8 +26,21 @@ export const settings = {
   storageUrl: text(
     'STORAGE_URL',
     '',
-    'Where received files are kept: a folder (file:///path); empty: DATA_DIR/files.',
+    'Where received files and exports are kept: a folder (file:///path), or s3://bucket/prefix?endpoint=…&region=…&path_style=true; empty: DATA_DIR/files.',
   ),
+  storagePresign: oneOf(
+    'STORAGE_PRESIGN',
+    'true',
+    'With files on S3: whether links to files of exports are answered by S3 itself; false: by this server.',
+    ['true', 'false'],
+  ),
+  awsAccessKeyId: text(
+    'AWS_ACCESS_KEY_ID',
+    '',
+    'Key for S3; empty: what the AWS SDK finds (profile, role of the machine).',
+  ),
+  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
+  awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
   apiKey: text(
     'API_KEY',
     '',
@@ -148,14 +162,16 @@ export type Config = {
     | 'publicUrl'
     | 'apiKey'
     | 'metricsToken'
-    | 'storageUrl'
     | 'smtpUrl'
+    | keyof StorageSettings
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
   /** Absolute. */
   readonly dataDir: string;
-  /** Absolute folder of the received files. */
+  /** Where files are kept. May hold credentials: not to be logged. */
+  readonly storage: Storage;
+  /** Absolute folder of the files; where they are on S3, one that nobody uses. */
   readonly filesDir: string;
   readonly databaseUrl: string | null;
   readonly redisUrl: string | null;
@@ -192,13 +208,16 @@ export function readConfig(
 }
 
 function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> }): Config {
-  const { storageUrl, ...rest } = values;
+  const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...rest } = values;
+  const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
   const dataDir = resolve(values.dataDir);
+  const storage = readStorage(given, dataDir);
   return {
     ...rest,
     workers: countWorkers(values.workers),
     dataDir,
-    filesDir: filesFolder(storageUrl, dataDir),
+    storage,
+    filesDir: storage.kind === 'folder' ? storage.directory : resolve(dataDir, 'files'),
     databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
     redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
@@ -215,13 +234,6 @@ function countWorkers(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 0 && count <= 256) return count;
   throw new ConfigError(`WORKERS: ${JSON.stringify(text)} is neither auto nor a whole number from 0 to 256`);
-}
-
-function filesFolder(storageUrl: string, dataDir: string): string {
-  if (storageUrl === '') return resolve(dataDir, 'files');
-  if (storageUrl.startsWith('file://')) return resolve(new URL(storageUrl).pathname);
-  if (!/^[a-z0-9]+:\/\//i.test(storageUrl)) return resolve(storageUrl);
-  throw new ConfigError('STORAGE_URL: a folder or file:// URL is wanted');
 }
 
 function url(name: string, value: string, protocols: readonly string[]): string | null {

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { Catalogue } from './catalogue/catalogue.ts';
 import type { Config } from './config.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
-import { createFileSystemStore } from './files/file-system.ts';
+import { openFileStore } from './files/open-file-store.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
 import { Experience } from './load/experience.ts';
@@ -52,7 +52,7 @@ export function openSystem(options: SystemOptions): System {
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
   const catalogue = new Catalogue(log);
-  const files = createFileSystemStore(config.filesDir);
+  const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
   const metrics = new Metrics({ backlog: () => readBacklog(watch), loadRows: () => readLoadRows(watch) });

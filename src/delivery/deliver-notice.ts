@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { fileLinks, linksExpireAt } from '../export/file-links.ts';
 import { requireExport } from '../export/inspect-exports.ts';
+import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import {
   claimNotice,
@@ -15,6 +16,7 @@ import { DeferredError, type Post, RefusedError } from './post.ts';
 
 export interface DeliveryContext {
   readonly db: Database;
+  readonly files: FileStore;
   readonly log: Logger;
   readonly post: Post;
   /** What links begin with. */
@@ -44,11 +46,11 @@ export async function deliverNotice(context: DeliveryContext, exportId: number):
 
 async function readNotice(context: DeliveryContext, claim: NoticeClaim): Promise<Notice> {
   const ended = await requireExport(context, claim.environmentId, claim.jobId);
-  const expireAt = linksExpireAt(context.linkTtlHours);
+  const expireAt = linksExpireAt(context.files, context.linkTtlHours);
   return {
     export: ended,
     environmentName: claim.environmentName,
-    links: await fileLinks(context.db, ended, context.baseUrl, expireAt),
+    links: await fileLinks(context, ended, context.baseUrl, expireAt),
     linksExpireAt: expireAt,
   };
 }

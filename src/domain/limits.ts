@@ -51,6 +51,24 @@ export const READ_BYTES = 256 * KiB;
 export const FILE_SYNC_BYTES = 16 * MiB;
 /** Temporary files that nobody wrote to for so long are of a process that was killed, in milliseconds. */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
+/** On S3: a file is sent in parts of at least so many bytes, so many parts at a time, and has at most so many. */
+export const S3_PART_BYTES = 8 * MiB;
+export const S3_PARTS_IN_FLIGHT = 2;
+export const MAX_S3_PARTS = 10_000;
+/** Times that a request to S3 is made, and that a read which broke off is taken up again without a byte since the last. */
+export const S3_ATTEMPTS = 3;
+export const S3_CONNECT_MS = 5_000;
+/** Without a byte on a connection to S3, in milliseconds, after which it is given up. */
+export const S3_STALL_MS = 20_000;
+export const S3_CHECK_MS = 5_000;
+/** Connections to S3 of one process; downloads that callers take slowly hold one each. */
+export const MAX_S3_CONNECTIONS = 500;
+/** Objects removed at a time. */
+export const S3_REMOVALS_AT_A_TIME = 8;
+/** An upload to S3 that was begun this long ago is one that nobody goes on with; its age says when it began, no more. */
+export const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
+/** S3 signs for a week at most. */
+export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 /** What is looked at to tell the encoding and the format of a file. */
 export const SNIFF_BYTES = 4 * KiB;
 /** gzip inside gzip: how many times a file is unpacked at most. */

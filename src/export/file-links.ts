@@ -1,7 +1,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Export } from '../domain/export.ts';
+import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
+import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { readSigningKey } from '../postgres/ledger/signing-keys.ts';
+import { contentType } from './content-type.ts';
+import type { ExportContext } from './context.ts';
 
 /** A file of an export and where to get it, for whoever has the link. */
 export interface FileLink {
@@ -15,31 +19,50 @@ export interface FileLink {
 const purpose = 'export-links';
 const hourMs = 3_600_000;
 
-export function linksExpireAt(hours: number, now = Date.now()): Date {
-  return new Date(now + hours * hourMs);
+/** A store that answers links itself has a bound of its own. */
+export function linksExpireAt(files: FileStore, hours: number, now = Date.now()): Date {
+  const ms = hours * hourMs;
+  return new Date(now + (files.presign === undefined ? ms : Math.min(ms, MAX_PRESIGNED_SECONDS * 1000)));
 }
 
-/** None unless it is completed and its files are kept still. */
+/**
+ * Answered by the store, if it can do that, else by us at `baseUrl`. None unless it is completed and its files are kept
+ * still.
+ */
 export async function fileLinks(
-  db: Database,
+  { db, files: store }: Pick<ExportContext, 'db' | 'files'>,
   { jobId, environmentId, files }: Export,
   baseUrl: string,
   expireAt: Date,
 ): Promise<FileLink[]> {
   if (files.length === 0) return [];
+  const { presign } = store;
+  const links =
+    presign === undefined
+      ? await ourLinks(db, { jobId, environmentId }, baseUrl, expireAt)
+      : ({ filename, ref }: Export['files'][number]) =>
+          presign(ref as FileRef, { filename, contentType: contentType(filename), expireAt });
+  return Promise.all(
+    files.map(async (file) => {
+      const { filename, bytes, rows, sha256 } = file;
+      return { filename, url: await links(file), bytes, rows, sha256 };
+    }),
+  );
+}
+
+async function ourLinks(
+  db: Database,
+  { jobId, environmentId }: Pick<Export, 'jobId' | 'environmentId'>,
+  baseUrl: string,
+  expireAt: Date,
+): Promise<(file: { readonly filename: string }) => string> {
   const key = await readSigningKey(db, purpose);
   const expires = Math.floor(expireAt.getTime() / 1000);
-  return files.map(({ filename, bytes, rows, sha256 }) => {
+  return ({ filename }) => {
     const signature = sign(key, { environmentId, jobId, filename, expires: String(expires) });
     const path = `/api/v1/analytics/exports/files/${jobId}/${filename}`;
-    return {
-      filename,
-      url: `${baseUrl}${path}?expires=${expires}&signature=${signature}`,
-      bytes,
-      rows,
-      sha256,
-    };
-  });
+    return `${baseUrl}${path}?expires=${expires}&signature=${signature}`;
+  };
 }
 
 /** What a link says. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** Where received files and exports live. Two implementations: a directory, and (to come) S3. */
+/** Where received files and exports live. Two implementations: a directory, and a bucket on S3. */
 export interface FileStore {
   /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
   create(folder?: FileFolder): Promise<FileWriter>;
@@ -16,6 +16,16 @@ export interface FileStore {
   sweepTemporary(olderThanMs: number): Promise<number>;
   /** Throws if files could not be stored now. */
   check(): Promise<void>;
+  /** An address that the store itself answers for a while. Missing where files are to be had through us only. */
+  readonly presign?: (ref: FileRef, link: PresignedLink) => Promise<string>;
+}
+
+export interface PresignedLink {
+  /** What the file is to be called by whoever saves it; of our making. */
+  readonly filename: string;
+  readonly contentType: string;
+  /** At most MAX_PRESIGNED_SECONDS ahead. */
+  readonly expireAt: Date;
 }
 
 export interface FileWriter {

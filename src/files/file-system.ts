@@ -2,18 +2,15 @@ import { close, createReadStream, open as openCallback, type PathLike, read } fr
 import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from './file-store.ts';
 import { FileSystemWriter } from './file-system-writer.ts';
 import { createFolderCheck } from './folder-check.ts';
 import { codeOf, ioError } from './io-error.ts';
+import { checkFolder, checkRef, createRef } from './refs.ts';
 
 const temporary = 'tmp';
-const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
-const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
-const refPattern = new RegExp(`^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}$`);
 
 /**
  * Keeps files in `directory`, which is made if it is missing: `<day>/<uuid v7>` when complete, `tmp/<uuid>` before. What
@@ -34,25 +31,13 @@ export function createFileSystemStore(directory: string): FileStore {
   };
 }
 
-/** Refs are generated here; anything else is a bug of ours or somebody's trick, and names no file. */
-function checkRef(ref: string): string {
-  if (!refPattern.test(ref)) throw new Fault('not the name of a stored file');
-  return ref;
-}
-
-function checkFolder(folder: string): string {
-  if (!folderPattern.test(folder)) throw new Fault('not the name of a folder of stored files');
-  return folder;
-}
-
 async function createWriter(directory: string): Promise<FileWriter> {
-  const id = uuidv7();
-  const ref = checkRef(`${new Date().toISOString().slice(0, 10)}/${id}`) as FileRef;
-  return openWriter(directory, ref, path.join(directory, temporary, id));
+  const ref = createRef();
+  return openWriter(directory, ref, path.join(directory, temporary, path.basename(ref)));
 }
 
 async function createWriterIn(directory: string, folder: FileFolder): Promise<FileWriter> {
-  const ref = checkRef(`${checkFolder(folder)}/${uuidv7()}`) as FileRef;
+  const ref = createRef(folder);
   return openWriter(directory, ref, `${path.join(directory, ref)}.part`);
 }
 

@@ -41,6 +41,7 @@ const collected = collectLog();
 function sendingTo(url: string): DeliveryContext {
   return {
     db: t.system.db,
+    files: t.system.files,
     log: collected.log,
     post: createSmtpPost(url, 'sluice@example.com'),
     baseUrl: 'https://data.example.com',

@@ -17,11 +17,14 @@ import { type LoadSeams, noSeams } from '../../src/load/context.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
+import { startS3, type TestS3 } from './s3.ts';
 import { waitFor } from './wait-for.ts';
 
 export interface TestSystemOptions {
   /** Where the queue lives; redis wants `redisAvailable`. Default: as the vitest project says, else postgres. */
   readonly queue?: 'postgres' | 'redis';
+  /** Where files are. Default: as the vitest project says, else a folder. On S3 links are our own unless a setting says other. */
+  readonly storage?: 'folder' | 's3';
   /** Settings by their names, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Safeguards to take away. */
@@ -40,13 +43,15 @@ export interface TestSystem extends Tenant {
   readonly variables: Readonly<Record<string, string>>;
   /** Null unless the queue is redis. */
   readonly redis: TestRedis | null;
+  /** Null unless the storage is s3. */
+  readonly s3: TestS3 | null;
   /** Another worker in this process, on connections of its own as another process would have; ends with `close`. */
   startWorker(seams?: Partial<LoadSeams>, write?: ExportWriter): RunningWorker;
   /** Another system on the same data, as another process would be; close it before this one. */
   openAnother(options?: { readonly databaseUrl?: string; readonly seams?: Partial<LoadSeams> }): System;
   /** Another environment, with a key. */
   addEnvironment(name: string): Promise<Tenant>;
-  /** Files below DATA_DIR/files, unfinished ones (`tmp/…`) too. */
+  /** Files below DATA_DIR/files, or in the bucket; unfinished ones too. */
   storedFiles(): Promise<string[]>;
   /** The job once it has ended. */
   ended(jobId: string, options?: { readonly timeoutMs?: number }): Promise<Load>;
@@ -66,12 +71,15 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-test-data-'));
   const queue = options.queue ?? (process.env['SLUICE_TEST_QUEUE'] === 'redis' ? 'redis' : 'postgres');
   const redis = queue === 'redis' ? await startRedis() : null;
+  const storage = options.storage ?? (process.env['SLUICE_TEST_STORAGE'] === 's3' ? 's3' : 'folder');
+  const s3 = storage === 's3' ? await startS3() : null;
   const variables: Record<string, string> = {
     DATABASE_URL: database.url,
     DATA_DIR: dataDir,
     PORT: '0',
     LOG_LEVEL: 'silent',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
+    ...(s3 === null ? {} : { ...s3.variables, STORAGE_PRESIGN: 'false' }),
     ...options.settings,
   };
   const config = readConfig(variables);
@@ -99,6 +107,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     databaseUrl: database.url,
     variables,
     redis,
+    s3,
     ...tenant,
     startWorker(seams, write) {
       const own = open('test worker', config.workerPoolSize, seams);
@@ -113,12 +122,14 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     },
     openAnother: ({ databaseUrl, seams } = {}) => open('test', config.poolSize, seams, databaseUrl),
     addEnvironment: (name) => createTenant(system, name),
-    storedFiles: () => listFiles(config.filesDir),
+    storedFiles: async () =>
+      s3 === null ? listFiles(config.filesDir) : [...(await s3.objects()), ...(await s3.uploads())],
     ended: (jobId, { timeoutMs = 60_000 } = {}) => awaitEnd(system, tenant.environment, jobId, timeoutMs),
     async close() {
       for (const closing of closings.splice(0).reverse()) await closing();
       await system.close();
       await redis?.stop();
+      await s3?.stop();
       await database.drop();
       await rm(dataDir, { recursive: true, force: true });
     },

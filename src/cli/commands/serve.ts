@@ -6,6 +6,7 @@ import { awaitDatabase } from '../service/await-database.ts';
 import { warnOfRedis } from '../service/check-redis.ts';
 import { announceKey, ensureFirstKey } from '../service/first-key.ts';
 import { openServingSystem, openSurface } from '../service/surface.ts';
+import { warnOfStorage } from '../service/warn-of-storage.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -38,6 +39,7 @@ async function serve(cli: Cli, command: Command): Promise<void> {
   await prepareDatabase(databaseUrl, config.redisUrl === null, log);
   const system = openServingSystem(config, databaseUrl, log);
   void warnOfRedis(config.redisUrl, log);
+  void warnOfStorage(config, system.files, log);
   const key = await ensureFirstKey(system.db);
   if (key !== null) announceKey(cli.terminal, key);
   const surface = await openSurface(system);

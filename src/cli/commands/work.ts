@@ -10,6 +10,7 @@ import { awaitDatabase } from '../service/await-database.ts';
 import { warnOfRedis } from '../service/check-redis.ts';
 import { followParent, isForked } from '../service/parent.ts';
 import { readTestSeams } from '../service/test-seams.ts';
+import { warnOfStorage } from '../service/warn-of-storage.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -46,6 +47,7 @@ async function work(cli: Cli, command: Command): Promise<void> {
   const seams = readTestSeams(environment);
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
   void warnOfRedis(config.redisUrl, log);
+  void warnOfStorage(config, system.files, log);
   const worker = startWorker(system);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),

@@ -11,6 +11,7 @@ import { type EmbeddedGuard, guardEmbedded } from './embedded-guard.ts';
 import { ensureFirstKey } from './first-key.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 import { openServingSystem, openSurface, type Surface } from './surface.ts';
+import { warnOfStorage } from './warn-of-storage.ts';
 import { workerEnvironment } from './worker-environment.ts';
 
 export interface ServiceOptions {
@@ -75,6 +76,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<{ read
   parts.database = database;
   await prepareDatabase(database.url, config.redisUrl === null, log);
   const system = openServingSystem(config, database.url, log);
+  void warnOfStorage(config, system.files, log);
   const key = await ensureFirstKey(system.db).catch(async (error: unknown) => {
     await system.close();
     throw error;

@@ -12,6 +12,6 @@ export function workerEnvironment(
     DATABASE_URL: databaseUrl,
     // Absolute now, whatever folder the worker starts in.
     DATA_DIR: config.dataDir,
-    STORAGE_URL: config.filesDir,
+    STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
   };
 }

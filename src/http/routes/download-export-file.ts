@@ -2,6 +2,7 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
+import { contentType } from '../../export/content-type.ts';
 import { findLinkedFile, type LinkedFile, openLinkedFile } from '../../export/linked-file.ts';
 import { type ByteRange, readByteRange } from '../byte-range.ts';
 import { downloadFileSchema } from '../schemas/download-file-schema.ts';
@@ -55,16 +56,4 @@ async function sendFile(
 function namesTag(header: string | undefined, etag: string): boolean {
   const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
   return tags.includes(etag) || tags.includes('*');
-}
-
-const types: Readonly<Record<string, string>> = {
-  gz: 'application/gzip',
-  ndjson: 'application/x-ndjson',
-  csv: 'text/csv; charset=utf-8',
-  parquet: 'application/vnd.apache.parquet',
-  json: 'application/json',
-};
-
-function contentType(filename: string): string {
-  return types[filename.split('.').at(-1) ?? ''] ?? 'application/octet-stream';
 }

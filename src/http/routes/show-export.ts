@@ -10,14 +10,14 @@ import { showExportSchema } from '../schemas/show-export-schema.ts';
 
 /** Its answer opens the data, so it wants the scope that exports want. */
 export function showExport(app: FastifyInstance, system: System): void {
-  const { db, config } = system;
+  const { config } = system;
   const options = { config: { scope: 'export' }, schema: showExportSchema } as const;
   app.get('/api/v1/analytics/exports/jobs/:job_id', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = callerEnvironment(request);
     const found = await requireExport(system, environment.environmentId, jobId);
     const base = baseUrl(request, config.publicUrl);
-    const links = await fileLinks(db, found, base, linksExpireAt(config.linkTtlHours));
+    const links = await fileLinks(system, found, base, linksExpireAt(system.files, config.linkTtlHours));
     return reply.header('cache-control', 'no-store').send(renderExport(found, environment, links, base));
   });
 }

@@ -475,15 +475,15 @@ describe('an upload that does not arrive', () => {
     Number((await server.fetch('/v1/background_jobs?limit=1')).headers.get('x-total-count'));
 
   test.each([
-    ['a body', ['content-type: text/csv', 'content-length: 1000000']],
-    ['a form', ['content-type: multipart/form-data; boundary=b', 'content-length: 1000000']],
+    ['a body', ['content-type: text/csv', 'content-length: 20000000']],
+    ['a form', ['content-type: multipart/form-data; boundary=b', 'content-length: 20000000']],
   ])('whole, as %s, leaves no job and no file', async (what, headers) => {
     const [files, count] = [await t.storedFiles(), await jobs()];
     const connection = await start(...headers);
     if (what === 'a form') {
       await connection.write('--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n');
     }
-    await connection.write(`${csv}${'u3,x,y\n'.repeat(50_000)}`);
+    await connection.write(`${csv}${'u3,x,y\n'.repeat(1_300_000)}`);
     await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
     connection.reset();
     await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
@@ -493,7 +493,7 @@ describe('an upload that does not arrive', () => {
   test('within a chunk of a chunked body leaves no job and no file', async () => {
     const [files, count] = [await t.storedFiles(), await jobs()];
     const connection = await start('content-type: text/csv', 'transfer-encoding: chunked');
-    const part = `${csv}${'u3,x,y\n'.repeat(50_000)}`;
+    const part = `${csv}${'u3,x,y\n'.repeat(1_300_000)}`;
     await connection.write(`${part.length.toString(16)}\r\n${part}\r\n`);
     await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
     connection.socket.end();

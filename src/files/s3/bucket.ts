@@ -1,0 +1,255 @@
+import { createHash } from 'node:crypto';
+import type { Readable } from 'node:stream';
+import {
+  AbortMultipartUploadCommand,
+  CompleteMultipartUploadCommand,
+  CreateMultipartUploadCommand,
+  DeleteObjectCommand,
+  GetObjectCommand,
+  type GetObjectCommandOutput,
+  HeadObjectCommand,
+  ListMultipartUploadsCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  UploadPartCommand,
+} from '@aws-sdk/client-s3';
+import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
+import { Fault } from '../../domain/errors.ts';
+import {
+  MAX_PRESIGNED_SECONDS,
+  MAX_S3_CONNECTIONS,
+  S3_ATTEMPTS,
+  S3_CHECK_MS,
+  S3_CONNECT_MS,
+  S3_STALL_MS,
+} from '../../domain/limits.ts';
+import { MissingFileError, type PresignedLink } from '../file-store.ts';
+import type { S3Location } from './location.ts';
+import { nameOf, s3Error } from './s3-error.ts';
+
+export interface OpenObject {
+  readonly body: Readable;
+  /** That the body has. */
+  readonly bytes: number;
+}
+
+export interface BegunUpload {
+  readonly key: string;
+  readonly uploadId: string;
+  readonly begunAt: Date;
+}
+
+/** What servers say that have no list of uploads. */
+const notOffered: ReadonlySet<string> = new Set(['NotImplemented', 'MethodNotAllowed', 'XNotImplemented']);
+
+/**
+ * The requests that are made of one bucket. The only file that loads the SDK, and imported only when it is needed: see
+ * `createS3Store`. Every method throws what `s3Error` makes of a failure.
+ *
+ * Not called `Bucket`: the compiler (7.0.2) takes properties of a class's own name for the class, and renames them.
+ */
+export class S3Bucket {
+  readonly #location: S3Location;
+  readonly #client: S3Client;
+
+  /** Without a byte for `stallMs` a connection is given up. */
+  constructor(location: S3Location, stallMs = S3_STALL_MS) {
+    this.#location = location;
+    this.#client = openClient(location, stallMs);
+  }
+
+  async put(key: string, bytes: Buffer): Promise<void> {
+    const input = { ...this.#at(key), Body: bytes, ContentLength: bytes.length, ContentMD5: md5(bytes) };
+    await this.#try('storing a file', this.#client.send(new PutObjectCommand(input)));
+  }
+
+  /** The id of an upload in parts, nothing of which is visible before `completeUpload`. */
+  async beginUpload(key: string): Promise<string> {
+    const begun = this.#client.send(new CreateMultipartUploadCommand(this.#at(key)));
+    const { UploadId } = await this.#try('beginning a file', begun);
+    if (UploadId === undefined) throw new Fault('S3 began an upload without an id');
+    return UploadId;
+  }
+
+  /** The tag to complete the upload with. Parts count from 1. */
+  async putPart(
+    key: string,
+    uploadId: string,
+    part: number,
+    bytes: Buffer,
+    signal: AbortSignal,
+  ): Promise<string> {
+    const input = {
+      ...this.#at(key),
+      UploadId: uploadId,
+      PartNumber: part,
+      Body: bytes,
+      ContentLength: bytes.length,
+      ContentMD5: md5(bytes),
+    };
+    const sent = this.#client.send(new UploadPartCommand(input), { abortSignal: signal });
+    const { ETag } = await this.#try('writing a file', sent);
+    if (ETag === undefined) throw new Fault('S3 took a part without giving it a tag');
+    return ETag;
+  }
+
+  /** `MissingFileError` if there is no such upload: it was aborted, or completed by a request whose answer was lost. */
+  async completeUpload(key: string, uploadId: string, tags: readonly string[]): Promise<void> {
+    const Parts = tags.map((ETag, index) => ({ ETag, PartNumber: index + 1 }));
+    const input = { ...this.#at(key), UploadId: uploadId, MultipartUpload: { Parts } };
+    await this.#try('completing a file', this.#client.send(new CompleteMultipartUploadCommand(input)));
+  }
+
+  /** One that is not there is no error. */
+  async abortUpload(key: string, uploadId: string): Promise<void> {
+    const input = { ...this.#at(key), UploadId: uploadId };
+    try {
+      await this.#try('discarding a file', this.#client.send(new AbortMultipartUploadCommand(input)));
+    } catch (error) {
+      if (!(error instanceof MissingFileError)) throw error;
+    }
+  }
+
+  /** The bytes from `start`, and to `end` unless that is null; exactly those, or `Fault`. */
+  async open(key: string, start: number, end: number | null, signal: AbortSignal): Promise<OpenObject> {
+    const range = end === null ? {} : { Range: `bytes=${start}-${end - 1}` };
+    const input = { ...this.#at(key), ...range };
+    try {
+      const answer = await this.#client.send(new GetObjectCommand(input), { abortSignal: signal });
+      return checkAnswer(answer, start, end);
+    } catch (error) {
+      if (nameOf(error) === 'InvalidRange') throw new Fault(`the stored file ends before byte ${start + 1}`);
+      throw s3Error('reading a file', this.#location, error);
+    }
+  }
+
+  /** Null: there is no such object. */
+  async size(key: string): Promise<number | null> {
+    try {
+      const found = this.#client.send(new HeadObjectCommand(this.#at(key)));
+      return (await this.#try('looking for a file', found)).ContentLength ?? null;
+    } catch (error) {
+      if (error instanceof MissingFileError) return null;
+      throw error;
+    }
+  }
+
+  /** One that is not there is no error to S3. */
+  async remove(key: string): Promise<void> {
+    await this.#try('removing a file', this.#client.send(new DeleteObjectCommand(this.#at(key))));
+  }
+
+  /** The keys below a prefix. What is removed meanwhile does not disturb. */
+  async *keys(prefix: string): AsyncGenerator<string> {
+    for (let last: string | undefined; ; ) {
+      const after = last === undefined ? {} : { StartAfter: last };
+      const input = { Bucket: this.#location.bucket, Prefix: prefix, ...after };
+      const page = await this.#try('listing files', this.#client.send(new ListObjectsV2Command(input)));
+      for (const { Key } of page.Contents ?? []) {
+        if (Key === undefined) continue;
+        last = Key;
+        yield Key;
+      }
+      if (page.IsTruncated !== true || (page.Contents ?? []).length === 0) return;
+    }
+  }
+
+  /** Uploads below a prefix that were begun and neither completed nor aborted; none where the server has no such list. */
+  async *uploads(prefix: string): AsyncGenerator<BegunUpload> {
+    const input = { Bucket: this.#location.bucket, Prefix: prefix };
+    for (let from = {}; ; ) {
+      const page = await this.#client
+        .send(new ListMultipartUploadsCommand({ ...input, ...from }))
+        .catch((error: unknown) => {
+          if (notOffered.has(nameOf(error))) return null;
+          throw s3Error('listing begun files', this.#location, error);
+        });
+      if (page === null) return;
+      for (const { Key, UploadId, Initiated } of page.Uploads ?? []) {
+        if (Key === undefined || UploadId === undefined || Initiated === undefined) continue;
+        yield { key: Key, uploadId: UploadId, begunAt: Initiated };
+      }
+      if (page.IsTruncated !== true || page.NextKeyMarker === undefined) return;
+      from = { KeyMarker: page.NextKeyMarker, UploadIdMarker: page.NextUploadIdMarker };
+    }
+  }
+
+  /** A list of one, because its refusals say why, where those of HEAD have a number only. */
+  async check(prefix: string): Promise<void> {
+    const command = new ListObjectsV2Command({ Bucket: this.#location.bucket, Prefix: prefix, MaxKeys: 1 });
+    const abortSignal = AbortSignal.timeout(S3_CHECK_MS);
+    await this.#try('checking it', this.#client.send(command, { abortSignal }));
+  }
+
+  async presign(key: string, { filename, contentType, expireAt }: PresignedLink): Promise<string> {
+    const command = new GetObjectCommand({
+      ...this.#at(key),
+      ResponseContentDisposition: `attachment; filename="${filename}"`,
+      ResponseContentType: contentType,
+    });
+    const seconds = Math.floor((expireAt.getTime() - Date.now()) / 1000);
+    const expiresIn = Math.min(Math.max(seconds, 1), MAX_PRESIGNED_SECONDS);
+    return this.#try('signing a link', getSignedUrl(this.#client, command, { expiresIn }));
+  }
+
+  #at(key: string): { readonly Bucket: string; readonly Key: string } {
+    return { Bucket: this.#location.bucket, Key: key };
+  }
+
+  async #try<T>(doing: string, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw s3Error(doing, this.#location, error);
+    }
+  }
+}
+
+function openClient({ endpoint, region, pathStyle, credentials }: S3Location, stallMs: number): S3Client {
+  const agent = { keepAlive: true, maxSockets: MAX_S3_CONNECTIONS };
+  return new S3Client({
+    ...(endpoint === null ? {} : { endpoint }),
+    ...(region === null ? {} : { region }),
+    ...(credentials === null ? {} : { credentials: withToken(credentials) }),
+    forcePathStyle: pathStyle,
+    maxAttempts: S3_ATTEMPTS,
+    // The SDK's checksums in trailers are unknown to many servers. Content-MD5, which all know, is sent instead.
+    requestChecksumCalculation: 'WHEN_REQUIRED',
+    responseChecksumValidation: 'WHEN_REQUIRED',
+    // Would open a connection for each part.
+    expectContinueHeader: false,
+    requestHandler: {
+      connectionTimeout: S3_CONNECT_MS,
+      socketTimeout: stallMs,
+      httpAgent: agent,
+      httpsAgent: agent,
+    },
+  });
+}
+
+function withToken({ accessKeyId, secretAccessKey, sessionToken }: NonNullable<S3Location['credentials']>) {
+  return { accessKeyId, secretAccessKey, ...(sessionToken === null ? {} : { sessionToken }) };
+}
+
+function md5(bytes: Buffer): string {
+  return createHash('md5').update(bytes).digest('base64');
+}
+
+function checkAnswer(answer: GetObjectCommandOutput, start: number, end: number | null): OpenObject {
+  const body = answer.Body as Readable | undefined;
+  const bytes = answer.ContentLength;
+  try {
+    if (body === undefined || bytes === undefined) throw new Fault('S3 answered without a body');
+    if (end === null) return { body, bytes };
+    const range = /^bytes (\d+)-\d+\//.exec(answer.ContentRange ?? '');
+    if (range === null || Number(range[1]) !== start || bytes > end - start) {
+      throw new Fault(`S3 answered with another range (${answer.ContentRange ?? 'the whole'})`);
+    }
+    if (bytes < end - start) throw new Fault(`the stored file ends at byte ${start + bytes}, not at ${end}`);
+    return { body, bytes };
+  } catch (error) {
+    body?.destroy();
+    throw error;
+  }
+}

@@ -1,0 +1,103 @@
+import { Readable } from 'node:stream';
+import {
+  MAX_S3_PARTS,
+  READ_BYTES,
+  S3_PART_BYTES,
+  S3_REMOVALS_AT_A_TIME,
+  S3_UPLOAD_LIFE_MS,
+} from '../../domain/limits.ts';
+import type { FileRef, FileStore } from '../file-store.ts';
+import { checkFolder, checkRef, createRef } from '../refs.ts';
+import type { S3Bucket } from './bucket.ts';
+import type { S3Location } from './location.ts';
+import { readExactly, readObject } from './read-object.ts';
+import { S3Writer } from './s3-writer.ts';
+
+export interface S3Store extends FileStore {
+  /**
+   * Aborts uploads that were begun `olderThanMs` ago, and those of less than `uploadLifeMs` in no case, since an upload
+   * shows when it began and not whether somebody goes on with it; how many there were.
+   */
+  sweepTemporary(olderThanMs: number): Promise<number>;
+}
+
+export interface S3StoreOptions {
+  /** No file may be larger; it decides how large parts are. */
+  readonly maxFileBytes: number;
+  readonly uploadLifeMs?: number;
+  /** Milliseconds without a byte after which a connection is given up. */
+  readonly stallMs?: number;
+}
+
+/** Text of two bytes a character may have three of them when it is stored. */
+const growth = 1.5;
+
+/**
+ * Keeps files in a bucket, under the names that they have in a folder, below the prefix. Makes no request, and does not
+ * load the SDK, before it is first used. All its methods throw `TransientError` when S3 refuses or is away.
+ */
+export function createS3Store(location: S3Location, options: S3StoreOptions): S3Store {
+  let opening: Promise<S3Bucket> | undefined;
+  const open = (): Promise<S3Bucket> => {
+    opening ??= import('./bucket.ts').then(({ S3Bucket }) => new S3Bucket(location, options.stallMs));
+    return opening;
+  };
+  const top = location.prefix === '' ? '' : `${location.prefix}/`;
+  const keyOf = (ref: FileRef): string => `${top}${checkRef(ref)}`;
+  const partBytes = Math.max(S3_PART_BYTES, Math.ceil((options.maxFileBytes * growth) / MAX_S3_PARTS));
+  const uploadLifeMs = options.uploadLifeMs ?? S3_UPLOAD_LIFE_MS;
+  return {
+    create: async (folder) => {
+      const ref = createRef(folder);
+      return new S3Writer(await open(), { ref, key: keyOf(ref), partBytes });
+    },
+    readRange: async (ref, start, end) => readExactly(await open(), keyOf(ref), start, end),
+    open: (ref, range) => openStream(open, keyOf(ref), range),
+    remove: async (ref) => (await open()).remove(keyOf(ref)),
+    removeFolder: async (folder) => removeBelow(await open(), `${top}${checkFolder(folder)}/`),
+    check: async () => (await open()).check(top),
+    sweepTemporary: async (olderThanMs) =>
+      abortUploads(await open(), top, Date.now() - Math.max(olderThanMs, uploadLifeMs)),
+    ...(location.presign
+      ? { presign: async (ref, link) => (await open()).presign(keyOf(ref), link) }
+      : undefined),
+  } satisfies S3Store;
+}
+
+function openStream(
+  open: () => Promise<S3Bucket>,
+  key: string,
+  range?: { readonly start: number; readonly end: number },
+): Readable {
+  async function* read(): AsyncGenerator<Buffer> {
+    yield* readObject(await open(), key, range?.start ?? 0, range?.end ?? null);
+  }
+  return Readable.from(read(), { objectMode: false, highWaterMark: READ_BYTES });
+}
+
+/** Uploads first: one that is completed meanwhile is found among the objects. */
+async function removeBelow(bucket: S3Bucket, prefix: string): Promise<void> {
+  await abortUploads(bucket, prefix, Number.POSITIVE_INFINITY);
+  await eachOf(bucket.keys(prefix), (key) => bucket.remove(key));
+}
+
+async function abortUploads(bucket: S3Bucket, prefix: string, before: number): Promise<number> {
+  let aborted = 0;
+  await eachOf(bucket.uploads(prefix), async ({ key, uploadId, begunAt }) => {
+    if (begunAt.getTime() > before) return;
+    await bucket.abortUpload(key, uploadId);
+    aborted++;
+  });
+  return aborted;
+}
+
+/** One request each, not DeleteObjects for a thousand: some servers lack that, or want checksums that others refuse. */
+async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+  let batch: T[] = [];
+  for await (const item of items) {
+    if (batch.push(item) < S3_REMOVALS_AT_A_TIME) continue;
+    await Promise.all(batch.map(work));
+    batch = [];
+  }
+  await Promise.all(batch.map(work));
+}

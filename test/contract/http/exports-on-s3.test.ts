@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { warnOfStorage } from '../../../src/cli/service/warn-of-storage.ts';
+import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
+import { requireExport } from '../../../src/export/inspect-exports.ts';
+import { pruneExports } from '../../../src/export/prune-exports.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  const settings = { STORAGE_PRESIGN: 'true', LINK_TTL_HOURS: '1000' };
+  t = await openTestSystem({ storage: 's3', worker: true, settings });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+interface Detail {
+  readonly end_time: string | null;
+  readonly presigned_urls: readonly {
+    readonly filename: string;
+    readonly url: string;
+    readonly bytes: number;
+    readonly sha256: string;
+  }[];
+}
+
+const exportsPath = '/api/v1/analytics/exports';
+
+test('with files on S3 an upload is loaded, and the links of its export are answered by S3', async () => {
+  const rows = Array.from({ length: 1000 }, (_, i) => `u${i},${i}\n`).join('');
+  const headers = { 'content-type': 'text/csv' };
+  const upload = await server.json<{ job_id: string }>('/v1/imports', {
+    method: 'POST',
+    headers,
+    body: `user_id,n\n${rows}`,
+  });
+  expect((await t.ended(upload.body.job_id)).status).toBe('completed');
+  const created = await server.json<{ job_id: string }>(exportsPath, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ compression: 'none' }),
+  });
+  expect(created.status).toBe(201);
+  const jobId = created.body.job_id;
+  const detail = await waitFor('the export to end', async () => {
+    const { body } = await server.json<Detail>(`${exportsPath}/jobs/${jobId}`);
+    return body.end_time === null ? null : body;
+  });
+  const file = detail.presigned_urls.find(({ filename }) => filename === 'users.ndjson');
+  const url = new URL(file?.url ?? '');
+  expect(url.origin).toBe(t.s3?.endpoint);
+  expect(url.pathname).toContain(`/files/some/prefix/exports/${jobId}/1/`);
+  // S3 signs for a week at most.
+  expect(Number(url.searchParams.get('X-Amz-Expires'))).toBeGreaterThan(7 * 24 * 3600 - 60);
+  const answer = await fetch(url);
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  expect(bytes.toString().trimEnd().split('\n')).toHaveLength(1000);
+  expect([bytes.length, createHash('sha256').update(bytes).digest('hex')]).toEqual([
+    file?.bytes,
+    file?.sha256,
+  ]);
+  expect(answer.headers.get('content-type')).toBe('application/x-ndjson');
+  expect(answer.headers.get('content-disposition')).toBe('attachment; filename="users.ndjson"');
+
+  // A message about it says until when the links are good, and means S3's bound.
+  const found = await requireExport(t.system, t.environment.environmentId, jobId);
+  const expireAt = linksExpireAt(t.system.files, 1000, 0);
+  expect(expireAt.getTime()).toBe(7 * 24 * 3_600_000);
+  expect(
+    (await fileLinks(t.system, found, 'http://us', expireAt)).map((link) => new URL(link.url).origin),
+  ).toEqual(found.files.map(() => t.s3?.endpoint));
+
+  await waitFor('the export to have ended a moment ago', async () => {
+    return (await pruneExports(t.system, { exportDays: 0, jobDays: 365 })).exports === 1;
+  });
+  expect((await t.s3?.objects())?.filter((key) => key.includes('exports/'))).toEqual([]);
+  expect((await fetch(url)).status).toBe(404);
+});
+
+test('the service is ready while the bucket answers, and not when it does not', async () => {
+  expect((await server.fetch('/health/ready', { key: null })).status).toBe(200);
+  t.s3?.breakNext(/^GET \/files/, 'denied');
+  const { status, body } = await server.json<{ parts: { storage: string } }>('/health/ready', { key: null });
+  expect([status, JSON.stringify(body)]).toEqual([503, expect.stringContaining('away')]);
+  t.s3?.breakNext(/^GET \/files/, 'denied');
+  const collected = collectLog();
+  await warnOfStorage(t.config, t.system.files, collected.log);
+  await warnOfStorage(t.config, t.system.files, collected.log);
+  expect(collected.lines.map(({ msg }) => msg)).toEqual([
+    'S3 storage, checking it: access to bucket files is denied; allow what docs/storage.md lists',
+  ]);
+});

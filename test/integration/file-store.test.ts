@@ -1,0 +1,322 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { inspect } from 'node:util';
+import fc from 'fast-check';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { Fault, TransientError } from '../../src/domain/errors.ts';
+import {
+  type FileFolder,
+  type FileRef,
+  type FileStore,
+  MissingFileError,
+} from '../../src/files/file-store.ts';
+import { openFileStore } from '../../src/files/open-file-store.ts';
+import type { S3Location } from '../../src/files/s3/location.ts';
+import { createS3Store } from '../../src/files/s3/s3-store.ts';
+import { deadEndpoint, startS3, type TestS3 } from '../support/s3.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const MiB = 1 << 20;
+
+/** A store, and what lies where it stores. */
+interface Site {
+  readonly store: FileStore;
+  /** Committed, and begun. */
+  files(): Promise<string[]>;
+  /** For settings. */
+  readonly variables: Readonly<Record<string, string>>;
+  close(): Promise<void>;
+}
+
+async function openFolder(): Promise<Site> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-store-'));
+  const variables = { STORAGE_URL: join(folder, 'files') };
+  return {
+    store: openStore(variables),
+    variables,
+    files: async () =>
+      (await readdir(folder, { recursive: true, withFileTypes: true }))
+        .filter((entry) => entry.isFile())
+        .map((entry) => entry.name),
+    close: () => rm(folder, { recursive: true }),
+  };
+}
+
+let s3: TestS3;
+async function openBucket(): Promise<Site> {
+  s3 = await startS3();
+  return {
+    store: openStore(s3.variables),
+    variables: s3.variables,
+    files: async () => [...(await s3.objects()), ...(await s3.uploads())],
+    close: () => s3.stop(),
+  };
+}
+
+function openStore(variables: Readonly<Record<string, string>>): FileStore {
+  return openFileStore(readConfig(variables).storage, 1 << 30);
+}
+
+function s3Location(): S3Location {
+  const { storage } = readConfig(s3.variables);
+  if (storage.kind !== 's3') throw new Error('no bucket');
+  return storage;
+}
+
+/** Bytes that differ from place to place, so that a shift shows. */
+function pattern(length: number, seed = 0): Buffer {
+  const words = new Uint32Array(Math.ceil(length / 4));
+  for (let i = 0; i < words.length; i++) words[i] = Math.imul(i + seed, 2_654_435_761);
+  return Buffer.from(words.buffer, 0, length);
+}
+
+async function save(store: FileStore, bytes: Uint8Array, folder?: FileFolder): Promise<FileRef> {
+  const writer = await store.create(folder);
+  await writer.write(bytes);
+  return writer.commit();
+}
+
+async function collect(stream: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return Buffer.concat(chunks);
+}
+
+describe.each([
+  ['a folder', openFolder],
+  ['a bucket', openBucket],
+])('files in %s', (_name, open) => {
+  let site: Site;
+  let store: FileStore;
+  beforeAll(async () => {
+    site = await open();
+    store = site.store;
+  });
+  afterAll(() => site.close());
+
+  test('come back as they were written, whole and in part', async () => {
+    const ref = await save(store, Buffer.from('hello world'));
+    expect((await collect(store.open(ref))).toString()).toBe('hello world');
+    expect((await collect(store.open(ref, { start: 0, end: 1 }))).toString()).toBe('h');
+    expect((await store.readRange(ref, 6, 11)).toString()).toBe('world');
+    expect(await store.readRange(ref, 3, 3)).toHaveLength(0);
+    const empty = await (await store.create()).commit();
+    expect(await collect(store.open(empty))).toHaveLength(0);
+  });
+
+  test('of 20 MiB, written in odd pieces from one buffer, have every range exactly', async () => {
+    const whole = pattern(20 * MiB + 7);
+    const writer = await store.create();
+    const piece = Buffer.alloc(999_983);
+    for (let at = 0; at < whole.length; at += piece.length) {
+      // The buffer is not the store's to keep.
+      const length = whole.copy(piece, 0, at);
+      await writer.write(piece.subarray(0, length));
+    }
+    const ref = await writer.commit();
+    expect((await collect(store.open(ref))).equals(whole)).toBe(true);
+    const edge = fc.oneof(
+      fc.integer({ min: 0, max: whole.length }),
+      fc.constantFrom(0, 1, 8 * MiB - 1, 8 * MiB, 8 * MiB + 1, 16 * MiB, whole.length),
+    );
+    await fc.assert(
+      fc.asyncProperty(edge, edge, async (a, b) => {
+        const [start, end] = [Math.min(a, b), Math.max(a, b)];
+        const part = whole.subarray(start, end);
+        expect((await store.readRange(ref, start, end)).equals(part)).toBe(true);
+        if (start === end) return;
+        expect((await collect(store.open(ref, { start, end }))).equals(part)).toBe(true);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  test('are not there before they are committed, nor after they are discarded', async () => {
+    const before = await site.files();
+    const small = await store.create();
+    await small.write(Buffer.from('x'));
+    const large = await store.create();
+    await large.write(pattern(17 * MiB));
+    expect((await site.files()).filter((name) => /\/[0-9a-f-]{36}$/.test(name)).length).toBeLessThanOrEqual(
+      before.length + 1,
+    );
+    for (const writer of [small, large]) {
+      await writer.discard();
+      await writer.discard();
+      await expect(writer.write(Buffer.from('x'))).rejects.toThrow('already discarded');
+    }
+    expect(await site.files()).toEqual(before);
+    const kept = await store.create();
+    const ref = await kept.commit();
+    await kept.discard();
+    expect(await store.readRange(ref, 0, 0)).toHaveLength(0);
+    expect((await site.files()).length).toBe(before.length + 1);
+  });
+
+  test('that are gone or too short say so, and removing them twice is no error', async () => {
+    const ref = await save(store, Buffer.from('hello'));
+    await expect(store.readRange(ref, 3, 6)).rejects.toThrow(Fault);
+    await expect(store.readRange(ref, 5, 6)).rejects.toThrow(Fault);
+    await store.remove(ref);
+    await store.remove(ref);
+    await expect(store.readRange(ref, 0, 1)).rejects.toThrow(MissingFileError);
+    await expect(collect(store.open(ref))).rejects.toThrow(MissingFileError);
+  });
+
+  test('of a folder go with it, begun or committed, and nothing beside it', async () => {
+    const folder = (part: string) => `exports/01a1f879-8845-7223-9ca4-ceafb3823817${part}` as FileFolder;
+    const before = (await site.files()).length;
+    const kept = await save(store, Buffer.from('kept'), folder('/1'));
+    // More than are removed at a time.
+    for (let i = 0; i < 12; i++) await save(store, Buffer.from('gone'), folder('/2'));
+    const beside = await save(store, Buffer.from('beside'), folder('/22'));
+    const begun = await store.create(folder('/2'));
+    await begun.write(pattern(9 * MiB));
+    await waitFor('it to be begun', async () => (await site.files()).length === before + 15);
+    await store.removeFolder(folder('/2'));
+    await store.removeFolder(folder('/3'));
+    await begun.write(pattern(9 * MiB)).catch(() => undefined);
+    await expect(begun.commit()).rejects.toThrow(MissingFileError);
+    await begun.discard();
+    expect((await site.files()).length).toBe(before + 2);
+    expect((await collect(store.open(kept))).toString()).toBe('kept');
+    expect((await collect(store.open(beside))).toString()).toBe('beside');
+    await store.removeFolder(folder(''));
+    expect((await site.files()).length).toBe(before);
+  });
+
+  test('are written many at a time without getting mixed up', async () => {
+    const written = await Promise.all(
+      Array.from({ length: 8 }, async (_, seed) => {
+        const bytes = pattern(seed % 2 === 0 ? 100_000 : 9 * MiB, seed);
+        return { ref: await save(store, bytes), bytes };
+      }),
+    );
+    expect(new Set(written.map(({ ref }) => ref)).size).toBe(8);
+    for (const { ref, bytes } of written) expect((await collect(store.open(ref))).equals(bytes)).toBe(true);
+  });
+
+  test('have only names that were made here', async () => {
+    for (const ref of ['../secret', '/etc/passwd', 'tmp/x', '2026-01-01/../../x', '']) {
+      expect(() => store.open(ref as FileRef)).toThrow(Fault);
+      await expect((async () => store.removeFolder(ref as FileFolder))()).rejects.toThrow(Fault);
+    }
+  });
+
+  test('can be stored: the check passes', async () => {
+    await store.check();
+  });
+});
+
+describe('a bucket', () => {
+  let site: Site;
+  let store: FileStore;
+  beforeAll(async () => {
+    site = await openBucket();
+    store = site.store;
+  });
+  afterAll(() => site.close());
+  beforeEach(() => {
+    (s3.requests as string[]).length = 0;
+  });
+
+  test('holds the files below the prefix, under names of our making', async () => {
+    const ref = await save(store, Buffer.from('x'));
+    expect(await s3.objects()).toEqual([`some/prefix/${ref}`]);
+  });
+
+  test('takes a small file in one request, and a larger one in parts', async () => {
+    await save(store, pattern(MiB));
+    expect(s3.requests).toEqual([expect.stringMatching(/^PUT [^?]+(\?x-id=PutObject)?$/)]);
+    await save(store, pattern(16 * MiB + 1));
+    const parts = s3.requests.filter((request) => request.includes('partNumber=')).length;
+    expect([parts, s3.requests.length]).toEqual([3, 1 + 1 + 3 + 1]);
+  });
+
+  test('is written and read although connections break', async () => {
+    s3.breakNext(/^PUT .*partNumber=1/, 'before');
+    s3.breakNext(/^PUT .*partNumber=2/, 'after');
+    s3.breakNext(/^POST .*uploadId=/, 'after');
+    const whole = pattern(17 * MiB);
+    const ref = await save(store, whole);
+    expect(await s3.uploads()).toEqual([]);
+    s3.breakNext(/^GET /, 'half-way');
+    expect((await collect(store.open(ref))).equals(whole)).toBe(true);
+    const reads = s3.requests.filter((request) => request.startsWith('GET ')).length;
+    expect(reads).toBe(2);
+    s3.breakNext(/^GET /, 'half-way');
+    s3.breakNext(/^GET /, 'before');
+    expect((await store.readRange(ref, MiB, 5 * MiB)).equals(whole.subarray(MiB, 5 * MiB))).toBe(true);
+  });
+
+  test('that stalls in the middle is asked again, and one that does so always is given up', async () => {
+    const ref = await save(store, pattern(MiB));
+    const impatient = createS3Store(s3Location(), { maxFileBytes: 1, stallMs: 200 });
+    s3.breakNext(/^GET /, 'stalled');
+    expect((await impatient.readRange(ref, 1, MiB)).equals(pattern(MiB).subarray(1))).toBe(true);
+    for (let i = 0; i < 50; i++) s3.breakNext(/^GET /, 'stalled');
+    const error = await impatient.readRange(ref, 0, 3).catch((caught: unknown) => caught);
+    expect(error).toBeInstanceOf(TransientError);
+    s3.mend();
+  });
+
+  test('is swept of uploads that nobody goes on with', async () => {
+    const location = s3Location();
+    const begin = async () => (await store.create()).write(pattern(9 * MiB));
+    await begin();
+    await waitFor('the upload to be begun', async () => (await s3.uploads()).length === 1);
+    // What `sweepTemporary` is told may be less than an upload may last.
+    const careful = createS3Store(location, { maxFileBytes: 1 });
+    expect(await careful.sweepTemporary(0)).toBe(0);
+    const strict = createS3Store(location, { maxFileBytes: 1, uploadLifeMs: 0 });
+    expect(await strict.sweepTemporary(60_000)).toBe(0);
+    expect(await strict.sweepTemporary(0)).toBe(1);
+    expect(await s3.uploads()).toEqual([]);
+  });
+
+  test('gives links that S3 answers, for the file name and type we say', async () => {
+    const ref = await save(store, Buffer.from('a,b\n'));
+    const expireAt = new Date(Date.now() + 3_600_000);
+    const link = { filename: 'users.csv', contentType: 'text/csv; charset=utf-8', expireAt };
+    const url = (await store.presign?.(ref, link)) ?? '';
+    const answer = await fetch(url);
+    expect([answer.status, await answer.text()]).toEqual([200, 'a,b\n']);
+    expect(answer.headers.get('content-disposition')).toBe('attachment; filename="users.csv"');
+    expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    const month = new Date(Date.now() + 30 * 24 * 3_600_000);
+    const long = new URL((await store.presign?.(ref, { ...link, expireAt: month })) ?? '');
+    expect(long.searchParams.get('X-Amz-Expires')).toBe('604800');
+    expect(openStore({ ...s3.variables, STORAGE_PRESIGN: 'false' }).presign).toBeUndefined();
+  });
+
+  test('that is not there, refuses us or is away says what to do, and nothing of the key', async () => {
+    const url = new URL(s3.url);
+    const wrong = (changes: Record<string, string>) => openStore({ ...s3.variables, ...changes });
+    const none = wrong({ STORAGE_URL: s3.url.replace('//files', '//others') });
+    const refused = wrong({ AWS_ACCESS_KEY_ID: 'another', AWS_SECRET_ACCESS_KEY: 'another-secret' });
+    url.searchParams.set('endpoint', await deadEndpoint());
+    const away = wrong({ STORAGE_URL: url.href });
+    for (const [broken, words] of [
+      [none, /there is no bucket others .*create it, or correct STORAGE_URL/],
+      [refused, /credentials are wrong .*AWS_SECRET_ACCESS_KEY/],
+      [away, /cannot be reached or does not answer/],
+    ] as const) {
+      const failures = await Promise.all([
+        broken.check().catch((error: unknown) => error),
+        save(broken, Buffer.from('x')).catch((error: unknown) => error),
+        save(broken, pattern(9 * MiB)).catch((error: unknown) => error),
+      ]);
+      for (const failure of failures) {
+        expect(failure).toBeInstanceOf(TransientError);
+        expect((failure as Error).message).toMatch(words);
+        expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain('another-secret');
+      }
+    }
+    s3.breakNext(/^PUT /, 'denied');
+    await expect(save(store, Buffer.from('x'))).rejects.toThrow(
+      /access to bucket files is denied; allow what/,
+    );
+  });
+});

@@ -1,0 +1,275 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import type { Server } from 'node:http';
+import { createRequire } from 'node:module';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitFor } from './wait-for.ts';
+
+/** A real server that speaks S3 (s3rver), with one bucket, in this process. */
+export interface TestS3 {
+  /** For STORAGE_URL. */
+  readonly url: string;
+  readonly endpoint: string;
+  /** What STORAGE_URL, and the keys of AWS, have to be to use it. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Keys of the objects that are there. */
+  objects(): Promise<string[]>;
+  /** Keys of uploads that were begun and neither completed nor aborted. */
+  uploads(): Promise<string[]>;
+  /** Requests, in the order in which they came: `PUT /bucket/key?partNumber=1&…`. */
+  readonly requests: readonly string[];
+  /** What becomes of the next request that matches. */
+  breakNext(matches: RegExp, how: Breakage): void;
+  /** Breaks no more. */
+  mend(): void;
+  stop(): Promise<void>;
+}
+
+/**
+ * The connection is lost before or after the request was served, or half-way through the answer; half-way the answer stops,
+ * the connection stays; it is refused.
+ */
+export type Breakage = 'before' | 'after' | 'half-way' | 'stalled' | 'denied';
+
+export interface TestS3Options {
+  readonly bucket?: string;
+  readonly prefix?: string;
+}
+
+const key = 'S3RVER';
+const objectSuffix = '._S3rver_object';
+const uploadsFolder = '._S3rver_uploads';
+
+/** s3rver has no types; this is what is used of it. */
+interface S3rver {
+  readonly store: Record<
+    'putObject' | 'putPart' | 'getObject' | 'listObjects',
+    (...given: never[]) => Promise<unknown>
+  >;
+  readonly middleware: ((context: Context, next: () => Promise<void>) => Promise<void>)[];
+  readonly httpServer: Server;
+  run(): Promise<AddressInfo>;
+}
+
+interface Context {
+  readonly method: string;
+  readonly path: string;
+  readonly originalUrl: string;
+  readonly query: Readonly<Record<string, string | undefined>>;
+  readonly req: NodeJS.ReadableStream & { readonly socket: { destroy(): void } };
+  readonly res: { write: (chunk: Buffer) => boolean };
+  status: number;
+  type: string;
+  body: unknown;
+}
+
+type S3rverConstructor = new (options: Readonly<Record<string, unknown>>) => S3rver;
+
+/** Ends with `stop`. */
+export async function startS3(options: TestS3Options = {}): Promise<TestS3> {
+  const { bucket = 'files', prefix = 'some/prefix' } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-s3-'));
+  await mkdir(join(folder, bucket));
+  const load = createRequire(import.meta.url);
+  const server = new (load('s3rver') as S3rverConstructor)({
+    address: '127.0.0.1',
+    port: 0,
+    silent: true,
+    directory: folder,
+    vhostBuckets: false,
+  });
+  const requests: string[] = [];
+  const breaks: Break[] = [];
+  completeWrites(server, folder);
+  readSingleBytes(server);
+  listInPages(server);
+  server.middleware.unshift(
+    async (context, next) => {
+      requests.push(`${context.method} ${context.originalUrl}`);
+      await next();
+    },
+    (context, next) => breakOff(context, next, breaks),
+    (context, next) => serveUploads(context, next, folder),
+  );
+  const { port } = await server.run();
+  const endpoint = `http://127.0.0.1:${port}`;
+  const url = `s3://${bucket}/${prefix}?endpoint=${endpoint}&path_style=true`;
+  return {
+    url,
+    endpoint,
+    variables: { STORAGE_URL: url, AWS_ACCESS_KEY_ID: key, AWS_SECRET_ACCESS_KEY: key },
+    requests,
+    objects: () => listObjects(join(folder, bucket)),
+    uploads: async () => (await listUploads(join(folder, bucket))).map((upload) => upload.key),
+    breakNext: (matches, how) => void breaks.push({ matches, how }),
+    mend: () => void breaks.splice(0),
+    async stop() {
+      server.httpServer.close();
+      server.httpServer.closeAllConnections();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** An endpoint that nobody answers at. */
+export async function deadEndpoint(): Promise<string> {
+  const s3 = await startS3();
+  await s3.stop();
+  const { hostname, port } = new URL(s3.endpoint);
+  await waitFor('nobody to listen', () => refuses(hostname, Number(port)));
+  return s3.endpoint;
+}
+
+function refuses(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, host, () => {
+      socket.destroy();
+      resolve(false);
+    });
+    socket.on('error', () => resolve(true));
+  });
+}
+
+/** s3rver answers before the last bytes of a file or part are on its disk, where the next request looks for them. */
+function completeWrites({ store }: S3rver, folder: string): void {
+  const { putObject, putPart } = store as unknown as {
+    putObject(object: { readonly bucket: string; readonly key: string }): Promise<{ readonly size: number }>;
+    putPart(...given: readonly [string, string, string, unknown]): Promise<{ readonly size: number }>;
+  };
+  const arrived = (file: string, size: number) =>
+    waitFor(`${size} bytes of ${file}`, async () => (await stat(file)).size === size, { everyMs: 1 });
+  Object.assign(store, {
+    putObject: async (object: { readonly bucket: string; readonly key: string }) => {
+      const stored = await putObject.call(store, object);
+      await arrived(join(folder, object.bucket, `${object.key}${objectSuffix}`), stored.size);
+      return stored;
+    },
+    putPart: async (...given: [string, string, string, unknown]) => {
+      const stored = await putPart.apply(store, given);
+      const [bucket, uploadId, part] = given;
+      await arrived(join(folder, bucket, uploadsFolder, uploadId, part), stored.size);
+      return stored;
+    },
+  });
+}
+
+/** s3rver takes `bytes=0-0` for the whole file, because its end is falsy. */
+function readSingleBytes({ store }: S3rver): void {
+  const getObject = store.getObject as (...given: unknown[]) => Promise<unknown>;
+  Object.assign(store, {
+    getObject: (bucket: string, name: string, range?: { readonly end?: number }) =>
+      getObject.call(store, bucket, name, range?.end === 0 ? { ...range, end: Object(0) } : range),
+  });
+}
+
+/** Objects on a page of a list: few, so that the tests turn pages. */
+const pageKeys = 10;
+
+/** s3rver fails at a second page: its tokens want a cipher that OpenSSL has no more. Without one `start-after` leads on. */
+function listInPages(server: S3rver): void {
+  const { store } = server;
+  const listObjects = store.listObjects as (
+    bucket: string,
+    options: { readonly maxKeys: number },
+  ) => Promise<object>;
+  Object.assign(store, {
+    listObjects: async (bucket: string, options: { readonly maxKeys: number }) => {
+      const maxKeys = Math.min(options.maxKeys, pageKeys);
+      return { ...(await listObjects.call(store, bucket, { ...options, maxKeys })), isTruncated: false };
+    },
+  });
+  server.middleware.unshift(async (context, next) => {
+    await next();
+    if (context.query['list-type'] !== '2' || typeof context.body !== 'string') return;
+    if (context.body.split('<Contents>').length <= pageKeys) return;
+    context.body = context.body.replace('<IsTruncated>false', '<IsTruncated>true');
+  });
+}
+
+interface Break {
+  readonly matches: RegExp;
+  readonly how: Breakage;
+}
+
+async function breakOff(context: Context, next: () => Promise<void>, breaks: Break[]): Promise<void> {
+  const index = breaks.findIndex(({ matches }) => matches.test(`${context.method} ${context.originalUrl}`));
+  const [found] = index < 0 ? [] : breaks.splice(index, 1);
+  const lose = () => context.req.socket.destroy();
+  if (found?.how === 'before') return lose();
+  if (found?.how === 'denied') return refuse(context, 403, 'AccessDenied');
+  if (found?.how === 'half-way') cutAnswer(context, lose);
+  if (found?.how === 'stalled') cutAnswer(context, () => undefined);
+  await next();
+  if (found?.how === 'after') lose();
+}
+
+/** Half of the first bytes of the answer, and nothing after. */
+function cutAnswer({ res }: Context, then: () => void): void {
+  const write = res.write.bind(res);
+  res.write = (chunk) => {
+    res.write = () => false;
+    write(chunk.subarray(0, chunk.length / 2));
+    setImmediate(then);
+    return false;
+  };
+}
+
+/** What s3rver lacks: AbortMultipartUpload, ListMultipartUploads, and the answer NoSuchUpload. */
+async function serveUploads(context: Context, next: () => Promise<void>, folder: string): Promise<void> {
+  const { method, path, query } = context;
+  const [bucket = ''] = path.slice(1).split('/');
+  if (method === 'DELETE' && query['uploadId'] !== undefined) {
+    const upload = join(folder, bucket, uploadsFolder, query['uploadId']);
+    if (!(await exists(upload))) return refuse(context, 404, 'NoSuchUpload');
+    await rm(upload, { recursive: true, force: true });
+    context.status = 204;
+    return;
+  }
+  if (query['uploadId'] !== undefined) {
+    const upload = join(folder, bucket, uploadsFolder, query['uploadId'], 'key');
+    return (await exists(upload)) ? next() : refuse(context, 404, 'NoSuchUpload');
+  }
+  if (method !== 'GET' || !('uploads' in query)) return next();
+  const found = await listUploads(join(folder, bucket));
+  const entries = found
+    .filter((upload) => upload.key.startsWith(query['prefix'] ?? ''))
+    .map(
+      (upload) =>
+        `<Upload><Key>${upload.key}</Key><UploadId>${upload.uploadId}</UploadId><Initiated>${upload.begunAt.toISOString()}</Initiated></Upload>`,
+    );
+  context.type = 'application/xml';
+  context.body = `<ListMultipartUploadsResult>${entries.join('')}<IsTruncated>false</IsTruncated></ListMultipartUploadsResult>`;
+}
+
+function refuse(context: Context, status: number, code: string): void {
+  context.status = status;
+  context.type = 'application/xml';
+  context.body = `<Error><Code>${code}</Code><Message>${code}</Message></Error>`;
+}
+
+async function exists(file: string): Promise<boolean> {
+  return stat(file).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function listObjects(folder: string): Promise<string[]> {
+  const names = await readdir(folder, { recursive: true }).catch(() => []);
+  return names
+    .filter((name) => name.endsWith(objectSuffix))
+    .map((name) => name.slice(0, -objectSuffix.length))
+    .sort();
+}
+
+async function listUploads(folder: string) {
+  const ids = await readdir(join(folder, uploadsFolder)).catch(() => []);
+  const found = ids.map(async (uploadId) => {
+    const file = join(folder, uploadsFolder, uploadId, 'key');
+    // One that goes meanwhile, or whose last part came after it was aborted, is none.
+    const [name, facts] = await Promise.all([readFile(file, 'utf8'), stat(file)]).catch(() => []);
+    return name === undefined || facts === undefined ? [] : [{ key: name, uploadId, begunAt: facts.mtime }];
+  });
+  return (await Promise.all(found)).flat();
+}

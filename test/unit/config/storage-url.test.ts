@@ -1,0 +1,81 @@
+import { resolve } from 'node:path';
+import { expect, test } from 'vitest';
+import { workerEnvironment } from '../../../src/cli/service/worker-environment.ts';
+import { readConfig } from '../../../src/config.ts';
+
+const read = (url: string, more: Record<string, string> = {}) =>
+  readConfig({ STORAGE_URL: url, DATA_DIR: '/data', ...more }).storage;
+
+test('STORAGE_URL names a folder, or a bucket with a prefix', () => {
+  expect(read('')).toEqual({ kind: 'folder', directory: resolve('/data/files') });
+  expect(read('file:///mnt/shared')).toEqual({ kind: 'folder', directory: '/mnt/shared' });
+  expect(read('here')).toEqual({ kind: 'folder', directory: resolve('here') });
+  const s3 = { kind: 's3', bucket: 'bucket', presign: true, credentials: null };
+  expect(read('s3://bucket')).toEqual({
+    ...s3,
+    url: 's3://bucket',
+    prefix: '',
+    endpoint: null,
+    region: null,
+    pathStyle: false,
+  });
+  const url = 's3://bucket/a/b-1/?endpoint=http://minio:9000&region=eu-central-1';
+  expect(
+    read(url, { STORAGE_PRESIGN: 'false', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' }),
+  ).toEqual({
+    ...s3,
+    url,
+    prefix: 'a/b-1',
+    endpoint: 'http://minio:9000',
+    region: 'eu-central-1',
+    pathStyle: true,
+    presign: false,
+    credentials: { accessKeyId: 'id', secretAccessKey: 'secret', sessionToken: null },
+  });
+  expect(read('s3://bucket?endpoint=https://s3.example.com&path_style=false')).toMatchObject({
+    region: 'us-east-1',
+    pathStyle: false,
+  });
+});
+
+test.each([
+  ['s3://', /names no bucket|is wanted/],
+  ['s3:///prefix', /names no bucket/],
+  ['s3://Bucket_1', /a bucket has 3 to 63/],
+  ['s3://bucket:9000/x', /a bucket has 3 to 63/],
+  ['s3://key:hidden@bucket', /credentials do not belong into it/],
+  ['s3://bucket/../x y', /the prefix may have/],
+  ['s3://bucket/a//b', /the prefix may have/],
+  [`s3://bucket/${'a'.repeat(201)}`, /the prefix may have/],
+  ['s3://bucket?regoin=hidden', /unknown parameter "regoin"; there are endpoint, region, path_style/],
+  ['s3://bucket?region=a&region=hidden', /region is given twice/],
+  ['s3://bucket?region=EU!', /region is wanted/],
+  ['s3://bucket?endpoint=minio:9000', /endpoint is wanted/],
+  ['s3://bucket?endpoint=http://key:hidden@minio', /endpoint is wanted/],
+  ['s3://bucket?endpoint=http://minio/path', /endpoint is wanted/],
+  ['s3://bucket?path_style=yes', /path_style is true or false/],
+  ['s3://bucket#x', /after #/],
+  ['gs://bucket', /s3:\/\/bucket\/prefix is wanted/],
+])('%s is refused, with the rule and without what it holds', (url, rule) => {
+  const error = (() => {
+    try {
+      return read(url);
+    } catch (caught) {
+      return caught;
+    }
+  })() as Error;
+  expect(error.name).toBe('ConfigError');
+  expect(error.message).toMatch(rule);
+  expect(error.message).toMatch(/^STORAGE_URL: /);
+  expect(error.message).not.toContain('hidden');
+});
+
+test('half a key is refused', () => {
+  expect(() => read('s3://bucket', { AWS_ACCESS_KEY_ID: 'id' })).toThrow(/both are wanted, or neither/);
+});
+
+test('workers of a service see the bucket of the service', () => {
+  const given = { STORAGE_URL: 's3://bucket/a', AWS_ACCESS_KEY_ID: 'id', AWS_SECRET_ACCESS_KEY: 'secret' };
+  const theirs = workerEnvironment(given, readConfig(given), 'postgres://x');
+  expect(readConfig(theirs).storage).toEqual(readConfig(given).storage);
+});
