@@ -23,8 +23,9 @@ function addEntity(command: Command, cli: Cli, entity: Entity, others: string): 
     .command(entity)
     .summary(`delete ${entity}, and ${others}`)
     .description(
-      `Deletes ${entity}, and ${others}, after every load that was accepted before. Waits for the end, and shows what became\n` +
-        'of each id. What is removed besides, and what stays until when: docs/deletion.md.',
+      `Deletes ${entity}, and ${others}, after every load that was accepted before.\n` +
+        'Waits for the end, and shows what became of each id.\n' +
+        'What is removed besides, and what stays until when: docs/deletion.md.',
     )
     .argument('[id...]', 'ids; after -- those that begin with a dash')
     .option('--file <path>', 'take ids from a file too, one a line; - reads standard input')

@@ -27,7 +27,7 @@ export async function printDeletion(
     return;
   }
   if (counts.requested <= shown) for (const line of table(seen, outcomes)) terminal.print(line);
-  const found = `${formatCount(counts.deleted)} ${entity} deleted, ${formatCount(counts.not_found)} not found`;
+  const found = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
   const events = `${formatCount(removed.events)} events ${entity === 'users' ? 'removed' : 'changed'}`;
   const others = `${formatCount(removed.rejects)} refused records, ${formatCount(removed.files)} received files and the files of ${formatCount(removed.exports)} exports removed`;
   terminal.print(`${found}; ${events}, ${others}.  job ${jobId}`);
