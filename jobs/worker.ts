@@ -2,6 +2,7 @@ import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { System } from '../src/context.ts';
+import { startDeletionReconciler } from '../src/deletion/reconcile-deletions.ts';
 import { Interrupted } from '../src/domain/errors.ts';
 import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
@@ -14,18 +15,20 @@ import { finishLoadJob } from './finish-load.ts';
 import { notifyExportJob } from './notify-export.ts';
 import { processChunkJob } from './process-chunk.ts';
 import { pruneFilesJob } from './prune-files.ts';
+import { runDeletionJob } from './run-deletion.ts';
 import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
 
 export interface RunningWorker {
-  /** Finishes the jobs under way, gives an export back, and takes no more. */
+  /** Finishes the jobs under way, gives an export or a deletion back, and takes no more. */
   stop(): Promise<void>;
 }
 
 /** One worker: consumes the queue, reconciles the ledger, and says that it lives. */
 export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
   const { log, config } = system;
+  const stopping = new AbortController();
   const consumer = consume(
     system.backend,
     {
@@ -33,22 +36,26 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       'finish-load': finishLoadJob(system),
       'prune-files': pruneFilesJob(system),
       'notify-export': notifyExportJob(system),
+      'run-deletion': runDeletionJob(system, stopping.signal),
     },
     { concurrency: config.workerConcurrency, log },
   );
-  const stopping = new AbortController();
   const exporter = consume(
     system.backend,
     { 'run-export': runExportJob(system, write, stopping.signal) },
     { concurrency: 1, log, queue: exportQueueName },
   );
   sweepTemporary(system);
-  const reconcilers = [startReconciler(system), startExportReconciler(system)];
+  const reconcilers = [
+    startReconciler(system),
+    startExportReconciler(system),
+    startDeletionReconciler(system),
+  ];
   const life = showLife(system);
   return {
     async stop() {
       for (const reconciler of reconcilers) await reconciler.stop();
-      // An export may take as long as it likes, and stopping may not.
+      // An export or a deletion may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       await Promise.all([consumer.close(), exporter.close()]);
       await life.stop();

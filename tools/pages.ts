@@ -67,6 +67,12 @@ before stays and is told in the message; \`retry\` goes on with what is left.
 \`failure.error_code\`: \`export_failed\` (an error that did not pass; the message tells it), \`unknown_segment\` (a segment
 was removed, or cannot be read, before the export began), \`worker_lost\` (the export lost its worker again and again).
 Nothing of a failed export is kept; ask for it anew.
+
+## Deletions that fail
+
+\`failure.error_code\`: \`deletion_failed\` (an error that did not pass; the message tells it), \`worker_lost\` (the deletion
+lost its worker again and again). What was deleted before stays deleted, and \`outcomes\` says which ids are \`pending\`:
+ask for them anew.
 `;
 }
 

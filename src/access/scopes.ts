@@ -1,3 +1,6 @@
-/** What a key may do. `ingest`: single records; `import`: files and arrays; `export`: exports; `read`: jobs and lookups. */
-export const scopes = ['ingest', 'import', 'export', 'read'] as const;
+/**
+ * What a key may do. `ingest`: single records; `import`: files and arrays; `export`: exports; `read`: jobs and lookups;
+ * `delete`: deletions.
+ */
+export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;
 export type Scope = (typeof scopes)[number];

@@ -1,14 +1,17 @@
+import type { Deletion, DeletionType } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
 import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
 import { readLoads } from '../load/inspect-load.ts';
 import type { Database } from '../postgres/database.ts';
+import { readDeletions } from '../postgres/ledger/read-deletions.ts';
 import { readExports } from '../postgres/ledger/read-exports.ts';
 
 /** Whatever runs in the background. */
 export type Job =
   | { readonly kind: 'load'; readonly jobId: string; readonly load: Load }
-  | { readonly kind: 'export'; readonly jobId: string; readonly export: Export };
+  | { readonly kind: 'export'; readonly jobId: string; readonly export: Export }
+  | { readonly kind: 'deletion'; readonly jobId: string; readonly deletion: Deletion };
 
 interface Context {
   readonly db: Database;
@@ -22,7 +25,7 @@ export async function requireJob(context: Context, environmentId: number, jobId:
 }
 
 export interface JobFilter {
-  readonly type?: LoadType | 'export' | undefined;
+  readonly type?: LoadType | DeletionType | 'export' | undefined;
   readonly status?: LoadStatus | undefined;
   /** Accepted at or after. */
   readonly since?: Date | undefined;
@@ -66,8 +69,13 @@ export async function listJobs(
 async function readJobs(context: Context, environmentId: number, jobIds: readonly string[]): Promise<Job[]> {
   const loads = await readLoads(context, environmentId, jobIds);
   const exports = loads.length === jobIds.length ? [] : await readExports(context.db, environmentId, jobIds);
+  const deletions =
+    loads.length + exports.length === jobIds.length
+      ? []
+      : await readDeletions(context.db, environmentId, jobIds);
   return [
     ...loads.map((load) => ({ kind: 'load' as const, jobId: load.jobId, load })),
     ...exports.map((each) => ({ kind: 'export' as const, jobId: each.jobId, export: each })),
+    ...deletions.map((deletion) => ({ kind: 'deletion' as const, jobId: deletion.jobId, deletion })),
   ];
 }

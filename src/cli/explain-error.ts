@@ -25,6 +25,7 @@ const usageCodes = new Set([
   'unknown_segment',
   'unknown_event_type',
   'payload_too_large',
+  'too_many_records',
 ]);
 
 /** By the code that the system or PostgreSQL gave. */

@@ -10,6 +10,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   start: async () => (await import('./commands/start.ts')).addStartCommand,
   import: async () => (await import('./commands/import.ts')).addImportCommand,
   export: async () => (await import('./commands/export.ts')).addExportCommand,
+  delete: async () => (await import('./commands/delete.ts')).addDeleteCommand,
   jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
   catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
   segments: async () => (await import('./commands/segments.ts')).addSegmentsCommand,

@@ -144,3 +144,13 @@ export const MAX_EXPORT_EMAILS = 20;
 export const EXPORT_PART_BYTES = GiB;
 /** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
 export const MAX_NOTICE_ATTEMPTS = 12;
+
+/** Ids that one deletion may name, and the bytes that a request with them may have. */
+export const MAX_DELETION_IDS = 10_000;
+export const MAX_DELETION_BYTES = 8 * MiB;
+/** Ids that share the transactions of a deletion, and rows that one of those removes or changes. */
+export const DELETION_BATCH_IDS = 200;
+export const DELETION_BATCH_ROWS = 5_000;
+/** Attempts at a deletion whose worker vanished, and at one that met an error; then it fails. */
+export const MAX_DELETION_LOSSES = 20;
+export const MAX_DELETION_FAILURES = 5;

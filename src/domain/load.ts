@@ -52,7 +52,7 @@ export interface Load {
   readonly dryRun: boolean;
   readonly failure: { readonly code: string; readonly message: string } | null;
   readonly attempts: number;
-  /** Unfinished loads before this one in its lane; 0 once it runs, null once it ended. */
+  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
   readonly queuePosition: number | null;
   /** Hex, of the bytes as received. */
   readonly sha256: string;

@@ -1,5 +1,6 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
+import { MAX_DELETION_BYTES } from '../domain/limits.ts';
 import { explainError } from './explain-error.ts';
 import { addApiDocs } from './plugins/api-docs.ts';
 import { addApiDocument } from './plugins/api-document.ts';
@@ -20,12 +21,14 @@ import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
 import { createExport } from './routes/create-export.ts';
 import { createImport } from './routes/create-import.ts';
+import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
 import { listJobsRoute } from './routes/list-jobs.ts';
 import { listLookups } from './routes/list-lookups.ts';
+import { listOutcomesOfJob } from './routes/list-outcomes.ts';
 import { listRejectsOfJob } from './routes/list-rejects.ts';
 import { listSegmentPages } from './routes/list-segments.ts';
 import { retryJob } from './routes/retry-job.ts';
@@ -83,6 +86,7 @@ function addRoutes(app: FastifyInstance, system: System): void {
   listJobsRoute(app, system);
   showJob(app, system);
   listRejectsOfJob(app, system);
+  listOutcomesOfJob(app, system);
   cancelJob(app, system);
   retryJob(app, system);
   listExportsRoute(app, system);
@@ -102,5 +106,10 @@ function addRoutes(app: FastifyInstance, system: System): void {
     track(scope, system);
     identifyCompany(scope, system);
     createExport(scope, system);
+  });
+  app.register(async (scope) => {
+    addRecordBody(scope, { timeoutMs: system.config.uploadStallMs, maxBytes: MAX_DELETION_BYTES });
+    deleteProfilesRoute(scope, system, 'users');
+    deleteProfilesRoute(scope, system, 'companies');
   });
 }

@@ -9,24 +9,27 @@ import { readEncoding } from './schemas/upload-headers.ts';
  * The bodies of single records: JSON, as it is or gzip, read whole, within a size and a time. Registers a parser, so
  * call it in a scope of the routes' own; their `request.body` is then a Buffer.
  */
-export function addRecordBody(scope: FastifyInstance, { timeoutMs }: { readonly timeoutMs: number }): void {
+export function addRecordBody(
+  scope: FastifyInstance,
+  { timeoutMs, maxBytes = MAX_RECORD_BYTES }: { readonly timeoutMs: number; readonly maxBytes?: number },
+): void {
   scope.removeAllContentTypeParsers();
   scope.addContentTypeParser('*', (request, raw, done) => {
     let gzip: boolean;
     try {
       requireJson(request);
-      if (Number(request.headers['content-length'] ?? 0) > MAX_RECORD_BYTES) throw tooLarge();
+      if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
       gzip = readEncoding(request.headers['content-encoding']);
     } catch (error) {
       done(error as Error);
       return;
     }
     askForBody(request.raw);
-    collect(raw as FastifyRequest['raw'], timeoutMs, (error, body) => {
+    collect(raw as FastifyRequest['raw'], { timeoutMs, maxBytes }, (error, body) => {
       if (error !== null || !gzip) done(error, body);
       else
-        gunzip(body, { maxOutputLength: MAX_RECORD_BYTES }, (failure, text) =>
-          done(failure && unpackError(failure), text),
+        gunzip(body, { maxOutputLength: maxBytes }, (failure, text) =>
+          done(failure && unpackError(failure, maxBytes), text),
         );
     });
   });
@@ -51,7 +54,7 @@ function requireJson({ headers }: FastifyRequest): void {
 
 function collect(
   raw: FastifyRequest['raw'],
-  timeoutMs: number,
+  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
   done: (error: Error | null, body: Buffer) => void,
 ): void {
   const pieces: Buffer[] = [];
@@ -63,7 +66,7 @@ function collect(
   };
   const onData = (piece: Buffer): void => {
     bytes += piece.length;
-    if (bytes > MAX_RECORD_BYTES) end(tooLarge());
+    if (bytes > maxBytes) end(tooLarge(maxBytes));
     else pieces.push(piece);
   };
   const onEnd = (): void => end(null);
@@ -74,8 +77,9 @@ function collect(
   if (raw.destroyed) onClose();
 }
 
-function tooLarge(): Error {
-  return inputError('payload_too_large', `A record may have ${MAX_RECORD_BYTES} bytes`, 'the request body');
+function tooLarge(maxBytes: number): Error {
+  const what = maxBytes === MAX_RECORD_BYTES ? 'A record' : 'The body';
+  return inputError('payload_too_large', `${what} may have ${maxBytes} bytes`, 'the request body');
 }
 
 function tooSlow(timeoutMs: number): Error {
@@ -91,8 +95,8 @@ function wentAway(): Error {
   return inputError('upload_too_slow', 'The client went away while it was sending', 'the request body');
 }
 
-function unpackError(error: NodeJS.ErrnoException): Error {
-  if (error.code === 'ERR_BUFFER_TOO_LARGE') return tooLarge();
+function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
+  if (error.code === 'ERR_BUFFER_TOO_LARGE') return tooLarge(maxBytes);
   return inputError(
     'invalid_json',
     'The body is not gzip, though Content-Encoding says so',

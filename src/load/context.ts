@@ -25,6 +25,8 @@ export interface Bell {
     manner?: RingManner,
   ): Promise<void>;
   ringFinish(loadId: number, attempt: number, manner?: RingManner): Promise<void>;
+  /** A deletion whose turn it is: it stands in the lane of the loads. */
+  ringDeletion(deletionId: number, attempt: number, manner?: RingManner): Promise<void>;
 }
 
 /**

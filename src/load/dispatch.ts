@@ -1,5 +1,5 @@
 import { takeDueChunks } from '../postgres/ledger/chunks.ts';
-import { startNextLoad } from '../postgres/ledger/lanes.ts';
+import { startNext } from '../postgres/ledger/lanes.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 
@@ -7,15 +7,22 @@ import type { LoadContext } from './context.ts';
 const window = 1_000;
 const windowWhenStalled = 8;
 
-/** Starts the next load of an environment's lane, if none runs, and rings for its chunks. */
+/** Starts the next load or deletion of an environment's lane, if none runs, and rings for it. */
 export async function dispatchLane(context: LoadContext, environmentId: number): Promise<void> {
   const due = await inTransaction(context.pool, async ({ db }) => {
-    const loadId = await startNextLoad(db, environmentId);
-    return loadId === null ? null : { loadId, chunks: await takeDueChunks(db, loadId, 0, window) };
+    const next = await startNext(db, environmentId);
+    return (
+      next && { ...next, chunks: next.kind === 'load' ? await takeDueChunks(db, next.id, 0, window) : [] }
+    );
   });
   if (due === null) return;
-  context.log.debug({ load_id: due.loadId, chunks: due.chunks.length }, 'load starts');
-  await ringQuietly(context, () => context.bell.ringChunks(due.loadId, due.chunks));
+  if (due.kind === 'deletion') {
+    context.log.debug({ deletion_id: due.id }, 'deletion starts');
+    await ringQuietly(context, () => context.bell.ringDeletion(due.id, 0));
+    return;
+  }
+  context.log.debug({ load_id: due.id, chunks: due.chunks.length }, 'load starts');
+  await ringQuietly(context, () => context.bell.ringChunks(due.id, due.chunks));
 }
 
 /**

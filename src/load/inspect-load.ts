@@ -1,8 +1,7 @@
-import { type ExpressionBuilder, sql } from 'kysely';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
-import type { DB } from '../postgres/schema.ts';
+import { aheadInLane } from '../postgres/ledger/lanes.ts';
 import type { LoadContext } from './context.ts';
 
 export interface LoadFilter {
@@ -94,39 +93,31 @@ export async function countRejects(
   return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
 }
 
-const loadColumns = (eb: ExpressionBuilder<DB, 'loads'>) =>
-  [
-    'loads.job_id',
-    'loads.type',
-    'loads.entity',
-    'loads.status',
-    'loads.filename',
-    'loads.file_size',
-    'loads.total_rows',
-    'loads.accepted_at',
-    'loads.started_at',
-    'loads.ended_at',
-    'loads.rows_read',
-    'loads.rows_inserted',
-    'loads.rows_updated',
-    'loads.rows_unchanged',
-    'loads.rows_superseded',
-    'loads.rows_rejected',
-    'loads.dry_run',
-    'loads.failure_code',
-    'loads.failure_message',
-    'loads.attempts',
-    'loads.sha256',
-    'loads.duplicate_of',
-    eb
-      .selectFrom('loads as ahead')
-      .select((inner) => inner.fn.countAll<number>().as('ahead'))
-      .whereRef('ahead.environment_id', '=', 'loads.environment_id')
-      .where('ahead.status', 'in', ['queued', 'processing'])
-      .where(sql<boolean>`loads.status = 'queued'`)
-      .where(sql<boolean>`(ahead.status = 'processing' or ahead.lane_position < loads.lane_position)`)
-      .as('ahead'),
-  ] as const;
+const loadColumns = [
+  'loads.job_id',
+  'loads.type',
+  'loads.entity',
+  'loads.status',
+  'loads.filename',
+  'loads.file_size',
+  'loads.total_rows',
+  'loads.accepted_at',
+  'loads.started_at',
+  'loads.ended_at',
+  'loads.rows_read',
+  'loads.rows_inserted',
+  'loads.rows_updated',
+  'loads.rows_unchanged',
+  'loads.rows_superseded',
+  'loads.rows_rejected',
+  'loads.dry_run',
+  'loads.failure_code',
+  'loads.failure_message',
+  'loads.attempts',
+  'loads.sha256',
+  'loads.duplicate_of',
+  aheadInLane('loads').as('ahead'),
+] as const;
 
 interface LoadRow {
   job_id: string;
@@ -151,7 +142,7 @@ interface LoadRow {
   attempts: number;
   sha256: Buffer;
   duplicate_of: string | null;
-  ahead: number | null;
+  ahead: number;
 }
 
 function toLoad(row: LoadRow): Load {
@@ -181,7 +172,7 @@ function toLoad(row: LoadRow): Load {
         ? null
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
     attempts: row.attempts,
-    queuePosition: status === 'queued' ? (row.ahead ?? 0) : status === 'processing' ? 0 : null,
+    queuePosition: status === 'queued' ? row.ahead : status === 'processing' ? 0 : null,
     sha256: row.sha256.toString('hex'),
     duplicateOf: row.duplicate_of,
   };

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import { inputError } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
+import { isBeforeDeletion } from '../postgres/deletion/earlier-loads.ts';
+import { lockLane } from '../postgres/ledger/lanes.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { claimJobAction } from './claim-job-action.ts';
 import type { LoadContext } from './context.ts';
@@ -10,7 +12,8 @@ import { requireLoad } from './inspect-load.ts';
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left. Does
  * nothing if the same idempotency key asked before.
- * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone), `idempotency_conflict`.
+ * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone, or a deletion was asked for since,
+ * which it would undo), `idempotency_conflict`.
  */
 export async function retryLoad(
   context: LoadContext,
@@ -20,7 +23,10 @@ export async function retryLoad(
 ): Promise<void> {
   const again = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'retry', jobId, idempotencyKey);
-    if (before === null) await queueAgain(db, environmentId, jobId);
+    if (before === null) {
+      await lockLane(db, environmentId);
+      await queueAgain(db, environmentId, jobId);
+    }
     return before !== null;
   });
   if (again) return;
@@ -50,6 +56,11 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
     .returning('load_id')
     .executeTakeFirst();
   if (load === undefined) throw await notRetryable(db, environmentId, jobId);
+  if (await isBeforeDeletion(db, environmentId, jobId)) {
+    const message =
+      'data was deleted since this job was accepted, and it would bring it back; send the file again';
+    throw inputError('job_expired', message, `job_id: ${jobId}`);
+  }
   await db
     .updateTable('load_chunks')
     .set({ state: 'pending', lease_until: null, dispatched_at: null, losses: 0, failures: 0 })

@@ -60,6 +60,61 @@ export interface Companies {
   updated_at: Generated<Date>;
 }
 
+export interface DeletionIds {
+  deletion_id: number;
+  /**
+   * As deletions.events_removed; counted as they go.
+   */
+  events: Generated<number>;
+  id: string;
+  /**
+   * Null until it is settled.
+   */
+  outcome: string | null;
+  position: number;
+  /**
+   * Users that were taken out of the company.
+   */
+  users: Generated<number>;
+}
+
+export interface Deletions {
+  /**
+   * By the clock, while the lane is locked: loads that were accepted before it are earlier.
+   */
+  accepted_at: Generated<Date>;
+  attempt: Generated<number>;
+  deletion_id: Generated<number>;
+  dispatched_at: Date | null;
+  ended_at: Date | null;
+  entity: string;
+  environment_id: number;
+  /**
+   * Events of the users that were removed; of companies, those from which the company was taken.
+   */
+  events_removed: Generated<number>;
+  exports_removed: Generated<number>;
+  failure_code: string | null;
+  failure_message: string | null;
+  failures: Generated<number>;
+  files_removed: Generated<number>;
+  ids_deleted: Generated<number>;
+  ids_not_found: Generated<number>;
+  ids_requested: number;
+  job_id: string;
+  /**
+   * Of the sequence that loads take theirs from.
+   */
+  lane_position: Generated<number>;
+  last_error: string | null;
+  lease_until: Date | null;
+  losses: Generated<number>;
+  purge_exports: Generated<boolean>;
+  rejects_removed: Generated<number>;
+  started_at: Date | null;
+  status: Generated<string>;
+}
+
 export interface Embeds {
   created_at: Generated<Date>;
   embed_id: Generated<number>;
@@ -408,6 +463,8 @@ export interface DB {
   api_keys: ApiKeys;
   background_jobs: BackgroundJobs;
   companies: Companies;
+  deletion_ids: DeletionIds;
+  deletions: Deletions;
   embeds: Embeds;
   environments: Environments;
   event_ids: EventIds;

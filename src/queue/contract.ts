@@ -6,6 +6,7 @@ export const exportQueueName = 'sluice-exports';
 export interface JobPayloads {
   readonly 'process-chunk': { readonly v: 1; readonly loadId: number; readonly chunkNo: number };
   readonly 'finish-load': { readonly v: 1; readonly loadId: number };
+  readonly 'run-deletion': { readonly v: 1; readonly deletionId: number };
   readonly 'prune-files': { readonly v: 1 };
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
   /** The message about the end of an export. */

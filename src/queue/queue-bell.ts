@@ -58,6 +58,14 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
       );
       await inTime(() => queue.add(name, data, opts));
     },
+    async ringDeletion(deletionId, attempt, manner = 'once') {
+      const { name, data, opts } = job(
+        'run-deletion',
+        { v: 1, deletionId },
+        { jobId: `deletion-${deletionId}-${attempt}${turn(manner)}`, lifo: true },
+      );
+      await inTime(() => queue.add(name, data, opts));
+    },
     async ringExport(exportId, attempt, manner = 'once') {
       const { name, data, opts } = job(
         'run-export',

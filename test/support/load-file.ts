@@ -114,8 +114,10 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
   return load.finish();
 }
 
+const nothing = async (): Promise<void> => undefined;
+
 export function withoutBell(context: LoadContext): LoadContext {
-  return { ...context, bell: { ringChunks: async () => undefined, ringFinish: async () => undefined } };
+  return { ...context, bell: { ringChunks: nothing, ringFinish: nothing, ringDeletion: nothing } };
 }
 
 /** The job of any environment once it has ended: workers run it. */

@@ -19,7 +19,7 @@ export function addKeysCreateCommand(keys: Command, cli: Cli): void {
     .summary('make a key')
     .description('Makes a key and shows it, this once. It is the only thing on standard output.')
     .option('--label <text>', 'what it is for', 'made by sluice keys create')
-    .option('--scopes <list>', 'of ingest, import, export, read; by default all', parseScopes)
+    .option('--scopes <list>', 'of ingest, import, export, read, delete; by default all', parseScopes)
     .option('--expires <when>', 'a time from now such as 90d, or a date; by default never', parseExpiry)
     .option('--env <name>', 'environment', 'default')
     .option('--json', 'print JSON', false)

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { requireJob } from '../../background-jobs/find-jobs.ts';
 import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
 import { cancelExport } from '../../export/cancel-export.ts';
 import { cancelLoad } from '../../load/cancel-load.ts';
 import { baseUrl } from '../base-url.ts';
@@ -31,6 +32,9 @@ async function cancel(system: System, request: FastifyRequest): Promise<JobRecor
     const after = await requireJob(system, environment, jobId);
     const load = after.kind === 'load' ? after.load : job.load;
     return renderJob({ ...load, status: 'cancelled', endedAt }, base);
+  }
+  if (job.kind === 'deletion') {
+    throw inputError('job_not_cancellable', 'a deletion is not cancelled', `job_id: ${jobId}`);
   }
   requireScope(request, 'export');
   const endedAt = await cancelExport(system, environment, jobId, idempotencyKey);

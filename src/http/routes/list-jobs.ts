@@ -5,6 +5,7 @@ import { baseUrl } from '../base-url.ts';
 import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
 import { environmentId } from '../plugins/auth.ts';
+import { renderDeletionListItem } from '../render-deletion.ts';
 import { renderExportListItem } from '../render-export.ts';
 import { renderListItem } from '../render-job.ts';
 import type { JobListItem } from '../schemas/job-record.ts';
@@ -26,7 +27,8 @@ export function listJobsRoute(app: FastifyInstance, system: System): void {
 }
 
 function renderItem(job: Job, base: string, now: Date): JobListItem {
-  return job.kind === 'load'
-    ? renderListItem(job.load, base, now)
-    : renderExportListItem(job.export, base, now);
+  if (job.kind === 'load') return renderListItem(job.load, base, now);
+  return job.kind === 'export'
+    ? renderExportListItem(job.export, base, now)
+    : renderDeletionListItem(job.deletion, base, now);
 }

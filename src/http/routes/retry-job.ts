@@ -16,8 +16,10 @@ export function retryJob(app: FastifyInstance, system: System): void {
   app.post('/v1/background_jobs/:job_id/retry', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = environmentId(request);
-    if ((await requireJob(system, environment, jobId)).kind === 'export') {
-      throw inputError('job_not_retryable', 'an export is not retried: ask for it anew', `job_id: ${jobId}`);
+    const { kind } = await requireJob(system, environment, jobId);
+    if (kind !== 'load') {
+      const message = `${kind === 'export' ? 'an export' : 'a deletion'} is not retried: ask for it anew`;
+      throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
     }
     await retryLoad(system, environment, jobId, readIdempotencyKey(request.headers['idempotency-key']));
     const load = await requireLoad(system, environment, jobId);

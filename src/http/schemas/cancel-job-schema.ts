@@ -8,7 +8,7 @@ import { actionHeaders } from './request-headers.ts';
 export const cancelJobSchema = {
   operationId: 'cancelJob',
   summary: 'Cancel a background job',
-  description: 'Stops a job that has not ended. What it has applied stays.',
+  description: 'Stops a job that has not ended. What it has applied stays. A deletion cannot be cancelled.',
   tags: ['jobs'],
   params: jobParameters,
   headers: Type.Object(actionHeaders),

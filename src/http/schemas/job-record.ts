@@ -1,4 +1,5 @@
 import { type Static, Type } from 'typebox';
+import { deletionTypes } from '../../domain/deletion.ts';
 import { loadStatuses, loadTypes } from '../../domain/load.ts';
 import { component } from './component.ts';
 import { orNull } from './or-null.ts';
@@ -11,7 +12,7 @@ export const jobFields = {
     description: 'Version 7: ids sort by the time of acceptance.',
     examples: [exampleId],
   }),
-  type: Type.Enum([...loadTypes, 'export'] as const, { type: 'string' }),
+  type: Type.Enum([...loadTypes, 'export', ...deletionTypes] as const, { type: 'string' }),
   status: Type.Enum([...loadStatuses], {
     type: 'string',
     description:
@@ -20,12 +21,12 @@ export const jobFields = {
   filename: Type.String({ examples: ['users.csv'] }),
   file_size: Type.Integer({
     minimum: 0,
-    description: 'Bytes as received; of an export, written so far.',
+    description: 'Bytes as received; of an export, written so far; of a deletion 0.',
     examples: [85],
   }),
   total_rows: Type.Integer({
     minimum: 0,
-    description: 'Data records in the file; of an export, written so far.',
+    description: 'Data records in the file; of an export, written so far; of a deletion, ids to delete.',
     examples: [4],
   }),
   start_time: Type.String({

@@ -1,5 +1,6 @@
 import type { FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { deletionJobDetail } from './deletion-job-detail.ts';
 import { exportJobDetail } from './export-job-detail.ts';
 import { jobDetail } from './job-detail.ts';
 import { jobParameters } from './job-parameters.ts';
@@ -14,7 +15,11 @@ export const showJobSchema = {
   response: {
     200: {
       description: 'The job.',
-      content: { 'application/json': { schema: Type.Union([jobDetail.ref, exportJobDetail.ref]) } },
+      content: {
+        'application/json': {
+          schema: Type.Union([jobDetail.ref, exportJobDetail.ref, deletionJobDetail.ref]),
+        },
+      },
     },
     ...jobRefusals(),
   },

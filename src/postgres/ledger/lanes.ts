@@ -1,43 +1,108 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../database.ts';
 
 /** Serialises decisions about one lane; the class half of a two-key advisory lock. */
 const laneLock = 0x4c414e45;
 
-/**
- * A lane is an environment: its loads run one after another, in the order of acceptance. Starts the next one if
- * none runs; returns its load_id, or null if there is nothing to start. Call it inside a transaction.
- */
-export async function startNextLoad(db: Database, environmentId: number): Promise<number | null> {
+/** Who runs now: a load, or a deletion, by the id that the workers know it by. */
+export interface LaneHead {
+  readonly kind: 'load' | 'deletion';
+  readonly id: number;
+}
+
+/** Until the transaction ends nobody starts, retries or puts a deletion into the lane. */
+export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
-  const started = await db
+}
+
+/**
+ * A lane is an environment: its loads and deletions run one after another, in the order of acceptance. Starts the next
+ * one if none runs; returns it, or null if there is nothing to start. Call it inside a transaction.
+ */
+export async function startNext(db: Database, environmentId: number): Promise<LaneHead | null> {
+  await lockLane(db, environmentId);
+  const { rows } = await sql<LaneHead & { status: string }>`
+    select kind, id, status
+    from (
+      select 'load' as kind, load_id as id, status, lane_position
+      from loads
+      where environment_id = ${environmentId} and status in ('queued', 'processing')
+      union all
+      select 'deletion', deletion_id, status, lane_position
+      from deletions
+      where environment_id = ${environmentId} and status in ('queued', 'processing')
+    ) lane
+    order by status = 'processing' desc, lane_position
+    limit 1`.execute(db);
+  const [next] = rows;
+  // What runs sorts first: then nothing starts.
+  if (next?.status !== 'queued') return null;
+  const { kind, id } = next;
+  // It may have been cancelled since it was looked at.
+  return (await (kind === 'load' ? startLoad(db, id) : startDeletion(db, id))) ? { kind, id } : null;
+}
+
+const started = {
+  status: 'processing',
+  started_at: sql<Date>`coalesce(started_at, now())`,
+  dispatched_at: sql<Date>`now()`,
+};
+
+async function startLoad(db: Database, loadId: number): Promise<boolean> {
+  const rows = await db
     .updateTable('loads')
-    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())`, dispatched_at: sql`now()` })
-    .where('load_id', '=', (eb) =>
-      eb
-        .selectFrom('loads as next')
-        .select('next.load_id')
-        .where('next.environment_id', '=', environmentId)
-        .where('next.status', 'in', ['queued', 'processing'])
-        // A running load sorts first and is then not `queued`: nothing starts.
-        .orderBy(sql`next.status = 'processing'`, 'desc')
-        .orderBy('next.lane_position')
-        .limit(1),
-    )
+    .set(started)
+    .where('load_id', '=', loadId)
     .where('status', '=', 'queued')
     .returning('load_id')
-    .executeTakeFirst();
-  return started?.load_id ?? null;
+    .execute();
+  return rows.length > 0;
+}
+
+async function startDeletion(db: Database, deletionId: number): Promise<boolean> {
+  const rows = await db
+    .updateTable('deletions')
+    .set(started)
+    .where('deletion_id', '=', deletionId)
+    .where('status', '=', 'queued')
+    .returning('deletion_id')
+    .execute();
+  return rows.length > 0;
 }
 
 /** Environments in which something waits and nothing runs. */
 export async function idleLanes(db: Database): Promise<number[]> {
-  const rows = await db
-    .selectFrom('loads')
-    .select('environment_id')
-    .where('status', 'in', ['queued', 'processing'])
-    .groupBy('environment_id')
-    .having(sql<boolean>`not bool_or(status = 'processing')`)
-    .execute();
-  return rows.map((row) => row.environment_id);
+  const { rows } = await sql<{ environmentId: number }>`
+    select environment_id as "environmentId"
+    from (
+      select environment_id, status
+      from loads
+      where status in ('queued', 'processing')
+      union all
+      select environment_id, status
+      from deletions
+      where status in ('queued', 'processing')
+    ) lanes
+    group by environment_id
+    having not bool_or(status = 'processing')`.execute(db);
+  return rows.map((row) => row.environmentId);
+}
+
+/** Unfinished loads and deletions before a row of `table` that waits; 0 for one that does not. */
+export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
+  const own = (column: string) => sql.ref(`${table}.${column}`);
+  return sql<number>`(
+    select count(*)
+    from (
+      select l.status, l.lane_position
+      from loads l
+      where l.environment_id = ${own('environment_id')} and l.status in ('queued', 'processing')
+      union all
+      select d.status, d.lane_position
+      from deletions d
+      where d.environment_id = ${own('environment_id')} and d.status in ('queued', 'processing')
+    ) lane
+    where ${own('status')} = 'queued'
+      and (lane.status = 'processing' or lane.lane_position < ${own('lane_position')})
+  )`;
 }

@@ -25,6 +25,7 @@ const routes: readonly (readonly [method: string, path: string, scope: Scope])[]
   ['GET', '/v1/background_jobs', 'read'],
   ['GET', job, 'read'],
   ['GET', `${job}/rejects`, 'read'],
+  ['GET', `${job}/outcomes`, 'read'],
   ['POST', `${job}/cancel`, 'import'],
   ['POST', `${job}/retry`, 'import'],
 ];

@@ -412,7 +412,7 @@ describe.each(kinds)('POST $path', ({ path, table, required, record, stored }) =
       const id = newId();
       const { key } = await newKey(scopes.filter((scope) => scope !== 'ingest'));
       const { status, body } = await site.post(path, record(id), { key });
-      const details = 'needed: ingest; the key has: import, export, read';
+      const details = 'needed: ingest; the key has: import, export, read, delete';
       expect({ status, body }).toEqual({
         status: 403,
         body: errorsOf('Forbidden', ['insufficient_scope', details]),

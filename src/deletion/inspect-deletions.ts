@@ -1,0 +1,70 @@
+import type { Deletion, IdOutcome } from '../domain/deletion.ts';
+import { inputError } from '../domain/errors.ts';
+import { csvCell } from '../load/csv-record.ts';
+import { readDeletions, readOutcomes } from '../postgres/ledger/read-deletions.ts';
+import type { DeletionContext } from './context.ts';
+
+type Context = Pick<DeletionContext, 'db'>;
+
+/** Throws `InputError` `not_found`, also for another environment's job and for one that deletes nothing. */
+export async function requireDeletion(
+  { db }: Context,
+  environmentId: number,
+  jobId: string,
+): Promise<Deletion> {
+  const [found] = await readDeletions(db, environmentId, [jobId]);
+  if (found === undefined) throw inputError('not_found', 'there is no such deletion', `job_id: ${jobId}`);
+  return found;
+}
+
+export interface OutcomePage {
+  readonly outcomes: readonly IdOutcome[];
+  /** Ids of the deletion, on all pages. */
+  readonly total: number;
+  /** Position to continue after, or null on the last page. */
+  readonly next: number | null;
+}
+
+/** In the order of the request. @throws InputError `not_found`. */
+export async function listOutcomes(
+  context: Context,
+  environmentId: number,
+  jobId: string,
+  page: { readonly limit: number; readonly after: number },
+): Promise<OutcomePage> {
+  const { deletionId, counts } = await requireDeletion(context, environmentId, jobId);
+  const found = await readOutcomes(context.db, deletionId, page.after, page.limit + 1);
+  const outcomes = found.slice(0, page.limit);
+  const next = found.length > page.limit ? (outcomes.at(-1)?.position ?? null) : null;
+  return { outcomes, total: counts.requested, next };
+}
+
+const rowsAtATime = 1_000;
+const columns = ['id', 'outcome', 'events', 'users'] as const;
+
+/** The outcomes of all ids as a file. Memory does not grow with their number. @throws InputError `not_found`. */
+export async function* exportOutcomes(
+  context: Context,
+  environmentId: number,
+  jobId: string,
+  format: 'csv' | 'ndjson',
+): AsyncGenerator<Buffer> {
+  const { deletionId } = await requireDeletion(context, environmentId, jobId);
+  if (format === 'csv') yield Buffer.from(`${columns.join(',')}\n`);
+  const line = format === 'csv' ? csvLine : jsonLine;
+  for (let after = 0; ; ) {
+    const outcomes = await readOutcomes(context.db, deletionId, after, rowsAtATime);
+    if (outcomes.length > 0) yield Buffer.from(outcomes.map(line).join(''));
+    const last = outcomes.at(-1);
+    if (last === undefined || outcomes.length < rowsAtATime) return;
+    after = last.position;
+  }
+}
+
+function csvLine(item: IdOutcome): string {
+  return `${columns.map((column) => csvCell(String(item[column]), ',')).join(',')}\n`;
+}
+
+function jsonLine({ id, outcome, events, users }: IdOutcome): string {
+  return `${JSON.stringify({ id, outcome, events, users })}\n`;
+}

@@ -1,0 +1,92 @@
+import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
+import { MAX_DELETION_FAILURES } from '../domain/limits.ts';
+import { dispatchLane } from '../load/dispatch.ts';
+import {
+  claimDeletion,
+  completeDeletion,
+  type DeletionClaim,
+  failDeletion,
+  noteDeletionFailure,
+  releaseDeletion,
+} from '../postgres/ledger/deletions.ts';
+import { isTransient } from '../postgres/sqlstate.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import { type Attempt, startAttempt } from './attempt.ts';
+import { clearReferences } from './clear-references.ts';
+import type { DeletionContext } from './context.ts';
+import { deleteProfiles } from './delete-profiles.ts';
+import { deleteMatchingRejects } from './delete-rejects.ts';
+import { removeExports, removeKeptFiles } from './remove-files.ts';
+
+/**
+ * Does one deletion whose turn it is: profiles with what hangs on them, refused records, kept files, exports if asked;
+ * then the next of the lane. May be called twice, late, or for one that has ended: then it does nothing. `stopping` is
+ * aborted when the worker is to stop; the deletion is then given back, and goes on where it was.
+ */
+export async function runDeletion(
+  context: DeletionContext,
+  deletionId: number,
+  stopping: AbortSignal,
+): Promise<void> {
+  if (stopping.aborted) return;
+  const claim = await claimDeletion(context.db, deletionId);
+  if (claim === null) return;
+  const attempt = startAttempt(context, claim, stopping);
+  try {
+    await deleteProfiles(attempt);
+    if (claim.entity === 'companies') await clearReferences(attempt);
+    await deleteMatchingRejects(attempt);
+    await removeKeptFiles(attempt);
+    if (claim.purgeExports) await removeExports(attempt);
+    await complete(attempt);
+  } catch (error) {
+    attempt.end();
+    await giveBack(context, claim, error);
+    return;
+  } finally {
+    attempt.end();
+  }
+  await dispatchLane(context, claim.environmentId);
+}
+
+/** This commit waits for the disk. */
+async function complete({ context, claim }: Attempt): Promise<void> {
+  await inTransaction(context.pool, async ({ db }) => {
+    if (!(await completeDeletion(db, claim))) throw new ConflictError('another worker has the deletion');
+  });
+  context.log.info({ job_id: claim.jobId }, 'deletion completed');
+}
+
+async function giveBack(context: DeletionContext, claim: DeletionClaim, error: unknown): Promise<void> {
+  const fields = { err: error, job_id: claim.jobId, attempt: claim.attempt };
+  if (error instanceof ConflictError) return;
+  if (error instanceof Interrupted) {
+    context.log.info({ job_id: claim.jobId }, 'deletion given back; another worker goes on');
+    await releaseDeletion(context.db, claim).catch(() => undefined);
+    return;
+  }
+  if (isTransient(error)) {
+    context.log.warn(fields, 'deletion given back; it will be tried again');
+    // If the database is away this fails too, and the lease runs out instead.
+    await releaseDeletion(context.db, claim, true).catch(() => undefined);
+    return;
+  }
+  context.log.error(fields, 'an attempt at a deletion failed');
+  const message = error instanceof Error ? error.message : String(error);
+  const failures = await noteDeletionFailure(context.db, claim, message);
+  if (failures >= MAX_DELETION_FAILURES || error instanceof Fault) {
+    await endFailed(context, claim.deletionId, { code: 'deletion_failed', message });
+  }
+}
+
+/** Ends a deletion as failed, and starts the next of its lane. Does nothing if it has ended already. */
+export async function endFailed(
+  context: DeletionContext,
+  deletionId: number,
+  failure: { readonly code: string; readonly message: string },
+): Promise<void> {
+  const ended = await failDeletion(context.db, deletionId, failure);
+  if (ended === null) return;
+  context.log.error({ job_id: ended.jobId, code: failure.code }, `deletion failed: ${failure.message}`);
+  await dispatchLane(context, ended.environmentId);
+}

@@ -1,0 +1,51 @@
+import type { Entity } from './entity.ts';
+
+export const deletionTypes = ['delete_users', 'delete_companies'] as const;
+export type DeletionType = (typeof deletionTypes)[number];
+
+/** queued → processing → completed | failed. It is not cancelled: half of it would be worse than none. */
+export const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
+export type DeletionStatus = (typeof deletionStatuses)[number];
+
+/** `pending`: not come to yet. `not_found`: there was neither a profile nor anything that referred to it. */
+export const deletionOutcomes = ['pending', 'deleted', 'not_found'] as const;
+export type DeletionOutcome = (typeof deletionOutcomes)[number];
+
+/** A deletion as its ledger row tells it. Times in UTC. */
+export interface Deletion {
+  readonly deletionId: number;
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly status: DeletionStatus;
+  readonly purgeExports: boolean;
+  readonly acceptedAt: Date;
+  readonly startedAt: Date | null;
+  readonly endedAt: Date | null;
+  /** How often it was begun. */
+  readonly attempts: number;
+  /** Ids: requested, and of those that are settled. */
+  readonly counts: { readonly requested: number; readonly deleted: number; readonly not_found: number };
+  /** What else went. `events` of companies are those from which the company was taken. */
+  readonly removed: {
+    readonly events: number;
+    readonly rejects: number;
+    readonly files: number;
+    readonly exports: number;
+  };
+  readonly failure: { readonly code: string; readonly message: string } | null;
+  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
+  readonly queuePosition: number | null;
+}
+
+/** What became of one id. */
+export interface IdOutcome {
+  /** Its place in the request, from 1. */
+  readonly position: number;
+  readonly id: string;
+  readonly outcome: DeletionOutcome;
+  /** Events of the user that were removed, or events from which the company was taken. */
+  readonly events: number;
+  /** Users that were taken out of the company; 0 for a user. */
+  readonly users: number;
+}

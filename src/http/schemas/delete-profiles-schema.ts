@@ -1,0 +1,74 @@
+import type { FastifySchema } from 'fastify';
+import { Type } from 'typebox';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../../domain/limits.ts';
+import { refusals } from './error-answers.ts';
+import { jobRecord } from './job-record.ts';
+import { bodyHeaders } from './request-headers.ts';
+import { withExamples } from './with-examples.ts';
+
+const what = {
+  users:
+    'Removes the profiles of the users, their events, and what is kept of them in refused records and received files.',
+  companies:
+    'Removes the profiles of the companies, takes them from their users and from events, and removes what is kept of them in refused records and received files.',
+} as const satisfies Record<Entity, string>;
+
+const id = (description: string) =>
+  Type.Unsafe({ type: ['string', 'number'], minLength: 1, maxLength: MAX_ID_BYTES, description });
+
+const request = (entity: Entity) =>
+  Type.Object(
+    {
+      [entity]: Type.Array(
+        Type.Union([
+          id('An id. A number stands for its digits, as in bulk data.'),
+          Type.Object({ [idColumn[entity]]: id('The same.') }, { additionalProperties: false }),
+        ]),
+        { minItems: 1, maxItems: MAX_DELETION_IDS },
+      ),
+      purge_exports: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            'Also removes the files of every export of the environment, and lets exports under way begin anew.',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  );
+
+export const deleteProfilesSchema = (entity: Entity) =>
+  ({
+    operationId: entity === 'users' ? 'deleteUsers' : 'deleteCompanies',
+    summary: `Delete ${entity}`,
+    description: `${what[entity]} It takes effect after all loads accepted before it, and before those accepted after: these may bring the ids back, as may single records that come later. It cannot be cancelled.`,
+    tags: ['deletions'],
+    headers: Type.Object(bodyHeaders),
+    body: {
+      content: {
+        'application/json': withExamples(request(entity), {
+          ids: {
+            summary: 'Two of them',
+            value: { [entity]: entity === 'users' ? ['u1', 'u2'] : ['acme', 'globex'] },
+          },
+        }),
+      },
+    },
+    response: {
+      202: {
+        description: 'It is accepted, and runs in the background.',
+        content: { 'application/json': { schema: jobRecord.ref } },
+      },
+      ...refusals(
+        'invalid_json',
+        'missing_field',
+        'invalid_field',
+        'upload_too_slow',
+        'idempotency_conflict',
+        'payload_too_large',
+        'too_many_records',
+        'unsupported_media_type',
+      ),
+    },
+  }) satisfies FastifySchema;

@@ -1,0 +1,229 @@
+import { sql } from 'kysely';
+import type { Entity } from '../../domain/entity.ts';
+import { LEASE_MS } from '../../domain/limits.ts';
+import type { Database } from '../database.ts';
+
+/** One attempt at one deletion. The attempt number fences every write it makes. */
+export interface DeletionClaim {
+  readonly deletionId: number;
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly purgeExports: boolean;
+  readonly attempt: number;
+}
+
+export interface NewDeletion {
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly entity: Entity;
+  readonly ids: readonly string[];
+  readonly purgeExports: boolean;
+}
+
+const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
+
+/** Puts a deletion into its lane, behind all that is accepted; call it in the transaction that holds the lane's lock. */
+export async function insertDeletion(db: Database, asked: NewDeletion): Promise<void> {
+  const { deletion_id } = await db
+    .insertInto('deletions')
+    .values({
+      job_id: asked.jobId,
+      environment_id: asked.environmentId,
+      entity: asked.entity,
+      purge_exports: asked.purgeExports,
+      ids_requested: asked.ids.length,
+    })
+    .returning('deletion_id')
+    .executeTakeFirstOrThrow();
+  await sql`
+    insert into deletion_ids (deletion_id, position, id)
+    select ${deletion_id}, ordinality, id
+    from unnest(${[...asked.ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
+}
+
+/** Takes a deletion whose turn it is for this worker; null if it has ended or another has it. */
+export async function claimDeletion(db: Database, deletionId: number): Promise<DeletionClaim | null> {
+  const row = await db
+    .updateTable('deletions')
+    .set((eb) => ({ attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .where('deletion_id', '=', deletionId)
+    .where('status', '=', 'processing')
+    .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<', sql<Date>`now()`)]))
+    .returning(['job_id', 'environment_id', 'entity', 'purge_exports', 'attempt'])
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  return {
+    deletionId,
+    jobId: row.job_id,
+    environmentId: row.environment_id,
+    entity: row.entity as Entity,
+    purgeExports: row.purge_exports,
+    attempt: row.attempt,
+  };
+}
+
+/** What one transaction of a deletion did. */
+export interface DeletionStep {
+  readonly deleted?: number;
+  readonly notFound?: number;
+  readonly events?: number;
+  readonly rejects?: number;
+  readonly files?: number;
+  readonly exports?: number;
+}
+
+/**
+ * Prolongs the lease and adds up what was done. The fence, the last statement of each transaction of a deletion: false
+ * when it is no longer ours, and the caller must roll back.
+ */
+export async function noteStep(
+  db: Database,
+  claim: DeletionClaim,
+  step: DeletionStep = {},
+): Promise<boolean> {
+  const rows = await own(db, claim)
+    .set((eb) => ({
+      lease_until: lease,
+      ids_deleted: eb('ids_deleted', '+', step.deleted ?? 0),
+      ids_not_found: eb('ids_not_found', '+', step.notFound ?? 0),
+      events_removed: eb('events_removed', '+', step.events ?? 0),
+      rejects_removed: eb('rejects_removed', '+', step.rejects ?? 0),
+      files_removed: eb('files_removed', '+', step.files ?? 0),
+      exports_removed: eb('exports_removed', '+', step.exports ?? 0),
+    }))
+    .returning('deletion_id')
+    .execute();
+  return rows.length > 0;
+}
+
+/** Up to `limit` ids that are not settled, in the order of the request. */
+export async function readOpenIds(db: Database, deletionId: number, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('deletion_ids')
+    .select('id')
+    .where('deletion_id', '=', deletionId)
+    .where('outcome', 'is', null)
+    .orderBy('position')
+    .limit(limit)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** All ids of a deletion, settled or not. */
+export async function readIds(db: Database, deletionId: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('deletion_ids')
+    .select('id')
+    .where('deletion_id', '=', deletionId)
+    .orderBy('position')
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** False when it is no longer ours. */
+export async function completeDeletion(db: Database, claim: DeletionClaim): Promise<boolean> {
+  const rows = await own(db, claim)
+    .set({ status: 'completed', ended_at: sql`now()`, lease_until: null })
+    .returning('deletion_id')
+    .execute();
+  return rows.length > 0;
+}
+
+/** Gives a deletion back: due again at once, or, after an error that passes, a while later. */
+export async function releaseDeletion(db: Database, claim: DeletionClaim, later = false): Promise<void> {
+  await own(db, claim)
+    .set({ lease_until: null, dispatched_at: later ? sql`now()` : null })
+    .execute();
+}
+
+/** Gives a deletion back after an error not known to pass; returns how often that has happened. */
+export async function noteDeletionFailure(
+  db: Database,
+  claim: DeletionClaim,
+  message: string,
+): Promise<number> {
+  const row = await own(db, claim)
+    .set((eb) => ({
+      lease_until: null,
+      dispatched_at: sql`now()`,
+      failures: eb('failures', '+', 1),
+      last_error: message,
+    }))
+    .returning('failures')
+    .executeTakeFirst();
+  return row?.failures ?? 0;
+}
+
+function own(db: Database, claim: DeletionClaim) {
+  return db
+    .updateTable('deletions')
+    .where('deletion_id', '=', claim.deletionId)
+    .where('attempt', '=', claim.attempt)
+    .where('status', '=', 'processing')
+    .where('lease_until', 'is not', null);
+}
+
+/** Ends a deletion as failed; null if it has ended already. */
+export async function failDeletion(
+  db: Database,
+  deletionId: number,
+  failure: { readonly code: string; readonly message: string },
+): Promise<{ readonly jobId: string; readonly environmentId: number } | null> {
+  const row = await db
+    .updateTable('deletions')
+    .set({
+      status: 'failed',
+      ended_at: sql`now()`,
+      lease_until: null,
+      failure_code: failure.code,
+      failure_message: failure.message,
+    })
+    .where('deletion_id', '=', deletionId)
+    .where('status', '=', 'processing')
+    .returning(['job_id as jobId', 'environment_id as environmentId'])
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** Deletions that run, that nobody is at, and that the queue was not told of for `olderThanMs`; marks them told. */
+export async function takeDueDeletions(
+  db: Database,
+  olderThanMs: number,
+): Promise<{ deletionId: number; attempt: number }[]> {
+  return db
+    .updateTable('deletions')
+    .set({ dispatched_at: sql`now()` })
+    .where('status', '=', 'processing')
+    .where('lease_until', 'is', null)
+    .where((eb) =>
+      eb.or([
+        eb('dispatched_at', 'is', null),
+        eb('dispatched_at', '<', sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`),
+      ]),
+    )
+    .returning(['deletion_id as deletionId', 'attempt'])
+    .execute();
+}
+
+/** Deletions whose worker gave no sign of life: due again. Returns them, with how often each has been lost. */
+export async function rescueDeletions(
+  db: Database,
+): Promise<{ deletionId: number; jobId: string; losses: number }[]> {
+  return db
+    .updateTable('deletions')
+    .set((eb) => ({ lease_until: null, dispatched_at: null, losses: eb('losses', '+', 1) }))
+    .where('status', '=', 'processing')
+    .where('lease_until', '<', sql<Date>`now()`)
+    .returning(['deletion_id as deletionId', 'job_id as jobId', 'losses'])
+    .execute();
+}
+
+/** Forgets deletions that ended long ago, and with them the ids they were asked for; how many. */
+export async function forgetDeletions(db: Database, days: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('deletions')
+    .where('ended_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

@@ -1,0 +1,38 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { beforeEach, expect, test } from 'vitest';
+import { runCli, temporaryFolder } from './cli.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await temporaryFolder();
+});
+
+test('sluice delete: asks to be told --yes, deletes what a list and the line name, and says what became of each', async () => {
+  const dataDir = join(folder, 'data');
+  const sluice = (args: readonly string[], input?: string) =>
+    runCli(args, { cwd: folder, env: { DATA_DIR: dataDir }, ...(input !== undefined && { input }) });
+  await writeFile(join(folder, 'users.csv'), 'user_id,company_id\na,acme\n b ,acme\n-c,acme\nd,acme\n');
+  await writeFile(join(folder, 'ids.txt'), '\ufeff b \r\n\r\nnobody\n');
+  const loaded = await sluice(['import', 'users.csv']);
+  expect(loaded, loaded.stderr).toMatchObject({ code: 0 });
+
+  const unconfirmed = await sluice(['delete', 'users', 'a']);
+  expect(unconfirmed).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--yes') });
+  expect(await sluice(['delete', 'users', 'x'.repeat(257), '--yes'])).toMatchObject({ code: 2 });
+
+  const users = await sluice(['delete', 'users', '--file', 'ids.txt', '--yes', '--json', 'a', '--', '-c']);
+  expect(users, users.stderr).toMatchObject({ code: 0, stderr: '' });
+  expect(JSON.parse(users.stdout)).toMatchObject({
+    job: { type: 'delete_users', status: 'completed', counts: { requested: 4, deleted: 3, not_found: 1 } },
+    outcomes: [
+      { id: 'a', outcome: 'deleted' },
+      { id: '-c', outcome: 'deleted' },
+      { id: ' b ', outcome: 'deleted' },
+      { id: 'nobody', outcome: 'not_found' },
+    ],
+  });
+  const companies = await sluice(['delete', 'companies', '--file', '-', '--yes'], 'acme\n');
+  expect(companies, companies.stderr).toMatchObject({ code: 0 });
+  expect(companies.stdout).toMatch(/acme +deleted +0 +1\ncompanies: 1 deleted, 0 not found/);
+});

@@ -1,0 +1,255 @@
+import { gzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/access/api-keys.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+interface Job {
+  readonly job_id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly total_rows: number;
+  readonly end_time: string | null;
+  readonly links: string;
+}
+
+interface Detail extends Job {
+  readonly progress: number;
+  readonly counts: object;
+  readonly removed: object;
+  readonly outcomes: { readonly links: string };
+}
+
+interface Outcomes {
+  readonly data: readonly { readonly id: string; readonly outcome: string; readonly events: number }[];
+  readonly metadata: { readonly cursor: { readonly after: string | null }; readonly total_count: number };
+}
+
+let t: TestSystem;
+let server: TestServer;
+let neighbour: Tenant;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  neighbour = await t.addEnvironment('neighbour');
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const request = (method: string, body: unknown, headers: Record<string, string> = {}) => ({
+  method,
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json', ...headers },
+});
+
+async function send(path: string, body: unknown, key = t.key): Promise<void> {
+  expect((await server.json(path, { ...request('POST', body), key })).status).toBe(202);
+}
+
+async function remove(path: string, body: unknown, headers = {}): Promise<Job> {
+  const { status, body: job } = await server.json<Job>(path, request('DELETE', body, headers));
+  expect(status, JSON.stringify(job)).toBe(202);
+  return job;
+}
+
+const ended = (jobId: string): Promise<Detail> =>
+  waitFor(`job ${jobId} to end`, async () => {
+    const { body } = await server.json<Detail>(`/v1/background_jobs/${jobId}`);
+    return body.end_time === null ? null : body;
+  });
+
+const outcomes = async (jobId: string, query = '') =>
+  (await server.json<Outcomes>(`/v1/background_jobs/${jobId}/outcomes${query}`)).body;
+
+async function userIds({ environment }: Tenant): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select user_id as id from users where environment_id = ${environment.environmentId} order by 1`.execute(
+    t.system.db,
+  );
+  return rows.map(({ id }) => id);
+}
+
+describe('DELETE /v1/users', () => {
+  test('deletes users in the background, and says what became of each', async () => {
+    const exact = '12345678901234567890';
+    for (const user_id of ['u1', '7', exact, '12345678901234567000', 'stays']) {
+      await send('/v1/identify', { user_id });
+      await send('/v1/identify', { user_id }, neighbour.key);
+    }
+    await send('/v1/track', { user_id: 'u1', event_name: 'seen' });
+    // As text: JavaScript would round the number.
+    const body = `{"users":["u1",{"user_id":7},${exact},"nobody","u1"]}`;
+    const { status, body: job } = await server.json<Job>('/v1/users', {
+      method: 'DELETE',
+      body: gzipSync(body),
+      headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' },
+    });
+    expect(status, JSON.stringify(job)).toBe(202);
+    expect(job).toMatchObject({ type: 'delete_users', total_rows: 4 });
+    const done = await ended(job.job_id);
+    expect(done).toMatchObject({
+      status: 'completed',
+      progress: 1,
+      counts: { requested: 4, deleted: 3, not_found: 1 },
+      removed: { events: 1, rejects: 0, files: 0, exports: 0 },
+    });
+    const everybody = ['12345678901234567000', exact, '7', 'stays', 'u1'].sort();
+    expect(await userIds(t)).toEqual(['12345678901234567000', 'stays']);
+    expect(await userIds(neighbour)).toEqual(everybody);
+
+    const items = [
+      { id: 'u1', outcome: 'deleted', events: 1, users: 0 },
+      { id: '7', outcome: 'deleted', events: 0, users: 0 },
+      { id: exact, outcome: 'deleted', events: 0, users: 0 },
+      { id: 'nobody', outcome: 'not_found', events: 0, users: 0 },
+    ];
+    const first = await outcomes(job.job_id, '?limit=3');
+    expect(first.data).toEqual(items.slice(0, 3));
+    expect(first.metadata.total_count).toBe(4);
+    const rest = await outcomes(job.job_id, `?limit=3&cursor=${first.metadata.cursor.after}`);
+    expect([rest.data, rest.metadata.cursor.after]).toEqual([items.slice(3), null]);
+    const file = async (accept: string) =>
+      (await server.fetch(done.outcomes.links, { headers: { accept } })).text();
+    expect(await file('text/csv')).toBe(
+      `id,outcome,events,users\nu1,deleted,1,0\n7,deleted,0,0\n${exact},deleted,0,0\nnobody,not_found,0,0\n`,
+    );
+    expect(
+      (await file('application/x-ndjson'))
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    ).toEqual(items);
+  });
+
+  test('is listed among the jobs; is neither cancelled nor retried; is not shown to others', async () => {
+    const { job_id } = await remove('/v1/users', { users: ['listed'] });
+    await ended(job_id);
+    const { body } = await server.json<Job[]>('/v1/background_jobs?type=delete_users&limit=1');
+    expect(body).toMatchObject([{ job_id, type: 'delete_users', total_rows: 1 }]);
+    const code = async (path: string, options = {}) => {
+      const answer = await server.json<ErrorBody>(`/v1/background_jobs/${job_id}${path}`, options);
+      return [answer.status, answer.body.errors[0]?.error_code];
+    };
+    expect(await code('/cancel', { method: 'POST' })).toEqual([409, 'job_not_cancellable']);
+    expect(await code('/retry', { method: 'POST' })).toEqual([409, 'job_not_retryable']);
+    expect(await code('/rejects')).toEqual([404, 'not_found']);
+    expect(await code('', { key: neighbour.key })).toEqual([404, 'not_found']);
+    expect(await code('/outcomes', { key: neighbour.key })).toEqual([404, 'not_found']);
+    expect(await code('/outcomes?cursor=%21')).toEqual([400, 'invalid_cursor']);
+  });
+
+  test('the same Idempotency-Key gives the first job again, and is refused for another body', async () => {
+    const headers = { 'idempotency-key': 'once' };
+    const { job_id } = await remove('/v1/users', { users: ['k'] }, headers);
+    expect((await remove('/v1/users', { users: ['k'] }, headers)).job_id).toBe(job_id);
+    const other = await server.json<ErrorBody>('/v1/users', request('DELETE', { users: ['l'] }, headers));
+    expect([other.status, other.body.errors[0]?.error_code]).toEqual([409, 'idempotency_conflict']);
+  });
+
+  test('names everything that is wrong, and then deletes nothing', async () => {
+    const problems = async (body: unknown, path = '/v1/users') => {
+      const text = typeof body === 'string' ? body : JSON.stringify(body);
+      const answer = await server.json<ErrorBody>(path, { ...request('DELETE', null), body: text });
+      return [answer.status, answer.body.errors.map(({ error_code, details }) => `${error_code} ${details}`)];
+    };
+    const users = ['stays', '', null, { id: 'x' }, { user_id: true }, 'x'.repeat(257), '\0'];
+    expect(await problems({ users, purge_exports: 'yes', companies: ['c'] })).toEqual([
+      400,
+      [
+        'invalid_field companies',
+        'invalid_field purge_exports',
+        'invalid_field users[1]',
+        'invalid_field users[2]',
+        'invalid_field users[3].id',
+        'missing_field users[3].user_id',
+        'invalid_field users[4].user_id',
+        'invalid_field users[5]',
+        'invalid_field users[6]',
+      ],
+    ]);
+    expect(await problems({})).toEqual([400, ['missing_field users']]);
+    expect(await problems({ users: [] })).toEqual([400, ['invalid_field users']]);
+    expect(await problems({ users: 'u1' })).toEqual([400, ['invalid_field users']]);
+    expect(await problems([])).toMatchObject([400, [expect.stringContaining('invalid_field')]]);
+    expect(await problems('{"users":')).toMatchObject([400, [expect.stringContaining('invalid_json')]]);
+    expect(await problems('')).toMatchObject([400, [expect.stringContaining('invalid_json')]]);
+    const many = Array.from({ length: 10_001 }, (_, at) => `u${at}`);
+    expect(await problems({ users: many })).toEqual([413, ['too_many_records users']]);
+    expect(await problems({ companies: many }, '/v1/companies')).toEqual([
+      413,
+      ['too_many_records companies'],
+    ]);
+    expect(await userIds(t)).toContain('stays');
+  });
+
+  test('takes a key that may delete, which one that may do all else is not', async () => {
+    const { environmentId } = t.environment;
+    const key = async (scopes: readonly ('ingest' | 'import' | 'export' | 'read' | 'delete')[]) =>
+      (await createApiKey(t.system.db, environmentId, { label: 'x', scopes })).key;
+    const attempt = async (path: string, own: string | null) =>
+      (await server.fetch(path, { ...request('DELETE', { users: ['x'], companies: ['x'] }), key: own }))
+        .status;
+    for (const path of ['/v1/users', '/v1/companies']) {
+      expect(await attempt(path, await key(['ingest', 'import', 'export', 'read']))).toBe(403);
+      expect(await attempt(path, null)).toBe(401);
+      // It is let in, and the body refused.
+      expect(await attempt(path, await key(['delete']))).toBe(400);
+    }
+  });
+});
+
+describe('DELETE /v1/companies', () => {
+  test('deletes companies, and the files of exports where that is asked for', async () => {
+    await send('/v1/identify', { user_id: 'member', company: { company_id: 'acme', size: '3' } });
+    const created = await server.json<Job>('/api/v1/analytics/exports', request('POST', {}));
+    const exported = await ended(created.body.job_id);
+    expect(exported.status).toBe('completed');
+    const { job_id } = await remove('/v1/companies', { companies: ['acme'], purge_exports: true });
+    expect(await ended(job_id)).toMatchObject({
+      type: 'delete_companies',
+      counts: { requested: 1, deleted: 1, not_found: 0 },
+      removed: { exports: 1 },
+    });
+    expect((await outcomes(job_id)).data).toEqual([{ id: 'acme', outcome: 'deleted', events: 0, users: 1 }]);
+    const { rows } = await sql`select company_id from users where user_id = 'member'`.execute(t.system.db);
+    expect(rows).toEqual([{ company_id: null }]);
+    const link = `/api/v1/analytics/exports/jobs/${created.body.job_id}`;
+    expect((await server.json<object>(link)).body).toMatchObject({ files_expired: true, presigned_urls: [] });
+  });
+});
+
+test('a load sent before a deletion and one sent after take effect in that order', async () => {
+  const upload = async (rows: string) => {
+    const { body, status } = await server.json<Job>('/v1/imports', {
+      method: 'POST',
+      body: `user_id,n\n${rows}`,
+      headers: { 'content-type': 'text/csv' },
+    });
+    expect(status).toBe(200);
+    return body.job_id;
+  };
+  const many = Array.from({ length: 30_000 }, (_, at) => `lane${at},1\n`).join('');
+  const before = await upload(many);
+  const { job_id } = await remove('/v1/users', { users: ['lane0', 'lane1', 'lane29999'] });
+  const after = await upload('lane0,2\n');
+  await t.ended(before);
+  await t.ended(after);
+  expect(await ended(job_id)).toMatchObject({
+    status: 'completed',
+    counts: { deleted: 3 },
+    removed: { files: 1 },
+  });
+  const { rows } = await sql`
+    select user_id, metadata ->> 'n' as n
+    from users
+    where user_id in ('lane0', 'lane1', 'lane2', 'lane29999')
+    order by 1`.execute(t.system.db);
+  expect(rows).toEqual([
+    { user_id: 'lane0', n: '2' },
+    { user_id: 'lane2', n: '1' },
+  ]);
+});

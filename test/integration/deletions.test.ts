@@ -1,0 +1,379 @@
+import type pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
+import { reconcileDeletions } from '../../src/deletion/reconcile-deletions.ts';
+import { runDeletion } from '../../src/deletion/run-deletion.ts';
+import { Interrupted } from '../../src/domain/errors.ts';
+import { runExport } from '../../src/export/run-export.ts';
+import { writeExport } from '../../src/export/write/write-export.ts';
+import { cancelLoad } from '../../src/load/cancel-load.ts';
+import type { LoadContext } from '../../src/load/context.ts';
+import { reconcile } from '../../src/load/reconcile.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import { insertDeletion } from '../../src/postgres/ledger/deletions.ts';
+import { inTransaction } from '../../src/postgres/transaction.ts';
+import { acceptDeletion, expireDeletionLeases, insertEvents, readStored } from '../support/deletions.ts';
+import { acceptExport, gatedWriter } from '../support/exports.ts';
+import {
+  nextEnvironmentName,
+  readProfiles,
+  readRejects,
+  runManually,
+  startManually,
+  withoutBell,
+} from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+async function newEnvironment(): Promise<number> {
+  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+}
+
+const lines = (...items: readonly object[]): string =>
+  items.map((item) => `${JSON.stringify(item)}\n`).join('');
+
+/** Loads a file to its end. */
+async function load(environmentId: number, content: string, options = {}) {
+  return runManually(await startManually(t.system, environmentId, content, options));
+}
+
+const storedUsers = async (environmentId: number) =>
+  (await readProfiles(t.system, environmentId)).users as Record<string, { metadata: object }>;
+
+describe('deleted users', () => {
+  test('go with their events of every month, whatever their ids hold; all else stays', async () => {
+    const weird = [
+      `o'brien"; drop table users; --`,
+      '100%_\\x',
+      'Ünï\u200d🙂',
+      'ü'.repeat(128),
+      'a,b{c}',
+      ' u ',
+    ];
+    const kept = ['plain', '100', 'U', 'o'];
+    const environmentId = await newEnvironment();
+    const neighbour = await newEnvironment();
+    for (const environment of [environmentId, neighbour]) {
+      await load(environment, lines(...[...weird, ...kept].map((user_id) => ({ user_id, company_id: 'c' }))));
+      const events = [...weird, ...kept].flatMap((user, at) =>
+        ['2026-07-31', '2026-08-31', '2026-09-01'].map((day) => ({
+          id: `${at} ${day}`,
+          user,
+          company: 'c',
+          day,
+        })),
+      );
+      await insertEvents(t.system, environment, events);
+    }
+    const untouched = await readStored(t.system, neighbour);
+    // Of one user there is only an event.
+    await insertEvents(t.system, environmentId, [{ id: 'stray', user: 'stray', day: '2026-08-01' }]);
+
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', [...weird, 'nobody', 'stray']);
+    const ended = await deletion.run();
+    expect(ended).toMatchObject({
+      status: 'completed',
+      counts: { requested: 8, deleted: 7, not_found: 1 },
+      removed: { events: 19 },
+    });
+    expect(await deletion.outcomes()).toEqual({
+      ...Object.fromEntries(weird.map((id) => [id, ['deleted', 3, 0]])),
+      nobody: ['not_found', 0, 0],
+      stray: ['deleted', 1, 0],
+    });
+    const left = await readStored(t.system, environmentId);
+    expect(left.users).toEqual(kept.map((id) => `${id} of c`).sort());
+    expect(left.companies).toEqual(['c']);
+    expect(left.events).toHaveLength(3 * kept.length);
+    expect(left.eventIds).toHaveLength(3 * kept.length);
+    expect(await readStored(t.system, neighbour)).toEqual(untouched);
+  });
+
+  test('go in slices of their events, and are counted once though a worker came late', async () => {
+    const environmentId = await newEnvironment();
+    const ids = Array.from({ length: 450 }, (_, at) => `u${at}`);
+    await load(environmentId, lines(...ids.slice(0, 400).map((user_id) => ({ user_id }))));
+    const events = Array.from({ length: 11_000 }, (_, at) => ({
+      id: `e${at}`,
+      user: 'u0',
+      day: '2026-09-02',
+    }));
+    await insertEvents(t.system, environmentId, events);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ids);
+    const paused = pausedAt(3);
+    const late = deletion.run(paused.context);
+    await paused.arrived;
+    // Two transactions are through: half the events of the first user are gone, and he is not settled.
+    expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
+    expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
+    await expireDeletionLeases(t.system);
+    await reconcileDeletions(withoutBell(t.system));
+    const ended = await deletion.run();
+    const expected = {
+      status: 'completed',
+      attempts: 2,
+      counts: { requested: 450, deleted: 400, not_found: 50 },
+      removed: { events: 11_000 },
+    };
+    expect(ended).toMatchObject(expected);
+    // The user is back by the time the late one goes on; it must not touch him.
+    await load(environmentId, lines({ user_id: 'u0' }));
+    paused.goOn();
+    await late;
+    expect(await deletion.look()).toEqual(ended);
+    expect((await deletion.outcomes())['u0']).toEqual(['deleted', 11_000, 0]);
+    expect((await readStored(t.system, environmentId)).users).toEqual(['u0']);
+  });
+
+  test('are given back by a worker that stops, and done by the next', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'a' }));
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['a']);
+    const stopping = new AbortController();
+    const paused = pausedAt(1);
+    const stopped = deletion.run(paused.context, stopping.signal);
+    await paused.arrived;
+    stopping.abort(new Interrupted('the worker stops'));
+    paused.goOn();
+    // What had begun is through, and no attempt is held against it: another takes it at once.
+    expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
+    const [row] = await t.system.db
+      .selectFrom('deletions')
+      .select(['lease_until', 'losses', 'failures'])
+      .where('job_id', '=', deletion.jobId)
+      .execute();
+    expect(row).toEqual({ lease_until: null, losses: 0, failures: 0 });
+    expect(await deletion.run()).toMatchObject({ status: 'completed', attempts: 2 });
+  });
+});
+
+/** A context whose nth transaction waits at a gate before it begins: a worker that was stopped there. */
+function pausedAt(nth: number) {
+  let arrive: () => void = () => undefined;
+  let goOn: () => void = () => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
+  const opened = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  let connections = 0;
+  const pool = {
+    connect: async () => {
+      if (++connections === nth) {
+        arrive();
+        await opened;
+      }
+      return t.system.pool.connect();
+    },
+  } as unknown as pg.Pool;
+  const context: LoadContext = { ...withoutBell(t.system), pool };
+  return { context, arrived, goOn: () => goOn() };
+}
+
+describe('the lane', () => {
+  test('a deletion waits for the load before it, and the load after it waits for the deletion', async () => {
+    const environmentId = await newEnvironment();
+    const record = (x: number) => lines({ user_id: 'k', x }, { user_id: 'v', x });
+    const before = await startManually(t.system, environmentId, record(1), { chunkBytes: 1 });
+    await before.chunk(0);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
+    const after = await startManually(t.system, environmentId, lines({ user_id: 'k', y: 2 }));
+    expect((await after.look()).queuePosition).toBe(2);
+    expect(await deletion.run()).toMatchObject({ status: 'queued', queuePosition: 1 });
+    expect(Object.keys(await storedUsers(environmentId))).toEqual(['k']);
+
+    await before.chunk(1);
+    expect((await before.finish()).status).toBe('completed');
+    // The end of the load starts the deletion, and nothing else.
+    expect(await deletion.look()).toMatchObject({ status: 'processing', queuePosition: 0 });
+    expect((await after.look()).status).toBe('queued');
+    await after.chunk(0);
+    expect(await storedUsers(environmentId)).toMatchObject({ k: { metadata: { x: 1 } } });
+
+    expect((await deletion.run()).status).toBe('completed');
+    expect(Object.keys(await storedUsers(environmentId))).toEqual(['v']);
+    // And the end of the deletion the next load: it makes the user anew.
+    expect((await after.look()).status).toBe('processing');
+    await after.chunk(0);
+    expect((await after.finish()).status).toBe('completed');
+    expect(await storedUsers(environmentId)).toMatchObject({ k: { metadata: { y: 2 } } });
+    expect((await storedUsers(environmentId))['k']?.metadata).toEqual({ y: 2 });
+  });
+
+  test('a load that was accepted before a deletion is not retried after it', async () => {
+    const environmentId = await newEnvironment();
+    const stopped = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
+    await cancelLoad(withoutBell(t.system), environmentId, stopped.jobId);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
+    const retry = () => retryLoad(withoutBell(t.system), environmentId, stopped.jobId);
+    const refusal = { problems: [{ code: 'job_expired' }] };
+    await expect(retry()).rejects.toMatchObject(refusal);
+    expect((await deletion.run()).removed.files).toBe(1);
+    await expect(retry()).rejects.toMatchObject(refusal);
+    expect((await stopped.look()).status).toBe('cancelled');
+    // One that was accepted since is.
+    const later = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
+    await cancelLoad(withoutBell(t.system), environmentId, later.jobId);
+    await retryLoad(withoutBell(t.system), environmentId, later.jobId);
+    expect((await later.look()).status).toBe('processing');
+  });
+
+  test('a deletion in a lane that stands still is started by the reconciler of the loads', async () => {
+    const environmentId = await newEnvironment();
+    const jobId = uuidv7();
+    // As a process that dies between the end of what was before and the start of the next.
+    const asked = { jobId, environmentId, entity: 'users', ids: ['k'], purgeExports: false } as const;
+    await inTransaction(t.system.pool, ({ db }) => insertDeletion(db, asked));
+    const rung: number[] = [];
+    const { bell } = withoutBell(t.system);
+    const context = {
+      ...t.system,
+      bell: { ...bell, ringDeletion: async (id: number) => void rung.push(id) },
+    };
+    await reconcile(context);
+    const { deletionId, status } = await requireDeletion(t.system, environmentId, jobId);
+    expect(status).toBe('processing');
+    expect(rung).toEqual([deletionId]);
+    await runDeletion(context, deletionId, new AbortController().signal);
+  });
+});
+
+describe('what is kept of loads', () => {
+  const refused = ['u1,too,many', '"a,b",x,y', '"u ""2""",1,2', 'u11,other,user', 'x,u1 is only mentioned,y'];
+
+  test('refused records that hold a deleted id are removed, others stay; files go', async () => {
+    const environmentId = await newEnvironment();
+    const neighbour = await newEnvironment();
+    const csv = `user_id,name\nfine,Fine\n${refused.join('\n')}\n`;
+    const ndjson = `{"user_id":"u\\u0031","metadata":7}\n{"user_id":12,"metadata":7}\n{"user_id":"u12","metadata":7}\n`;
+    const jobs: Record<string, string> = {};
+    for (const environment of [environmentId, neighbour]) {
+      jobs[`${environment} csv`] = (await load(environment, csv)).jobId;
+      jobs[`${environment} ndjson`] = (await load(environment, ndjson)).jobId;
+    }
+    const filesOf = async (environment: number) =>
+      (
+        await t.system.db
+          .selectFrom('loads')
+          .select('file_ref')
+          .where('environment_id', '=', environment)
+          .where('file_ref', 'is not', null)
+          .execute()
+      ).length;
+    const raws = async (environment: number, kind: string) =>
+      (await readRejects(t.system, jobs[`${environment} ${kind}`] ?? '')).map(({ raw }) =>
+        Buffer.from(raw).toString(),
+      );
+    const stored = (await t.storedFiles()).length;
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1', 'a,b', 'u "2"', '12']);
+    const ended = await deletion.run();
+    expect(ended).toMatchObject({ counts: { not_found: 4 }, removed: { rejects: 5, files: 2 } });
+    expect(await raws(environmentId, 'csv')).toEqual([refused[3], refused[4]]);
+    expect(await raws(environmentId, 'ndjson')).toEqual(['{"user_id":"u12","metadata":7}']);
+    expect(await filesOf(environmentId)).toBe(0);
+    expect((await t.storedFiles()).length).toBe(stored - 2);
+    expect(await raws(neighbour, 'csv')).toEqual(refused);
+    expect(await raws(neighbour, 'ndjson')).toHaveLength(3);
+    expect(await filesOf(neighbour)).toBe(2);
+  });
+
+  test('the file of a load that waits behind the deletion stays', async () => {
+    const environmentId = await newEnvironment();
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
+    const after = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
+    expect(await deletion.run()).toMatchObject({ status: 'completed', removed: { files: 0 } });
+    expect((await runManually(after)).status).toBe('completed');
+  });
+});
+
+describe('deleted companies', () => {
+  test('are taken from their users and from events, which stay', async () => {
+    const environmentId = await newEnvironment();
+    await load(
+      environmentId,
+      lines(
+        { user_id: 'a', company: { company_id: 'acme', size: 3 } },
+        { user_id: 'b', company_id: 'acme' },
+        { user_id: 'c', company_id: 'other' },
+      ),
+    );
+    await insertEvents(t.system, environmentId, [
+      { id: 'e1', user: 'a', company: 'acme', day: '2026-07-01' },
+      { id: 'e2', user: 'a', company: 'acme', day: '2026-09-01' },
+      { id: 'e3', user: 'c', company: 'other', day: '2026-09-01' },
+      { id: 'e4', user: 'c', company: 'ghost', day: '2026-09-01' },
+    ]);
+    const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme', 'ghost', 'none']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed', removed: { events: 3 } });
+    expect(await deletion.outcomes()).toEqual({
+      acme: ['deleted', 2, 2],
+      ghost: ['deleted', 1, 0],
+      none: ['not_found', 0, 0],
+    });
+    expect(await readStored(t.system, environmentId)).toEqual({
+      users: ['a', 'b', 'c of other'],
+      companies: ['other'],
+      events: ['e1 by a', 'e2 by a', 'e3 by c of other', 'e4 by c'],
+      eventIds: ['e1', 'e2', 'e3', 'e4'],
+    });
+  });
+
+  test('are taken from a user too who was being written while they went', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
+    const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
+    let done: Promise<unknown> = Promise.resolve();
+    // It saw the company, and so does not make it, and commits when the company is gone.
+    await inTransaction(t.system.pool, async ({ client }) => {
+      await client.query('insert into users (environment_id, user_id, company_id) values ($1, $2, $3)', [
+        environmentId,
+        'late',
+        'acme',
+      ]);
+      done = deletion.run();
+      await waitFor('the company to be gone', async () => (await deletion.look()).counts.deleted === 1);
+    });
+    await done;
+    const { users, companies } = await readStored(t.system, environmentId);
+    expect({ users, companies }).toEqual({ users: ['a', 'late'], companies: [] });
+  });
+});
+
+describe('files of exports', () => {
+  test('stay, unless they are to be removed too; then one under way begins anew', async () => {
+    const environmentId = await newEnvironment();
+    await load(environmentId, lines({ user_id: 'a' }, { user_id: 'b' }));
+    const stop = new AbortController().signal;
+    const finished = await acceptExport(t.system, environmentId);
+    await runExport(t.system, finished.exportId, writeExport, stop);
+    const plain = await acceptDeletion(t.system, environmentId, 'users', ['a']);
+    expect((await plain.run()).removed.exports).toBe(0);
+    expect((await finished.look()).filesExpired).toBe(false);
+
+    const running = await acceptExport(t.system, environmentId);
+    const gate = gatedWriter(writeExport, { deaf: true });
+    const late = runExport(t.system, running.exportId, gate.write, stop);
+    await gate.arrived;
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['b'], { purgeExports: true });
+    expect((await deletion.run()).removed.exports).toBe(1);
+    expect(await finished.look()).toMatchObject({ filesExpired: true, files: [] });
+    gate.open();
+    await late;
+    expect((await running.look()).status).toBe('processing');
+    await runExport(t.system, running.exportId, writeExport, stop);
+    const again = await running.look();
+    expect(again).toMatchObject({ status: 'completed', attempts: 2 });
+    expect(again.files.find(({ filename }) => filename.startsWith('users'))?.rows ?? 0).toBe(0);
+    const folders = (await t.storedFiles()).filter((name) => name.includes(finished.jobId));
+    expect(folders).toEqual([]);
+  });
+});

@@ -1,0 +1,98 @@
+import { sql } from 'kysely';
+import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
+import { requestDeletion } from '../../src/deletion/request-deletion.ts';
+import { runDeletion } from '../../src/deletion/run-deletion.ts';
+import type { Deletion } from '../../src/domain/deletion.ts';
+import type { Entity } from '../../src/domain/entity.ts';
+import type { LoadContext } from '../../src/load/context.ts';
+import { dispatchLane } from '../../src/load/dispatch.ts';
+import { readOutcomes } from '../../src/postgres/ledger/read-deletions.ts';
+import { withoutBell } from './load-file.ts';
+
+/** A deletion that no worker touches: the test runs it itself. */
+export interface ManualDeletion {
+  readonly jobId: string;
+  run(context?: LoadContext, stopping?: AbortSignal): Promise<Deletion>;
+  look(): Promise<Deletion>;
+  /** Outcome, events and users by id. */
+  outcomes(): Promise<Record<string, readonly [outcome: string, events: number, users: number]>>;
+}
+
+export async function acceptDeletion(
+  base: LoadContext,
+  environmentId: number,
+  entity: Entity,
+  ids: readonly string[],
+  options: { readonly purgeExports?: boolean } = {},
+): Promise<ManualDeletion> {
+  const quiet = withoutBell(base);
+  const request = { ids, purgeExports: options.purgeExports ?? false };
+  const jobId = await requestDeletion(quiet, environmentId, entity, request);
+  const look = () => requireDeletion(quiet, environmentId, jobId);
+  await dispatchLane(quiet, environmentId);
+  return {
+    jobId,
+    look,
+    async run(context = quiet, stopping = new AbortController().signal) {
+      const { deletionId } = await look();
+      await runDeletion(withoutBell(context), deletionId, stopping);
+      return look();
+    },
+    async outcomes() {
+      const { deletionId } = await look();
+      const rows = await readOutcomes(quiet.db, deletionId, 0, 100_000);
+      return Object.fromEntries(rows.map(({ id, outcome, events, users }) => [id, [outcome, events, users]]));
+    },
+  };
+}
+
+/** As if the worker had been silent for longer than its lease. */
+export async function expireDeletionLeases({ db }: LoadContext): Promise<void> {
+  await sql`update deletions set lease_until = now() - interval '1 second' where lease_until is not null`.execute(
+    db,
+  );
+}
+
+/** Events of users at days such as `2026-09-30`. */
+export async function insertEvents(
+  { db }: LoadContext,
+  environmentId: number,
+  events: readonly {
+    readonly id: string;
+    readonly user: string;
+    readonly company?: string;
+    readonly day: string;
+  }[],
+): Promise<void> {
+  for (const day of new Set(events.map((event) => event.day))) {
+    await sql`select ensure_events_partition(${day}::timestamptz)`.execute(db);
+  }
+  const rows = events.map(({ id, user, company = null, day }) => ({ id, user, company, day }));
+  await sql`
+    with given as (
+      select *
+      from json_to_recordset(${JSON.stringify(rows)}) as g (id text, "user" text, company text, day timestamptz)
+    ),
+    ids as (
+      insert into event_ids (environment_id, event_id, inserted_at)
+      select ${environmentId}, id, day from given
+    )
+    insert into events (environment_id, event_id, event_name, user_id, company_id, source, inserted_at)
+    select ${environmentId}, id, 'seen', "user", company, 'backend-http', day
+    from given`.execute(db);
+}
+
+/** What is stored of an environment besides its ledger: ids of profiles, events by id, ids kept of events. */
+export async function readStored({ db }: LoadContext, environmentId: number) {
+  const all = async (query: ReturnType<typeof sql<{ row: string }>>) =>
+    (await query.execute(db)).rows.map(({ row }) => row);
+  const of = sql`where environment_id = ${environmentId} order by 1`;
+  return {
+    users: await all(sql`select user_id || coalesce(' of ' || company_id, '') as row from users ${of}`),
+    companies: await all(sql`select company_id as row from companies ${of}`),
+    events: await all(
+      sql`select event_id || ' by ' || user_id || coalesce(' of ' || company_id, '') as row from events ${of}`,
+    ),
+    eventIds: await all(sql`select event_id as row from event_ids ${of}`),
+  };
+}
