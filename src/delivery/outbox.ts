@@ -22,7 +22,7 @@ export function createOutbox(folder: string, from: string, log: Logger): Post {
       const file = join(folder, `${uuidv7()}.eml`);
       await writeFile(`${file}.part`, message as Buffer, { mode: 0o640, flag: 'wx' });
       await rename(`${file}.part`, file);
-      log.info({ file }, 'SMTP_URL is not set: a message about an export was written to a file');
+      log.info({ file }, 'SMTP_URL is not set: a message was written to a file');
     },
     close: () => transport.close(),
   };

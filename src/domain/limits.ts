@@ -124,3 +124,19 @@ export const MAX_EXPORT_EMAILS = 20;
 export const EXPORT_PART_BYTES = GiB;
 /** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
 export const MAX_NOTICE_ATTEMPTS = 12;
+
+/** Addresses that one job names to be told of its end. */
+export const MAX_NOTIFY_EMAILS = 20;
+export const MAX_SUBSCRIPTIONS = 100;
+/** Of a webhook's address, in characters. */
+export const MAX_WEBHOOK_URL_CHARS = 2_000;
+/** How long whoever sends a notification owns it; longer than sending takes, however slow the receiver is. */
+export const NOTIFICATION_LEASE_MS = 120_000;
+/** Notifications that one worker sends at a time, and that are under way to one receiver. */
+export const NOTIFICATIONS_AT_A_TIME = 4;
+export const MAX_SENDS_PER_SUBSCRIPTION = 2;
+/** What is read of a webhook's answer, and kept of it. */
+export const MAX_ANSWER_BYTES = KiB;
+export const MAX_NOTIFICATION_ERROR_CHARS = 500;
+/** Days that is kept what was told to whom; shorter where JOB_RETENTION_DAYS is. */
+export const NOTIFICATION_RETENTION_DAYS = 30;

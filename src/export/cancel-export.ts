@@ -1,10 +1,12 @@
 import { inputError } from '../domain/errors.ts';
 import { claimJobAction } from '../load/claim-job-action.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import { markExportCancelled } from '../postgres/ledger/export-claims.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';
+import { recordExportEnd } from './record-export-end.ts';
 
 /**
  * Stops an export that has not ended; a worker that is at it finds out within two seconds. Returns when it was cancelled:
@@ -17,10 +19,14 @@ export async function cancelExport(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<Date> {
-  return inTransaction(context.pool, async ({ db }) => {
+  const { at, due } = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
-    return before ?? cancel(context, db, environmentId, jobId);
+    if (before !== null) return { at: before, due: [] };
+    const cancelledAt = await cancel(context, db, environmentId, jobId);
+    return { at: cancelledAt, due: await recordExportEnd(context, db, environmentId, jobId) };
   });
+  await ringForDeliveries(context, due);
+  return at;
 }
 
 async function cancel(

@@ -1,5 +1,6 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { EXPORT_PART_BYTES, MAX_EXPORT_FAILURES } from '../domain/limits.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
 import {
   claimExport,
   completeExport,
@@ -7,6 +8,7 @@ import {
   noteExportFailure,
   releaseExport,
 } from '../postgres/ledger/export-claims.ts';
+import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
@@ -16,6 +18,7 @@ import { endFailed } from './end-failed.ts';
 import { ExportFailure } from './export-failure.ts';
 import { findSegments } from './find-segments.ts';
 import { attemptFolder } from './folder.ts';
+import { recordExportEnd } from './record-export-end.ts';
 import type { WrittenExport, writeExport } from './write/write-export.ts';
 
 /** What writes the files; the tests have others, that stop where they are told to. */
@@ -86,11 +89,14 @@ async function writeFiles(
 
 /** This commit waits for the disk, where the files are already. */
 async function complete(context: ExportContext, claim: ExportClaim, written: WrittenExport): Promise<void> {
-  await inTransaction(context.pool, async ({ db }) => {
-    if (await completeExport(db, claim, written)) return;
+  const due: DueDelivery[] = await inTransaction(context.pool, async ({ db }) => {
+    if (await completeExport(db, claim, written)) {
+      return recordExportEnd(context, db, claim.environmentId, claim.jobId);
+    }
     throw new ConflictError('the export was cancelled, or another worker has it');
   });
   context.log.info({ job_id: claim.jobId, files: written.files.length }, 'export completed');
+  await ringForDeliveries(context, due);
 }
 
 async function giveBack(context: ExportContext, claim: ExportClaim, error: unknown): Promise<void> {

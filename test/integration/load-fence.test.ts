@@ -341,6 +341,7 @@ describe('what a load leaves undone', () => {
         ringChunks: async (loadId, chunks) =>
           void rung.push(`${loadId}: ${chunks.map(({ chunkNo }) => chunkNo)}`),
         ringFinish: async (loadId) => void rung.push(`${loadId}: finish`),
+        ringDeliveries: async () => undefined,
       },
     };
     await reconcile(context);

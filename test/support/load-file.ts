@@ -115,7 +115,8 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
 }
 
 export function withoutBell(context: LoadContext): LoadContext {
-  return { ...context, bell: { ringChunks: async () => undefined, ringFinish: async () => undefined } };
+  const silent = async () => undefined;
+  return { ...context, bell: { ringChunks: silent, ringFinish: silent, ringDeliveries: silent } };
 }
 
 /** The job of any environment once it has ended: workers run it. */
