@@ -3,12 +3,16 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
+import { NOTIFICATIONS_AT_A_TIME } from '../src/domain/limits.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
+import { openSender } from '../src/notifications/open-sender.ts';
+import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
 import { consume } from '../src/queue/consume.ts';
-import { exportQueueName } from '../src/queue/contract.ts';
+import { exportQueueName, notificationQueueName } from '../src/queue/contract.ts';
+import { deliverNotificationJob } from './deliver-notification.ts';
 import { finishLoadJob } from './finish-load.ts';
 import { notifyExportJob } from './notify-export.ts';
 import { processChunkJob } from './process-chunk.ts';
@@ -41,14 +45,25 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     { 'run-export': runExportJob(system, write, stopping.signal) },
     { concurrency: 1, log, queue: exportQueueName },
   );
-  const reconcilers = [startReconciler(system), startExportReconciler(system)];
+  const sender = openSender(system);
+  const notifier = consume(
+    system.backend,
+    { 'deliver-notification': deliverNotificationJob(sender, stopping.signal) },
+    { concurrency: NOTIFICATIONS_AT_A_TIME, log, queue: notificationQueueName },
+  );
+  const reconcilers = [
+    startReconciler(system),
+    startExportReconciler(system),
+    startNotificationReconciler(system),
+  ];
   const life = showLife(system);
   return {
     async stop() {
       for (const reconciler of reconcilers) await reconciler.stop();
-      // An export may take as long as it likes, and stopping may not.
+      // An export may take as long as it likes, a receiver may hang, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
-      await Promise.all([consumer.close(), exporter.close()]);
+      await Promise.all([consumer.close(), exporter.close(), notifier.close()]);
+      sender.post.close();
       await life.stop();
     },
   };
