@@ -234,8 +234,9 @@ describe('a webhook', () => {
 
 async function addSegment(): Promise<number> {
   const { rows } = await sql<{ id: number }>`
-    insert into segments (environment_id, key, title, usage, category, status, definition)
-    values (${t.environment.environmentId}, 'k', 't', 'u', 'c', 's', '{"all":[]}')
+    insert into segments
+      (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+    values (${t.environment.environmentId}, 'k', 't', 'u', 'c', false, false, 's', '{"all":[]}')
     returning segment_id as id`.execute(t.system.db);
   return rows[0]?.id ?? 0;
 }
@@ -559,7 +560,9 @@ describe('e-mail', () => {
       const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
       expect(source).toMatch(/^Subject: \[default\] Load completed with rejects\r$/m);
       expect(source).not.toMatch(/^Bcc:/m);
-      expect(source).not.toContain('<script>');
+      const [, html] = source.split('text/html');
+      expect(html).toContain('&lt;script&gt;');
+      expect(html).not.toContain('<script>');
       expect(source).toContain('Records rejected: 1');
       expect(source).toContain('Rejected as missing_id: 1');
       expect(source).toMatch(/http:\/\/127\.0\.0\.1:0\/v1\/background_jobs\/[0-9a-f-]{36}\/rejects/);
