@@ -1,10 +1,6 @@
-import type { SendContext } from '../src/notifications/context.ts';
-import { deliverNotification } from '../src/notifications/deliver-notification.ts';
+import type { Sender } from '../src/notifications/start-sender.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
-export function deliverNotificationJob(
-  context: SendContext,
-  stopping: AbortSignal,
-): JobHandlers['deliver-notification'] {
-  return ({ deliveryId }) => deliverNotification(context, deliveryId, stopping);
+export function deliverNotificationJob(sender: Sender): JobHandlers['deliver-notification'] {
+  return async ({ deliveryId }) => sender.offer(deliveryId);
 }

@@ -3,15 +3,15 @@ import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
-import { NOTIFICATIONS_AT_A_TIME } from '../src/domain/limits.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
 import { openSender } from '../src/notifications/open-sender.ts';
 import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
+import { startSender } from '../src/notifications/start-sender.ts';
 import { consume } from '../src/queue/consume.ts';
-import { exportQueueName, notificationQueueName } from '../src/queue/contract.ts';
+import { exportQueueName } from '../src/queue/contract.ts';
 import { deliverNotificationJob } from './deliver-notification.ts';
 import { finishLoadJob } from './finish-load.ts';
 import { notifyExportJob } from './notify-export.ts';
@@ -20,6 +20,8 @@ import { pruneFilesJob } from './prune-files.ts';
 import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
+/** Notifications under way may end before a stop gives them back, so that those of the last job are not left behind. */
+const senderGraceMs = 5_000;
 
 export interface RunningWorker {
   /** Finishes the jobs under way, gives an export back, and takes no more. */
@@ -29,6 +31,8 @@ export interface RunningWorker {
 /** One worker: consumes the queue, reconciles the ledger, and says that it lives. */
 export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
   const { log, config } = system;
+  const sending = openSender(system);
+  const sender = startSender(sending);
   const consumer = consume(
     system.backend,
     {
@@ -36,6 +40,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       'finish-load': finishLoadJob(system),
       'prune-files': pruneFilesJob(system),
       'notify-export': notifyExportJob(system),
+      'deliver-notification': deliverNotificationJob(sender),
     },
     { concurrency: config.workerConcurrency, log },
   );
@@ -45,25 +50,20 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     { 'run-export': runExportJob(system, write, stopping.signal) },
     { concurrency: 1, log, queue: exportQueueName },
   );
-  const sender = openSender(system);
-  const notifier = consume(
-    system.backend,
-    { 'deliver-notification': deliverNotificationJob(sender, stopping.signal) },
-    { concurrency: NOTIFICATIONS_AT_A_TIME, log, queue: notificationQueueName },
-  );
   const reconcilers = [
     startReconciler(system),
     startExportReconciler(system),
-    startNotificationReconciler(system),
+    startNotificationReconciler(sending, sender),
   ];
   const life = showLife(system);
   return {
     async stop() {
       for (const reconciler of reconcilers) await reconciler.stop();
-      // An export may take as long as it likes, a receiver may hang, and stopping may not.
+      // An export may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
-      await Promise.all([consumer.close(), exporter.close(), notifier.close()]);
-      sender.post.close();
+      await Promise.all([consumer.close(), exporter.close()]);
+      await sender.stop(Math.min(senderGraceMs, config.shutdownMs / 4));
+      sending.post.close();
       await life.stop();
     },
   };

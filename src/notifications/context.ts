@@ -7,7 +7,7 @@ import type { DeliveryPolicy } from './delivery-policy.ts';
 
 /** Tells the workers that somebody is to be told. Losing a ring costs time only: the ledger is read again and again. */
 export interface NotificationBell {
-  ringDeliveries(due: readonly DueDelivery[], manner?: 'once' | 'again'): Promise<void>;
+  ringDeliveries(due: readonly DueDelivery[]): Promise<void>;
 }
 
 /** What every end of a job needs in order to announce it. */

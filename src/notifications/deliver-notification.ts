@@ -34,8 +34,9 @@ export async function deliverNotification(
   stopping: AbortSignal,
 ): Promise<void> {
   for (let next: number | null = deliveryId, sent = 0; next !== null && sent < inARow; sent++) {
+    if (stopping.aborted) return;
     const claim: DeliveryClaim | null = await claimDelivery(context.db, next, context.policy.attempts);
-    if (claim === null || stopping.aborted) return;
+    if (claim === null) return;
     const attempt = await attemptDelivery(context, claim, stopping);
     // One that fails has its pause, and the others to the same receiver their own attempts.
     const goOn = attempt?.outcome === 'delivered' && claim.subscriptionId !== null;
@@ -85,8 +86,8 @@ async function note(context: SendContext, claim: DeliveryClaim, attempt: Attempt
     event_id: claim.event.id,
     event_type: claim.event.type,
     attempt: claim.attempt,
-    ...(attempt.status === null ? {} : { status: attempt.status }),
-    ...(attempt.error === null ? {} : { reason: attempt.error }),
+    // What a receiver says often repeats its address, which is not for the log: the ledger has it.
+    ...(attempt.status === null ? { reason: attempt.error } : { status: attempt.status }),
   };
   if (attempt.outcome === 'delivered') {
     await markDelivered(db, claim, attempt);

@@ -48,11 +48,10 @@ function named(notify: Notify | null, outcome: Outcome): Recipient[] {
 export async function ringForDeliveries(
   context: Pick<AnnounceContext, 'bell' | 'log'>,
   due: readonly DueDelivery[],
-  manner: 'once' | 'again' = 'once',
 ): Promise<void> {
   if (due.length === 0) return;
   try {
-    await context.bell.ringDeliveries(due, manner);
+    await context.bell.ringDeliveries(due);
   } catch (error) {
     context.log.warn({ err: error }, 'the queue is away; notifications will be dispatched again');
   }

@@ -3,9 +3,6 @@ export const queueName = 'sluice';
 /** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
 export const exportQueueName = 'sluice-exports';
 
-/** Receivers may be slow or hang, which must hold up neither. */
-export const notificationQueueName = 'sluice-notifications';
-
 export interface JobPayloads {
   readonly 'process-chunk': { readonly v: 1; readonly loadId: number; readonly chunkNo: number };
   readonly 'finish-load': { readonly v: 1; readonly loadId: number };
@@ -13,7 +10,7 @@ export interface JobPayloads {
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
   /** The message about the end of an export. */
   readonly 'notify-export': { readonly v: 1; readonly exportId: number };
-  /** One notification for one receiver. */
+  /** One notification for one receiver; ends at once, since the worker sends it beside its jobs. */
   readonly 'deliver-notification': { readonly v: 1; readonly deliveryId: number };
 }
 

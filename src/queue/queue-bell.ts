@@ -3,13 +3,7 @@ import { TransientError } from '../domain/errors.ts';
 import type { ExportBell } from '../export/context.ts';
 import type { Bell, RingManner } from '../load/context.ts';
 import type { QueueBackend } from './backend.ts';
-import {
-  exportQueueName,
-  type JobName,
-  type JobPayloads,
-  notificationQueueName,
-  queueName,
-} from './contract.ts';
+import { exportQueueName, type JobName, type JobPayloads, queueName } from './contract.ts';
 
 /** A ring that takes longer than this is given up; the reconciler rings again. */
 const ringTimeoutMs = 5_000;
@@ -30,15 +24,13 @@ export interface QueueBell extends Bell, ExportBell {
  * a new id. Jobs leave no trace when done: what happened stands in the ledger.
  */
 export function createQueueBell(backend: QueueBackend, onError: (error: Error) => void): QueueBell {
-  const [queue, exportQueue, notificationQueue] = [queueName, exportQueueName, notificationQueueName].map(
-    (name) => {
-      const opened = backend.createQueue(name, {
-        defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
-      });
-      opened.on('error', onError);
-      return opened;
-    },
-  ) as [Queue, Queue, Queue];
+  const [queue, exportQueue] = [queueName, exportQueueName].map((name) => {
+    const opened = backend.createQueue(name, {
+      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
+    });
+    opened.on('error', onError);
+    return opened;
+  }) as [Queue, Queue];
   const inTime = createPatience();
   return {
     async ringChunks(loadId, chunks, manner = 'once') {
@@ -82,20 +74,19 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
       );
       await inTime(() => queue.add(name, data, opts));
     },
-    async ringDeliveries(due, manner = 'once') {
+    async ringDeliveries(due) {
       const jobs = due.map(({ deliveryId, attempt }) =>
         job(
           'deliver-notification',
           { v: 1, deliveryId },
-          { jobId: `delivery-${deliveryId}-${attempt}${turn(manner)}` },
+          { jobId: `delivery-${deliveryId}-${attempt}`, lifo: true },
         ),
       );
-      await inTime(() => notificationQueue.addBulk(jobs));
+      await inTime(() => queue.addBulk(jobs));
     },
     async close() {
       await queue.close();
       await exportQueue.close();
-      await notificationQueue.close();
     },
   };
 }

@@ -468,22 +468,19 @@ describe('a sender', () => {
     await subscribe();
     await load();
     const { deliveryId, target } = await only();
-    const { db, bell, log } = t.system;
+    const { db, log } = t.system;
     const claim = await claimDelivery(db, deliveryId, open.attempts);
     if (claim === null) throw new Error('nothing to claim');
     // All that a worker does before it would note it.
     await sendWebhook({ url: target, ...claim.event, secrets: claim.secrets }, open, goOn);
     const rung: number[] = [];
-    const ringDeliveries = async (due: readonly { deliveryId: number }[]): Promise<void> => {
-      rung.push(...due.map((each) => each.deliveryId));
-    };
-    const context = { db, log, bell: { ...bell, ringDeliveries } };
-    await reconcileNotifications(context);
+    const reconcile = () => reconcileNotifications({ db, log }, { offer: (id) => void rung.push(id) });
+    await reconcile();
     await deliver();
     expect(rung).toEqual([]);
     expect(receiver.received).toHaveLength(1);
     await expireLeases();
-    await reconcileNotifications(context);
+    await reconcile();
     expect(rung).toEqual([deliveryId]);
     await deliver();
     expect(receiver.received).toHaveLength(2);
@@ -609,7 +606,7 @@ test('what was told long ago is forgotten, what is still to be told is not', asy
 test('no secret, and no address of a webhook, is ever logged', async () => {
   const { id, secret } = await subscribe({ url: `${receiver.url}/pa55word?token=t0ken` });
   const next = await rotateSecret(t.system.db, t.environment.environmentId, id, 1);
-  receiver.answer((response) => response.writeHead(500).end());
+  receiver.answer((response) => response.writeHead(404).end('Cannot POST /hooks/pa55word'));
   await load();
   await deliver();
   await receiver.stop();

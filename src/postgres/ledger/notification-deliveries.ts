@@ -33,6 +33,7 @@ const isFree = sql<boolean>`(d.lease_until is null or d.lease_until < now())`;
 /**
  * Takes a delivery that is due, for as long as sending may take; should we die, it is due again then. Null if there is
  * nothing to do, or if so many are under way to the same receiver that one which hangs would hold up the others.
+ * `attempts`: how many a delivery has in all.
  */
 export async function claimDelivery(
   db: Database,
