@@ -2,6 +2,7 @@ import type { System } from '../src/context.ts';
 import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { pruneExports } from '../src/export/prune-exports.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
+import { pruneNotifications } from '../src/notifications/prune-notifications.ts';
 import { forgetDeletions } from '../src/postgres/ledger/deletions.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
@@ -12,6 +13,7 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
     const exports = await pruneExports(system, { exportDays: exportRetentionDays, jobDays });
     const temporary = await system.files.sweepTemporary(ABANDONED_FILE_MS);
     const deletions = await forgetDeletions(system.db, jobDays);
-    system.log.info({ ...loads, ...exports, temporary, deletions }, 'pruned');
+    const notifications = await pruneNotifications(system, { jobDays });
+    system.log.info({ ...loads, ...exports, ...notifications, temporary, deletions }, 'pruned');
   };
 }

@@ -9,8 +9,12 @@ import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
+import { openSender } from '../src/notifications/open-sender.ts';
+import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
+import { startSender } from '../src/notifications/start-sender.ts';
 import { consume } from '../src/queue/consume.ts';
 import { exportQueueName } from '../src/queue/contract.ts';
+import { deliverNotificationJob } from './deliver-notification.ts';
 import { finishLoadJob } from './finish-load.ts';
 import { notifyExportJob } from './notify-export.ts';
 import { processChunkJob } from './process-chunk.ts';
@@ -19,6 +23,8 @@ import { runDeletionJob } from './run-deletion.ts';
 import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
+/** Notifications under way may end before a stop gives them back, so that those of the last job are not left behind. */
+const senderGraceMs = 5_000;
 
 export interface RunningWorker {
   /** Finishes the jobs under way, gives an export or a deletion back, and takes no more. */
@@ -29,6 +35,8 @@ export interface RunningWorker {
 export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
   const { log, config } = system;
   const stopping = new AbortController();
+  const sending = openSender(system);
+  const sender = startSender(sending);
   const consumer = consume(
     system.backend,
     {
@@ -37,6 +45,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       'prune-files': pruneFilesJob(system),
       'notify-export': notifyExportJob(system),
       'run-deletion': runDeletionJob(system, stopping.signal),
+      'deliver-notification': deliverNotificationJob(sender),
     },
     { concurrency: config.workerConcurrency, log },
   );
@@ -50,6 +59,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     startReconciler(system),
     startExportReconciler(system),
     startDeletionReconciler(system),
+    startNotificationReconciler(sending, sender),
   ];
   const life = showLife(system);
   return {
@@ -58,6 +68,8 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       // An export or a deletion may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       await Promise.all([consumer.close(), exporter.close()]);
+      await sender.stop(Math.min(senderGraceMs, config.shutdownMs / 4));
+      sending.post.close();
       await life.stop();
     },
   };

@@ -143,9 +143,19 @@ export const settings = {
   smtpUrl: text(
     'SMTP_URL',
     '',
-    'Mail server for messages about exports: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
+    'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
   ),
-  mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about exports come from.'),
+  mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about jobs come from.'),
+  notifyAllowPrivate: oneOf(
+    'NOTIFY_ALLOW_PRIVATE',
+    'false',
+    'Whether webhooks may lead to this machine and to private networks.',
+    ['false', 'true'],
+  ),
+  notifyAllowHttp: oneOf('NOTIFY_ALLOW_HTTP', 'false', 'Whether webhooks may lead to http:// addresses.', [
+    'false',
+    'true',
+  ]),
   shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
 } as const;
 
@@ -164,6 +174,8 @@ export type Config = {
     | 'metricsToken'
     | 'smtpUrl'
     | keyof StorageSettings
+    | 'notifyAllowPrivate'
+    | 'notifyAllowHttp'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -183,6 +195,8 @@ export type Config = {
   readonly smtpUrl: string | null;
   /** Absolute folder of the messages that are not sent. */
   readonly outboxDir: string;
+  readonly notifyAllowPrivate: boolean;
+  readonly notifyAllowHttp: boolean;
 };
 
 /**
@@ -226,6 +240,8 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     smtpUrl: url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']),
     mailFrom: sender(values.mailFrom),
     outboxDir: resolve(dataDir, 'outbox'),
+    notifyAllowPrivate: values.notifyAllowPrivate === 'true',
+    notifyAllowHttp: values.notifyAllowHttp === 'true',
   };
 }
 

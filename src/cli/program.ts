@@ -14,6 +14,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
   catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
   segments: async () => (await import('./commands/segments.ts')).addSegmentsCommand,
+  notifications: async () => (await import('./commands/notifications.ts')).addNotificationsCommand,
   keys: async () => (await import('./commands/keys.ts')).addKeysCommand,
   env: async () => (await import('./commands/env.ts')).addEnvCommand,
   serve: async () => (await import('./commands/serve.ts')).addServeCommand,

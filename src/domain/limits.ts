@@ -154,3 +154,19 @@ export const DELETION_BATCH_ROWS = 5_000;
 /** Attempts at a deletion whose worker vanished, and at one that met an error; then it fails. */
 export const MAX_DELETION_LOSSES = 20;
 export const MAX_DELETION_FAILURES = 5;
+
+/** Addresses that one job names to be told of its end. */
+export const MAX_NOTIFY_EMAILS = 20;
+export const MAX_SUBSCRIPTIONS = 100;
+/** Of a webhook's address, in characters. */
+export const MAX_WEBHOOK_URL_CHARS = 2_000;
+/** How long whoever sends a notification owns it; longer than sending takes, however slow the receiver is. */
+export const NOTIFICATION_LEASE_MS = 120_000;
+/** Notifications that one worker sends at a time, and that are under way to one receiver. */
+export const NOTIFICATIONS_AT_A_TIME = 4;
+export const MAX_SENDS_PER_SUBSCRIPTION = 2;
+/** What is read of a webhook's answer, and kept of it. */
+export const MAX_ANSWER_BYTES = KiB;
+export const MAX_NOTIFICATION_ERROR_CHARS = 500;
+/** Days that is kept what was told to whom; shorter where JOB_RETENTION_DAYS is. */
+export const NOTIFICATION_RETENTION_DAYS = 30;

@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict } from '../domain/errors.ts';
+import { checkNotify, type Notify } from '../domain/notification.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import type { Database } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
@@ -12,18 +13,21 @@ import { type ReadRequest, readRequest } from './read-request.ts';
 
 /**
  * Accepts an export: ledger first, then the queue. Returns its job id; that of the first one, if the same idempotency
- * key asked before. Throws `InputError` with every problem of the body, or `idempotency_conflict`.
+ * key asked before. `notify`: addresses to tell of its end, beside those of the body (which get links) and those that
+ * are subscribed. Throws `InputError` with every problem of the body, or `idempotency_conflict`.
  */
 export async function requestExport(
   context: ExportContext,
   environmentId: number,
   body: Readonly<Record<string, unknown>>,
   idempotency: Idempotency | null = null,
+  notify: Notify | null = null,
 ): Promise<string> {
+  checkNotify(notify);
   const read = readRequest(body);
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, ({ db }) =>
-    accept(db, environmentId, read, jobId, idempotency),
+    accept(db, environmentId, read, jobId, idempotency, notify),
   );
   if (answer !== jobId) return answer;
   context.log.info({ job_id: jobId, datasets: read.request.datasets }, 'export accepted');
@@ -40,6 +44,7 @@ async function accept(
   read: ReadRequest,
   jobId: string,
   idempotency: Idempotency | null,
+  notify: Notify | null,
 ): Promise<string> {
   // First, so that a repetition is answered as before even if what it names is gone since.
   if (idempotency !== null) {
@@ -49,6 +54,6 @@ async function accept(
   }
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
-  await insertExport(db, { jobId, environmentId, request: read.request, emails: read.emails });
+  await insertExport(db, { jobId, environmentId, request: read.request, emails: read.emails, notify });
   return jobId;
 }

@@ -3,6 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError } from '../domain/errors.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
+import { checkNotify, type Notify } from '../domain/notification.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
@@ -21,6 +22,8 @@ export interface AcceptRequest {
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
+  /** Addresses to tell of its end, beside those that are subscribed; by default none. */
+  readonly notify?: Notify | null;
 }
 
 export interface Accepted {
@@ -57,6 +60,7 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 
 async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   try {
+    checkNotify(request.notify ?? null);
     const entity = resolveEntity(request);
     return await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity, jobId));
   } catch (error) {
@@ -119,6 +123,7 @@ async function writeLoad(
     dryRun: options.dryRun,
     maxErrors: allowedErrors(options.maxErrors, received.totalRows),
     duplicateOf,
+    notify: request.notify ?? null,
     chunks: received.chunks,
   });
   return { jobId, created: true };

@@ -198,6 +198,10 @@ export interface Exports {
   lease_until: Date | null;
   losses: Generated<number>;
   notified_at: Date | null;
+  /**
+   * {emails, on}: addresses that are told if the export ends so; null: none.
+   */
+  notify: Json | null;
   notify_attempts: Generated<number>;
   /**
    * When the message about the end is to be tried next; null: none is due.
@@ -331,6 +335,10 @@ export interface Loads {
   lane_position: Generated<number>;
   load_id: Generated<number>;
   max_errors: number | null;
+  /**
+   * {emails, on}: addresses that are told if the load ends so; null: none.
+   */
+  notify: Json | null;
   repeats_resolved_at: Date | null;
   rows_inserted: Generated<number>;
   rows_read: Generated<number>;
@@ -352,6 +360,59 @@ export interface Migrations {
   applied_at: Generated<Date>;
   digest: string;
   name: string;
+}
+
+export interface NotificationDeliveries {
+  attempt: Generated<number>;
+  attempts_left: number;
+  channel: string;
+  created_at: Generated<Date>;
+  delivered_at: Date | null;
+  delivery_id: Generated<number>;
+  event_id: string;
+  last_attempt_at: Date | null;
+  last_error: string | null;
+  last_status: number | null;
+  last_took_ms: number | null;
+  lease_until: Date | null;
+  next_at: Generated<Date>;
+  state: Generated<string>;
+  /**
+   * Null: the job itself named the address.
+   */
+  subscription_id: number | null;
+  target: string;
+}
+
+export interface NotificationEvents {
+  /**
+   * The JSON that webhooks carry, the same bytes for every try.
+   */
+  body: string;
+  created_at: Generated<Date>;
+  environment_id: number;
+  event_id: string;
+  job_id: string | null;
+  type: string;
+}
+
+export interface NotificationSubscriptions {
+  channel: string;
+  created_at: Generated<Date>;
+  disabled_at: Date | null;
+  disabled_reason: string | null;
+  environment_id: number;
+  job_kinds: string[];
+  outcomes: string[];
+  previous_secret: string | null;
+  previous_secret_until: Date | null;
+  removed_at: Date | null;
+  /**
+   * Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.
+   */
+  secret: string | null;
+  subscription_id: Generated<number>;
+  target: string;
 }
 
 export interface Properties {
@@ -480,6 +541,9 @@ export interface DB {
   load_replays: LoadReplays;
   loads: Loads;
   migrations: Migrations;
+  notification_deliveries: NotificationDeliveries;
+  notification_events: NotificationEvents;
+  notification_subscriptions: NotificationSubscriptions;
   properties: Properties;
   segments: Segments;
   signing_keys: SigningKeys;

@@ -11,6 +11,8 @@ export interface JobPayloads {
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
   /** The message about the end of an export. */
   readonly 'notify-export': { readonly v: 1; readonly exportId: number };
+  /** One notification for one receiver; ends at once, since the worker sends it beside its jobs. */
+  readonly 'deliver-notification': { readonly v: 1; readonly deliveryId: number };
 }
 
 export type JobName = keyof JobPayloads;
