@@ -15,6 +15,7 @@ import {
   nameExportSession,
 } from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
+import { analyzeStale } from '../postgres/stale-statistics.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { type Attempt, notOurs, startAttempt } from './attempt.ts';
 import type { ExportContext } from './context.ts';
@@ -73,6 +74,7 @@ async function writeFiles(
   const { db, pool, files, log } = context;
   const folder = attemptFolder(claim.jobId, claim.attempt);
   const segments = await findSegments(db, claim.environmentId, claim.request);
+  if (segments.segment !== null || segments.excludedSegments.length > 0) await analyzeStale(db, log);
   return write(
     { pool, log, files: { ...files, create: () => files.create(folder) } },
     {
