@@ -1,5 +1,6 @@
 import type { System } from '../src/context.ts';
 import { pruneExports } from '../src/export/prune-exports.ts';
+import { pruneInbox } from '../src/inbox/prune-inbox.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
@@ -8,6 +9,7 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
   return async () => {
     const loads = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays });
     const exports = await pruneExports(system, { exportDays: exportRetentionDays, jobDays });
-    system.log.info({ ...loads, ...exports }, 'pruned');
+    const inbox = await pruneInbox(system, jobDays);
+    system.log.info({ ...loads, ...exports, ...inbox }, 'pruned');
   };
 }

@@ -6,6 +6,7 @@ import { Interrupted } from '../src/domain/errors.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
+import { startInbox } from '../src/inbox/start-inbox.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
 import { consume } from '../src/queue/consume.ts';
 import { exportQueueName } from '../src/queue/contract.ts';
@@ -22,7 +23,7 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** One worker: consumes the queue, reconciles the ledger, and says that it lives. */
+/** One worker: consumes the queue, reconciles the ledger, watches the inbox, and says that it lives. */
 export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
   const { log, config } = system;
   const consumer = consume(
@@ -42,9 +43,11 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     { concurrency: 1, log, queue: exportQueueName },
   );
   const reconcilers = [startReconciler(system), startExportReconciler(system)];
+  const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
   const life = showLife(system);
   return {
     async stop() {
+      await inbox?.stop();
       for (const reconciler of reconcilers) await reconciler.stop();
       // An export may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));

@@ -27,6 +27,25 @@ export const settings = {
     '',
     'Where received files are kept: a folder (file:///path); empty: DATA_DIR/files.',
   ),
+  inboxDir: text(
+    'INBOX_DIR',
+    '',
+    'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: none is.',
+  ),
+  inboxScanMs: integer(
+    'INBOX_SCAN_MS',
+    '2000',
+    'Milliseconds between two looks into the inbox.',
+    20,
+    3_600_000,
+  ),
+  inboxSettleMs: integer(
+    'INBOX_SETTLE_MS',
+    '5000',
+    'Milliseconds that a file in the inbox must not have changed for before it is taken; two looks at least.',
+    0,
+    3_600_000,
+  ),
   apiKey: text(
     'API_KEY',
     '',
@@ -150,6 +169,7 @@ export type Config = {
     | 'metricsToken'
     | 'storageUrl'
     | 'smtpUrl'
+    | 'inboxDir'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -157,6 +177,8 @@ export type Config = {
   readonly dataDir: string;
   /** Absolute folder of the received files. */
   readonly filesDir: string;
+  /** Absolute folder that is watched for files; null: none is. */
+  readonly inboxDir: string | null;
   readonly databaseUrl: string | null;
   readonly redisUrl: string | null;
   readonly publicUrl: string | null;
@@ -199,6 +221,7 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     workers: countWorkers(values.workers),
     dataDir,
     filesDir: filesFolder(storageUrl, dataDir),
+    inboxDir: values.inboxDir === '' ? null : resolve(values.inboxDir),
     databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
     redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,

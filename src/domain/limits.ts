@@ -124,3 +124,6 @@ export const MAX_EXPORT_EMAILS = 20;
 export const EXPORT_PART_BYTES = GiB;
 /** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
 export const MAX_NOTICE_ATTEMPTS = 12;
+
+/** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
+export const MAX_INBOX_FAILURES = 8;

@@ -21,6 +21,8 @@ export interface AcceptRequest {
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
+  /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
+  readonly alongside?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
@@ -31,7 +33,7 @@ export interface Accepted {
 
 /**
  * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
- * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate).
+ * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `alongside` throws.
  */
 export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
   const { received } = request;
@@ -58,7 +60,11 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   try {
     const entity = resolveEntity(request);
-    return await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity, jobId));
+    return await inTransaction(context.pool, async ({ db }) => {
+      const accepted = await writeLoad(db, request, entity, jobId);
+      await request.alongside?.(db, accepted);
+      return accepted;
+    });
   } catch (error) {
     // The connection may have been lost after the commit. If even that cannot be found out now, the file stays: a
     // load without its file would be worse than a file without its load.
