@@ -44,6 +44,10 @@ comment on column sluice.inbox_files.options is 'From its mapping.yaml, as it wa
 comment on column sluice.inbox_files.attempt is 'Fences whoever took the file in before.';
 comment on column sluice.inbox_files.is_duplicate is 'job_id loaded the same bytes before; this file was not loaded again.';
 comment on column sluice.inbox_files.placed_as is 'Where it goes below done or failed: day and name. Fixed before it is moved.';
+-- Two processes that look at the same file write one row: the order of arrival is that of whoever was first.
+create unique index inbox_files_claim_key
+on sluice.inbox_files (inbox_id, environment_id, folder, name, inode, size, modified_ns)
+where state = 'claimed';
 create index inbox_files_open_idx on sluice.inbox_files (inbox_id, environment_id, arrival) where state <> 'concluded';
 create index inbox_files_concluded_idx on sluice.inbox_files (inbox_id, concluded_at) where state = 'concluded';
 create index inbox_files_loading_idx on sluice.inbox_files (environment_id, sha256) where state = 'loading';

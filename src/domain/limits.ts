@@ -127,3 +127,5 @@ export const MAX_NOTICE_ATTEMPTS = 12;
 
 /** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
 export const MAX_INBOX_FAILURES = 8;
+/** A file of the inbox from this size on is stored in a folder of its own, which is cleared after a crash. */
+export const INBOX_FOLDER_BYTES = MiB;

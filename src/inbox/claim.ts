@@ -33,11 +33,12 @@ export async function claimFiles(
   tools: ClaimTools,
 ): Promise<void> {
   for (let at = 0; at < ready.length; at += filesAtATime) {
-    const files = ready
+    const rows = ready
       .slice(at, at + filesAtATime)
       .filter(({ folder, name }) => tools.patience.isOver(pathOf(inbox, environment, folder, name)))
       .flatMap((file) => toRow(file, environment, optionsOf.get(file.folder)));
-    await insertInboxFiles(context.db, inbox.id, files);
+    const written = await insertInboxFiles(context.db, inbox.id, rows);
+    const files = rows.filter(({ fileId }) => written.has(fileId));
     for (const file of files) await moveOrDrop(context, inbox, environment, file, tools);
     for (const folder of new Set(files.map(({ folder }) => folder))) {
       await syncFolder(join(inbox.path, environment.name, folder));

@@ -171,6 +171,8 @@ async function conclude(
 async function isToBeMoved(claimed: string, placed: string): Promise<boolean> {
   if ((await statOf(claimed)) === null) return false;
   if ((await statOf(placed)) === null) return true;
+  // Another process may have moved it between the two looks.
+  if ((await statOf(claimed)) === null) return false;
   throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { InputError } from '../domain/errors.ts';
 import type { InboxFile, InboxReason } from '../domain/inbox.ts';
-import { READ_BYTES } from '../domain/limits.ts';
+import { INBOX_FOLDER_BYTES, READ_BYTES } from '../domain/limits.ts';
 import type { FileFolder } from '../files/file-store.ts';
 import { acceptLoad } from '../load/accept-load.ts';
 import type { ReceivedFile } from '../load/receive/receive.ts';
@@ -16,6 +16,9 @@ import {
 } from '../postgres/ledger/inbox-files.ts';
 import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';
+
+/** Those before have been removed by them. */
+const attemptsCleared = 3;
 
 /**
  * Takes a claimed file into the store and has its load accepted; the ledger's row of the file changes in the same
@@ -31,8 +34,7 @@ export async function takeIn(
 ): Promise<void> {
   const attempt = await beginAttempt(context.db, file.fileId);
   if (attempt === null) return;
-  // What attempts before this one had stored; none of them can be accepted any more.
-  if (attempt > 1) await context.files.removeFolder(storeFolder(file));
+  await removeEarlier(context, file, attempt);
   const opened = await openClaimed(inbox, file);
   if (opened === 'gone') return drop(context, inbox, file, attempt);
   if (opened === 'changed') return giveBack(context, inbox, file, attempt);
@@ -49,9 +51,26 @@ export async function takeIn(
   await giveBack(context, inbox, file, attempt);
 }
 
-/** The same for every attempt: known before anything is in it, so that it can be removed after a process has died. */
+/** Holds the folders of all attempts. */
 export function storeFolder({ fileId }: Pick<InboxFile, 'fileId'>): FileFolder {
   return `inbox/${fileId}` as FileFolder;
+}
+
+/**
+ * Each attempt at a large file has a folder of its own in the store, known before anything is in it, so that what a killed
+ * process left can be removed. For small ones that would cost more than the few bytes that may stay.
+ */
+function attemptFolder(file: InboxFile, attempt: number): FileFolder | undefined {
+  if (file.size < INBOX_FOLDER_BYTES) return undefined;
+  return `${storeFolder(file)}/${attempt}` as FileFolder;
+}
+
+/** Not those after it: one of them may have been accepted, if this one slept. */
+async function removeEarlier({ files }: InboxContext, file: InboxFile, attempt: number): Promise<void> {
+  for (let earlier = Math.max(1, attempt - attemptsCleared); earlier < attempt; earlier++) {
+    const folder = attemptFolder(file, earlier);
+    if (folder !== undefined) await files.removeFolder(folder);
+  }
 }
 
 async function receiveOrRefuse(
@@ -61,18 +80,15 @@ async function receiveOrRefuse(
   handle: FileHandle,
   signal: AbortSignal,
 ): Promise<ReceivedFile | null> {
-  const source = handle.createReadStream({ highWaterMark: READ_BYTES, autoClose: false, start: 0 });
-  const folder = `${storeFolder(file)}/${attempt}` as FileFolder;
+  const folder = attemptFolder(file, attempt);
   const store = { create: () => context.files.create(folder) };
   const hints = { filename: file.name, format: file.options.format ?? undefined };
   try {
-    return await receiveLocal(source, store, hints, context.config, signal);
+    return await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     await refuse(context, file, attempt, await hash(handle, signal), reasonsOf(error));
     return null;
-  } finally {
-    source.destroy();
   }
 }
 
@@ -86,7 +102,7 @@ async function accept(
   const { sha256 } = received;
   const twin = options.ifDuplicate === 'skip' ? await findTwin(context.db, file, sha256) : null;
   if (twin !== null) {
-    await context.files.removeFolder(storeFolder(file));
+    await context.files.remove(received.ref);
     return noteLoading(context.db, file.fileId, attempt, { jobId: twin, isDuplicate: true, sha256 });
   }
   try {
@@ -107,14 +123,13 @@ async function accept(
 }
 
 /** Ends a file that there will be no load of. */
-export async function refuse(
+async function refuse(
   context: InboxContext,
   file: InboxFile,
   attempt: number,
   sha256: string | null,
   reasons: readonly InboxReason[],
 ): Promise<void> {
-  await context.files.removeFolder(storeFolder(file));
   await noteRefused(context.db, file.fileId, attempt, sha256, reasons);
 }
 
@@ -150,9 +165,20 @@ async function drop(context: InboxContext, inbox: Inbox, file: InboxFile, attemp
 
 async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
   const digest = createHash('sha256');
-  const source = handle.createReadStream({ highWaterMark: READ_BYTES, autoClose: false, start: 0, signal });
-  for await (const bytes of source) digest.update(bytes as Buffer);
+  for await (const bytes of readThrough(handle, signal)) digest.update(bytes);
   return digest.digest('hex');
+}
+
+/** All of the file, from its beginning. The handle stays open: what it is of is asked afterwards. */
+async function* readThrough(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer> {
+  for (let at = 0; ; ) {
+    signal.throwIfAborted();
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) return;
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
 }
 
 function reasonsOf(error: InputError): InboxReason[] {

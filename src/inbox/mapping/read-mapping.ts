@@ -1,6 +1,7 @@
 import { type FileProblem, Problems } from '../../catalogue/file/problems.ts';
 import { readSource } from '../../catalogue/file/read-source.ts';
-import { placeAt } from '../../catalogue/file/source.ts';
+import type { SourceNode } from '../../catalogue/file/source.ts';
+import { entities } from '../../domain/entity.ts';
 import type { InboxFolder, InboxOptions } from '../../domain/inbox.ts';
 import { mappingField } from './mapping-field.ts';
 
@@ -25,13 +26,7 @@ export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingRead
   const source = readSource(bytes, problems, 'remove it, or write what it is to say, such as `map:`');
   const given = source === null ? undefined : mappingField.read(source, problems);
   const defaults = optionsWithoutMapping(folder);
-  if (source !== null && given?.entity != null && folder !== '' && given.entity !== folder) {
-    problems.note(
-      placeAt(source, ['entity']),
-      'entity',
-      `is ${folder} in the folder ${folder}; leave it out`,
-    );
-  }
+  noteOtherEntity(source, folder, problems);
   if (given === undefined || problems.count > 0) return { options: null, problems: problems.found };
   const options = {
     entity: given.entity ?? defaults.entity,
@@ -41,4 +36,13 @@ export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingRead
     format: given.format,
   };
   return { options, problems: [] };
+}
+
+/** The folder has said what its files are about. */
+function noteOtherEntity(source: SourceNode | null, folder: InboxFolder, problems: Problems): void {
+  if (folder === '' || source?.kind !== 'object') return;
+  const entity = source.members.find(({ name }) => name === 'entity');
+  if (entity?.value.kind !== 'scalar' || entity.value.value === folder) return;
+  if (!entities.some((each) => each === (entity.value as { value: unknown }).value)) return;
+  problems.note(entity, 'entity', `is ${folder} in the folder ${folder}; leave it out`);
 }

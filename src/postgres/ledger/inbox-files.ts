@@ -22,14 +22,17 @@ export interface NewInboxFile extends FileIdentity {
   readonly options: InboxOptions;
 }
 
-/** Writes rows in the given order, which becomes their arrival. */
+/**
+ * Writes rows in the given order, which becomes their arrival. Gives the ids of those that were written: a file that is
+ * claimed already, by whoever, is left to that claim.
+ */
 export async function insertInboxFiles(
   db: Database,
   inboxId: string,
   files: readonly NewInboxFile[],
-): Promise<void> {
-  if (files.length === 0) return;
-  await db
+): Promise<Set<string>> {
+  if (files.length === 0) return new Set();
+  const rows = await db
     .insertInto('inbox_files')
     .values(
       files.map((file) => ({
@@ -45,7 +48,10 @@ export async function insertInboxFiles(
         options: JSON.stringify(file.options),
       })),
     )
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('file_id')
     .execute();
+  return new Set(rows.map((row) => row.file_id));
 }
 
 /** Environments of which claimed files wait to be taken in. */
