@@ -11,6 +11,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   import: async () => (await import('./commands/import.ts')).addImportCommand,
   export: async () => (await import('./commands/export.ts')).addExportCommand,
   jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
+  inbox: async () => (await import('./commands/inbox.ts')).addInboxCommand,
   catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
   keys: async () => (await import('./commands/keys.ts')).addKeysCommand,
   env: async () => (await import('./commands/env.ts')).addEnvCommand,

@@ -29,8 +29,8 @@ export function judgeName(name: string): 'loadable' | 'left' | 'unknown' {
   return name.endsWith(markerSuffix) ? 'left' : 'unknown';
 }
 
-/** Room for the suffixes, in what file systems give a name: 255 bytes. */
-const longestPlaced = 220;
+/** Bytes; room for what is put behind, in the 255 that file systems give a name. */
+const longestPlaced = 190;
 const numbered = 9;
 
 /**
