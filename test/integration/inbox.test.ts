@@ -382,18 +382,63 @@ function countLoads({ system, environment }: ByHand): Promise<number> {
     .then((rows) => rows.length);
 }
 
+/** Files whose names do not say in which order they were written, as their times do. */
+async function dropInOrder(folder: string, count: number): Promise<void> {
+  const start = Date.now() / 1000 - 3_600;
+  const names = Array.from({ length: count }, (_, at) => `${(at * 31) % 1_000}-${at}.csv`);
+  for (const [at, name] of names.entries()) {
+    const draft = join(folder, `.${name}`);
+    await writeFile(draft, `user_id,last,own_${at % 10}\nu1,${at},${at}\nonly-${at},x,\n`);
+    await utimes(draft, start + at, start + at);
+  }
+  for (const name of names) await rename(join(folder, `.${name}`), join(folder, name));
+}
+
+async function expectInOrder(
+  system: System,
+  { environmentId }: Environment,
+  folder: string,
+  count: number,
+): Promise<void> {
+  const receipts = (await readConcluded(folder)).map(({ receipt }) => receipt);
+  expect(receipts).toHaveLength(count);
+  expect(new Set(receipts.map(({ job_id }) => job_id)).size).toBe(count);
+  expect(receipts.every(({ outcome, counts }) => outcome === 'done' && counts?.['inserted'] !== 0)).toBe(
+    true,
+  );
+  const loads = await system.db
+    .selectFrom('loads')
+    .select('filename')
+    .where('environment_id', '=', environmentId)
+    .orderBy('lane_position')
+    .execute();
+  const order = loads.map(({ filename }) => Number(/-(\d+)\./.exec(filename)?.[1]));
+  expect(order).toEqual(Array.from({ length: count }, (_, at) => at));
+  const { users: stored } = await readProfiles(system, environmentId);
+  const last = count - 1;
+  const own = Object.fromEntries(
+    Array.from({ length: 10 }, (_, of) => [`own_${of}`, String(count - 10 + of)]),
+  );
+  expect(stored['u1']?.metadata).toEqual({ last: String(last), ...own });
+  expect(Object.keys(stored)).toHaveLength(count + 1);
+  expect(await readClaimed(folder)).toEqual([]);
+}
+
 describe('two processes, or one that died, do no harm', () => {
-  test('200 files watched by two at once without their lock are loaded once each, and the last one wins', async () => {
+  test('200 files dropped under two workers are loaded once each, in the order of their times, and the last one wins', async () => {
+    const { environment, folder } = await tenant();
+    await dropInOrder(folder, 200);
+    await waitFor('all files to be concluded', async () => (await readConcluded(folder)).length >= 200, {
+      timeoutMs: 120_000,
+      everyMs: 200,
+    });
+    await expectInOrder(t.system, environment, folder, 200);
+  });
+
+  test('the same holds without the lock that lets only one of them watch', async () => {
     await byHand(async ({ system, inbox: opened, environment, folder }) => {
-      const count = 200;
-      const start = Date.now() / 1000 - 3_600;
-      // The order of their names, and that in which they are written, is not that of their times.
-      for (let index = 0; index < count; index++) {
-        const at = (index * 77) % count;
-        const path = join(folder, `${String((at * 31) % 1_000)}-${at}.csv`);
-        await writeFile(path, `user_id,last,own_${at % 50}\nu1,${at},${at}\nonly-${at},x,\n`);
-        await utimes(path, start + at, start + at);
-      }
+      const count = 40;
+      await dropInOrder(folder, count);
       const other = t.openAnother();
       const stop = new AbortController();
       const watches = [system, other].map((each) => new InboxWatch(each, opened, stop.signal));
@@ -406,25 +451,7 @@ describe('two processes, or one that died, do no harm', () => {
       stop.abort();
       await Promise.all(watches.map((watch) => watch.ended()));
       await other.close();
-      const receipts = (await readConcluded(folder)).map(({ receipt }) => receipt);
-      expect(receipts.map(({ file }) => file).sort()).toHaveLength(count);
-      expect(new Set(receipts.map(({ job_id }) => job_id)).size).toBe(count);
-      expect(receipts.every(({ outcome, counts }) => outcome === 'done' && counts?.['inserted'] !== 0)).toBe(
-        true,
-      );
-      const loads = await system.db
-        .selectFrom('loads')
-        .select('filename')
-        .where('environment_id', '=', environment.environmentId)
-        .orderBy('lane_position')
-        .execute();
-      expect(loads.map(({ filename }) => Number(/-(\d+)\./.exec(filename)?.[1]))).toEqual(
-        Array.from({ length: count }, (_, at) => at),
-      );
-      const { users: stored } = await readProfiles(system, environment.environmentId);
-      expect(stored['u1']?.metadata).toMatchObject({ last: '199', own_49: '199', own_0: '150' });
-      expect(Object.keys(stored)).toHaveLength(count + 1);
-      expect(await readClaimed(folder)).toEqual([]);
+      await expectInOrder(system, environment, folder, count);
     });
   });
 
