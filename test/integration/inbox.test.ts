@@ -629,3 +629,36 @@ describe('two processes, or one that died, do no harm', () => {
     });
   });
 });
+
+test('files wait while the store is away and connections are lost, and go on by themselves', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+  const blocked = join(directory, 'store');
+  await writeFile(blocked, 'a file where a folder should be');
+  const log = collectLog();
+  const settings = {
+    INBOX_DIR: join(directory, 'inbox'),
+    INBOX_SCAN_MS: '50',
+    INBOX_SETTLE_MS: '100',
+    STORAGE_URL: join(blocked, 'files'),
+  };
+  const own = await openTestSystem({ settings, worker: true, log: log.log });
+  try {
+    const folder = join(directory, 'inbox', 'default');
+    const has = (text: string) => log.lines.filter(({ msg }) => String(msg).includes(text)).length;
+    await waitFor('the folder', () => stat(folder));
+    const names = Array.from({ length: 6 }, (_, index) => `${index}.csv`);
+    for (const name of names) await drop(join(folder, name), users('u', name));
+    await waitFor('the store to be missed', () => has('cannot be taken in now') > 0);
+    await own.system.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and application_name like 'sluice%'",
+    );
+    await waitFor('another lock', () => has('this process watches it') > 1);
+    expect(await readConcluded(folder)).toEqual([]);
+    await rm(blocked);
+    for (const name of names) expect((await concluded(folder, name))[0]?.outcome).toBe('done');
+    expect(await readClaimed(folder)).toEqual([]);
+  } finally {
+    await own.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+});
