@@ -30,7 +30,7 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
     { name: 'users.csv', outcome: 'done', job_id: done?.receipt.job_id, reasons: [] },
     { name: 'companies/bad.csv', outcome: 'failed', reasons: [{ error_code: 'unrecognised_columns' }] },
   ]);
-  expect((await status()).stdout).toMatch(/default +1 +0 +0 +users\n[^]* users\.csv +done/);
+  expect((await status()).stdout).toMatch(/default +1 +0 +0 +users\n[\s\S]* users\.csv +done/);
   const off = await runCli(['inbox', 'status', '--data-dir', dataDir]);
   expect(off).toMatchObject({ code: 2, stderr: expect.stringContaining('INBOX_DIR is not set') });
 });
