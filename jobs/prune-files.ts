@@ -1,6 +1,7 @@
 import type { System } from '../src/context.ts';
 import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { pruneExports } from '../src/export/prune-exports.ts';
+import { pruneInbox } from '../src/inbox/prune-inbox.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
 import { pruneNotifications } from '../src/notifications/prune-notifications.ts';
 import { forgetDeletions } from '../src/postgres/ledger/deletions.ts';
@@ -14,6 +15,7 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
     const temporary = await system.files.sweepTemporary(ABANDONED_FILE_MS);
     const deletions = await forgetDeletions(system.db, jobDays);
     const notifications = await pruneNotifications(system, { jobDays });
-    system.log.info({ ...loads, ...exports, ...notifications, temporary, deletions }, 'pruned');
+    const inbox = await pruneInbox(system, jobDays);
+    system.log.info({ ...loads, ...exports, ...notifications, ...inbox, temporary, deletions }, 'pruned');
   };
 }

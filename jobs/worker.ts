@@ -8,6 +8,7 @@ import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
+import { startInbox } from '../src/inbox/start-inbox.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
 import { openSender } from '../src/notifications/open-sender.ts';
 import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
@@ -31,7 +32,7 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** One worker: consumes the queue, reconciles the ledger, and says that it lives. */
+/** One worker: consumes the queue, reconciles the ledger, watches the inbox, and says that it lives. */
 export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
   const { log, config } = system;
   const stopping = new AbortController();
@@ -61,9 +62,11 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     startDeletionReconciler(system),
     startNotificationReconciler(sending, sender),
   ];
+  const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
   const life = showLife(system);
   return {
     async stop() {
+      await inbox?.stop();
       for (const reconciler of reconcilers) await reconciler.stop();
       // An export or a deletion may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));

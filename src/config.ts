@@ -41,6 +41,25 @@ export const settings = {
   ),
   awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
   awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
+  inboxDir: text(
+    'INBOX_DIR',
+    '',
+    'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: none is.',
+  ),
+  inboxScanMs: integer(
+    'INBOX_SCAN_MS',
+    '2000',
+    'Milliseconds between two looks into the inbox.',
+    20,
+    3_600_000,
+  ),
+  inboxSettleMs: integer(
+    'INBOX_SETTLE_MS',
+    '5000',
+    'Milliseconds that a file in the inbox must not have changed for before it is taken; two looks at least.',
+    0,
+    3_600_000,
+  ),
   apiKey: text(
     'API_KEY',
     '',
@@ -176,6 +195,7 @@ export type Config = {
     | keyof StorageSettings
     | 'notifyAllowPrivate'
     | 'notifyAllowHttp'
+    | 'inboxDir'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -185,6 +205,8 @@ export type Config = {
   readonly storage: Storage;
   /** Absolute folder of the files; where they are on S3, one that nobody uses. */
   readonly filesDir: string;
+  /** Absolute folder that is watched for files; null: none is. */
+  readonly inboxDir: string | null;
   readonly databaseUrl: string | null;
   readonly redisUrl: string | null;
   readonly publicUrl: string | null;
@@ -232,6 +254,7 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     dataDir,
     storage,
     filesDir: storage.kind === 'folder' ? storage.directory : resolve(dataDir, 'files'),
+    inboxDir: values.inboxDir === '' ? null : resolve(values.inboxDir),
     databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
     redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,

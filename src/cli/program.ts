@@ -12,6 +12,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   export: async () => (await import('./commands/export.ts')).addExportCommand,
   delete: async () => (await import('./commands/delete.ts')).addDeleteCommand,
   jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
+  inbox: async () => (await import('./commands/inbox.ts')).addInboxCommand,
   catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
   segments: async () => (await import('./commands/segments.ts')).addSegmentsCommand,
   notifications: async () => (await import('./commands/notifications.ts')).addNotificationsCommand,

@@ -170,3 +170,8 @@ export const MAX_ANSWER_BYTES = KiB;
 export const MAX_NOTIFICATION_ERROR_CHARS = 500;
 /** Days that is kept what was told to whom; shorter where JOB_RETENTION_DAYS is. */
 export const NOTIFICATION_RETENTION_DAYS = 30;
+
+/** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
+export const MAX_INBOX_FAILURES = 8;
+/** A file of the inbox from this size on is stored in a folder of its own, which is cleared after a crash. */
+export const INBOX_FOLDER_BYTES = MiB;

@@ -24,6 +24,8 @@ export interface AcceptRequest {
   readonly idempotencyKey: string | null;
   /** Addresses to tell of its end, beside those that are subscribed; by default none. */
   readonly notify?: Notify | null;
+  /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
+  readonly alongside?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
@@ -34,7 +36,7 @@ export interface Accepted {
 
 /**
  * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
- * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate).
+ * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `alongside` throws.
  */
 export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
   const { received } = request;
@@ -62,7 +64,11 @@ async function settle(context: LoadContext, request: AcceptRequest, jobId: strin
   try {
     checkNotify(request.notify ?? null);
     const entity = resolveEntity(request);
-    return await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity, jobId));
+    return await inTransaction(context.pool, async ({ db }) => {
+      const accepted = await writeLoad(db, request, entity, jobId);
+      await request.alongside?.(db, accepted);
+      return accepted;
+    });
   } catch (error) {
     // The connection may have been lost after the commit. If even that cannot be found out now, the file stays: a
     // load without its file would be worse than a file without its load.

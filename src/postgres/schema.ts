@@ -29,6 +29,8 @@ export type JsonPrimitive = boolean | number | string | null;
 
 export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
+export type Numeric = ColumnType<string, number | string, number | string>;
+
 export interface ApiKeys {
   created_at: Generated<Date>;
   digest: Buffer;
@@ -232,6 +234,55 @@ export interface IdempotencyKeys {
    */
   job_id: string | null;
   request_digest: Buffer;
+}
+
+export interface InboxFiles {
+  /**
+   * Files of one environment are loaded in this order.
+   */
+  arrival: Generated<number>;
+  /**
+   * Fences whoever took the file in before.
+   */
+  attempt: Generated<number>;
+  claimed_at: Generated<Date>;
+  concluded_at: Date | null;
+  environment_id: number;
+  failures: Generated<number>;
+  file_id: string;
+  /**
+   * The folder of the environment it lay in; empty: the environment's own.
+   */
+  folder: string;
+  has_marker: boolean;
+  /**
+   * Stands in a file of the inbox directory: the same on whichever machine it is seen.
+   */
+  inbox_id: string;
+  inode: Numeric;
+  /**
+   * job_id loaded the same bytes before; this file was not loaded again.
+   */
+  is_duplicate: Generated<boolean>;
+  job_id: string | null;
+  /**
+   * Nanoseconds since 1970; with inode and size, what tells that it is still the same file.
+   */
+  modified_ns: Numeric;
+  name: string;
+  /**
+   * From its mapping.yaml, as it was when the file was taken.
+   */
+  options: Json;
+  outcome: string | null;
+  /**
+   * Where it goes below done or failed: day and name. Fixed before it is moved.
+   */
+  placed_as: string | null;
+  reasons: Generated<Json>;
+  sha256: Buffer | null;
+  size: number;
+  state: Generated<string>;
 }
 
 export interface KeyedItems {
@@ -534,6 +585,7 @@ export interface DB {
   export_files: ExportFiles;
   exports: Exports;
   idempotency_keys: IdempotencyKeys;
+  inbox_files: InboxFiles;
   keyed_items: KeyedItems;
   load_chunk_keys: LoadChunkKeys;
   load_chunks: LoadChunks;

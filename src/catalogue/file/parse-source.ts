@@ -18,8 +18,11 @@ const options = {
   prettyErrors: false,
 } as const;
 
-/** Reads YAML 1.2, of which JSON is a part. null: it is not even that, and the problems say why. */
-export function parseSource(text: string, problems: Problems): SourceNode | null {
+/**
+ * Reads YAML 1.2, of which JSON is a part. null: it is not even that, and the problems say why. `cureForEmpty` is said of
+ * a file with nothing in it.
+ */
+export function parseSource(text: string, problems: Problems, cureForEmpty: string): SourceNode | null {
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
   const positionOf = (offset: number): Position => {
@@ -39,11 +42,7 @@ export function parseSource(text: string, problems: Problems): SourceNode | null
     return null;
   }
   if (document.contents === null) {
-    problems.note(
-      { line: 1, column: 1 },
-      '',
-      'is empty; a catalogue without items is written `segments: []`',
-    );
+    problems.note({ line: 1, column: 1 }, '', `is empty; ${cureForEmpty}`);
     return null;
   }
   return new SourceBuilder(positionOf, problems).build(document.contents as ParsedNode, '');

@@ -1,8 +1,7 @@
-import { MAX_CATALOGUE_FILE_BYTES } from '../../domain/limits.ts';
 import type { CatalogueItems } from '../items/items.ts';
 import { catalogueField } from './catalogue-field.ts';
-import { parseSource } from './parse-source.ts';
 import { type FileProblem, Problems } from './problems.ts';
+import { readSource } from './read-source.ts';
 import type { SourceNode } from './source.ts';
 
 export type CatalogueReading =
@@ -23,8 +22,7 @@ export function readCatalogueFile(bytes: Uint8Array): CatalogueReading {
 }
 
 function read(bytes: Uint8Array, problems: Problems): CatalogueItems | undefined {
-  const text = decode(bytes, problems);
-  const source = text === null ? null : parseSource(text, problems);
+  const source = readSource(bytes, problems, 'a catalogue without items is written `segments: []`');
   return source === null ? undefined : catalogueField.read(withoutSchemaLink(source), problems);
 }
 
@@ -32,19 +30,4 @@ function read(bytes: Uint8Array, problems: Problems): CatalogueItems | undefined
 function withoutSchemaLink(source: SourceNode): SourceNode {
   if (source.kind !== 'object') return source;
   return { ...source, members: source.members.filter(({ name }) => name !== '$schema') };
-}
-
-const start = { line: 1, column: 1 };
-
-function decode(bytes: Uint8Array, problems: Problems): string | null {
-  if (bytes.length > MAX_CATALOGUE_FILE_BYTES) {
-    problems.note(start, '', `has ${bytes.length} bytes; at most ${MAX_CATALOGUE_FILE_BYTES} are allowed`);
-    return null;
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    problems.note(start, '', 'is not UTF-8');
-    return null;
-  }
 }
