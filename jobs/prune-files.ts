@@ -1,6 +1,7 @@
 import type { System } from '../src/context.ts';
 import { pruneExports } from '../src/export/prune-exports.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
+import { deleteRuns } from '../src/postgres/ledger/schedule-due.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
 export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
@@ -8,6 +9,7 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
   return async () => {
     const loads = await pruneFiles(system, { fileDays: fileRetentionDays, jobDays });
     const exports = await pruneExports(system, { exportDays: exportRetentionDays, jobDays });
-    system.log.info({ ...loads, ...exports }, 'pruned');
+    const runs = await deleteRuns(system.db, jobDays);
+    system.log.info({ ...loads, ...exports, runs }, 'pruned');
   };
 }

@@ -9,10 +9,15 @@ import { writeExport } from '../src/export/write/write-export.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
 import { consume } from '../src/queue/consume.ts';
 import { exportQueueName } from '../src/queue/contract.ts';
+import { setScheduleBells } from '../src/queue/schedule-bells.ts';
+import type { ScheduleSettings } from '../src/schedules/context.ts';
+import type { SchedulesFile } from '../src/schedules/schedules-file.ts';
+import { type RunningSchedules, startSchedules } from '../src/schedules/start-schedules.ts';
 import { finishLoadJob } from './finish-load.ts';
 import { notifyExportJob } from './notify-export.ts';
 import { processChunkJob } from './process-chunk.ts';
 import { pruneFilesJob } from './prune-files.ts';
+import { ringSchedulesJob } from './ring-schedules.ts';
 import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
@@ -22,9 +27,20 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** One worker: consumes the queue, reconciles the ledger, and says that it lives. */
-export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
+/** What a worker does on schedule. */
+export interface WorkerSchedules {
+  readonly file: SchedulesFile;
+  readonly settings: ScheduleSettings;
+}
+
+/** One worker: consumes the queue, reconciles the ledger, sees to the schedules, and says that it lives. */
+export function startWorker(
+  system: System,
+  write: ExportWriter = writeExport,
+  schedules: WorkerSchedules | null = null,
+): RunningWorker {
   const { log, config } = system;
+  const scheduled = schedules === null ? null : follow(system, schedules);
   const consumer = consume(
     system.backend,
     {
@@ -32,6 +48,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       'finish-load': finishLoadJob(system),
       'prune-files': pruneFilesJob(system),
       'notify-export': notifyExportJob(system),
+      'ring-schedules': ringSchedulesJob(scheduled),
     },
     { concurrency: config.workerConcurrency, log },
   );
@@ -46,12 +63,24 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
   return {
     async stop() {
       for (const reconciler of reconcilers) await reconciler.stop();
+      await scheduled?.stop();
       // An export may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       await Promise.all([consumer.close(), exporter.close()]);
       await life.stop();
     },
   };
+}
+
+function follow(system: System, { file, settings }: WorkerSchedules): RunningSchedules {
+  return startSchedules({ ...system, schedules: settings }, file, {
+    onSchedules: async (schedules) => {
+      const bells = schedules
+        .filter(({ enabled }) => enabled)
+        .map(({ name, environment, cron, timeZone }) => ({ id: `${environment}-${name}`, cron, timeZone }));
+      await setScheduleBells(system.backend, bells);
+    },
+  });
 }
 
 function showLife({ db, log }: System): RunningWorker {

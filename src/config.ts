@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
 import { isMailAddress } from './domain/mail-address.ts';
 import { bytes, ConfigError, integer, oneOf, type Setting, text } from './setting.ts';
@@ -132,6 +132,27 @@ export const settings = {
     'Mail server for messages about exports: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
   ),
   mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about exports come from.'),
+  schedulesFile: text(
+    'SCHEDULES_FILE',
+    '',
+    'File with the schedules of loads and exports (docs/schedules.md); empty: there are none.',
+  ),
+  schedulesLocalRoots: text(
+    'SCHEDULES_LOCAL_ROOTS',
+    '',
+    'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
+  ),
+  schedulesExportRoots: text(
+    'SCHEDULES_EXPORT_ROOTS',
+    '',
+    'Folders that schedules may copy exports to, with commas between them; empty: none.',
+  ),
+  schedulesAllowPrivate: oneOf(
+    'SCHEDULES_ALLOW_PRIVATE',
+    'false',
+    'Whether schedules that say `allow_private` may load from private networks and from this machine.',
+    ['false', 'true'],
+  ),
   shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
 } as const;
 
@@ -150,6 +171,10 @@ export type Config = {
     | 'metricsToken'
     | 'storageUrl'
     | 'smtpUrl'
+    | 'schedulesFile'
+    | 'schedulesLocalRoots'
+    | 'schedulesExportRoots'
+    | 'schedulesAllowPrivate'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -167,6 +192,12 @@ export type Config = {
   readonly smtpUrl: string | null;
   /** Absolute folder of the messages that are not sent. */
   readonly outboxDir: string;
+  /** Absolute; null: no schedules. */
+  readonly schedulesFile: string | null;
+  /** Absolute. */
+  readonly schedulesLocalRoots: readonly string[];
+  readonly schedulesExportRoots: readonly string[];
+  readonly schedulesAllowPrivate: boolean;
 };
 
 /**
@@ -194,6 +225,8 @@ export function readConfig(
 function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> }): Config {
   const { storageUrl, ...rest } = values;
   const dataDir = resolve(values.dataDir);
+  const schedulesFile = values.schedulesFile === '' ? null : resolve(values.schedulesFile);
+  const localRoots = folders(values.schedulesLocalRoots);
   return {
     ...rest,
     workers: countWorkers(values.workers),
@@ -207,6 +240,11 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     smtpUrl: url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']),
     mailFrom: sender(values.mailFrom),
     outboxDir: resolve(dataDir, 'outbox'),
+    schedulesFile,
+    schedulesLocalRoots:
+      localRoots.length === 0 && schedulesFile !== null ? [dirname(schedulesFile)] : localRoots,
+    schedulesExportRoots: folders(values.schedulesExportRoots),
+    schedulesAllowPrivate: values.schedulesAllowPrivate === 'true',
   };
 }
 
@@ -222,6 +260,14 @@ function filesFolder(storageUrl: string, dataDir: string): string {
   if (storageUrl.startsWith('file://')) return resolve(new URL(storageUrl).pathname);
   if (!/^[a-z0-9]+:\/\//i.test(storageUrl)) return resolve(storageUrl);
   throw new ConfigError('STORAGE_URL: a folder or file:// URL is wanted');
+}
+
+function folders(list: string): string[] {
+  return list
+    .split(',')
+    .map((folder) => folder.trim())
+    .filter((folder) => folder !== '')
+    .map((folder) => resolve(folder));
 }
 
 function url(name: string, value: string, protocols: readonly string[]): string | null {

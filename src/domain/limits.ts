@@ -124,3 +124,23 @@ export const MAX_EXPORT_EMAILS = 20;
 export const EXPORT_PART_BYTES = GiB;
 /** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
 export const MAX_NOTICE_ATTEMPTS = 12;
+
+/** Schedules of a file. */
+export const MAX_SCHEDULES = 500;
+/** Due times that nobody was there for and that are made up at once. */
+export const MAX_MADE_UP_RUNS = 100;
+/** A due time that is noticed this late was missed. */
+export const MISSED_AFTER_MS = 60_000;
+/** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
+export const MAX_RUN_LOSSES = 5;
+export const MAX_RUN_FAILURES = 5;
+/** Runs that one worker process has under way. */
+export const MAX_RUNS_AT_ONCE = 2;
+/** Files or objects that one run takes; the next run goes on. */
+export const MAX_RUN_ITEMS = 1_000;
+/** An answer of a web server may redirect this often. */
+export const MAX_REDIRECTS = 5;
+/** Until a web server or a database has been reached and begins to answer. */
+export const SOURCE_CONNECT_MS = 20_000;
+/** A record may be committed this long after the moment that it is stored under. */
+export const COMMIT_LAG_MS = 15_000;

@@ -21,6 +21,8 @@ export interface AcceptRequest {
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
+  /** Written in the transaction of the load, so that both are there or neither. */
+  readonly alongside?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
@@ -58,7 +60,11 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   try {
     const entity = resolveEntity(request);
-    return await inTransaction(context.pool, ({ db }) => writeLoad(db, request, entity, jobId));
+    return await inTransaction(context.pool, async ({ db }) => {
+      const accepted = await writeLoad(db, request, entity, jobId);
+      await request.alongside?.(db, accepted);
+      return accepted;
+    });
   } catch (error) {
     // The connection may have been lost after the commit. If even that cannot be found out now, the file stays: a
     // load without its file would be worse than a file without its load.

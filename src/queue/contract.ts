@@ -8,6 +8,8 @@ export interface JobPayloads {
   readonly 'finish-load': { readonly v: 1; readonly loadId: number };
   readonly 'prune-files': { readonly v: 1 };
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
+  /** A schedule may be due. */
+  readonly 'ring-schedules': { readonly v: 1 };
   /** The message about the end of an export. */
   readonly 'notify-export': { readonly v: 1; readonly exportId: number };
 }

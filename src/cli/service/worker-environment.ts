@@ -13,5 +13,6 @@ export function workerEnvironment(
     // Absolute now, whatever folder the worker starts in.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.filesDir,
+    SCHEDULES_FILE: config.schedulesFile ?? '',
   };
 }

@@ -6,6 +6,8 @@ export interface NewExport {
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
+  /** Null: as the configuration says. */
+  readonly retentionDays: number | null;
 }
 
 /** Returns the id that the workers know it by. */
@@ -19,6 +21,7 @@ export async function insertExport(db: Database, asked: NewExport): Promise<numb
       format: asked.request.format,
       compression: asked.request.compression,
       emails: [...asked.emails],
+      retention_days: asked.retentionDays,
     })
     .returning('export_id')
     .executeTakeFirstOrThrow();

@@ -1,0 +1,21 @@
+import type { Config } from '../config.ts';
+import type { ScheduleSettings } from './context.ts';
+import type { Variables } from './placeholders.ts';
+
+/** What the configuration says of schedules. */
+export function scheduleSettings(config: Config, variables: Variables): ScheduleSettings {
+  return {
+    variables,
+    localRoots: config.schedulesLocalRoots,
+    exportRoots: config.schedulesExportRoots,
+    allowPrivate: config.schedulesAllowPrivate,
+    limits: {
+      maxUploadBytes: config.maxUploadBytes,
+      maxInflatedBytes: config.maxInflatedBytes,
+      minBytesPerSecond: config.minUploadRate,
+      stallMs: config.uploadStallMs,
+    },
+    chunkBytes: config.chunkBytes,
+    now: () => new Date(),
+  };
+}
