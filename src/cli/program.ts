@@ -12,6 +12,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   export: async () => (await import('./commands/export.ts')).addExportCommand,
   jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
   catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
+  schedules: async () => (await import('./commands/schedules.ts')).addSchedulesCommand,
   keys: async () => (await import('./commands/keys.ts')).addKeysCommand,
   env: async () => (await import('./commands/env.ts')).addEnvCommand,
   serve: async () => (await import('./commands/serve.ts')).addServeCommand,

@@ -17,6 +17,8 @@ export interface ScheduleSettings {
   /** Folders that exports may be copied to; absolute. */
   readonly exportRoots: readonly string[];
   readonly allowPrivate: boolean;
+  /** PEM of authorities that https servers are trusted by; null: those that Node trusts. */
+  readonly authorities: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
   /** What tells whether something is due. Leases are on the database's clock, whatever this says. */

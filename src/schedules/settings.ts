@@ -9,6 +9,7 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
     localRoots: config.schedulesLocalRoots,
     exportRoots: config.schedulesExportRoots,
     allowPrivate: config.schedulesAllowPrivate,
+    authorities: null,
     limits: {
       maxUploadBytes: config.maxUploadBytes,
       maxInflatedBytes: config.maxInflatedBytes,

@@ -112,18 +112,23 @@ export async function insertRun(
   return row?.run_id ?? null;
 }
 
-/** A run that failed or was skipped is to be done again; what it took stays taken. False if it is another one. */
+/**
+ * A run that failed or was skipped is to be done again, as the file says now; what it took stays taken. False if there
+ * is no such run.
+ */
 export async function requeueRun(
   db: Database,
   environmentId: number,
   name: string,
   dueAt: Date,
+  definition: object,
 ): Promise<boolean> {
   const row = await db
     .updateTable('schedule_runs')
     .set({
       status: 'queued',
       cause: 'asked',
+      definition: JSON.stringify(definition),
       ended_at: null,
       reason: null,
       reason_code: null,

@@ -12,13 +12,18 @@ export interface HttpAccess {
   readonly variables: Variables;
   /** What SCHEDULES_ALLOW_PRIVATE says. */
   readonly allowPrivate: boolean;
+  /** PEM of authorities to trust instead of those that Node trusts; null: those. */
+  readonly authorities: string | null;
 }
 
 type Headers = Readonly<Record<string, string>>;
+type Rules = HttpDefinition & Pick<HttpAccess, 'authorities'>;
 
 /** One file of a web server. Messages tell hosts only: paths and queries may hold secrets. */
 export function openHttp(definition: HttpDefinition, access: HttpAccess): Source {
-  const rules = { ...definition, allowPrivate: definition.allowPrivate && access.allowPrivate };
+  const { authorities } = access;
+  const allowPrivate = definition.allowPrivate && access.allowPrivate;
+  const rules = { ...definition, allowPrivate, authorities };
   return {
     async list() {
       const url = readUrl(fillIn(definition.url, access.variables));
@@ -54,7 +59,7 @@ function readUrl(text: string, base?: URL): URL {
 async function openPage(
   first: URL,
   headers: Headers,
-  rules: HttpDefinition,
+  rules: Rules,
   known: string | null,
   signal: AbortSignal,
 ): Promise<OpenItem | 'unchanged'> {
@@ -80,7 +85,7 @@ async function openPage(
   }
 }
 
-function checkUrl(url: URL, rules: HttpDefinition): void {
+function checkUrl(url: URL, rules: Rules): void {
   if (url.protocol !== 'https:' && !(url.protocol === 'http:' && rules.allowHttp)) {
     throw new SourceFailure(
       'insecure_url',
@@ -103,7 +108,7 @@ function conditions(known: string | null): Headers {
 function request(
   url: URL,
   headers: Headers,
-  { allowPrivate }: HttpDefinition,
+  { allowPrivate, authorities }: Rules,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = withResolvers<IncomingMessage>();
@@ -112,6 +117,7 @@ function request(
     headers: { 'user-agent': 'sluice', accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
     lookup: guardedLookup(allowPrivate),
     agent: false,
+    ...(authorities !== null && { ca: authorities }),
     signal,
   });
   const timer = setTimeout(() => {
@@ -169,7 +175,7 @@ interface Version {
 function takeAnswer(
   answer: IncomingMessage,
   url: URL,
-  { maxBytesPerSecond }: HttpDefinition,
+  { maxBytesPerSecond }: Rules,
   known: string | null,
 ): OpenItem | 'unchanged' {
   const status = answer.statusCode ?? 0;
