@@ -133,7 +133,7 @@ export const MAX_MADE_UP_RUNS = 100;
 export const MISSED_AFTER_MS = 60_000;
 /** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
 export const MAX_RUN_LOSSES = 5;
-export const MAX_RUN_FAILURES = 5;
+export const MAX_RUN_FAILURES = 8;
 /** Runs that one worker process has under way. */
 export const MAX_RUNS_AT_ONCE = 2;
 /** Files or objects that one run takes; the next run goes on. */

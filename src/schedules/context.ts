@@ -21,6 +21,8 @@ export interface ScheduleSettings {
   readonly authorities: string | null;
   readonly limits: ReceiveLimits;
   readonly chunkBytes: number;
+  /** A record may be committed this long after the moment that it is stored under; exports wait for as long. */
+  readonly commitLagMs: number;
   /** What tells whether something is due. Leases are on the database's clock, whatever this says. */
   readonly now: () => Date;
 }

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { Interrupted } from '../domain/errors.ts';
-import { COMMIT_LAG_MS } from '../domain/limits.ts';
 import { requestExport } from '../export/request-export.ts';
 import type { Database } from '../postgres/database.ts';
 import { holdRun, noteRange, type RunClaim } from '../postgres/ledger/schedule-claims.ts';
@@ -38,7 +37,7 @@ export async function runExportRun(
   const range = await findRange(context.db, claim, work, timeZone);
   // Nothing lies between: an earlier due time is done after a later one.
   if (range?.from != null && Date.parse(range.from) >= Date.parse(range.to)) return;
-  if (range !== null) await requireSettled(context.db, range.to);
+  if (range !== null) await requireSettled(context, range.to);
   const body =
     range === null
       ? work.body
@@ -69,10 +68,10 @@ async function findRange(
  * are stored under the moment that their transaction began or that they came in, which is not long before.
  * @throws NotYet
  */
-async function requireSettled(db: Database, to: string): Promise<void> {
+async function requireSettled({ db, schedules }: ScheduleContext, to: string): Promise<void> {
   const { rows } = await sql<{ early_ms: number; is_written: boolean }>`
     select
-      extract(epoch from ${to}::timestamptz + ${COMMIT_LAG_MS} * interval '1 millisecond' - clock_timestamp())
+      extract(epoch from ${to}::timestamptz + ${schedules.commitLagMs} * interval '1 millisecond' - clock_timestamp())
         ::float8 * 1000 as early_ms,
       exists (
         select

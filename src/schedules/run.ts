@@ -17,8 +17,8 @@ import { noteRefused, runLoad } from './run-load.ts';
 import type { RunDefinition } from './schedule.ts';
 import { SourceFailure } from './source-failure.ts';
 
-/** The first pause after an error that may pass; each next one is twice as long. */
-const pauseMs = 5_000;
+/** The first pause after an error that may pass; each next one is twice as long: half an hour in all. */
+const pauseMs = 15_000;
 
 /**
  * Does what is to be done of one run before its jobs: afterwards it waits for them, held by nobody. An error that may

@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import { COMMIT_LAG_MS } from '../domain/limits.ts';
 import type { ScheduleSettings } from './context.ts';
 import type { Variables } from './placeholders.ts';
 
@@ -17,6 +18,7 @@ export function scheduleSettings(config: Config, variables: Variables): Schedule
       stallMs: config.uploadStallMs,
     },
     chunkBytes: config.chunkBytes,
+    commitLagMs: COMMIT_LAG_MS,
     now: () => new Date(),
   };
 }

@@ -1,6 +1,7 @@
 import { appendFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startWorker } from '../../jobs/worker.ts';
@@ -14,6 +15,7 @@ import type { ScheduleContext } from '../../src/schedules/context.ts';
 import { doRun } from '../../src/schedules/run.ts';
 import { openSchedulesFile } from '../../src/schedules/schedules-file.ts';
 import { scheduleSettings } from '../../src/schedules/settings.ts';
+import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { readProfiles } from '../support/load-file.ts';
 import {
@@ -66,6 +68,11 @@ afterEach(async () => {
 const put = (name: string, content: string): Promise<void> => writeFile(join(folder, 'in', name), content);
 const userIds = async (): Promise<string[]> =>
   Object.keys((await readProfiles(t.system, environmentId)).users);
+async function countLoads(start: string): Promise<number> {
+  const { rows } = await sql`select 1 from loads where filename like ${`${start}%`}`.execute(context.db);
+  return rows.length;
+}
+
 const files = (pattern: string, more = {}) => readSchedule({ load: { files: { pattern }, ...more } });
 const page = (url: string, more = {}) =>
   readSchedule({ load: { http: { url, allow_private: true, ...more }, entity: 'users' } });
@@ -76,7 +83,7 @@ describe('due times', () => {
   test('make one run each, however many processes look', async () => {
     const schedule = readSchedule(nothing);
     expect(await tick(context, [schedule], '2026-03-01T10:30:00')).toBe(0);
-    const others = [context, scheduleContext(t), scheduleContext(t), scheduleContext(t)];
+    const others = [context, { ...context }, { ...context }, { ...context }];
     const made = await Promise.all(others.map((each) => tick(each, [schedule], '2026-03-01T11:00:01')));
     expect(made.reduce((sum, each) => sum + each)).toBe(1);
     await Promise.all(others.map((each) => doNext(each)));
@@ -190,6 +197,7 @@ describe('a worker', () => {
       dying.signal,
     ).catch(() => undefined);
     await running;
+    expect(await countLoads('c-')).toBe(1);
     await sql`
       update schedule_runs
       set status = 'running', lease_until = now() - interval '1 second', not_before = null
@@ -197,9 +205,7 @@ describe('a worker', () => {
     expect(await rescueRuns(context.db)).toMatchObject([{ runId: claim.runId, losses: 1 }]);
     const run = await finish(context, schedule);
     expect(run).toMatchObject({ status: 'completed', attempts: 2 });
-    const { rows } = await sql<{ count: number }>`
-      select count(*)::int as count from loads where filename like 'c-%'`.execute(context.db);
-    expect(rows).toEqual([{ count: 2 }]);
+    expect(await countLoads('c-')).toBe(2);
   });
 
   test('that comes back late changes nothing', async () => {
@@ -212,8 +218,8 @@ describe('a worker', () => {
     const run = await finish(context, schedule);
     if (late !== null) await doRun(context, late, never);
     expect(await runsOf(context, schedule)).toMatchObject([{ status: 'completed', attempts: 2 }]);
-    const { rows } = await sql`select 1 from loads where filename like 'd-%'`.execute(context.db);
-    expect(rows).toHaveLength(run.items.length);
+    expect(run.items).toHaveLength(1);
+    expect(await countLoads('d-')).toBe(1);
   });
 
   test('that stops gives its run back, and no attempt is held against it', async () => {
@@ -361,6 +367,45 @@ describe('a database', () => {
   });
 });
 
+describe('a bucket', () => {
+  test('has its new and its changed objects loaded, the oldest first', async () => {
+    const bucket = await startBucket('drop');
+    try {
+      const s3 = {
+        url: 's3://drop/in/',
+        endpoint: bucket.endpoint,
+        access_key: 'S3RVER',
+        secret_key: 'S3RVER',
+      };
+      const schedule = readSchedule({ load: { s3, entity: 'users' } });
+      await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
+      await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
+      await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+        status: 'completed',
+        items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
+      });
+      const { users } = await readProfiles(t.system, environmentId);
+      expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+        status: 'unchanged',
+        items: [],
+      });
+      await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+        items: [{ item: 'in/b.ndjson' }],
+      });
+      const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
+      expect(await runNow(context, environmentId, missing)).toMatchObject({
+        status: 'failed',
+        code: 's3_failed',
+      });
+    } finally {
+      await bucket.stop();
+    }
+  });
+});
+
 describe('an export', () => {
   /** Ids in the users file that a run delivered. */
   async function delivered(to: string | null): Promise<string[]> {
@@ -413,30 +458,42 @@ describe('an export', () => {
     expect(rows).toEqual([{ retention_days: 3 }]);
   });
 
-  test('waits for what is being written under an earlier moment', async () => {
-    const schedule = readSchedule({
-      export: { range: 'since_last_success', event_type: 'users', compression: 'none' },
-    });
+  test('waits until what is stored under an earlier moment must have been committed', async () => {
+    const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
+    const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
     const client = await t.system.pool.connect();
-    const startedAt = new Date();
-    await client.query('begin; select 1');
-    const due = new Date(startedAt.getTime() + 60_000);
-    // The transaction began before it, and the export's time of grace is over.
-    await sql`select 1`.execute(context.db);
-    try {
+    const again = () => sql`update schedule_runs set not_before = null`.execute(context.db);
+    const ask = async (due: Date) => {
       await askForRun(context.db, environmentId, schedule, due, new Date());
-      await doNext(context);
-      const [early] = await runsOf(context, schedule);
-      expect(early).toMatchObject({ status: 'queued', lastError: null });
-      await sql`update schedule_runs set due_at = now() - interval '1 second', not_before = null`.execute(
-        context.db,
+      return async () => (await runsOf(context, schedule)).map(({ status, attempts }) => [status, attempts]);
+    };
+    try {
+      await client.query('begin');
+      // To the end of that millisecond.
+      const { rows } = await client.query(
+        "select date_trunc('milliseconds', now()) + interval '1 ms' as due",
       );
+      const look = await ask(rows[0].due);
       await doNext(context);
-      expect(await runsOf(context, schedule)).toMatchObject([{ status: 'queued' }]);
+      expect(await look()).toEqual([['queued', 1]]);
+      await again();
+      await doNext(hasty);
+      expect(await look()).toEqual([['queued', 2]]);
+      await client.query(
+        `insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
+        values ($1, 'late', '{}', now(), now(), now())`,
+        [environmentId],
+      );
+      await client.query('commit');
     } finally {
-      await client.query('rollback');
       client.release();
     }
+    await again();
+    const { status, items } = await finish(hasty, schedule);
+    expect(status).toBe('completed');
+    expect(await requireExport(context, environmentId, items[0]?.jobId ?? '')).toMatchObject({
+      rowsWritten: 1,
+    });
   });
 
   test('to a folder outside those that are allowed fails', async () => {

@@ -88,7 +88,8 @@ async function* readRows(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
 function asFailure(error: unknown): SourceFailure {
   if (error instanceof SourceFailure) return error;
   const message = error instanceof Error ? error.message : String(error);
-  // 57014: it took too long.
-  const passing = isTransient(error) && (error as { code?: string }).code !== '57014';
+  // 57014: it took too long. 25…: it would write.
+  const { code = '' } = error as { code?: string };
+  const passing = isTransient(error) && !/^(57014|25)/.test(code);
   return new SourceFailure('query_failed', `the query failed: ${message}`, { passing, cause: error });
 }
