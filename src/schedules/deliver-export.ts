@@ -22,6 +22,7 @@ export async function deliverExport(
   signal: AbortSignal,
 ): Promise<void> {
   const { files } = await requireExport(context, claim.environmentId, jobId);
+  if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, claim);
   for (const file of files) {
     signal.throwIfAborted();

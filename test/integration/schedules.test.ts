@@ -167,6 +167,24 @@ describe('files', () => {
     });
   });
 
+  test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {
+    await put('e-1.csv', 'user_id,plan\nu5,x\n');
+    await put('e-2.csv', 'user_id,plan\n,x\nu6,x\n');
+    const schedule = files('e-*.csv', { max_errors: 0, if_duplicate: 'load' });
+    const due = new Date('2026-02-01T00:00:00Z');
+    const ask = () => askForRun(context.db, environmentId, schedule, due, new Date());
+    expect(await ask()).toBe('asked');
+    const failed = await finish(context, schedule);
+    expect(failed).toMatchObject({ status: 'failed', code: 'too_many_rejects' });
+    await put('e-2.csv', 'user_id,plan\nu6,x\n');
+    expect(await ask()).toBe('again');
+    const done = await finish(context, schedule);
+    expect(done.status).toBe('completed');
+    expect(done.items[0]).toEqual(failed.items[0]);
+    expect(await countLoads('e-1')).toBe(1);
+    expect(await ask()).toBe('known');
+  });
+
   test('outside the folders that are allowed are out of reach', async () => {
     await writeFile(join(folder, 'secret.csv'), 'user_id\nx\n');
     await symlink(join(folder, 'secret.csv'), join(folder, 'in', 'link.csv'));
@@ -315,20 +333,24 @@ describe('a web server', () => {
     expect((await runNow(context, environmentId, unset)).code).toBe('missing_variable');
   });
 
-  test('that is away for a moment is asked again', async () => {
+  test('that is away for a moment is asked again; of secrets nothing is logged or stored', async () => {
     let asked = 0;
-    secure.answer(
-      '/moody',
-      (_, response) => void response.writeHead(++asked === 1 ? 503 : 200).end('user_id\nm1\n'),
-    );
-    const schedule = page(`${secure.url}/moody`);
+    secure.answer('/moody?token=geheim', (_, response) => {
+      response.writeHead(++asked === 1 ? 503 : 200).end('user_id\nm1\n');
+    });
+    const { log, lines } = collectLog();
+    const schedule = page(`${secure.url}/moody?token=\${env:SCHEDULE_TOKEN}`);
     await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
-    await doNext(context);
-    expect(await runsOf(context, schedule)).toMatchObject([
-      { status: 'queued', lastError: expect.stringContaining('503') },
-    ]);
+    await doNext({ ...context, log });
+    const [failed] = await runsOf(context, schedule);
+    expect(failed).toMatchObject({ status: 'queued', lastError: expect.stringContaining('503') });
+    expect(lines).toMatchObject([{ schedule: schedule.name, err: { code: 'unexpected_status' } }]);
     await sql`update schedule_runs set not_before = null`.execute(context.db);
-    expect(await finish(context, schedule)).toMatchObject({ status: 'completed', attempts: 2 });
+    const done = await finish(context, schedule);
+    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
+    const loads = await sql`select * from loads where filename like 'moody%'`.execute(context.db);
+    expect(JSON.stringify([failed, lines, done, loads.rows])).not.toContain('geheim');
+    expect(loads.rows).toHaveLength(1);
   });
 
   test('is read no faster than it may be', async () => {

@@ -113,8 +113,8 @@ export async function insertRun(
 }
 
 /**
- * A run that failed or was skipped is to be done again, as the file says now; what it took stays taken. False if there
- * is no such run.
+ * A run that failed or was skipped is to be done again, as the file says now; what it took stays taken, unless its job
+ * came to nothing. False if there is no such run. Call it inside a transaction.
  */
 export async function requeueRun(
   db: Database,
@@ -142,7 +142,21 @@ export async function requeueRun(
     .where('status', 'in', ['failed', 'skipped'])
     .returning('run_id')
     .executeTakeFirst();
-  return row !== undefined;
+  if (row === undefined) return false;
+  await sql`
+    delete from schedule_run_items i
+    where run_id = ${row.run_id}
+      and not exists (
+        select
+        from loads l
+        where l.job_id = i.job_id and l.status not in ('failed', 'cancelled')
+      )
+      and not exists (
+        select
+        from exports e
+        where e.job_id = i.job_id and e.status not in ('failed', 'cancelled') and e.files_expired_at is null
+      )`.execute(db);
+  return true;
 }
 
 /** Forgets runs that ended long ago; how many. The last of each schedule stays. */

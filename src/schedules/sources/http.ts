@@ -28,7 +28,10 @@ export function openHttp(definition: HttpDefinition, access: HttpAccess): Source
     async list() {
       const url = readUrl(fillIn(definition.url, access.variables));
       const headers = Object.fromEntries(
-        Object.entries(definition.headers).map(([name, value]) => [name, fillIn(value, access.variables)]),
+        Object.entries(definition.headers).map(([name, value]) => [
+          name,
+          checkHeader(name, fillIn(value, access.variables)),
+        ]),
       );
       return [
         {
@@ -41,6 +44,12 @@ export function openHttp(definition: HttpDefinition, access: HttpAccess): Source
     },
     close: async () => undefined,
   };
+}
+
+/** A line feed at the end of a secret is soon overlooked. */
+function checkHeader(name: string, value: string): string {
+  if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
+  throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
 }
 
 /** As the file writes it: without what is filled in. */

@@ -1,11 +1,15 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
+import pLimit from 'p-limit';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { expandPattern } from '../../files/expand-pattern.ts';
 import type { FilesDefinition } from '../schedule.ts';
 import { SourceFailure } from '../source-failure.ts';
 import type { OpenItem, Source, SourceItem } from './source.ts';
+
+/** Files that are open at once while they are listed. */
+const filesAtATime = 8;
 
 /** Files below `roots`, by name. A link that leads out of them is refused, as is all that is no plain file. */
 export function openLocalFiles({ pattern }: FilesDefinition, roots: readonly string[]): Source {
@@ -19,7 +23,9 @@ export function openLocalFiles({ pattern }: FilesDefinition, roots: readonly str
         );
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
-      const found = await Promise.all((await expandPattern(path)).map((file) => inspect(file, real)));
+      const atATime = pLimit(filesAtATime);
+      const paths = await expandPattern(path);
+      const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return found.filter((item) => item !== null);
     },
     close: async () => undefined,

@@ -21,7 +21,11 @@ export async function openS3(definition: S3Definition, variables: Variables): Pr
   const client = new sdk.S3Client({
     region: definition.region ?? 'us-east-1',
     maxAttempts: 2,
-    requestHandler: { connectionTimeout: SOURCE_CONNECT_MS, requestTimeout: SOURCE_CONNECT_MS },
+    requestHandler: {
+      connectionTimeout: SOURCE_CONNECT_MS,
+      requestTimeout: SOURCE_CONNECT_MS,
+      throwOnRequestTimeout: true,
+    },
     ...(definition.endpoint !== null && { endpoint: definition.endpoint, forcePathStyle: true }),
     ...(definition.accessKey !== null &&
       definition.secretKey !== null && {
