@@ -18,8 +18,9 @@ const prefix = 'schedule-';
 export async function setScheduleBells(
   backend: QueueBackend,
   bells: readonly ScheduleBell[],
+  name = queueName,
 ): Promise<{ set: number; removed: number }> {
-  const queue = backend.createQueue(queueName, {});
+  const queue = backend.createQueue(name, {});
   queue.on('error', () => undefined);
   try {
     const found = (await queue.getJobSchedulers(0, -1)).filter(({ key }) => key.startsWith(prefix));

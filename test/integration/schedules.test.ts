@@ -8,6 +8,7 @@ import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { claimRun, rescueRuns } from '../../src/postgres/ledger/schedule-claims.ts';
+import { consume } from '../../src/queue/consume.ts';
 import { queueName } from '../../src/queue/contract.ts';
 import { setScheduleBells } from '../../src/queue/schedule-bells.ts';
 import { askForRun } from '../../src/schedules/ask-for-run.ts';
@@ -566,6 +567,10 @@ describe('the schedules file', () => {
       );
     try {
       await waitFor('the bell', async () => (await bells()).length === 1);
+      await waitFor('the schedule to be seen', async () => {
+        const { rows } = await sql`select 1 from schedules where schedule_name = 'live'`.execute(context.db);
+        return rows.length === 1;
+      });
       // The queue forgets everything.
       await setScheduleBells(other.backend, []);
       expect(await bells()).toEqual([]);
@@ -577,6 +582,25 @@ describe('the schedules file', () => {
       await queue.close();
       await worker.stop();
       await other.close();
+    }
+  });
+
+  test('has a bell in the queue for each schedule, as long as it has the schedule', async () => {
+    const { backend, log } = t.system;
+    const queue = `${queueName}-bells`;
+    let rung = 0;
+    const handlers = { 'ring-schedules': async () => void rung++ };
+    const consumer = consume(backend, handlers, { concurrency: 1, log, queue });
+    try {
+      const bell = { id: 'default-a', cron: '* * * * * *', timeZone: 'Europe/Berlin' };
+      expect(await setScheduleBells(backend, [bell], queue)).toEqual({ set: 1, removed: 0 });
+      expect(await setScheduleBells(backend, [bell], queue)).toEqual({ set: 0, removed: 0 });
+      await waitFor('two rings', () => rung >= 2);
+      const later = { ...bell, cron: '0 0 1 1 *' };
+      expect(await setScheduleBells(backend, [later], queue)).toEqual({ set: 1, removed: 0 });
+      expect(await setScheduleBells(backend, [], queue)).toEqual({ set: 0, removed: 1 });
+    } finally {
+      await consumer.close();
     }
   });
 });
