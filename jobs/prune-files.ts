@@ -5,6 +5,7 @@ import { pruneInbox } from '../src/inbox/prune-inbox.ts';
 import { pruneFiles } from '../src/load/prune-files.ts';
 import { pruneNotifications } from '../src/notifications/prune-notifications.ts';
 import { forgetDeletions } from '../src/postgres/ledger/deletions.ts';
+import { deleteRuns } from '../src/postgres/ledger/schedule-due.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
 
 export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
@@ -16,6 +17,10 @@ export function pruneFilesJob(system: System): JobHandlers['prune-files'] {
     const deletions = await forgetDeletions(system.db, jobDays);
     const notifications = await pruneNotifications(system, { jobDays });
     const inbox = await pruneInbox(system, jobDays);
-    system.log.info({ ...loads, ...exports, ...notifications, ...inbox, temporary, deletions }, 'pruned');
+    const runs = await deleteRuns(system.db, jobDays);
+    system.log.info(
+      { ...loads, ...exports, ...notifications, ...inbox, temporary, deletions, runs },
+      'pruned',
+    );
   };
 }

@@ -15,11 +15,16 @@ import { startNotificationReconciler } from '../src/notifications/reconcile-noti
 import { startSender } from '../src/notifications/start-sender.ts';
 import { consume } from '../src/queue/consume.ts';
 import { exportQueueName } from '../src/queue/contract.ts';
+import { setScheduleBells } from '../src/queue/schedule-bells.ts';
+import type { ScheduleSettings } from '../src/schedules/context.ts';
+import type { SchedulesFile } from '../src/schedules/schedules-file.ts';
+import { type RunningSchedules, startSchedules } from '../src/schedules/start-schedules.ts';
 import { deliverNotificationJob } from './deliver-notification.ts';
 import { finishLoadJob } from './finish-load.ts';
 import { notifyExportJob } from './notify-export.ts';
 import { processChunkJob } from './process-chunk.ts';
 import { pruneFilesJob } from './prune-files.ts';
+import { ringSchedulesJob } from './ring-schedules.ts';
 import { runDeletionJob } from './run-deletion.ts';
 import { runExportJob } from './run-export.ts';
 
@@ -32,12 +37,23 @@ export interface RunningWorker {
   stop(): Promise<void>;
 }
 
-/** One worker: consumes the queue, reconciles the ledger, watches the inbox, and says that it lives. */
-export function startWorker(system: System, write: ExportWriter = writeExport): RunningWorker {
+/** What a worker does on schedule. */
+export interface WorkerSchedules {
+  readonly file: SchedulesFile;
+  readonly settings: ScheduleSettings;
+}
+
+/** One worker: consumes the queue, reconciles the ledger, sees to the schedules, and says that it lives. */
+export function startWorker(
+  system: System,
+  write: ExportWriter = writeExport,
+  schedules: WorkerSchedules | null = null,
+): RunningWorker {
   const { log, config } = system;
   const stopping = new AbortController();
   const sending = openSender(system);
   const sender = startSender(sending);
+  const scheduled = schedules === null ? null : follow(system, schedules);
   const consumer = consume(
     system.backend,
     {
@@ -47,6 +63,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
       'notify-export': notifyExportJob(system),
       'run-deletion': runDeletionJob(system, stopping.signal),
       'deliver-notification': deliverNotificationJob(sender),
+      'ring-schedules': ringSchedulesJob(scheduled),
     },
     { concurrency: config.workerConcurrency, log },
   );
@@ -68,6 +85,7 @@ export function startWorker(system: System, write: ExportWriter = writeExport): 
     async stop() {
       await inbox?.stop();
       for (const reconciler of reconcilers) await reconciler.stop();
+      await scheduled?.stop();
       // An export or a deletion may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       await Promise.all([consumer.close(), exporter.close()]);
@@ -84,6 +102,17 @@ function sweepTemporary({ files, log }: System): void {
     (removed) => removed > 0 && log.info({ removed }, 'temporary files of killed processes removed'),
     (error: unknown) => log.warn({ err: error }, 'temporary files could not be swept'),
   );
+}
+
+function follow(system: System, { file, settings }: WorkerSchedules): RunningSchedules {
+  return startSchedules({ ...system, schedules: settings }, file, {
+    onSchedules: async (schedules) => {
+      const bells = schedules
+        .filter(({ enabled }) => enabled)
+        .map(({ name, environment, cron, timeZone }) => ({ id: `${environment}-${name}`, cron, timeZone }));
+      await setScheduleBells(system.backend, bells);
+    },
+  });
 }
 
 function showLife({ db, log }: System): RunningWorker {

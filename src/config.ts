@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
 import { isMailAddress } from './domain/mail-address.ts';
 import { bytes, ConfigError, integer, oneOf, type Setting, text } from './setting.ts';
@@ -175,6 +175,27 @@ export const settings = {
     'false',
     'true',
   ]),
+  schedulesFile: text(
+    'SCHEDULES_FILE',
+    '',
+    'File with the schedules of loads and exports (docs/schedules.md); empty: there are none.',
+  ),
+  schedulesLocalRoots: text(
+    'SCHEDULES_LOCAL_ROOTS',
+    '',
+    'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
+  ),
+  schedulesExportRoots: text(
+    'SCHEDULES_EXPORT_ROOTS',
+    '',
+    'Folders that schedules may copy exports to, with commas between them; empty: none.',
+  ),
+  schedulesAllowPrivate: oneOf(
+    'SCHEDULES_ALLOW_PRIVATE',
+    'false',
+    'Whether schedules that say `allow_private` may load from private networks and from this machine.',
+    ['false', 'true'],
+  ),
   shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
 } as const;
 
@@ -196,6 +217,10 @@ export type Config = {
     | 'notifyAllowPrivate'
     | 'notifyAllowHttp'
     | 'inboxDir'
+    | 'schedulesFile'
+    | 'schedulesLocalRoots'
+    | 'schedulesExportRoots'
+    | 'schedulesAllowPrivate'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -219,6 +244,12 @@ export type Config = {
   readonly outboxDir: string;
   readonly notifyAllowPrivate: boolean;
   readonly notifyAllowHttp: boolean;
+  /** Absolute; null: no schedules. */
+  readonly schedulesFile: string | null;
+  /** Absolute. */
+  readonly schedulesLocalRoots: readonly string[];
+  readonly schedulesExportRoots: readonly string[];
+  readonly schedulesAllowPrivate: boolean;
 };
 
 /**
@@ -248,6 +279,8 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
   const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
   const dataDir = resolve(values.dataDir);
   const storage = readStorage(given, dataDir);
+  const schedulesFile = values.schedulesFile === '' ? null : resolve(values.schedulesFile);
+  const localRoots = folders(values.schedulesLocalRoots);
   return {
     ...rest,
     workers: countWorkers(values.workers),
@@ -265,6 +298,11 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     outboxDir: resolve(dataDir, 'outbox'),
     notifyAllowPrivate: values.notifyAllowPrivate === 'true',
     notifyAllowHttp: values.notifyAllowHttp === 'true',
+    schedulesFile,
+    schedulesLocalRoots:
+      localRoots.length === 0 && schedulesFile !== null ? [dirname(schedulesFile)] : localRoots,
+    schedulesExportRoots: folders(values.schedulesExportRoots),
+    schedulesAllowPrivate: values.schedulesAllowPrivate === 'true',
   };
 }
 
@@ -273,6 +311,14 @@ function countWorkers(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 0 && count <= 256) return count;
   throw new ConfigError(`WORKERS: ${JSON.stringify(text)} is neither auto nor a whole number from 0 to 256`);
+}
+
+function folders(list: string): string[] {
+  return list
+    .split(',')
+    .map((folder) => folder.trim())
+    .filter((folder) => folder !== '')
+    .map((folder) => resolve(folder));
 }
 
 function url(name: string, value: string, protocols: readonly string[]): string | null {

@@ -16,6 +16,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
   segments: async () => (await import('./commands/segments.ts')).addSegmentsCommand,
   notifications: async () => (await import('./commands/notifications.ts')).addNotificationsCommand,
+  schedules: async () => (await import('./commands/schedules.ts')).addSchedulesCommand,
   keys: async () => (await import('./commands/keys.ts')).addKeysCommand,
   env: async () => (await import('./commands/env.ts')).addEnvCommand,
   serve: async () => (await import('./commands/serve.ts')).addServeCommand,

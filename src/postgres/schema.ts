@@ -216,6 +216,10 @@ export interface Exports {
   request: Json;
   requested_at: Generated<Date>;
   /**
+   * Days that its files are kept; null: as the configuration says.
+   */
+  retention_days: number | null;
+  /**
    * The planner's estimate, for the progress.
    */
   rows_expected: number | null;
@@ -477,6 +481,78 @@ export interface Properties {
   property_id: Generated<number>;
 }
 
+export interface ScheduleMemory {
+  environment_id: number;
+  item: string;
+  loaded_at: Generated<Date>;
+  schedule_name: string;
+  version: string;
+}
+
+export interface ScheduleRunItems {
+  error_code: string | null;
+  error_message: string | null;
+  /**
+   * False: the same bytes had been loaded before, by this job.
+   */
+  is_new: Generated<boolean>;
+  item: string;
+  job_id: string | null;
+  run_id: number;
+  version: string | null;
+}
+
+export interface ScheduleRuns {
+  attempt: Generated<number>;
+  cause: string;
+  created_at: Generated<Date>;
+  /**
+   * What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.
+   */
+  definition: Json;
+  delivered_to: string | null;
+  due_at: Date;
+  ended_at: Date | null;
+  environment_id: number;
+  failures: Generated<number>;
+  last_error: string | null;
+  lease_until: Date | null;
+  losses: Generated<number>;
+  /**
+   * Due times before this one that passed unused and that this run stands for.
+   */
+  missed: Generated<number>;
+  /**
+   * Not to be tried before; on the clock of the database.
+   */
+  not_before: Date | null;
+  /**
+   * Who is to be told of the end, and of which ends; null: nobody.
+   */
+  notify: Json | null;
+  range_from: Date | null;
+  range_to: Date | null;
+  reason: string | null;
+  reason_code: string | null;
+  run_id: Generated<number>;
+  schedule_name: string;
+  started_at: Date | null;
+  status: Generated<string>;
+}
+
+export interface Schedules {
+  /**
+   * Due times up to here have their rows in schedule_runs, or are known to need none.
+   */
+  considered_until: Date;
+  environment_id: number;
+  /**
+   * End of the last range that was exported with success: where "since_last_success" goes on.
+   */
+  exported_until: Date | null;
+  schedule_name: string;
+}
+
 export interface Segments {
   category: string;
   created_at: Generated<Date>;
@@ -597,6 +673,10 @@ export interface DB {
   notification_events: NotificationEvents;
   notification_subscriptions: NotificationSubscriptions;
   properties: Properties;
+  schedule_memory: ScheduleMemory;
+  schedule_run_items: ScheduleRunItems;
+  schedule_runs: ScheduleRuns;
+  schedules: Schedules;
   segments: Segments;
   signing_keys: SigningKeys;
   survey_modules: SurveyModules;

@@ -14,5 +14,6 @@ export function workerEnvironment(
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
     INBOX_DIR: config.inboxDir ?? '',
+    SCHEDULES_FILE: config.schedulesFile ?? '',
   };
 }

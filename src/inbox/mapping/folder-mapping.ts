@@ -1,7 +1,7 @@
 import { constants, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
-import { MAX_CATALOGUE_FILE_BYTES } from '../../domain/limits.ts';
+import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
 import { codeOf } from '../../files/io-error.ts';
 import { mappingErrorName, mappingName } from '../names.ts';
 import type { Notices } from '../notices.ts';
@@ -65,7 +65,7 @@ async function read(path: string, folder: InboxFolder): Promise<MappingReading> 
     const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     try {
       const stats = await handle.stat();
-      if (!stats.isFile() || stats.size > MAX_CATALOGUE_FILE_BYTES)
+      if (!stats.isFile() || stats.size > MAX_OPERATOR_FILE_BYTES)
         return unreadable('is no small regular file');
       return readMapping(await handle.readFile(), folder);
     } finally {

@@ -1,9 +1,9 @@
-import { type Field, optional } from '../../catalogue/file/field.ts';
-import { objectOf } from '../../catalogue/file/object-field.ts';
-import { choice } from '../../catalogue/file/scalar-fields.ts';
-import { describeNode } from '../../catalogue/file/source.ts';
 import { entities } from '../../domain/entity.ts';
 import type { MaxErrors } from '../../domain/load.ts';
+import { type Field, optional } from '../../operator-file/field.ts';
+import { objectOf } from '../../operator-file/object-field.ts';
+import { choice } from '../../operator-file/scalar-fields.ts';
+import { describeNode } from '../../operator-file/source.ts';
 
 const formats = ['csv', 'ndjson', 'json'] as const;
 const actions = ['skip', 'load', 'reject'] as const;

@@ -1,8 +1,8 @@
-import { type FileProblem, Problems } from '../../catalogue/file/problems.ts';
-import { readSource } from '../../catalogue/file/read-source.ts';
-import type { SourceNode } from '../../catalogue/file/source.ts';
 import { entities } from '../../domain/entity.ts';
 import type { InboxFolder, InboxOptions } from '../../domain/inbox.ts';
+import { type FileProblem, Problems } from '../../operator-file/problems.ts';
+import { readSource } from '../../operator-file/read-source.ts';
+import type { SourceNode } from '../../operator-file/source.ts';
 import { mappingField } from './mapping-field.ts';
 
 export type MappingReading =
@@ -23,7 +23,7 @@ export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
 /** Reads a mapping.yaml and finds everything that is wrong with it at once. */
 export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingReading {
   const problems = new Problems();
-  const source = readSource(bytes, problems, 'remove it, or write what it is to say, such as `map:`');
+  const source = readSource(bytes, 'remove it, or write what it is to say, such as `map:`', problems);
   const given = source === null ? undefined : mappingField.read(source, problems);
   const defaults = optionsWithoutMapping(folder);
   noteOtherEntity(source, folder, problems);

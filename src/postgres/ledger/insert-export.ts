@@ -8,6 +8,8 @@ export interface NewExport {
   readonly request: ExportRequest;
   readonly emails: readonly string[];
   readonly notify: Notify | null;
+  /** Null: as the configuration says. */
+  readonly retentionDays: number | null;
 }
 
 /** Returns the id that the workers know it by. */
@@ -22,6 +24,7 @@ export async function insertExport(db: Database, asked: NewExport): Promise<numb
       compression: asked.request.compression,
       emails: [...asked.emails],
       notify: asked.notify === null ? null : JSON.stringify(asked.notify),
+      retention_days: asked.retentionDays,
     })
     .returning('export_id')
     .executeTakeFirstOrThrow();

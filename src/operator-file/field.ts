@@ -18,3 +18,8 @@ export type ValueOf<F> = F extends Field<infer T> ? T : never;
 export function optional<T>(field: Field<T>, fallback: T): Field<T> {
   return { ...field, fallback, schema: { ...field.schema, default: fallback } };
 }
+
+/** The same field, which may be left out; then there is none. */
+export function maybe<T>(field: Field<T>): Field<T | null> {
+  return { ...field, fallback: null };
+}

@@ -2,7 +2,7 @@ import { isAlias, isMap, isScalar, isSeq, type Pair, type ParsedNode, type YAMLM
 import type { Problems } from './problems.ts';
 import type { Position, SourceMember, SourceNode } from './source.ts';
 
-/** Makes a plain tree of what the library parsed, without what a catalogue has no use for. */
+/** Makes a plain tree of what the library parsed, without what such a file has no use for. */
 export class SourceBuilder {
   readonly #positionOf: (offset: number) => Position;
   readonly #problems: Problems;

@@ -30,7 +30,7 @@ export interface SourceScalar extends Placed {
   readonly value: string | number | boolean | null;
 }
 
-/** What cannot stand in a catalogue file at all; the problem has been noted. */
+/** What cannot stand in such a file at all; the problem has been noted. */
 export interface Refused extends Placed {
   readonly kind: 'refused';
 }

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
-import { MAX_CATALOGUE_FILE_BYTES } from '../../domain/limits.ts';
-import { UsageError } from '../exit-codes.ts';
+import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
+import { UsageError } from './exit-codes.ts';
 
 /** The bytes of a file, or of standard input (`-`); of one that is too long, no more than shows that. */
 export async function readBytes(name: string): Promise<Buffer> {
@@ -11,7 +11,7 @@ export async function readBytes(name: string): Promise<Buffer> {
     for await (const part of source as AsyncIterable<Buffer>) {
       parts.push(part);
       length += part.length;
-      if (length > MAX_CATALOGUE_FILE_BYTES) break;
+      if (length > MAX_OPERATOR_FILE_BYTES) break;
     }
   } catch (error) {
     throw new UsageError(explain(name, error));

@@ -1,7 +1,7 @@
-import { MAX_CATALOGUE_PROBLEMS } from '../../domain/limits.ts';
+import { MAX_OPERATOR_FILE_PROBLEMS } from '../domain/limits.ts';
 import type { Position } from './source.ts';
 
-/** Something that is wrong with a catalogue file. */
+/** Something that is wrong with a file. */
 export interface FileProblem extends Position {
   /** `segments[2].title`; empty for the file as a whole. */
   readonly path: string;
@@ -27,7 +27,7 @@ export class Problems {
   /** `what` goes on from the path: `must be text`. */
   note({ line, column }: Position, path: string, what: string): void {
     this.#count++;
-    if (this.#found.length >= MAX_CATALOGUE_PROBLEMS) return;
+    if (this.#found.length >= MAX_OPERATOR_FILE_PROBLEMS) return;
     this.#found.push({ line, column, path, message: `${path === '' ? 'the file' : path} ${what}` });
   }
 }

@@ -1,5 +1,5 @@
 import { Composer, type Document, LineCounter, type ParsedNode, Parser } from 'yaml';
-import { MAX_CATALOGUE_DEPTH } from '../../domain/limits.ts';
+import { MAX_OPERATOR_FILE_DEPTH } from '../domain/limits.ts';
 import { findTooDeep } from './nesting.ts';
 import type { Problems } from './problems.ts';
 import type { Position, SourceNode } from './source.ts';
@@ -19,10 +19,10 @@ const options = {
 } as const;
 
 /**
- * Reads YAML 1.2, of which JSON is a part. null: it is not even that, and the problems say why. `cureForEmpty` is said of
- * a file with nothing in it.
+ * Reads YAML 1.2, of which JSON is a part. null: it is not even that, and the problems say why. `emptyCure` says what to
+ * write where nothing is meant.
  */
-export function parseSource(text: string, problems: Problems, cureForEmpty: string): SourceNode | null {
+export function parseSource(text: string, emptyCure: string, problems: Problems): SourceNode | null {
   const lines = new LineCounter();
   const tokens = [...new Parser(lines.addNewLine).parse(text)];
   const positionOf = (offset: number): Position => {
@@ -30,9 +30,13 @@ export function parseSource(text: string, problems: Problems, cureForEmpty: stri
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   // What follows works by recursion, and a stack that overflows in a library is not sure to be survived.
-  const tooDeep = findTooDeep(tokens, MAX_CATALOGUE_DEPTH);
+  const tooDeep = findTooDeep(tokens, MAX_OPERATOR_FILE_DEPTH);
   if (tooDeep !== null) {
-    problems.note(positionOf(tooDeep), '', `is nested too deep here: at most ${MAX_CATALOGUE_DEPTH} levels`);
+    problems.note(
+      positionOf(tooDeep),
+      '',
+      `is nested too deep here: at most ${MAX_OPERATOR_FILE_DEPTH} levels`,
+    );
     return null;
   }
   const [document, second] = new Composer(options).compose(tokens, true, text.length);
@@ -42,7 +46,7 @@ export function parseSource(text: string, problems: Problems, cureForEmpty: stri
     return null;
   }
   if (document.contents === null) {
-    problems.note({ line: 1, column: 1 }, '', `is empty; ${cureForEmpty}`);
+    problems.note({ line: 1, column: 1 }, '', `is empty; ${emptyCure}`);
     return null;
   }
   return new SourceBuilder(positionOf, problems).build(document.contents as ParsedNode, '');
