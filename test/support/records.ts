@@ -85,9 +85,7 @@ export interface RecordSite {
 const json = { 'content-type': 'application/json' };
 
 export async function openRecordSite(options: TestSystemOptions = {}): Promise<RecordSite> {
-  // A machine that is busy with other tests is no reason to refuse a record.
-  const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...options.settings };
-  const t = await openTestSystem({ ...options, settings });
+  const t = await openTestSystem(options);
   return recordSite(t, await serve(t));
 }
 
