@@ -31,7 +31,7 @@ export interface JobDetail {
 
 export async function startService(settings: Readonly<Record<string, string>> = {}): Promise<Service> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  const child = spawn(process.execPath, [join(packageRoot, 'dist/src/cli/main.js'), 'start'], {
+  const child = spawn(process.execPath, [join(packageRoot, 'dist/bundle/main.js'), 'start'], {
     env: { ...process.env, DATA_DIR: folder, PORT: '0', API_KEY: apiKey, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],
   });

@@ -7,7 +7,7 @@ import { afterEach } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The command as it is shipped: built, and run by node. */
-const entry = resolve(import.meta.dirname, '../../dist/src/cli/main.js');
+const entry = resolve(import.meta.dirname, '../../dist/bundle/main.js');
 
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;

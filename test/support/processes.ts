@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import { waitFor } from './wait-for.ts';
 
-const entry = fileURLToPath(new URL('../../dist/src/cli/main.js', import.meta.url));
+const entry = fileURLToPath(new URL('../../dist/bundle/main.js', import.meta.url));
 /** What is kept of a process's output, to be shown when something goes wrong. */
 const keptOutput = 64 * 1024;
 const running = new Set<SluiceProcess>();
