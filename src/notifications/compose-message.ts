@@ -1,4 +1,5 @@
 import { escapeHtml } from '../delivery/escape-html.ts';
+import { htmlPage } from '../delivery/html-page.ts';
 import { type Message, messageId } from '../delivery/message.ts';
 import { oneLine } from '../delivery/one-line.ts';
 import { describeRun, linksOfRun, type RunData } from './describe-run.ts';
@@ -90,16 +91,10 @@ function linksOf(event: EventBody): string[] {
 }
 
 function renderHtml(title: string, facts: readonly string[], links: readonly string[]): string {
-  const body = [
+  return htmlPage(title, [
     ...facts.map((fact) => `<p>${escapeHtml(fact)}</p>`),
     ...links.map((link) => `<p><a href="${escapeHtml(link)}">${escapeHtml(link)}</a></p>`),
-  ].join('\n');
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>
-<body>
-${body}
-</body></html>
-`;
+  ]);
 }
 
 const count = new Intl.NumberFormat('en-US');

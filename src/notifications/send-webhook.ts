@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { oneLine } from '../delivery/one-line.ts';
+import { shortLine } from '../delivery/one-line.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
 import { guardedLookup, requireAllowedHost } from '../net/guarded-lookup.ts';
@@ -128,5 +128,5 @@ function messageOf(error: unknown): string {
 }
 
 function keep(text: string): string {
-  return oneLine(text).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
+  return shortLine(text, MAX_NOTIFICATION_ERROR_CHARS);
 }

@@ -539,6 +539,7 @@ describe('the end of a run', () => {
   afterEach(async () => {
     await sql`truncate notification_events, notification_subscriptions cascade`.execute(context.db);
   });
+  const telling = (pattern: string, notify: object) => readSchedule({ load: { files: { pattern } }, notify });
   const told = () => listDeliveries(context.db, environmentId, { failed: false, limit: 100 });
   const bodies = async () => {
     const { rows } = await sql<{ body: string }>`select body from notification_events`.execute(context.db);
@@ -571,10 +572,10 @@ describe('the end of a run', () => {
     expect(mails.filter((each) => each.includes(`Schedule ${schedule.name} failed`))).toEqual([
       expect.stringMatching(/^Reason: .* answers with status 404 \[unexpected_status\]/m),
     ]);
-    const quiet = files('none-*.csv', { notify: { emails: [mail] } });
+    const quiet = telling('none-*.csv', { emails: [mail] });
     expect(await runNow(context, environmentId, quiet)).toMatchObject({ status: 'unchanged' });
     await put('notify-ok.csv', 'user_id\nok\n');
-    const well = files('notify-ok.csv', { notify: { emails: [mail], on: ['failed'] } });
+    const well = telling('notify-ok.csv', { emails: [mail], on: ['failed'] });
     expect(await runNow(context, environmentId, well)).toMatchObject({ status: 'completed' });
     expect(await told()).toHaveLength(1);
   });
@@ -584,7 +585,7 @@ describe('the end of a run', () => {
     await tell(['load', 'export'], 'jobs@example.com');
     await put('notify-1.csv', 'user_id,plan\nn1,a\n,b\n');
     await put('notify-2.csv', 'user_id\nn2\n');
-    const schedule = files('notify-?.csv', { notify: { emails: [mail] } });
+    const schedule = telling('notify-?.csv', { emails: [mail] });
     const run = await runNow(context, environmentId, schedule);
     expect((await told()).map(({ eventType, target }) => `${eventType} ${target}`).sort()).toEqual([
       'load.completed jobs@example.com',
@@ -612,15 +613,22 @@ describe('the end of a run', () => {
   });
 
   test('that is rolled back is told to nobody, and told once when it stands', async () => {
-    await put('rolled.csv', 'user_id\nr1\n');
-    const schedule = files('rolled.csv', { notify: { emails: [mail] } });
+    await put('rolled.csv', 'user_id\nrolled1\n');
+    const schedule = telling('rolled.csv', { emails: [mail] });
     await sql`create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'not now'; end $$`.execute(context.db);
     await sql`create trigger refuse before insert on schedule_memory execute function refuse()`.execute(
       context.db,
     );
     try {
-      await expect(runNow(context, environmentId, schedule)).rejects.toThrow('not now');
+      await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
+      await doNext(context);
+      await waitFor('the end to be refused', () =>
+        settleRuns(context).then(
+          () => false,
+          (error: Error) => error.message.includes('not now'),
+        ),
+      );
       expect(await runsOf(context, schedule)).toMatchObject([{ status: 'waiting' }]);
       expect(await bodies()).toEqual([]);
     } finally {
@@ -631,7 +639,7 @@ describe('the end of a run', () => {
   });
 
   test('is told of a run whose workers were lost again and again', async () => {
-    const schedule = files('none-*.csv', { notify: { emails: [mail] } });
+    const schedule = telling('none-*.csv', { emails: [mail] });
     await tick(context, [schedule], '2026-03-01T10:30:00');
     await tick(context, [schedule], '2026-03-01T11:00:00');
     await claimRun(context.db);
