@@ -2,6 +2,10 @@ import type { Load } from '../domain/load.ts';
 
 /* A load as callers see it, in the API and in webhooks. Times are ISO 8601, UTC, with milliseconds. */
 
+export function loadUrl(baseUrl: string, jobId: string): string {
+  return `${baseUrl}/v1/background_jobs/${jobId}`;
+}
+
 export function renderLoad(load: Load, baseUrl: string) {
   return {
     job_id: load.jobId,
@@ -12,7 +16,7 @@ export function renderLoad(load: Load, baseUrl: string) {
     total_rows: load.totalRows,
     start_time: load.acceptedAt.toISOString(),
     end_time: load.endedAt?.toISOString() ?? null,
-    links: `${baseUrl}/v1/background_jobs/${load.jobId}`,
+    links: loadUrl(baseUrl, load.jobId),
   };
 }
 

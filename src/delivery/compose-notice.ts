@@ -1,5 +1,6 @@
 import type { Export } from '../domain/export.ts';
 import { escapeHtml } from './escape-html.ts';
+import { htmlPage } from './html-page.ts';
 import { type Message, messageId } from './message.ts';
 import { oneLine } from './one-line.ts';
 
@@ -58,13 +59,7 @@ function renderHtml({ links, linksExpireAt }: Notice, title: string, lines: read
       `<li><a href="${escapeHtml(url)}">${escapeHtml(filename)}</a> (${sizes(found, bytes)})</li>`,
   );
   const list = links.length === 0 ? [] : [`<ul>${files.join('\n')}</ul>`, `<p>${expires(linksExpireAt)}</p>`];
-  const body = [...rows, ...list].join('\n');
-  return `<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>
-<body>
-${body}
-</body></html>
-`;
+  return htmlPage(title, [...rows, ...list]);
 }
 
 const count = new Intl.NumberFormat('en-US');

@@ -2,3 +2,8 @@
 export function oneLine(text: string): string {
   return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
 }
+
+/** The same, cut to so many UTF-16 units. */
+export function shortLine(text: string, maxChars: number): string {
+  return oneLine(text).slice(0, maxChars).toWellFormed();
+}

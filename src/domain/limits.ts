@@ -157,6 +157,8 @@ export const MAX_DELETION_FAILURES = 5;
 
 /** Addresses that one job names to be told of its end. */
 export const MAX_NOTIFY_EMAILS = 20;
+/** Items that are told of the end of a schedule's run. */
+export const MAX_TOLD_ITEMS = 100;
 export const MAX_SUBSCRIPTIONS = 100;
 /** Of a webhook's address, in characters. */
 export const MAX_WEBHOOK_URL_CHARS = 2_000;

@@ -9,8 +9,12 @@ export type Outcome = (typeof outcomes)[number];
 /** What is told unless a subscription says otherwise: whoever cancels knows. */
 export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'failed'];
 
-export const jobKinds = ['load', 'export'] as const;
+/** A `schedule` is a run of one: it may make no job, or many. */
+export const jobKinds = ['load', 'export', 'schedule'] as const;
 export type JobKind = (typeof jobKinds)[number];
+
+/** What a subscription is told of unless it says otherwise: the jobs that a run made tell of themselves. */
+export const defaultJobKinds: readonly JobKind[] = ['load', 'export'];
 
 export type EventType = `${JobKind}.${Outcome}` | 'ping';
 
@@ -21,7 +25,7 @@ export type Channel = (typeof channels)[number];
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** Addresses that a job itself names, to be told if it ends in one of these ways. */
+/** Addresses that a job or a run itself names, to be told if it ends in one of these ways. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];

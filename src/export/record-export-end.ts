@@ -27,8 +27,7 @@ export async function recordExportEnd(
     kind: 'export',
     environmentId,
     jobId,
-    status,
-    rejected: 0,
+    outcome: status,
     notify: row.notify as unknown as Notify | null,
     // They have a message with links, unless it was cancelled.
     toldOtherwise: status === 'cancelled' ? [] : row.emails,

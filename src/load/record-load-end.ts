@@ -1,7 +1,7 @@
 import { renderLoadDetail } from '../background-jobs/render-load.ts';
 import { Fault } from '../domain/errors.ts';
 import { endedStatuses } from '../domain/load.ts';
-import type { Notify } from '../domain/notification.ts';
+import { type Notify, outcomeOf } from '../domain/notification.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
@@ -27,8 +27,7 @@ export async function recordLoadEnd(
     kind: 'load',
     environmentId,
     jobId,
-    status,
-    rejected: row.rows_rejected,
+    outcome: outcomeOf(status, row.rows_rejected),
     notify: row.notify as unknown as Notify | null,
     toldOtherwise: [],
     async describe() {

@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7';
-import { type JobKind, type Notify, type Outcome, outcomeOf } from '../domain/notification.ts';
+import type { JobKind, Notify, Outcome } from '../domain/notification.ts';
 import type { Database } from '../postgres/database.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { findSubscribed, insertEvent, type Recipient } from '../postgres/ledger/notification-events.ts';
@@ -7,17 +7,17 @@ import type { AnnounceContext } from './context.ts';
 import { persistence } from './delivery-policy.ts';
 import { renderEvent } from './render-event.ts';
 
-/** The end of a job, in the transaction that ends it. */
+/** The end of a job, or of a run of a schedule, in the transaction that ends it. */
 export interface EndedJob {
   readonly kind: JobKind;
   readonly environmentId: number;
-  readonly jobId: string;
-  readonly status: 'completed' | 'failed' | 'cancelled';
-  readonly rejected: number;
+  /** Null: a run, which is no job. */
+  readonly jobId: string | null;
+  readonly outcome: Outcome;
   readonly notify: Notify | null;
   /** Addresses that have a message of their own about it. */
   readonly toldOtherwise: readonly string[];
-  /** The job as the API renders it; only asked for if somebody is to be told. */
+  /** The job as the API renders it, or the run; only asked for if somebody is to be told. */
   readonly describe: () => Promise<object>;
 }
 
@@ -26,8 +26,7 @@ export interface EndedJob {
  * without the other, and ring for what it gives once that has committed. Nothing is written if nobody wants to know.
  */
 export async function recordEnd(db: Database, job: EndedJob): Promise<DueDelivery[]> {
-  const { kind, environmentId, jobId } = job;
-  const outcome = outcomeOf(job.status, job.rejected);
+  const { kind, environmentId, jobId, outcome } = job;
   const recipients = [
     ...(await findSubscribed(db, environmentId, kind, outcome)),
     ...named(job.notify, outcome),

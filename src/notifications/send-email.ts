@@ -1,4 +1,4 @@
-import { oneLine } from '../delivery/one-line.ts';
+import { shortLine } from '../delivery/one-line.ts';
 import { type Post, RefusedError } from '../delivery/post.ts';
 import { MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
 import { isMailAddress } from '../domain/mail-address.ts';
@@ -19,7 +19,7 @@ export async function sendEmail(post: Post, body: string, address: string): Prom
     return { error: null, refused: false };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    const kept = oneLine(reason).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
+    const kept = shortLine(reason, MAX_NOTIFICATION_ERROR_CHARS);
     return { error: kept, refused: error instanceof RefusedError };
   }
 }

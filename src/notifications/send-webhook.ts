@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { oneLine } from '../delivery/one-line.ts';
+import { shortLine } from '../delivery/one-line.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
-import { guardedLookup, requirePublicHost } from '../net/guarded-lookup.ts';
+import { guardedLookup, requireAllowedHost } from '../net/guarded-lookup.ts';
 import type { DeliveryPolicy } from './delivery-policy.ts';
 import { readRetryAfter } from './retry-after.ts';
 import { signWebhook } from './webhook-secret.ts';
@@ -54,14 +54,14 @@ async function post(
 ): Promise<IncomingMessage> {
   const url = new URL(address);
   if (url.protocol === 'http:' && !policy.allowHttp) throw new Error('http:// is not allowed (any more)');
-  if (!policy.allowPrivate) requirePublicHost(url.hostname);
+  requireAllowedHost(url.hostname, policy.allowPrivate);
   const timestamp = Math.floor(Date.now() / 1000);
   const request = (url.protocol === 'http:' ? requestHttp : requestHttps)(url, {
     method: 'POST',
     // A connection of its own: a shared one would have been opened under other rules.
     agent: false,
     signal,
-    ...(policy.allowPrivate ? {} : { lookup: guardedLookup }),
+    lookup: guardedLookup(policy.allowPrivate),
     headers: {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
@@ -128,5 +128,5 @@ function messageOf(error: unknown): string {
 }
 
 function keep(text: string): string {
-  return oneLine(text).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
+  return shortLine(text, MAX_NOTIFICATION_ERROR_CHARS);
 }

@@ -1,6 +1,6 @@
 import { inputError } from '../domain/errors.ts';
 import { MAX_WEBHOOK_URL_CHARS } from '../domain/limits.ts';
-import { requirePublicHost } from '../net/guarded-lookup.ts';
+import { requireAllowedHost } from '../net/guarded-lookup.ts';
 import type { DeliveryPolicy } from './delivery-policy.ts';
 
 /**
@@ -22,15 +22,16 @@ export function checkWebhookUrl(
     throw inputError('invalid_field', 'an address without user and password is wanted', 'url');
   }
   url.hash = '';
-  if (!allowPrivate) requirePublic(url);
+  requireAllowed(url, allowPrivate);
   return url.href;
 }
 
-function requirePublic(url: URL): void {
+function requireAllowed(url: URL, allowPrivate: boolean): void {
   try {
-    requirePublicHost(url.hostname);
+    requireAllowedHost(url.hostname, allowPrivate);
   } catch (error) {
-    const message = `${error instanceof Error ? error.message : error}; NOTIFY_ALLOW_PRIVATE=true allows it`;
+    const reason = error instanceof Error ? error.message : String(error);
+    const message = `${reason}; NOTIFY_ALLOW_PRIVATE=true allows those of networks of one's own`;
     throw inputError('invalid_field', message, 'url');
   }
 }

@@ -527,7 +527,7 @@ export interface ScheduleRuns {
    */
   not_before: Date | null;
   /**
-   * Who is to be told of the end, and of which ends; null: nobody.
+   * {emails, on}: addresses that are told if the run ends so; null: none.
    */
   notify: Json | null;
   range_from: Date | null;

@@ -17,16 +17,10 @@ export async function askForRun(
   return db.transaction().execute(async (transaction) => {
     await addSchedule(transaction, environmentId, schedule.name, now);
     await lockSchedule(transaction, environmentId, schedule.name);
-    const runId = await insertRun(transaction, environmentId, schedule.name, {
-      dueAt,
-      cause: 'asked',
-      missed: 0,
-      definition: definitionOf(schedule),
-      notify: schedule.notify,
-      skip: null,
-    });
-    if (runId !== null) return 'asked';
-    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, definitionOf(schedule)))
+    const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify };
+    const run = { dueAt, cause: 'asked', missed: 0, skip: null, ...asTheFileSays } as const;
+    if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
+    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, asTheFileSays))
       ? 'again'
       : 'known';
   });

@@ -1,9 +1,10 @@
 import type { LoadOptions } from '../domain/load.ts';
+import type { Notify, Outcome } from '../domain/notification.ts';
 import type { SourceFormat } from '../formats/detect-format.ts';
 
 export const missedPolicies = ['run_once', 'run_all', 'skip'] as const;
 export const overlapPolicies = ['skip', 'wait'] as const;
-export const notifiedEnds = ['completed', 'completed_with_rejects', 'failed'] as const;
+export const notifiedEnds = ['completed', 'completed_with_rejects', 'failed'] as const satisfies Outcome[];
 export const relativeRanges = [
   'today',
   'yesterday',
@@ -28,12 +29,6 @@ export interface Schedule {
   readonly overlap: (typeof overlapPolicies)[number];
   readonly notify: Notify | null;
   readonly work: ScheduledWork;
-}
-
-/** Who is told of the end of a run, and of which ends. */
-export interface Notify {
-  readonly emails: readonly string[];
-  readonly on: readonly (typeof notifiedEnds)[number][];
 }
 
 export type ScheduledWork = ScheduledLoad | ScheduledExport;

@@ -2,15 +2,15 @@ import { endedStatuses } from '../domain/load.ts';
 import { readLoads } from '../load/inspect-load.ts';
 import { readExports } from '../postgres/ledger/read-exports.ts';
 import { readRuns, type ScheduleRun } from '../postgres/ledger/read-schedule-runs.ts';
-import { endRun, type RunEnd, resumeRun } from '../postgres/ledger/schedule-claims.ts';
+import { type RunEnd, resumeRun } from '../postgres/ledger/schedule-claims.ts';
 import {
   moveExportedUntil,
   type RunItem,
   readRunItems,
   remember,
 } from '../postgres/ledger/schedule-items.ts';
-import { inTransaction } from '../postgres/transaction.ts';
 import type { ScheduleContext } from './context.ts';
+import { endRunAndTell } from './end-run.ts';
 import type { RunDefinition } from './schedule.ts';
 
 const runsPerRound = 200;
@@ -38,8 +38,7 @@ async function settleRun(context: ScheduleContext, run: ScheduleRun): Promise<vo
     await resumeRun(context.db, run.runId);
     return;
   }
-  const done = await inTransaction(context.pool, async ({ db }) => {
-    if (!(await endRun(db, run.runId, end, ['waiting']))) return false;
+  const done = await endRunAndTell(context, run.runId, end, ['waiting'], async (db) => {
     for (const { item, problem } of ended) {
       if (problem !== null || item.version === null) continue;
       await remember(db, run.environmentId, run.name, item.item, item.version);
@@ -47,7 +46,6 @@ async function settleRun(context: ScheduleContext, run: ScheduleRun): Promise<vo
     if (work.kind === 'export' && end.status === 'completed') {
       await moveExportedUntil(db, run.environmentId, run.name, run.runId);
     }
-    return true;
   });
   if (!done) return;
   const fields = { schedule: run.name, due_at: run.dueAt, status: end.status, code: end.code };

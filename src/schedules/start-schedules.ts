@@ -1,8 +1,9 @@
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_RUN_LOSSES, MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../domain/limits.ts';
-import { claimRun, endRun, rescueRuns } from '../postgres/ledger/schedule-claims.ts';
+import { claimRun, rescueRuns } from '../postgres/ledger/schedule-claims.ts';
 import { startRounds } from '../rounds.ts';
 import type { ScheduleContext } from './context.ts';
+import { endRunAndTell } from './end-run.ts';
 import { makeDueRuns } from './make-due-runs.ts';
 import { doRun } from './run.ts';
 import type { Schedule } from './schedule.ts';
@@ -92,6 +93,6 @@ async function rescue(context: ScheduleContext): Promise<void> {
     context.log.warn({ schedule: name, losses }, 'run taken back from a worker that went silent');
     if (losses < MAX_RUN_LOSSES) continue;
     const reason = `the run lost its worker ${losses} times; it may be what kills it`;
-    await endRun(context.db, runId, { status: 'failed', code: 'worker_lost', reason }, ['queued']);
+    await endRunAndTell(context, runId, { status: 'failed', code: 'worker_lost', reason }, ['queued']);
   }
 }

@@ -41,6 +41,13 @@ describe('sluice import, without a server', () => {
     expect(done.stdout).toMatch(/1,000 +1,000 +0 +0 +0 +0/);
   });
 
+  test('has workers that leave the inbox alone', async () => {
+    await put('users.csv', usersCsv(10));
+    const inbox = await temporaryFolder();
+    expect(await importing(['users.csv'], { env: { INBOX_DIR: inbox } })).toMatchObject({ code: 0 });
+    expect(await readdir(inbox)).toEqual([]);
+  });
+
   test('leaves no process behind', async () => {
     await put('users.csv', usersCsv(20_000));
     const env = { WORKERS: '2' };

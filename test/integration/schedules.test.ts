@@ -1,4 +1,4 @@
-import { appendFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -6,7 +6,11 @@ import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
+import { MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
+import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
+import { listDeliveries } from '../../src/notifications/inspect-deliveries.ts';
+import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { claimRun, rescueRuns } from '../../src/postgres/ledger/schedule-claims.ts';
 import { consume } from '../../src/queue/consume.ts';
 import { queueName } from '../../src/queue/contract.ts';
@@ -16,6 +20,8 @@ import type { ScheduleContext } from '../../src/schedules/context.ts';
 import { doRun } from '../../src/schedules/run.ts';
 import { openSchedulesFile } from '../../src/schedules/schedules-file.ts';
 import { scheduleSettings } from '../../src/schedules/settings.ts';
+import { settleRuns } from '../../src/schedules/settle-runs.ts';
+import { startSchedules } from '../../src/schedules/start-schedules.ts';
 import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { readProfiles } from '../support/load-file.ts';
@@ -525,6 +531,128 @@ describe('an export', () => {
       status: 'failed',
       code: 'outside_roots',
     });
+  });
+});
+
+describe('the end of a run', () => {
+  const mail = 'ops@example.com';
+  afterEach(async () => {
+    await sql`truncate notification_events, notification_subscriptions cascade`.execute(context.db);
+  });
+  const telling = (pattern: string, notify: object) => readSchedule({ load: { files: { pattern } }, notify });
+  const told = () => listDeliveries(context.db, environmentId, { failed: false, limit: 100 });
+  const bodies = async () => {
+    const { rows } = await sql<{ body: string }>`select body from notification_events`.execute(context.db);
+    return rows.map(({ body }) => JSON.parse(body));
+  };
+  const tell = (kinds: readonly JobKind[], target: string) => {
+    const wish = { channel: 'email', target, outcomes: defaultOutcomes, kinds } as const;
+    return addSubscription(context.db, environmentId, wish, { allowHttp: false, allowPrivate: false });
+  };
+
+  test('is mailed once to its own addresses, also if there was no job, and not of other ends', async () => {
+    const missing = { http: { url: `${secure.url}/none`, allow_private: true }, entity: 'users' };
+    const schedule = readSchedule({ load: missing, notify: { emails: [mail], on: ['failed'] } });
+    await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
+    await doNext(context);
+    expect(await told()).toEqual([]);
+    await Promise.all([settleRuns(context), settleRuns(context), settleRuns(context)]);
+    await settleRuns(context);
+    const deliveries = await waitFor('the mail', async () => {
+      const found = await told();
+      return found.every(({ state }) => state === 'delivered') ? found : null;
+    });
+    expect(deliveries).toMatchObject([
+      { eventType: 'schedule.failed', target: mail, jobId: null, subscriptionId: null },
+    ]);
+    const outbox = join(t.config.dataDir, 'outbox');
+    const mails = await Promise.all(
+      (await readdir(outbox)).map((name) => readFile(join(outbox, name), 'utf8')),
+    );
+    expect(mails.filter((each) => each.includes(`Schedule ${schedule.name} failed`))).toEqual([
+      expect.stringMatching(/^Reason: .* answers with status 404 \[unexpected_status\]/m),
+    ]);
+    const quiet = telling('none-*.csv', { emails: [mail] });
+    expect(await runNow(context, environmentId, quiet)).toMatchObject({ status: 'unchanged' });
+    await put('notify-ok.csv', 'user_id\nok\n');
+    const well = telling('notify-ok.csv', { emails: [mail], on: ['failed'] });
+    expect(await runNow(context, environmentId, well)).toMatchObject({ status: 'completed' });
+    expect(await told()).toHaveLength(1);
+  });
+
+  test('is told, with rejects, to those who subscribed to schedules, with its jobs and what they counted', async () => {
+    await tell(['schedule'], 'schedules@example.com');
+    await tell(['load', 'export'], 'jobs@example.com');
+    await put('notify-1.csv', 'user_id,plan\nn1,a\n,b\n');
+    await put('notify-2.csv', 'user_id\nn2\n');
+    const schedule = telling('notify-?.csv', { emails: [mail] });
+    const run = await runNow(context, environmentId, schedule);
+    expect((await told()).map(({ eventType, target }) => `${eventType} ${target}`).sort()).toEqual([
+      'load.completed jobs@example.com',
+      'load.completed_with_rejects jobs@example.com',
+      `schedule.completed_with_rejects ${mail}`,
+      'schedule.completed_with_rejects schedules@example.com',
+    ]);
+    const [first] = run.items;
+    const body = (await bodies()).find(({ type }) => type === 'schedule.completed_with_rejects');
+    expect(body).toMatchObject({
+      environment: { name: 'default' },
+      data: {
+        schedule: schedule.name,
+        due_at: run.dueAt.toISOString(),
+        status: 'completed_with_rejects',
+        error_code: null,
+        item_count: 2,
+        items: [
+          { job_id: first?.jobId, links: expect.stringContaining(`/v1/background_jobs/${first?.jobId}`) },
+          { is_new: true },
+        ],
+        counts: { read: 3, inserted: 2, rejected: 1 },
+      },
+    });
+  });
+
+  test('that is rolled back is told to nobody, and told once when it stands', async () => {
+    await put('rolled.csv', 'user_id\nrolled1\n');
+    const schedule = telling('rolled.csv', { emails: [mail] });
+    await sql`create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'not now'; end $$`.execute(context.db);
+    await sql`create trigger refuse before insert on schedule_memory execute function refuse()`.execute(
+      context.db,
+    );
+    try {
+      await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
+      await doNext(context);
+      await waitFor('the end to be refused', () =>
+        settleRuns(context).then(
+          () => false,
+          (error: Error) => error.message.includes('not now'),
+        ),
+      );
+      expect(await runsOf(context, schedule)).toMatchObject([{ status: 'waiting' }]);
+      expect(await bodies()).toEqual([]);
+    } finally {
+      await sql`drop function refuse cascade`.execute(context.db);
+    }
+    expect(await finish(context, schedule)).toMatchObject({ status: 'completed' });
+    expect(await bodies()).toMatchObject([{ type: 'schedule.completed' }]);
+  });
+
+  test('is told of a run whose workers were lost again and again', async () => {
+    const schedule = telling('none-*.csv', { emails: [mail] });
+    await tick(context, [schedule], '2026-03-01T10:30:00');
+    await tick(context, [schedule], '2026-03-01T11:00:00');
+    await claimRun(context.db);
+    await sql`update schedule_runs set losses = ${MAX_RUN_LOSSES - 1}, lease_until = now() - interval '1 s'`.execute(
+      context.db,
+    );
+    const file = { schedules: [], refresh: async () => false };
+    const running = startSchedules(context, file, { everyMs: 60_000 });
+    await running.wake();
+    await running.stop();
+    expect(await bodies()).toMatchObject([
+      { type: 'schedule.failed', data: { error_code: 'worker_lost', items: [] } },
+    ]);
   });
 });
 

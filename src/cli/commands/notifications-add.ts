@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import {
+  defaultJobKinds,
   defaultOutcomes,
   type JobKind,
   jobKinds,
@@ -34,7 +35,7 @@ export function addNotificationsAddCommand(notifications: Command, cli: Cli): vo
     .option('--url <url>', 'a webhook, https://…')
     .option('--email <address>', 'an e-mail address')
     .option('--on <list>', `of ${outcomes.join(', ')}`, parseListOf(outcomes), [...defaultOutcomes])
-    .option('--type <list>', `of ${jobKinds.join(', ')}`, parseListOf(jobKinds), [...jobKinds])
+    .option('--type <list>', `of ${jobKinds.join(', ')}`, parseListOf(jobKinds), [...defaultJobKinds])
     .option('--env <name>', 'environment', 'default')
     .option('--json', 'print JSON', false)
     .addHelpText(

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { readRuns } from '../../postgres/ledger/read-schedule-runs.ts';
 import { readRunItems } from '../../postgres/ledger/schedule-items.ts';
+import { renderRun } from '../../schedules/render-run.ts';
 import type { Cli } from '../cli.ts';
 import { parseCount } from '../import/parse-options.ts';
-import { renderRun, runCells, runColumns } from '../schedules/print-run.ts';
+import { runCells, runColumns } from '../schedules/print-run.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 import { renderTable } from '../table.ts';
 

@@ -30,30 +30,3 @@ export function runCells(run: ScheduleRun, items: readonly RunItem[]): string[] 
     printable(`${passed}${problem}`, 80),
   ];
 }
-
-export function renderRun(run: ScheduleRun, items: readonly RunItem[]): object {
-  return {
-    schedule: run.name,
-    environment: run.environment,
-    due_at: run.dueAt.toISOString(),
-    status: run.status,
-    cause: run.cause,
-    missed: run.missed,
-    attempts: run.attempts,
-    started_at: run.startedAt?.toISOString() ?? null,
-    ended_at: run.endedAt?.toISOString() ?? null,
-    range_from: run.rangeFrom?.toISOString() ?? null,
-    range_to: run.rangeTo?.toISOString() ?? null,
-    delivered_to: run.deliveredTo,
-    error_code: run.code,
-    message: run.reason,
-    last_error: run.lastError,
-    items: items.map(({ item, jobId, isNew, error }) => ({
-      item,
-      job_id: jobId,
-      is_new: isNew,
-      error_code: error?.code ?? null,
-      message: error?.message ?? null,
-    })),
-  };
-}

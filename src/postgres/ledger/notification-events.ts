@@ -35,7 +35,7 @@ export interface NewEvent {
   readonly eventId: string;
   readonly environmentId: number;
   readonly type: EventType;
-  /** Null for a ping. */
+  /** Null for a ping, and for a run. */
   readonly jobId: string | null;
   readonly body: string;
 }

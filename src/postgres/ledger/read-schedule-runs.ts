@@ -1,3 +1,4 @@
+import type { Notify } from '../../domain/notification.ts';
 import type { RunStatus } from '../../domain/run-status.ts';
 import type { Database } from '../database.ts';
 
@@ -22,10 +23,11 @@ export interface ScheduleRun {
   /** What went wrong at the last attempt, should another follow. */
   readonly lastError: string | null;
   readonly definition: unknown;
-  readonly notify: unknown;
+  readonly notify: Notify | null;
 }
 
 export interface RunFilter {
+  readonly runId?: number;
   readonly environmentId?: number;
   readonly name?: string;
   readonly dueAt?: Date;
@@ -37,7 +39,8 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   let query = db
     .selectFrom('schedule_runs')
     .innerJoin('environments', 'environments.environment_id', 'schedule_runs.environment_id');
-  const { environmentId, name, dueAt, status } = filter;
+  const { runId, environmentId, name, dueAt, status } = filter;
+  if (runId !== undefined) query = query.where('run_id', '=', runId);
   if (environmentId !== undefined) query = query.where('schedule_runs.environment_id', '=', environmentId);
   if (name !== undefined) query = query.where('schedule_name', '=', name);
   if (dueAt !== undefined) query = query.where('due_at', '=', dueAt);
@@ -68,6 +71,6 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
     reason: row.reason,
     lastError: row.last_error,
     definition: row.definition,
-    notify: row.notify,
+    notify: row.notify as unknown as Notify | null,
   }));
 }

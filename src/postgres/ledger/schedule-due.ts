@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import type { Notify } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
 
 /** A run that is to be made. */
@@ -8,7 +9,7 @@ export interface NewRun {
   /** Due times before it that it stands for. */
   readonly missed: number;
   readonly definition: object;
-  readonly notify: object | null;
+  readonly notify: Notify | null;
   /** Null: it is to be done. */
   readonly skip: { readonly code: string; readonly reason: string } | null;
 }
@@ -98,7 +99,7 @@ export async function insertRun(
       cause: run.cause,
       missed: run.missed,
       definition: JSON.stringify(run.definition),
-      notify: run.notify === null ? null : JSON.stringify(run.notify),
+      notify: toJson(run.notify),
       ...(run.skip !== null && {
         status: 'skipped',
         ended_at: sql<Date>`now()`,
@@ -112,6 +113,10 @@ export async function insertRun(
   return row?.run_id ?? null;
 }
 
+function toJson(notify: Notify | null): string | null {
+  return notify === null ? null : JSON.stringify(notify);
+}
+
 /**
  * A run that failed or was skipped is to be done again, as the file says now; what it took stays taken, unless its job
  * came to nothing. False if there is no such run. Call it inside a transaction.
@@ -121,7 +126,7 @@ export async function requeueRun(
   environmentId: number,
   name: string,
   dueAt: Date,
-  definition: object,
+  { definition, notify }: Pick<NewRun, 'definition' | 'notify'>,
 ): Promise<boolean> {
   const row = await db
     .updateTable('schedule_runs')
@@ -129,6 +134,7 @@ export async function requeueRun(
       status: 'queued',
       cause: 'asked',
       definition: JSON.stringify(definition),
+      notify: toJson(notify),
       ended_at: null,
       reason: null,
       reason_code: null,

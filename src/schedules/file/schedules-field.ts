@@ -1,9 +1,10 @@
-import { MAX_EXPORT_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
+import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
+import type { Notify } from '../../domain/notification.ts';
 import { type Field, maybe, optional } from '../../operator-file/field.ts';
 import { keyedList, listOf } from '../../operator-file/list-field.ts';
 import { objectOf } from '../../operator-file/object-field.ts';
 import { choice, flag, text } from '../../operator-file/scalar-fields.ts';
-import { missedPolicies, type Notify, notifiedEnds, overlapPolicies, type Schedule } from '../schedule.ts';
+import { missedPolicies, notifiedEnds, overlapPolicies, type Schedule } from '../schedule.ts';
 import { cronField, duration, mailField, timeZoneField } from './text-fields.ts';
 import { exportField, loadField } from './work-fields.ts';
 
@@ -14,7 +15,7 @@ const namePattern = [
 ] as const;
 
 const notify: Field<Notify> = objectOf('notify', 'Who is told of the end of a run.', {
-  emails: listOf(mailField, 'Addresses.', MAX_EXPORT_EMAILS),
+  emails: listOf(mailField, 'Addresses.', MAX_NOTIFY_EMAILS),
   on: optional(listOf(choice(notifiedEnds, 'An end.'), 'Of which ends; default: all.', 3), notifiedEnds),
 });
 

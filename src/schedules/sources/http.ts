@@ -2,10 +2,10 @@ import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { ForbiddenAddressError, guardedLookup, requireAllowedHost } from '../../net/guarded-lookup.ts';
 import { fillIn, type Variables } from '../placeholders.ts';
 import type { HttpDefinition } from '../schedule.ts';
 import { SourceFailure } from '../source-failure.ts';
-import { checkLiteral, guardedLookup } from './addresses.ts';
 import type { OpenItem, Source } from './source.ts';
 
 export interface HttpAccess {
@@ -101,7 +101,11 @@ function checkUrl(url: URL, rules: Rules): void {
       `${url.host} is not reached by https://, and allow_http is not set`,
     );
   }
-  checkLiteral(url.hostname, rules.allowPrivate);
+  try {
+    requireAllowedHost(url.hostname, rules.allowPrivate);
+  } catch (error) {
+    throw asFailure(error, url);
+  }
 }
 
 /** What the server is asked to tell us: whether it has changed. */
@@ -154,8 +158,12 @@ function withResolvers<T>() {
   return { promise, resolve, reject };
 }
 
-function asFailure(error: Error, url: URL): SourceFailure {
+function asFailure(error: unknown, url: URL): SourceFailure {
   if (error instanceof SourceFailure) return error;
+  if (error instanceof ForbiddenAddressError) {
+    const rule = 'allow_private and SCHEDULES_ALLOW_PRIVATE would both have to allow it';
+    return new SourceFailure('private_address', `${error.message}; ${rule}`);
+  }
   const { code = 'an unknown error' } = error as NodeJS.ErrnoException;
   return new SourceFailure('unreachable', `${url.host} cannot be reached: ${code}`, {
     passing: true,
@@ -229,6 +237,6 @@ async function* readAnswer(answer: IncomingMessage, url: URL): AsyncGenerator<Ui
   try {
     yield* answer as AsyncIterable<Uint8Array>;
   } catch (error) {
-    throw asFailure(error instanceof Error ? error : new Error(String(error)), url);
+    throw asFailure(error, url);
   }
 }

@@ -2,53 +2,66 @@ import { describe, expect, test } from 'vitest';
 import {
   ForbiddenAddressError,
   guardedLookup,
-  isPublicAddress,
-  requirePublicHost,
+  isAllowed,
+  requireAllowedHost,
 } from '../../../src/net/guarded-lookup.ts';
 
 describe('an address', () => {
   test.each(['8.8.8.8', '93.184.216.34', '2606:4700::1111', '::ffff:8.8.8.8'])('%s is public', (address) => {
-    expect(isPublicAddress(address)).toBe(true);
+    expect([isAllowed(address, false), isAllowed(address, true)]).toEqual([true, true]);
   });
 
   test.each([
-    ...['127.0.0.1', '0.0.0.0', '10.1.2.3', '172.16.0.1', '192.168.1.1', '169.254.169.254', '100.64.0.1'],
-    ...['224.0.0.1', '255.255.255.255', '198.18.0.1', '192.0.2.1', '240.0.0.1', '192.0.0.8'],
+    ...['127.0.0.1', '127.8.9.10', '10.0.0.1', '10.1.2.3', '172.16.0.1', '172.31.0.1', '192.168.1.1'],
     ...[
-      '::',
+      '100.64.0.1',
       '::1',
-      'fe80::1',
-      'fe80::1%lo',
       'fc00::1',
+      'fd00::1',
       'fd00:ec2::254',
-      'fec0::1',
-      'ff02::1',
-      '2001:db8::1',
+      '::ffff:127.0.0.1',
+      '::ffff:a00:1',
+      '::127.0.0.1',
     ],
+  ])('%s is of a network of our own: allowed if private ones are', (address) => {
+    expect([isAllowed(address, false), isAllowed(address, true)]).toEqual([false, true]);
+  });
+
+  test.each([
+    ...['169.254.169.254', '0.0.0.0', '224.0.0.1', '255.255.255.255', '240.0.0.1', '192.0.2.1', '198.18.0.1'],
+    ...['192.0.0.8', '::', 'fe80::1', 'fe80::1%eth0', 'fe80::1%lo', 'fec0::1', 'ff02::1', '2001:db8::1'],
     // IPv4 inside IPv6: mapped, compatible, translated, 6to4, Teredo.
-    ...['::ffff:127.0.0.1', '::ffff:a9fe:a9fe', '::127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '2001::1'],
-    ...['', 'example.com', '999.1.1.1'],
-  ])('%s is not', (address) => {
-    expect(isPublicAddress(address)).toBe(false);
+    ...['::ffff:169.254.169.254', '::ffff:a9fe:a9fe', '::a9fe:a9fe', '64:ff9b::7f00:1', '2002:7f00:1::'],
+    ...['2001::1', '', 'localhost', 'example.com', '1.2.3.4.5', '999.1.1.1'],
+  ])('%j is never allowed', (address) => {
+    expect([isAllowed(address, false), isAllowed(address, true)]).toEqual([false, false]);
   });
 
   test.each(['127.0.0.1', '[::1]', '[::ffff:7f00:1]', '169.254.169.254'])('%s may not be a host', (host) => {
-    expect(() => requirePublicHost(host)).toThrow(ForbiddenAddressError);
+    expect(() => requireAllowedHost(host, false)).toThrow(ForbiddenAddressError);
   });
 
   test('in the odd ways of writing that URLs allow is seen for what it is', () => {
     for (const written of ['http://2130706433/', 'http://0x7f.1/', 'http://0177.0.0.1/', 'http://127.1/']) {
-      expect(() => requirePublicHost(new URL(written).hostname), written).toThrow(ForbiddenAddressError);
+      expect(() => requireAllowedHost(new URL(written).hostname, false), written).toThrow(
+        ForbiddenAddressError,
+      );
     }
-    expect(() => requirePublicHost('example.com')).not.toThrow();
+    expect(() => requireAllowedHost('example.com', false)).not.toThrow();
+    expect(() => requireAllowedHost('127.0.0.1', true)).not.toThrow();
+    expect(() => requireAllowedHost('169.254.169.254', true)).toThrow(ForbiddenAddressError);
   });
 });
 
 test('a name that leads inside is not resolved', async () => {
   for (const options of [{ all: true }, { all: false }, { family: 4, all: true }] as const) {
     const error = await new Promise((resolve) => {
-      guardedLookup('localhost', options, (failure) => resolve(failure));
+      guardedLookup(false)('localhost', options, (failure) => resolve(failure));
     });
     expect(error).toBeInstanceOf(ForbiddenAddressError);
   }
+  const found = await new Promise((resolve) => {
+    guardedLookup(true)('localhost', { all: false }, (_, address) => resolve(address));
+  });
+  expect(['127.0.0.1', '::1']).toContain(found);
 });
