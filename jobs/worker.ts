@@ -31,9 +31,17 @@ import { runExportJob } from './run-export.ts';
 const signOfLifeMs = 5_000;
 /** Notifications under way may end before a stop gives them back, so that those of the last job are not left behind. */
 const senderGraceMs = 5_000;
+/**
+ * The part of SHUTDOWN_MS that chunks under way have to come to their end. Below the one after which `sluice start` kills its
+ * workers: what is not done by then is given back, not lost.
+ */
+const patientShare = 0.3;
 
 export interface RunningWorker {
-  /** Finishes the jobs under way, gives an export or a deletion back, and takes no more. */
+  /**
+   * Takes no more jobs. An export or a deletion is given back at once, chunks under way are finished; those that are not
+   * after a part of SHUTDOWN_MS are given back too, without an attempt being spent.
+   */
   stop(): Promise<void>;
 }
 
@@ -51,14 +59,15 @@ export function startWorker(
 ): RunningWorker {
   const { log, config } = system;
   const stopping = new AbortController();
+  const hurry = new AbortController();
   const sending = openSender(system);
   const sender = startSender(sending);
   const scheduled = schedules === null ? null : follow(system, schedules);
   const consumer = consume(
     system.backend,
     {
-      'process-chunk': processChunkJob(system),
-      'finish-load': finishLoadJob(system),
+      'process-chunk': processChunkJob(system, hurry.signal),
+      'finish-load': finishLoadJob(system, hurry.signal),
       'prune-files': pruneFilesJob(system),
       'notify-export': notifyExportJob(system),
       'run-deletion': runDeletionJob(system, stopping.signal),
@@ -84,11 +93,16 @@ export function startWorker(
   return {
     async stop() {
       await inbox?.stop();
-      for (const reconciler of reconcilers) await reconciler.stop();
       await scheduled?.stop();
       // An export or a deletion may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
-      await Promise.all([consumer.close(), exporter.close()]);
+      const patience = setTimeout(
+        () => hurry.abort(new Interrupted('the worker has no time left')),
+        config.shutdownMs * patientShare,
+      );
+      const closings = [consumer.close(), exporter.close()];
+      for (const reconciler of reconcilers) closings.push(reconciler.stop());
+      await Promise.all(closings).finally(() => clearTimeout(patience));
       await sender.stop(Math.min(senderGraceMs, config.shutdownMs / 4));
       sending.post.close();
       await life.stop();

@@ -70,6 +70,11 @@ export const settings = {
     '',
     'If set, /metrics wants `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
   ),
+  adminKey: text(
+    'ADMIN_KEY',
+    '',
+    'If set, /admin/queues shows the queue to whoever logs in as `admin` with it (20 to 200 characters); empty: there is no such page.',
+  ),
   logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', logLevels),
   workers: text(
     'WORKERS',
@@ -212,6 +217,7 @@ export type Config = {
     | 'publicUrl'
     | 'apiKey'
     | 'metricsToken'
+    | 'adminKey'
     | 'smtpUrl'
     | keyof StorageSettings
     | 'notifyAllowPrivate'
@@ -238,6 +244,8 @@ export type Config = {
   readonly apiKey: string | null;
   /** What a scrape of /metrics must show; null: nothing. */
   readonly metricsToken: string | null;
+  /** What opens the dashboard of the queue; null: nothing does. */
+  readonly adminKey: string | null;
   /** With its password: not to be logged. Null: messages go to the outbox. */
   readonly smtpUrl: string | null;
   /** Absolute folder of the messages that are not sent. */
@@ -293,6 +301,7 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
     apiKey: secret('API_KEY', values.apiKey),
     metricsToken: secret('METRICS_TOKEN', values.metricsToken),
+    adminKey: secret('ADMIN_KEY', values.adminKey),
     smtpUrl: url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']),
     mailFrom: sender(values.mailFrom),
     outboxDir: resolve(dataDir, 'outbox'),

@@ -12,6 +12,7 @@ import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { createPool } from './postgres/pool.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
+import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
 import { createQueueBell } from './queue/queue-bell.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
 import { Metrics } from './telemetry/metrics.ts';
@@ -25,6 +26,8 @@ export interface System extends LoadContext, ExportContext {
   readonly ingest: Ingest;
   readonly health: Health;
   readonly metrics: Metrics;
+  /** Pages that show the queues, to be served below `path`; close it before the system. */
+  openQueueDashboard(path: string): Promise<QueueDashboard>;
   /** Closes everything in the reverse order of opening. */
   close(): Promise<void>;
 }
@@ -74,6 +77,8 @@ export function openSystem(options: SystemOptions): System {
     log,
     seams: options.seams ?? noSeams,
     experience: new Experience(),
+    openQueueDashboard: (path) =>
+      openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),
     async close() {
       await ingest.drained();
       await bell.close();

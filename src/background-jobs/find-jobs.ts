@@ -1,11 +1,15 @@
-import type { Deletion, DeletionType } from '../domain/deletion.ts';
+import { type Deletion, deletionTypes } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
-import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
+import { type Load, type LoadStatus, loadTypes } from '../domain/load.ts';
 import { readLoads } from '../load/inspect-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDeletions } from '../postgres/ledger/read-deletions.ts';
 import { readExports } from '../postgres/ledger/read-exports.ts';
+
+/** Every kind of background job there is. */
+export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
+export type JobType = (typeof jobTypes)[number];
 
 /** Whatever runs in the background. */
 export type Job =
@@ -25,7 +29,7 @@ export async function requireJob(context: Context, environmentId: number, jobId:
 }
 
 export interface JobFilter {
-  readonly type?: LoadType | DeletionType | 'export' | undefined;
+  readonly type?: JobType | undefined;
   readonly status?: LoadStatus | undefined;
   /** Accepted at or after. */
   readonly since?: Date | undefined;

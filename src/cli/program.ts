@@ -22,6 +22,9 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   serve: async () => (await import('./commands/serve.ts')).addServeCommand,
   work: async () => (await import('./commands/work.ts')).addWorkCommand,
   migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
+  doctor: async () => (await import('./commands/doctor.ts')).addDoctorCommand,
+  status: async () => (await import('./commands/status.ts')).addStatusCommand,
+  prune: async () => (await import('./commands/prune.ts')).addPruneCommand,
   config: async () => (await import('./commands/config.ts')).addConfigCommand,
   demo: async () => (await import('./commands/demo.ts')).addDemoCommand,
 };

@@ -11,17 +11,7 @@ const timeouts = {
 
 /** Sends through a mail server, on a connection per message: there are few. */
 export function createSmtpPost(smtpUrl: string, from: string): Post {
-  const transport = createTransport(
-    {
-      url: smtpUrl,
-      ...timeouts,
-      logger: false,
-      debug: false,
-      disableFileAccess: true,
-      disableUrlAccess: true,
-    },
-    { from },
-  );
+  const transport = openTransport(smtpUrl, from);
   return {
     async send({ to, subject, text, html, messageId }) {
       try {
@@ -33,6 +23,30 @@ export function createSmtpPost(smtpUrl: string, from: string): Post {
     },
     close: () => transport.close(),
   };
+}
+
+/** Connects, greets and logs in, and sends nothing. Throws what the server says against it. */
+export async function askSmtp(smtpUrl: string): Promise<void> {
+  const transport = openTransport(smtpUrl);
+  try {
+    await transport.verify();
+  } catch (error) {
+    throw translate(error);
+  } finally {
+    transport.close();
+  }
+}
+
+function openTransport(smtpUrl: string, from?: string) {
+  const options = {
+    url: smtpUrl,
+    ...timeouts,
+    logger: false,
+    debug: false,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  };
+  return createTransport(options, from === undefined ? {} : { from });
 }
 
 /** Of the error only what the server said: with it come settings, and so the password. */

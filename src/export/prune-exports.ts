@@ -16,11 +16,15 @@ export async function pruneExports(
   { db, files }: Pick<ExportContext, 'db' | 'files'>,
   { exportDays, jobDays }: ExportRetention,
 ): Promise<{ exports: number; records: number }> {
-  const expired = await findExpired(db, exportDays, exportsPerRound);
-  for (const { exportId, jobId } of expired) {
-    // The whole folder: with it goes whatever an attempt that was lost may have left.
-    await files.removeFolder(exportFolder(jobId));
-    await markFilesExpired(db, exportId);
+  let exports = 0;
+  for (let removed = exportsPerRound; removed === exportsPerRound; exports += removed) {
+    const expired = await findExpired(db, exportDays, exportsPerRound);
+    for (const { exportId, jobId } of expired) {
+      // The whole folder: with it goes whatever an attempt that was lost may have left.
+      await files.removeFolder(exportFolder(jobId));
+      await markFilesExpired(db, exportId);
+    }
+    removed = expired.length;
   }
-  return { exports: expired.length, records: await deleteExports(db, jobDays) };
+  return { exports, records: await deleteExports(db, jobDays) };
 }

@@ -37,6 +37,7 @@ import { showExport } from './routes/show-export.ts';
 import { showJob } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
 import { showMetrics } from './routes/show-metrics.ts';
+import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
 import { track } from './routes/track.ts';
 
@@ -99,6 +100,7 @@ function addRoutes(app: FastifyInstance, system: System): void {
   showReadiness(app, system);
   showMetrics(app, system);
   showDocument(app, system);
+  showQueues(app, system);
   addApiDocs(app, system);
   app.register(async (scope) => {
     addRecordBody(scope, { timeoutMs: system.config.uploadStallMs });

@@ -1,4 +1,4 @@
-import { ConflictError, Fault } from '../domain/errors.ts';
+import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
 import { balances } from '../domain/tally.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
@@ -13,7 +13,7 @@ import {
 } from '../postgres/ledger/finish.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { resolveRepeats } from '../postgres/ledger/repeats.ts';
-import { nameFinishSession } from '../postgres/ledger/sessions.ts';
+import { endFinishSession, nameFinishSession } from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
@@ -22,20 +22,24 @@ import { failLoad, tooManyRejects } from './end-load.ts';
 import { keepAlive } from './keep-alive.ts';
 import { recordLoadEnd } from './record-load-end.ts';
 import { replayLoad } from './replay-load.ts';
+import { type Hurry, noHurry, untilHurry } from './until-hurry.ts';
 
 /**
  * Ends a load whose chunks are all done: settle keys that stood in several chunks, replay those written out of
  * order, check that the ledger balances, complete, start the next of the lane. May be called twice or late.
+ * When there is no time left it is given back, wherever it is.
  */
-export async function finishLoad(context: LoadContext, loadId: number): Promise<void> {
+export async function finishLoad(
+  context: LoadContext,
+  loadId: number,
+  hurry: Hurry = noHurry,
+): Promise<void> {
   const claim = await claimFinish(context.db, loadId);
   if (claim === null) return;
   const heartbeat = keepAlive(HEARTBEAT_MS, () => holdsFinish(context.db, claim));
   let due: readonly DueDelivery[];
   try {
-    if (claim.repeatsToResolve) await settleRepeats(context, claim);
-    if (!context.seams.withoutReplay) await replayLoad(context, claim);
-    due = await complete(context, claim);
+    due = await untilHurry(hurry, () => settle(context, claim));
   } catch (error) {
     heartbeat.stop();
     await giveBack(context, claim, error);
@@ -45,6 +49,12 @@ export async function finishLoad(context: LoadContext, loadId: number): Promise<
   }
   await dispatchLane(context, claim.environmentId);
   await ringForDeliveries(context, due);
+}
+
+async function settle(context: LoadContext, claim: FinishClaim): Promise<DueDelivery[]> {
+  if (claim.repeatsToResolve) await settleRepeats(context, claim);
+  if (!context.seams.withoutReplay) await replayLoad(context, claim);
+  return complete(context, claim);
 }
 
 async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<void> {
@@ -83,6 +93,7 @@ class TooManyRejects extends Error {
 async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown): Promise<void> {
   const fields = { err: error, load_id: claim.loadId, attempt: claim.attempt };
   if (error instanceof ConflictError) return;
+  if (error instanceof Interrupted) return interrupt(context, claim);
   if (error instanceof TooManyRejects) return failLoad(context, claim.loadId, error.failure);
   if (isTransient(error)) {
     context.log.warn(fields, 'finish given back; it will be tried again');
@@ -94,5 +105,17 @@ async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown
   const failures = await failFinish(context.db, claim);
   if (failures >= MAX_CHUNK_FAILURES || error instanceof Fault) {
     await failLoad(context, claim.loadId, { code: 'finish_failed', message });
+  }
+}
+
+/** No attempt is spent by it; see `processChunk`. */
+async function interrupt({ db, log }: LoadContext, claim: FinishClaim): Promise<void> {
+  const fields = { load_id: claim.loadId, attempt: claim.attempt };
+  try {
+    await endFinishSession(db, claim);
+    await releaseFinish(db, claim);
+    log.info(fields, 'finish given back: the worker stops');
+  } catch (error) {
+    log.warn({ ...fields, err: error }, 'finish could not be given back; its lease runs out instead');
   }
 }

@@ -1,4 +1,4 @@
-import { ConflictError, Fault } from '../domain/errors.ts';
+import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { Rows } from '../mapping/rows.ts';
@@ -14,7 +14,7 @@ import {
 } from '../postgres/ledger/chunks.ts';
 import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.ts';
 import { insertRejects } from '../postgres/ledger/rejects.ts';
-import { endEarlierAttempts, nameChunkSession } from '../postgres/ledger/sessions.ts';
+import { endChunkSession, endEarlierAttempts, nameChunkSession } from '../postgres/ledger/sessions.ts';
 import { newUserStamp } from '../postgres/merge/insert-new.ts';
 import { isDataError, isDeadlock, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction, type Transaction } from '../postgres/transaction.ts';
@@ -26,20 +26,27 @@ import { keepAlive } from './keep-alive.ts';
 import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { noteProperties } from './note-properties.ts';
 import { type ChunkReader, createChunkReader } from './read-chunk.ts';
+import { type Hurry, noHurry, untilHurry } from './until-hurry.ts';
 
 const notOurs = 'another attempt owns the chunk, or its load has ended';
 
 /**
  * Does one chunk of one load: claim, read and map, merge, settle the ledger; the last two in one transaction.
- * May be called twice, late, or for a chunk that is done: then it does nothing.
+ * May be called twice, late, or for a chunk that is done: then it does nothing. When there is no time left the chunk is
+ * given back, wherever it is.
  */
-export async function processChunk(context: LoadContext, loadId: number, chunkNo: number): Promise<void> {
+export async function processChunk(
+  context: LoadContext,
+  loadId: number,
+  chunkNo: number,
+  hurry: Hurry = noHurry,
+): Promise<void> {
   const claim = await claimChunk(context.db, loadId, chunkNo);
   if (claim === null) return;
   const heartbeat = keepAlive(HEARTBEAT_MS, () => renewChunk(context.db, claim));
   let progress: LoadProgress;
   try {
-    progress = await loadChunk(context, claim);
+    progress = await untilHurry(hurry, () => loadChunk(context, claim));
   } catch (error) {
     heartbeat.stop();
     await giveBack(context, claim, error);
@@ -147,6 +154,7 @@ async function giveBack(context: LoadContext, claim: ChunkClaim, error: unknown)
     context.log.debug({ load_id: claim.loadId, chunk: claim.chunkNo }, error.message);
     return;
   }
+  if (error instanceof Interrupted) return interrupt(context, claim);
   const fields = { err: error, load_id: claim.loadId, chunk: claim.chunkNo, attempt: claim.attempt };
   if (isTransient(error)) {
     context.log.warn(fields, 'chunk given back; it will be tried again');
@@ -162,6 +170,21 @@ async function giveBack(context: LoadContext, claim: ChunkClaim, error: unknown)
       code: 'chunk_failed',
       message: `chunk ${claim.chunkNo}: ${message}`,
     });
+  }
+}
+
+/**
+ * No attempt is spent by it. The session goes first, with whatever lock it waits for or holds; what the attempt may write
+ * after that is fenced, as the chunk is no longer running.
+ */
+async function interrupt({ db, log }: LoadContext, claim: ChunkClaim): Promise<void> {
+  const fields = { load_id: claim.loadId, chunk: claim.chunkNo, attempt: claim.attempt };
+  try {
+    await endChunkSession(db, claim);
+    await releaseChunk(db, claim);
+    log.info(fields, 'chunk given back: the worker stops');
+  } catch (error) {
+    log.warn({ ...fields, err: error }, 'chunk could not be given back; its lease runs out instead');
   }
 }
 

@@ -65,3 +65,8 @@ export function isMissingPartition(error: unknown): boolean {
     error.message.startsWith('no partition of relation')
   );
 }
+
+/** A table, column or schema that this program expects is not there: it was migrated by another version, or never. */
+export function isMissingTable(error: unknown): boolean {
+  return ['42P01', '42703', '3F000'].includes(codeOf(error) ?? '');
+}

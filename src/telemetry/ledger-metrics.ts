@@ -36,6 +36,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     'sluice_notifications_dead',
     'Notifications that were given up, of those that are kept; a replay takes them off.',
   );
+  const jobs = createJobGauges(gauge);
   const rows = gauge(
     'sluice_load_rows',
     'Rows of the loads kept in the ledger, dry runs aside.',
@@ -64,6 +65,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
       chunks.reset();
       loads.reset();
       for (const each of [oldest, notifications, dead]) each.remove();
+      jobs.clear();
       return;
     }
     const { value } = answer;
@@ -74,6 +76,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     oldest.set(value.oldestWaitingSeconds);
     notifications.set(value.pendingNotifications);
     dead.set(value.deadNotifications);
+    jobs.show(value);
   };
 
   const showRows = (found: readonly LoadRows[] | null): void => {
@@ -94,6 +97,49 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
       // Should they take longer than the scrape waits, those read before are shown.
       if (!away) await askRows();
       showRows(away ? null : latest);
+    },
+  };
+}
+
+type MakeGauge = <const L extends string>(name: string, help: string, ...labelNames: L[]) => Gauge<L>;
+
+/** What is unfinished besides loads: exports and deletions. */
+function createJobGauges(gauge: MakeGauge): { show(backlog: Backlog): void; clear(): void } {
+  const exports = gauge(
+    'sluice_exports',
+    'Unfinished exports, by what they are: queued, processing.',
+    'status',
+  );
+  const exportRows = gauge('sluice_running_export_rows', 'Rows written so far by the exports that run.');
+  const exportBytes = gauge('sluice_running_export_bytes', 'Bytes written so far by the exports that run.');
+  const oldestExport = gauge(
+    'sluice_oldest_queued_export_seconds',
+    'Since the longest waiting export was requested; 0: none waits.',
+  );
+  const deletions = gauge(
+    'sluice_deletions',
+    'Unfinished deletions, by what they are: queued, processing.',
+    'status',
+  );
+  const oldestDeletion = gauge(
+    'sluice_oldest_queued_deletion_seconds',
+    'Since the longest waiting deletion was accepted; 0: none waits.',
+  );
+  return {
+    show(backlog) {
+      exports.set({ status: 'queued' }, backlog.queuedExports);
+      exports.set({ status: 'processing' }, backlog.processingExports);
+      exportRows.set(backlog.exportRows);
+      exportBytes.set(backlog.exportBytes);
+      oldestExport.set(backlog.oldestQueuedExportSeconds);
+      deletions.set({ status: 'queued' }, backlog.queuedDeletions);
+      deletions.set({ status: 'processing' }, backlog.processingDeletions);
+      oldestDeletion.set(backlog.oldestQueuedDeletionSeconds);
+    },
+    clear() {
+      exports.reset();
+      deletions.reset();
+      for (const one of [exportRows, exportBytes, oldestExport, oldestDeletion]) one.remove();
     },
   };
 }

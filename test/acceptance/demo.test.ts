@@ -23,7 +23,7 @@ test('the demo runs whatever the environment says, balances, and removes all it 
   // The sample's segments ask of what the demo's users have.
   expect(done.stdout).toMatch(/^ +\d+ {2}Paying users +[1-9],?\d+$/m);
   expect(done.stdout).toContain('4,000 answered 202, each after its commit');
-  expect(done.stdout).toMatch(/^ +users\.ndjson +[1-9]\d* +[\d.]+ .?B {2}[0-9a-f]{16}…$/m);
+  expect(done.stdout).toMatch(/^ +users\.ndjson +[1-9]\d* +[\d.]+ \w+ {2}[0-9a-f]{16}…$/m);
   expect(done.stdout).toMatch(/^ +events\.ndjson +[1-9]\d* /m);
   expect(done.stdout).toMatch(/^ +\{"event_id":"[^"]+","event_type":"track","event_name":"/m);
   expect(done.stdout).toMatch(/^ +filters: .*"event:dashboard_viewed"|^ +filters: .*dashboard_viewed/m);

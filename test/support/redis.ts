@@ -13,6 +13,8 @@ export const redisAvailable = spawnSync('redis-server', ['--version']).status ==
 export interface TestRedis {
   readonly url: string;
   readonly port: number;
+  /** `config set`. */
+  configure(name: string, value: string): Promise<void>;
   /** Loses everything, as a wiped queue does. */
   flush(): Promise<void>;
   /** SIGKILL; `start` brings an empty one back on the same port. */
@@ -44,6 +46,8 @@ export async function startRedis(): Promise<TestRedis> {
   return {
     url,
     port,
+    configure: (name, value) =>
+      withClient(url, async (client) => void (await client.config('SET', name, value))),
     flush: () => withClient(url, async (client) => void (await client.flushall())),
     kill,
     start,

@@ -1,10 +1,11 @@
 import type { Command } from 'commander';
-import { cancelLoad } from '../../load/cancel-load.ts';
-import { requireLoad } from '../../load/inspect-load.ts';
+import { cancelFoundJob } from '../../background-jobs/cancel-job.ts';
+import { type Job, requireJob } from '../../background-jobs/find-jobs.ts';
+import { renderItem } from '../../http/render-background-job.ts';
 import type { Cli } from '../cli.ts';
 import { formatCount } from '../format-numbers.ts';
 import { requireJobId } from '../job-id.ts';
-import { printChanged } from '../print-changed.ts';
+import { linkBase } from '../link-base.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 
 interface Flags {
@@ -15,9 +16,10 @@ interface Flags {
 export function addJobsCancelCommand(jobs: Command, cli: Cli): void {
   jobs
     .command('cancel')
-    .summary('stop a load that has not ended')
+    .summary('stop a load or an export that has not ended')
     .description(
-      'Stops a load that has not ended. What it applied so far stays; `sluice jobs retry` goes on with the rest.',
+      'Stops a load or an export that has not ended. What a load applied so far stays, and `sluice jobs retry` goes on with\n' +
+        'the rest; of an export nothing stays. A deletion is not cancelled.',
     )
     .argument('<job-id>')
     .option('--env <name>', 'environment', 'default')
@@ -30,11 +32,17 @@ export function addJobsCancelCommand(jobs: Command, cli: Cli): void {
 
 async function cancel(cli: Cli, command: Command, jobId: string, flags: Flags): Promise<void> {
   await withSession(cli, command, async (session) => {
+    const { system } = session;
     const { environmentId } = await requireEnvironment(session, flags.env);
-    await cancelLoad(session.system, environmentId, jobId);
-    const load = await requireLoad(session.system, environmentId, jobId);
-    const { read } = load.tally;
-    const sentence = `Cancelled; ${formatCount(read)} of ${formatCount(load.totalRows)} rows had been done and stay.`;
-    printChanged(cli.terminal, load, session.system.config, flags.json, sentence);
+    const found = await requireJob(system, environmentId, jobId);
+    const job = await cancelFoundJob(system, environmentId, found);
+    if (flags.json) cli.terminal.json(renderItem(job, linkBase(system.config)));
+    else cli.terminal.print(describe(job));
   });
+}
+
+function describe(job: Job): string {
+  if (job.kind !== 'load') return 'Cancelled; nothing of it stays.';
+  const { tally, totalRows } = job.load;
+  return `Cancelled; ${formatCount(tally.read)} of ${formatCount(totalRows)} rows had been done and stay.`;
 }

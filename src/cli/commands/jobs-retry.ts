@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { requireRetryable } from '../../background-jobs/require-retryable.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
 import type { Cli } from '../cli.ts';
@@ -38,6 +39,7 @@ async function retry(cli: Cli, command: Command, jobId: string, flags: Flags): P
   await withSession(cli, command, async (session) => {
     const { system } = session;
     const { environmentId } = await requireEnvironment(session, flags.env);
+    await requireRetryable(system, environmentId, jobId);
     await retryLoad(system, environmentId, jobId);
     if (!flags.wait) {
       const load = await requireLoad(system, environmentId, jobId);

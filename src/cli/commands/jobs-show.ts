@@ -1,14 +1,12 @@
 import type { Command } from 'commander';
-import type { Load } from '../../domain/load.ts';
-import { renderJobDetail } from '../../http/render-job.ts';
-import { countRejects } from '../../load/inspect-load.ts';
+import { type Job, requireJob } from '../../background-jobs/find-jobs.ts';
+import { renderDetail, renderRecord } from '../../http/render-background-job.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
-import { followLoad } from '../import/follow-load.ts';
-import { createProgress } from '../import/progress.ts';
 import { requireJobId } from '../job-id.ts';
+import { followJob } from '../jobs/follow-job.ts';
+import { printJob } from '../jobs/print-job.ts';
 import { linkBase } from '../link-base.ts';
-import { printLoad } from '../print-load.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -21,8 +19,10 @@ interface Flags {
 export function addJobsShowCommand(jobs: Command, cli: Cli): void {
   jobs
     .command('show')
-    .summary('one load in full')
-    .description('Shows a load: its counts, its rejects by reason, why it failed.')
+    .summary('one job in full')
+    .description(
+      'Shows a load, an export or a deletion: its counts, its rejects by reason or its files, why it failed.',
+    )
     .argument('<job-id>')
     .option('--watch', 'follow it until it has ended; exit code 1 if it did not complete', false)
     .option('--env <name>', 'environment', 'default')
@@ -37,26 +37,24 @@ export function addJobsShowCommand(jobs: Command, cli: Cli): void {
 }
 
 async function show(cli: Cli, command: Command, jobId: string, flags: Flags): Promise<void> {
+  const { terminal } = cli;
   const stop = listenForStop();
   await withSession(cli, command, async (session) => {
     const { system } = session;
     const { environmentId } = await requireEnvironment(session, flags.env);
-    const signal = flags.watch ? stop.signal : AbortSignal.abort();
-    const progress = createProgress(cli.terminal, jobId, !flags.watch || flags.json);
-    const load = await followLoad(system, {
-      environmentId,
-      jobId,
-      signal,
-      onChange: progress.loading,
-    }).finally(() => progress.end());
-    const byCode = await countRejects(system, environmentId, jobId);
-    if (flags.json) cli.terminal.json(renderJobDetail(load, byCode, linkBase(system.config)));
-    else printLoad(cli.terminal, load, byCode);
-    if (flags.watch) process.exitCode = exitCodeOf(load);
+    const found = await requireJob(system, environmentId, jobId);
+    const quiet = flags.json;
+    const job = flags.watch
+      ? await followJob(system, found, { terminal, environmentId, signal: stop.signal, quiet })
+      : found;
+    if (flags.json) terminal.json(await renderDetail(system, environmentId, job, linkBase(system.config)));
+    else await printJob(terminal, system, environmentId, job);
+    if (flags.watch) process.exitCode = exitCodeOf(job);
   });
 }
 
-function exitCodeOf({ status }: Load): number {
+function exitCodeOf(job: Job): number {
+  const { status } = renderRecord(job, '');
   if (status === 'completed') return exitCodes.ok;
   return status === 'failed' || status === 'cancelled' ? exitCodes.failed : exitCodes.interrupted;
 }

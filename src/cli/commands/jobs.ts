@@ -9,8 +9,10 @@ import { addJobsShowCommand } from './jobs-show.ts';
 export function addJobsCommand(program: Command, cli: Cli): void {
   const jobs = program
     .command('jobs')
-    .summary('look at loads, cancel and retry them')
-    .description('Looks at the loads of an environment, and acts on them. A server need not run.')
+    .summary('look at loads, exports and deletions; cancel, retry')
+    .description(
+      'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
+    )
     .addHelpText(
       'after',
       '\nExamples:\n  $ sluice jobs list --status failed\n  $ sluice jobs show 0195… --watch',

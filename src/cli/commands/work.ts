@@ -56,7 +56,8 @@ async function work(cli: Cli, command: Command): Promise<void> {
     log.warn({ err }, 'the daily pruning could not be scheduled'),
   );
   log.debug('worker is ready');
-  await stop.requested;
+  const reason = await stop.requested;
+  log.info({ reason }, 'stopping');
   const { shutdownMs } = config;
   await shutDown(
     [

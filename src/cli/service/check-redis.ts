@@ -1,7 +1,5 @@
-import { Redis } from 'ioredis';
 import type { Logger } from 'pino';
-
-const answerMs = 5_000;
+import { askRedis } from '../../queue/ask-redis.ts';
 
 export interface RedisProblem {
   /** What is wrong and what to do, in a sentence. */
@@ -14,28 +12,18 @@ export interface RedisProblem {
 export async function checkRedis(redisUrl: string | null): Promise<RedisProblem | null> {
   if (redisUrl === null) return null;
   const { hostname, port } = new URL(redisUrl);
-  const redis = new Redis(redisUrl, {
-    lazyConnect: true,
-    connectTimeout: answerMs,
-    commandTimeout: answerMs,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
-  });
-  redis.on('error', () => undefined);
   try {
-    await redis.connect();
-    await redis.ping();
-    // Managed servers may not tell their configuration; then nobody can say.
-    const answer: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => []);
-    const policy: unknown = Array.isArray(answer) ? answer[1] : undefined;
+    const policy = await askRedis(redisUrl, async (redis) => {
+      // Managed servers may not tell their configuration; then nobody can say.
+      const answer: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => []);
+      return Array.isArray(answer) ? (answer[1] as unknown) : undefined;
+    });
     if (policy === undefined || policy === 'noeviction') return null;
     const sentence = `Redis at ${hostname} may evict the queue (maxmemory-policy ${String(policy)}); set it to noeviction.`;
     return { sentence, away: false };
   } catch {
     const sentence = `Redis at ${hostname}:${port || '6379'} does not answer. Is it running, and is REDIS_URL right?`;
     return { sentence, away: true };
-  } finally {
-    redis.disconnect();
   }
 }
 

@@ -1,14 +1,11 @@
 import type { FastifyInstance } from 'fastify';
-import { type Job, listJobs } from '../../background-jobs/find-jobs.ts';
+import { listJobs } from '../../background-jobs/find-jobs.ts';
 import type { System } from '../../context.ts';
 import { baseUrl } from '../base-url.ts';
 import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { renderDeletionListItem } from '../render-deletion.ts';
-import { renderExportListItem } from '../render-export.ts';
-import { renderListItem } from '../render-job.ts';
-import type { JobListItem } from '../schemas/job-record.ts';
+import { renderItem } from '../render-background-job.ts';
 import { readListJobsQuery } from '../schemas/list-jobs-query.ts';
 import { listJobsSchema } from '../schemas/list-jobs-schema.ts';
 
@@ -24,11 +21,4 @@ export function listJobsRoute(app: FastifyInstance, system: System): void {
     const now = new Date();
     return reply.send(page.jobs.map((job) => renderItem(job, base, now)));
   });
-}
-
-function renderItem(job: Job, base: string, now: Date): JobListItem {
-  if (job.kind === 'load') return renderListItem(job.load, base, now);
-  return job.kind === 'export'
-    ? renderExportListItem(job.export, base, now)
-    : renderDeletionListItem(job.deletion, base, now);
 }

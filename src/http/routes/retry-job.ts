@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import { requireJob } from '../../background-jobs/find-jobs.ts';
+import { requireRetryable } from '../../background-jobs/require-retryable.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
 import { baseUrl } from '../base-url.ts';
@@ -16,11 +15,7 @@ export function retryJob(app: FastifyInstance, system: System): void {
   app.post('/v1/background_jobs/:job_id/retry', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = environmentId(request);
-    const { kind } = await requireJob(system, environment, jobId);
-    if (kind !== 'load') {
-      const message = `${kind === 'export' ? 'an export' : 'a deletion'} is not retried: ask for it anew`;
-      throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
-    }
+    await requireRetryable(system, environment, jobId);
     await retryLoad(system, environment, jobId, readIdempotencyKey(request.headers['idempotency-key']));
     const load = await requireLoad(system, environment, jobId);
     // What it was made by this request; a worker may have begun, and even ended.

@@ -1,16 +1,13 @@
-import { type DeletionType, deletionTypes } from '../../domain/deletion.ts';
+import { type JobType, jobTypes } from '../../background-jobs/find-jobs.ts';
 import { inputError } from '../../domain/errors.ts';
-import { type LoadStatus, type LoadType, loadStatuses, loadTypes } from '../../domain/load.ts';
+import { type LoadStatus, loadStatuses } from '../../domain/load.ts';
 import { readJobCursor } from '../cursor.ts';
 import { PageQuery } from './page-query.ts';
-
-/** Every kind of background job there is. */
-export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
 
 export interface ListJobsQuery {
   readonly limit: number;
   readonly after: string | null;
-  readonly type: LoadType | DeletionType | 'export' | undefined;
+  readonly type: JobType | undefined;
   readonly status: LoadStatus | undefined;
   readonly since: Date | undefined;
 }

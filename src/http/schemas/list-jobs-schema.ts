@@ -1,10 +1,10 @@
 import type { FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { jobTypes } from '../../background-jobs/find-jobs.ts';
 import { loadStatuses } from '../../domain/load.ts';
 import { named } from './answer-headers.ts';
 import { refusals } from './error-answers.ts';
 import { jobListItem } from './job-record.ts';
-import { jobTypes } from './list-jobs-query.ts';
 import { pageParameters } from './page-parameters.ts';
 
 export const listJobsSchema = {

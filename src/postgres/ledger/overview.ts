@@ -17,31 +17,74 @@ export interface Backlog {
   readonly pendingNotifications: number;
   /** Notifications that were given up, of those that are kept. */
   readonly deadNotifications: number;
+  readonly queuedExports: number;
+  readonly processingExports: number;
+  /** Since the longest waiting export was requested; 0 if none waits. */
+  readonly oldestQueuedExportSeconds: number;
+  /** Written so far by the exports that run. */
+  readonly exportRows: number;
+  readonly exportBytes: number;
+  readonly queuedDeletions: number;
+  readonly processingDeletions: number;
+  /** Since the longest waiting deletion was accepted; 0 if none waits. */
+  readonly oldestQueuedDeletionSeconds: number;
 }
 
 /*
  * Costs what is unfinished, not what is kept: the loads come from loads_lane_idx, and only the chunks of those that run
- * (one load per environment) are looked at, through load_chunks_open_idx. Notifications have an index per state.
+ * (one load per environment) are looked at, through load_chunks_open_idx. Exports and deletions have such indexes
+ * too, notifications one per state.
  */
 const backlogStatement = `
-  select
-    count(*) filter (where l.status = 'queued') as "queuedLoads",
-    count(*) filter (where l.status = 'processing') as "processingLoads",
-    coalesce(sum(l.chunk_count - l.chunks_done - r.running), 0)::bigint as "pendingChunks",
-    coalesce(sum(r.running), 0)::bigint as "runningChunks",
-    coalesce(
-      extract(epoch from now() - min(l.accepted_at) filter (where l.status = 'queued')),
-      0
-    )::float8 as "oldestWaitingSeconds",
-    (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
-    (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications"
-  from loads l
-  cross join lateral (
-    select count(*) as running
-    from load_chunks c
-    where l.status = 'processing' and c.load_id = l.load_id and c.state = 'running'
-  ) r
-  where l.status in ('queued', 'processing')`;
+  with of_loads as (
+    select
+      count(*) filter (where l.status = 'queued') as "queuedLoads",
+      count(*) filter (where l.status = 'processing') as "processingLoads",
+      coalesce(sum(l.chunk_count - l.chunks_done - r.running), 0)::bigint as "pendingChunks",
+      coalesce(sum(r.running), 0)::bigint as "runningChunks",
+      coalesce(
+        extract(epoch from now() - min(l.accepted_at) filter (where l.status = 'queued')),
+        0
+      )::float8 as "oldestWaitingSeconds"
+    from loads l
+    cross join lateral (
+      select count(*) as running
+      from load_chunks c
+      where l.status = 'processing' and c.load_id = l.load_id and c.state = 'running'
+    ) r
+    where l.status in ('queued', 'processing')
+  ),
+  of_exports as (
+    select
+      count(*) filter (where status = 'queued') as "queuedExports",
+      count(*) filter (where status = 'processing') as "processingExports",
+      coalesce(
+        extract(epoch from now() - min(requested_at) filter (where status = 'queued')),
+        0
+      )::float8 as "oldestQueuedExportSeconds",
+      coalesce(sum(rows_written) filter (where status = 'processing'), 0)::bigint as "exportRows",
+      coalesce(sum(bytes_written) filter (where status = 'processing'), 0)::bigint as "exportBytes"
+    from exports
+    where status in ('queued', 'processing')
+  ),
+  of_deletions as (
+    select
+      count(*) filter (where status = 'queued') as "queuedDeletions",
+      count(*) filter (where status = 'processing') as "processingDeletions",
+      coalesce(
+        extract(epoch from now() - min(accepted_at) filter (where status = 'queued')),
+        0
+      )::float8 as "oldestQueuedDeletionSeconds"
+    from deletions
+    where status in ('queued', 'processing')
+  ),
+  of_notifications as (
+    select
+      (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
+      (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications"
+  )
+  select *
+  from of_loads, of_exports, of_deletions, of_notifications`;
 
 export async function readBacklog(watch: pg.Pool): Promise<Backlog> {
   const { rows } = await watch.query<Backlog>(withTimeout(backlogStatement, backlogTimeoutMs));

@@ -28,6 +28,26 @@ async function nameSession(db: Database, name: string): Promise<void> {
   await sql`select set_config('application_name', ${name}, true)`.execute(db);
 }
 
+/** Ends the session of this attempt at a chunk, and with it the transaction that it may be in. */
+export async function endChunkSession(db: Database, claim: ChunkClaim): Promise<void> {
+  await endSession(db, `${chunkPrefix(claim)}${claim.attempt}`);
+}
+
+/** Ends the session of this attempt at a finish, and with it the transaction that it may be in. */
+export async function endFinishSession(db: Database, claim: FinishClaim): Promise<void> {
+  await endSession(db, `sluice finish ${claim.loadId}:${claim.attempt}`);
+}
+
+async function endSession(db: Database, name: string): Promise<void> {
+  await sql`
+    select pg_terminate_backend(pid)
+    from pg_stat_activity
+    where datname = current_database()
+      and usename = current_user
+      and pid <> pg_backend_pid()
+      and application_name = ${name}`.execute(db);
+}
+
 /** Ends the sessions of earlier attempts at a chunk. */
 export async function endEarlierAttempts(db: Database, claim: ChunkClaim): Promise<void> {
   if (claim.attempt === 1) return;

@@ -1,0 +1,58 @@
+import type { Config } from '../config.ts';
+import { ABANDONED_FILE_MS } from '../domain/limits.ts';
+import { pruneExports } from '../export/prune-exports.ts';
+import type { FileStore } from '../files/file-store.ts';
+import { pruneInbox } from '../inbox/prune-inbox.ts';
+import { pruneFiles } from '../load/prune-files.ts';
+import { pruneNotifications } from '../notifications/prune-notifications.ts';
+import type { Database } from '../postgres/database.ts';
+import { forgetDeletions } from '../postgres/ledger/deletions.ts';
+import { countPrunable } from '../postgres/ledger/prunable.ts';
+import { deleteRuns } from '../postgres/ledger/schedule-due.ts';
+
+interface Context {
+  readonly db: Database;
+  readonly files: FileStore;
+  readonly config: Pick<Config, 'fileRetentionDays' | 'exportRetentionDays' | 'jobRetentionDays'>;
+}
+
+/** What was removed, or would be. */
+export interface Pruned {
+  /** Received files. */
+  readonly files: number;
+  /** Records of loads, their rejects included. */
+  readonly jobs: number;
+  /** Exports whose files are gone now. */
+  readonly exports: number;
+  /** Records of exports. */
+  readonly records: number;
+  /** Records of deletions. */
+  readonly deletions: number;
+  /** Files of the inbox that are remembered; those in done and failed stay. */
+  readonly inboxFiles: number;
+  /** Events that somebody was told of. */
+  readonly notifications: number;
+  /** Runs of schedules. */
+  readonly runs: number;
+  /** What processes that were killed have left in the store; null where it was not looked for. */
+  readonly temporary: number | null;
+}
+
+/** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
+export async function prune({ db, files, config }: Context): Promise<Pruned> {
+  const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
+  const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
+  const exports = await pruneExports({ db, files }, { exportDays, jobDays });
+  const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
+  const deletions = await forgetDeletions(db, jobDays);
+  const inbox = await pruneInbox({ db, files }, jobDays);
+  const notifications = await pruneNotifications({ db }, { jobDays });
+  const runs = await deleteRuns(db, jobDays);
+  return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, temporary };
+}
+
+/** What `prune` would remove now. */
+export async function planPrune({ db, config }: Omit<Context, 'files'>): Promise<Pruned> {
+  const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
+  return { ...(await countPrunable(db, { fileDays, exportDays, jobDays })), temporary: null };
+}

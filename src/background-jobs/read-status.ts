@@ -1,0 +1,34 @@
+import type pg from 'pg';
+import {
+  type Failure,
+  type LaneOverview,
+  type LiveWorker,
+  type RunningExport,
+  readFailures,
+  readLanes,
+  readLiveWorkers,
+  readRunningExports,
+} from '../postgres/ledger/lane-overview.ts';
+import { type Backlog, readBacklog } from '../postgres/ledger/overview.ts';
+
+/** What the service is at, in all environments. */
+export interface ServiceStatus {
+  readonly workers: readonly LiveWorker[];
+  readonly backlog: Backlog;
+  readonly lanes: readonly LaneOverview[];
+  readonly exports: readonly RunningExport[];
+  /** The latest, latest first. */
+  readonly failures: readonly Failure[];
+}
+
+/** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
+export async function readStatus(watch: pg.Pool): Promise<ServiceStatus> {
+  const [workers, backlog, lanes, exports, failures] = await Promise.all([
+    readLiveWorkers(watch),
+    readBacklog(watch),
+    readLanes(watch),
+    readRunningExports(watch),
+    readFailures(watch),
+  ]);
+  return { workers, backlog, lanes, exports, failures };
+}

@@ -1,0 +1,45 @@
+import type { Command } from 'commander';
+import { type Pruned, planPrune, prune } from '../../background-jobs/prune.ts';
+import type { Cli } from '../cli.ts';
+import { formatCount } from '../format-numbers.ts';
+import { withSession } from '../session/session.ts';
+
+interface Flags {
+  readonly dryRun: boolean;
+  readonly json: boolean;
+}
+
+export function addPruneCommand(program: Command, cli: Cli): void {
+  program
+    .command('prune')
+    .summary('remove what has outlived its retention, now')
+    .description(
+      'Removes what the workers remove once a day: received files after FILE_RETENTION_DAYS, files of exports after\n' +
+        'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, and what killed processes left in\n' +
+        'the storage. A server may run meanwhile.',
+    )
+    .option('--dry-run', 'only say what would go', false)
+    .option('--json', 'print the counts as JSON', false)
+    .addHelpText('after', '\nExamples:\n  $ sluice prune --dry-run\n  $ FILE_RETENTION_DAYS=1 sluice prune')
+    .action((flags: Flags, command: Command) => run(cli, command, flags));
+}
+
+async function run(cli: Cli, command: Command, { dryRun, json }: Flags): Promise<void> {
+  await withSession(cli, command, async ({ system }) => {
+    const counts = await (dryRun ? planPrune(system) : prune(system));
+    if (json) cli.terminal.json({ dry_run: dryRun, ...counts });
+    else cli.terminal.print(describe(counts, dryRun));
+  });
+}
+
+function describe(counts: Pruned, dryRun: boolean): string {
+  const { files, jobs, exports, records, deletions, inboxFiles, notifications, runs, temporary } = counts;
+  const parts = [
+    `${formatCount(files)} received files`,
+    `the files of ${formatCount(exports)} exports`,
+    `the records of ${formatCount(jobs)} loads, ${formatCount(records)} exports and ${formatCount(deletions)} deletions`,
+    `what is known of ${formatCount(inboxFiles)} files of the inbox, ${formatCount(notifications)} notifications and ${formatCount(runs)} runs of schedules`,
+    ...(temporary === null ? [] : [`${formatCount(temporary)} unfinished files of killed processes`]),
+  ];
+  return `${dryRun ? 'Would remove' : 'Removed'}: ${parts.join(', ')}.`;
+}

@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
+import type pg from 'pg';
+import { readStatus } from '../../background-jobs/read-status.ts';
+import type { Config } from '../../config.ts';
+import { findRunningPostgres } from '../../postgres/embedded/find-running.ts';
+import { isMissingTable } from '../../postgres/sqlstate.ts';
+import { createWatchPool } from '../../postgres/watch-pool.ts';
+import type { Cli } from '../cli.ts';
+import { CommandFailed } from '../exit-codes.ts';
+import { readSettings } from '../settings.ts';
+import { describeStatus } from '../status/describe-status.ts';
+import { renderStatus } from '../status/render-status.ts';
+import { listenForStop } from '../stop-signals.ts';
+import type { Terminal } from '../terminal.ts';
+
+const everyMs = 2_000;
+
+interface Flags {
+  readonly watch: boolean;
+  readonly json: boolean;
+}
+
+export function addStatusCommand(program: Command, cli: Cli): void {
+  program
+    .command('status')
+    .summary('workers, queue, lanes, rates, latest failures')
+    .description(
+      'Shows what the service is at, in all environments: the workers that live, what runs in each lane and how fast, what\n' +
+        'waits and for how long, exports, deletions, the latest failures. Reads the ledger beside whoever runs on it; starts\n' +
+        'and changes nothing.',
+    )
+    .option('--watch', 'again every two seconds, until Ctrl-C', false)
+    .option('--json', 'print JSON, with --watch one object a line', false)
+    .addHelpText(
+      'after',
+      '\nExamples:\n  $ sluice status --watch\n  $ sluice status --json | jq .oldest_waiting_seconds',
+    )
+    .action((flags: Flags, command: Command) => status(cli, command, flags));
+}
+
+async function status(cli: Cli, command: Command, { watch: again, json }: Flags): Promise<void> {
+  const { config } = readSettings(cli, command);
+  const stop = listenForStop();
+  const watch = createWatchPool(await findDatabase(config), 'status');
+  watch.on('error', () => undefined);
+  try {
+    await show(cli.terminal, watch, json);
+    while (again && !cli.terminal.closed) {
+      await delay(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
+      if (stop.signal.aborted) return;
+      if (!json) cli.terminal.print('');
+      await show(cli.terminal, watch, json);
+    }
+  } finally {
+    await watch.end();
+  }
+}
+
+async function show(terminal: Terminal, watch: pg.Pool, json: boolean): Promise<void> {
+  const found = await readStatus(watch).catch((error: unknown) => {
+    if (!isMissingTable(error)) throw error;
+    throw new CommandFailed(
+      'The database lacks tables that this version needs: `sluice migrate`, or a start, makes them.',
+    );
+  });
+  if (json) return terminal.json(renderStatus(found));
+  for (const line of describeStatus(found)) terminal.print(line);
+}
+
+/** One that runs: a look is no reason to start one. */
+async function findDatabase({ databaseUrl, dataDir }: Config): Promise<string> {
+  const url = databaseUrl ?? (await findRunningPostgres(join(dataDir, 'postgres')));
+  if (url !== undefined) return url;
+  throw new CommandFailed(`Nothing runs on ${dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`);
+}

@@ -1,0 +1,53 @@
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hasUsableData } from '../postgres/embedded/data-version.ts';
+import { layoutOf } from '../postgres/embedded/layout.ts';
+import { locatePackage } from '../postgres/embedded/locate-package.ts';
+import { sentenceOf } from './check.ts';
+import { type Finding, failed, ok, warning } from './finding.ts';
+import { nearestFolder } from './nearest-folder.ts';
+
+/** What can be told of the embedded PostgreSQL while it does not run. Starts nothing. */
+export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
+  const found = `no server runs on ${dataDir}: its version, settings and migrations were not looked at`;
+  const stopped = warning(
+    'postgres',
+    found,
+    'Run `sluice start`, or set DATABASE_URL; then `sluice doctor` again.',
+  );
+  return [stopped, await checkProgram(dataDir), await checkDataDir(dataDir)];
+}
+
+async function checkProgram(dataDir: string): Promise<Finding> {
+  const check = 'embedded postgres';
+  try {
+    const { version, native } = await locatePackage();
+    const major = version.split('.')[0] ?? '';
+    await access(
+      join(native, 'bin', process.platform === 'win32' ? 'postgres.exe' : 'postgres'),
+      constants.R_OK,
+    );
+    const hasData = await hasUsableData(layoutOf(join(dataDir, 'postgres')), major);
+    return ok(
+      check,
+      `PostgreSQL ${major} is installed${hasData ? ', and the data is of that version' : '; no data yet'}`,
+    );
+  } catch (error) {
+    return failed(check, sentenceOf(error), 'As it says; or set DATABASE_URL to a PostgreSQL of your own.');
+  }
+}
+
+async function checkDataDir(dataDir: string): Promise<Finding> {
+  const check = 'data folder';
+  const { folder } = await nearestFolder(dataDir);
+  try {
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    const advice = `Make ${folder} writable for the user that runs sluice, or choose another DATA_DIR.`;
+    return failed(check, `this user may not write into ${folder}`, advice);
+  }
+  return ok(
+    check,
+    folder === dataDir ? `${dataDir} is writable` : `${dataDir} is not there yet, and can be made`,
+  );
+}

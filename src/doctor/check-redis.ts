@@ -1,0 +1,84 @@
+import { askRedis } from '../queue/ask-redis.ts';
+import { isAtLeast } from './check-node.ts';
+import { type Finding, failed, ok, warning } from './finding.ts';
+
+/** What BullMQ recommends as the least; it refuses what is older than 5. */
+const least = '6.2.0';
+const refused = '5.0.0';
+const nearlyFull = 0.9;
+
+/** Where the queue lives, if it lives in Redis. */
+export async function checkRedis(redisUrl: string | null): Promise<Finding[]> {
+  if (redisUrl === null) return [ok('redis', 'not used: the queue lives in PostgreSQL')];
+  return askRedis(redisUrl, async (redis) => {
+    const info = readInfo(await redis.info());
+    // Managed servers may not tell their configuration.
+    const settings = await redis.config('GET', '*').then(readSettings, () => null);
+    return [
+      judgeVersion(info),
+      judgePolicy(settings?.get('maxmemory-policy') ?? info.get('maxmemory_policy')),
+      judgeMemory(info),
+      judgePersistence(info, settings?.get('save')),
+    ];
+  });
+}
+
+type Fields = ReadonlyMap<string, string>;
+
+function readInfo(text: string): Fields {
+  const lines = text.split(/\r?\n/).filter((line) => line.includes(':'));
+  return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]));
+}
+
+function readSettings(answer: unknown): Fields {
+  const fields = new Map<string, string>();
+  if (Array.isArray(answer)) {
+    for (let at = 0; at + 1 < answer.length; at += 2) fields.set(String(answer[at]), String(answer[at + 1]));
+  }
+  return fields;
+}
+
+function judgeVersion(info: Fields): Finding {
+  const check = 'redis version';
+  const version = info.get('redis_version') ?? '';
+  const found = `Redis ${version} answers`;
+  const advice = `Use Redis ${least} or newer.`;
+  if (!isAtLeast(version, refused)) return failed(check, found, advice);
+  return isAtLeast(version, least) ? ok(check, found) : warning(check, found, advice);
+}
+
+export function judgePolicy(policy: string | undefined): Finding {
+  const check = 'redis maxmemory-policy';
+  if (policy === undefined) {
+    const advice = 'See to it that maxmemory-policy is noeviction.';
+    return warning(check, 'the server does not tell', advice);
+  }
+  if (policy === 'noeviction') return ok(check, policy);
+  const found = `${policy}: it may throw away parts of the queue`;
+  return failed(
+    check,
+    found,
+    'Set it: `redis-cli config set maxmemory-policy noeviction`, and in redis.conf.',
+  );
+}
+
+function judgeMemory(info: Fields): Finding {
+  const check = 'redis memory';
+  const [used, most] = [Number(info.get('used_memory')), Number(info.get('maxmemory'))];
+  const mib = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(0)} MiB`;
+  if (!(most > 0)) return ok(check, `${mib(used)} used, no bound`);
+  const found = `${mib(used)} used of ${mib(most)}`;
+  return used / most < nearlyFull
+    ? ok(check, found)
+    : warning(check, found, 'Raise maxmemory: a full Redis takes no more jobs.');
+}
+
+function judgePersistence(info: Fields, save: string | undefined): Finding {
+  const check = 'redis persistence';
+  if (info.get('aof_enabled') === '1') return ok(check, 'append-only file');
+  if (save !== undefined && save !== '') return ok(check, `snapshots (save ${save})`);
+  const found = 'nothing is kept on disk';
+  const advice =
+    'No work is lost with it: the ledger in PostgreSQL rings again for all that is due. `appendonly yes` spares the wait.';
+  return warning(check, found, advice);
+}

@@ -1,0 +1,36 @@
+import { type Finding, failed } from './finding.ts';
+
+/** Something to look at. It may throw and it may hang: neither stops the others. */
+export interface Check {
+  readonly name: string;
+  readonly deadlineMs: number;
+  run(): Promise<readonly Finding[]>;
+  /** What to do if it throws or is late. */
+  readonly advice: string;
+}
+
+/** Runs them side by side; all their findings, in the order of the checks. Never throws. */
+export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
+  return (await Promise.all(checks.map(runCheck))).flat();
+}
+
+async function runCheck({ name, deadlineMs, run, advice }: Check): Promise<readonly Finding[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<readonly Finding[]>((resolve) => {
+    const found = `no answer within ${deadlineMs / 1000} s`;
+    timer = setTimeout(() => resolve([failed(name, found, advice)]), deadlineMs);
+  });
+  const done = Promise.resolve()
+    .then(run)
+    .catch((error: unknown) => [failed(name, sentenceOf(error), advice)]);
+  const findings = await Promise.race([done, late]);
+  clearTimeout(timer);
+  return findings;
+}
+
+/** What an error says, in one line. Of several (every address of a host refused) the first. */
+export function sentenceOf(error: unknown): string {
+  if (error instanceof AggregateError && error.errors.length > 0) return sentenceOf(error.errors[0]);
+  const text = error instanceof Error ? error.message : String(error);
+  return text.replace(/\s+/g, ' ').trim().slice(0, 300);
+}

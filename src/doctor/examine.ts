@@ -1,0 +1,72 @@
+import { join } from 'node:path';
+import type { Config } from '../config.ts';
+import { openFileStore } from '../files/open-file-store.ts';
+import { findRunningPostgres } from '../postgres/embedded/find-running.ts';
+import { type Check, runChecks } from './check.ts';
+import { checkDisk } from './check-disk.ts';
+import { checkEmbedded } from './check-embedded.ts';
+import { checkNode } from './check-node.ts';
+import { checkPublicUrl } from './check-public-url.ts';
+import { checkRedis } from './check-redis.ts';
+import { checkSmtp } from './check-smtp.ts';
+import { checkStorage } from './check-storage.ts';
+import type { Finding } from './finding.ts';
+import { hideSecrets } from './hide-secrets.ts';
+import { checkPostgres } from './postgres/check-postgres.ts';
+
+/** Looks at all that a service with this configuration stands on. Starts and migrates nothing, and never throws. */
+export async function examine(config: Config): Promise<Finding[]> {
+  return hideSecrets(await runChecks(checksOf(config)), config);
+}
+
+function checksOf(config: Config): Check[] {
+  const files = openFileStore(config.storage, config.maxInflatedBytes);
+  return [
+    {
+      name: 'node',
+      deadlineMs: 2_000,
+      run: () => checkNode(),
+      advice: 'Install sluice anew.',
+    },
+    {
+      name: 'postgres',
+      deadlineMs: 30_000,
+      run: () => checkDatabase(config),
+      advice: 'Is the server running, and is DATABASE_URL right?',
+    },
+    {
+      name: 'redis',
+      deadlineMs: 15_000,
+      run: () => checkRedis(config.redisUrl),
+      advice: 'Is it running, and is REDIS_URL right?',
+    },
+    {
+      name: 'storage',
+      deadlineMs: 20_000,
+      run: () => checkStorage(files),
+      advice:
+        config.storage.kind === 's3'
+          ? 'See docs/storage.md for what the key must be allowed.'
+          : `May this user write into ${config.storage.directory}, and is its disk mounted?`,
+    },
+    { name: 'disk', deadlineMs: 5_000, run: () => checkDisk(config), advice: 'Is the disk mounted?' },
+    {
+      name: 'smtp',
+      deadlineMs: 20_000,
+      run: () => checkSmtp(config),
+      advice:
+        'Is SMTP_URL right, and may this machine reach that port? Without SMTP_URL messages go to the outbox.',
+    },
+    {
+      name: 'public url',
+      deadlineMs: 2_000,
+      run: () => checkPublicUrl(config),
+      advice: 'Set PUBLIC_URL as in https://sluice.example.com.',
+    },
+  ];
+}
+
+async function checkDatabase(config: Config): Promise<Finding[]> {
+  const url = config.databaseUrl ?? (await findRunningPostgres(join(config.dataDir, 'postgres')));
+  return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config);
+}

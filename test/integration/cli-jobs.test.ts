@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { acceptExport, withoutExportBell } from '../support/exports.ts';
+import { acceptFile, withoutBell } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+const real = createTerminal({});
+const ids = { load: '', export: '', deletion: '' };
+beforeAll(async () => {
+  t = await openTestSystem();
+  const { system, environment } = t;
+  const quiet = withoutBell(system);
+  ids.load = await acceptFile(quiet, environment.environmentId, 'user_id\na\n');
+  ids.export = (await acceptExport(withoutExportBell(system), environment.environmentId)).jobId;
+  ids.deletion = (await acceptDeletion(system, environment.environmentId, 'users', ['a', 'b'])).jobId;
+});
+afterAll(() => t.close());
+beforeEach(() => {
+  process.exitCode = undefined;
+});
+
+/** Runs the command in this process; what it printed, or the error that it ended with. */
+async function sluice(...args: string[]): Promise<string> {
+  let printed = '';
+  const terminal = {
+    ...real,
+    print: (text: string) => {
+      printed += `${text}\n`;
+    },
+    json: (value: unknown) => {
+      printed += JSON.stringify(value);
+    },
+    note: () => undefined,
+  };
+  const program = await createProgram({ environment: t.variables, terminal, entry: '' }, args);
+  await program.parseAsync(['node', 'sluice', ...args]);
+  return printed;
+}
+const listed = async (...args: string[]) =>
+  (JSON.parse(await sluice('jobs', 'list', '--json', ...args)) as { job_id: string; type: string }[]).map(
+    ({ job_id, type }) => [job_id, type],
+  );
+
+test('jobs list, show and cancel know loads, exports and deletions', async () => {
+  const all = [
+    [ids.deletion, 'delete_users'],
+    [ids.export, 'export'],
+    [ids.load, 'import'],
+  ];
+  expect(await listed()).toEqual(all);
+  expect(await listed('--limit', '2')).toEqual(all.slice(0, 2));
+  expect(await listed('--type', 'export')).toEqual([[ids.export, 'export']]);
+  const table = await sluice('jobs', 'list');
+  for (const [id, type] of all) expect(table).toMatch(new RegExp(`${id} +${type} `));
+
+  expect(await sluice('jobs', 'show', ids.export)).toMatch(/export of users, companies, events as ndjson/);
+  expect(await sluice('jobs', 'show', ids.deletion)).toMatch(
+    /deletion of 2 users\n.*waits for.*\n.*0 deleted, 0 not found/s,
+  );
+  const shown = await Promise.all(
+    [ids.load, ids.export, ids.deletion].map((id) => sluice('jobs', 'show', id, '--json')),
+  );
+  expect(shown.map((text) => (JSON.parse(text) as { type: string }).type)).toEqual([
+    'import',
+    'export',
+    'delete_users',
+  ]);
+
+  await expect(sluice('jobs', 'cancel', ids.deletion)).rejects.toThrow('a deletion is not cancelled');
+  await expect(sluice('jobs', 'retry', ids.export)).rejects.toThrow('an export is not retried');
+  expect(await sluice('jobs', 'cancel', ids.export)).toBe('Cancelled; nothing of it stays.\n');
+  expect(JSON.parse(await sluice('jobs', 'cancel', ids.load, '--json'))).toMatchObject({
+    status: 'cancelled',
+  });
+  await expect(sluice('jobs', 'cancel', ids.export)).rejects.toThrow('cancelled already');
+  // One that has ended is not waited for; the exit code tells how it ended.
+  await sluice('jobs', 'show', ids.export, '--watch');
+  expect(process.exitCode).toBe(1);
+  process.exitCode = undefined;
+});
+
+test('status, prune and doctor print what they found', async () => {
+  expect(JSON.parse(await sluice('status', '--json'))).toMatchObject({
+    lanes: expect.any(Array),
+    exports: { queued: 0 },
+  });
+  expect(await sluice('status')).toMatch(/^workers +none is alive\nloads /);
+  expect(JSON.parse(await sluice('prune', '--dry-run', '--json'))).toMatchObject({ dry_run: true, files: 0 });
+  expect(await sluice('prune')).toMatch(/^Removed: 0 received files/);
+  expect(await sluice('doctor')).toMatch(/^ok +node: .* 0 failed\n$/s);
+  expect(process.exitCode).toBe(0);
+  const unreachable = ['--database-url', 'postgres://me:s3cret@127.0.0.1:1/x'];
+  const printed = await sluice('doctor', ...unreachable);
+  expect(printed).toMatch(/failed +postgres: .*ECONNREFUSED/);
+  expect(printed).not.toContain('s3cret');
+  expect(process.exitCode).toBe(1);
+  await expect(sluice('status', ...unreachable)).rejects.toThrow('ECONNREFUSED');
+  process.exitCode = undefined;
+});

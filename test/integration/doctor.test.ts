@@ -1,0 +1,254 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { runChecks } from '../../src/doctor/check.ts';
+import { judgeSpace } from '../../src/doctor/check-disk.ts';
+import { checkNode } from '../../src/doctor/check-node.ts';
+import { checkStorage } from '../../src/doctor/check-storage.ts';
+import { examine } from '../../src/doctor/examine.ts';
+import type { Finding } from '../../src/doctor/finding.ts';
+import { hideSecrets } from '../../src/doctor/hide-secrets.ts';
+import { checkClock } from '../../src/doctor/postgres/check-clock.ts';
+import { openFileStore } from '../../src/files/open-file-store.ts';
+import { connectTo } from '../support/connect.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { redisAvailable, startRedis } from '../support/redis.ts';
+
+let dataDir: string;
+let database: TestDatabase;
+
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'sluice-doctor-'));
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+async function look(settings: Readonly<Record<string, string>> = {}): Promise<ReadonlyMap<string, Finding>> {
+  const findings = await examine(readConfig({ DATA_DIR: dataDir, DATABASE_URL: database.url, ...settings }));
+  return new Map(findings.map((finding) => [finding.check, finding]));
+}
+
+const verdicts = (found: ReadonlyMap<string, Finding>) =>
+  Object.fromEntries([...found].map(([check, { verdict }]) => [check, verdict]));
+
+describe('the doctor', () => {
+  test('finds nothing wrong where nothing is, but what the tests do to their server', async () => {
+    const found = await look();
+    expect(verdicts(found)).toMatchObject({
+      node: 'ok',
+      'postgres version': 'ok',
+      'postgres privileges': 'ok',
+      'postgres connections': 'ok',
+      'postgres fsync': 'warning',
+      'postgres clock': 'ok',
+      migrations: 'ok',
+      redis: 'ok',
+      storage: 'ok',
+      smtp: 'ok',
+      'public url': 'ok',
+    });
+    expect([...found.values()].filter(({ verdict }) => verdict === 'failed')).toEqual([]);
+    for (const { verdict, advice } of found.values()) expect(advice === null).toBe(verdict === 'ok');
+    const left = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
+    expect(left.filter((entry) => entry.isFile())).toEqual([]);
+  });
+
+  test('everything that is away is said, and without a secret', async () => {
+    const folder = join(dataDir, 'no-folder');
+    await writeFile(folder, 'a file');
+    const found = await look({
+      DATABASE_URL: 'postgres://me:pw-of-postgres@127.0.0.1:1/x',
+      REDIS_URL: 'redis://:pw-of-redis@127.0.0.1:1',
+      SMTP_URL: 'smtp://me:pw-of-smtp@127.0.0.1:1',
+      STORAGE_URL: folder,
+      PUBLIC_URL: 'https://me:pw-of-url@sluice.example.com',
+    });
+    expect(verdicts(found)).toMatchObject({
+      node: 'ok',
+      postgres: 'failed',
+      redis: 'failed',
+      storage: 'failed',
+      smtp: 'failed',
+      'public url': 'warning',
+    });
+    expect(found.get('redis')?.found).toContain('ECONNREFUSED');
+    expect(JSON.stringify([...found.values()])).not.toContain('pw-of-');
+  });
+
+  test('a check that hangs or throws stops no other', async () => {
+    const findings = await runChecks([
+      { name: 'hangs', deadlineMs: 50, run: () => new Promise(() => undefined), advice: 'look' },
+      {
+        name: 'throws',
+        deadlineMs: 50,
+        run: () => {
+          throw new Error('so it is');
+        },
+        advice: 'look',
+      },
+      { name: 'node', deadlineMs: 5_000, run: () => checkNode('20.19.0'), advice: 'look' },
+    ]);
+    expect(findings.map(({ check, verdict, found }) => [check, verdict, found])).toEqual([
+      ['hangs', 'failed', 'no answer within 0.05 s'],
+      ['throws', 'failed', 'so it is'],
+      ['node', 'ok', 'Node.js 20.19.0'],
+    ]);
+    expect(await checkNode('20.18.3')).toMatchObject([{ verdict: 'failed' }]);
+  });
+
+  test('secrets do not come through in the words of others', async () => {
+    const settings = { SMTP_URL: 'smtp://me:p%40ss%20word@mail.example.com', ADMIN_KEY: 'k'.repeat(24) };
+    const said = `535 not p@ss word nor p%40ss%20word nor ${'k'.repeat(24)}`;
+    const finding: Finding = { check: 'smtp', verdict: 'failed', found: said, advice: said };
+    expect(hideSecrets([finding], readConfig(settings))).toEqual([
+      {
+        ...finding,
+        found: '535 not [secret] nor [secret] nor [secret]',
+        advice: '535 not [secret] nor [secret] nor [secret]',
+      },
+    ]);
+  });
+});
+
+describe('of Postgres', () => {
+  test('a database that was never migrated is about to be, one of a newer program is not to be touched', async () => {
+    const empty = await createEmptyDatabase();
+    const newer = await createTestDatabase();
+    await connectTo(newer.url, (client) =>
+      client.query("insert into sluice.migrations (name, digest) values ('9999_from_the_future.sql', 'x')"),
+    );
+    expect((await look({ DATABASE_URL: empty.url })).get('migrations')).toMatchObject({
+      verdict: 'warning',
+      found: expect.stringMatching(/^\d+ to be applied$/),
+    });
+    expect((await look({ DATABASE_URL: newer.url })).get('migrations')).toMatchObject({
+      verdict: 'failed',
+      found: expect.stringContaining('9999_from_the_future.sql'),
+    });
+    await connectTo(newer.url, (client) =>
+      client.query("update sluice.migrations set digest = 'other' where name like '0001%'"),
+    );
+    expect((await look({ DATABASE_URL: newer.url })).get('migrations')?.found).toContain('with another text');
+    const made = await connectTo(empty.url, (client) =>
+      client.query("select 1 from pg_namespace where nspname = 'sluice'"),
+    );
+    expect(made.rows).toEqual([]);
+    await empty.drop();
+    await newer.drop();
+  });
+
+  test('a role without the rights that migrations take is found before they fail', async () => {
+    // Belongs to the superuser, who lets nobody create schemas in it.
+    const url = new URL(database.url);
+    url.pathname = '/postgres';
+    expect((await look({ DATABASE_URL: url.href })).get('postgres privileges')).toMatchObject({
+      verdict: 'failed',
+      found: expect.stringContaining('may not create schemas'),
+    });
+  });
+
+  test('settings of the database that harm are named, each with what to do', async () => {
+    const own = await createTestDatabase();
+    await connectTo(own.url, async (client) => {
+      const { rows } = await client.query<{ name: string }>('select current_database() as name');
+      await client.query(`alter database ${rows[0]?.name} set statement_timeout = '5s'`);
+      await client.query(`alter database ${rows[0]?.name} set synchronous_commit = off`);
+    });
+    const found = await look({ DATABASE_URL: own.url, WORKERS: '64' });
+    expect(found.get('postgres statement_timeout')).toMatchObject({ verdict: 'warning', found: '5000 ms' });
+    expect(found.get('postgres synchronous_commit')).toMatchObject({ verdict: 'warning' });
+    // 64 workers are more than the server has connections for.
+    expect(found.get('postgres connections')).toMatchObject({ verdict: 'warning' });
+    await own.drop();
+  });
+
+  test('a clock that is off by more than two seconds shows, one that is not does not', async () => {
+    const clock = (offMs: number) =>
+      connectTo(database.url, (client) => checkClock(client, () => Date.now() + offMs));
+    expect(await clock(1_000)).toMatchObject([{ verdict: 'ok' }]);
+    expect(await clock(10_000)).toMatchObject([
+      { verdict: 'warning', found: expect.stringContaining('behind') },
+    ]);
+    expect(await clock(-10_000)).toMatchObject([
+      { verdict: 'warning', found: expect.stringContaining('ahead') },
+    ]);
+  });
+
+  test('where no embedded server runs none is started, and what can be told is', async () => {
+    const found = await look({ DATABASE_URL: '' });
+    expect(verdicts(found)).toMatchObject({
+      postgres: 'warning',
+      'embedded postgres': 'ok',
+      'data folder': 'ok',
+    });
+    expect(await readdir(dataDir)).not.toContain('postgres');
+    // Data of another major version cannot be read by the program that is installed.
+    await mkdir(join(dataDir, 'postgres', 'data'), { recursive: true });
+    await writeFile(join(dataDir, 'postgres', 'data', 'PG_VERSION'), '14\n');
+    expect((await look({ DATABASE_URL: '' })).get('embedded postgres')).toMatchObject({ verdict: 'failed' });
+    await rm(join(dataDir, 'postgres'), { recursive: true });
+  });
+});
+
+describe.runIf(redisAvailable)('of Redis', () => {
+  test('its version, policy, memory and persistence', async () => {
+    const redis = await startRedis();
+    const settings = { REDIS_URL: redis.url };
+    expect(verdicts(await look(settings))).toMatchObject({
+      'redis version': 'ok',
+      'redis maxmemory-policy': 'ok',
+      'redis memory': 'ok',
+      'redis persistence': 'warning',
+    });
+    await redis.configure('maxmemory-policy', 'allkeys-lru');
+    await redis.configure('maxmemory', '1mb');
+    await redis.configure('appendonly', 'yes');
+    expect(verdicts(await look(settings))).toMatchObject({
+      'redis maxmemory-policy': 'failed',
+      'redis memory': 'warning',
+      'redis persistence': 'ok',
+    });
+    await redis.stop();
+  });
+});
+
+describe('of the rest', () => {
+  test('a mail server is greeted and sent nothing', async () => {
+    const server = await startMailServer();
+    expect((await look({ SMTP_URL: server.url })).get('smtp')).toMatchObject({ verdict: 'ok' });
+    expect(server.mails).toEqual([]);
+    await server.stop();
+  });
+
+  test('links that nobody could follow', async () => {
+    const of = async (settings: Record<string, string>) => (await look(settings)).get('public url')?.verdict;
+    expect(await of({ HOST: '0.0.0.0' })).toBe('warning');
+    expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:8080' })).toBe('warning');
+    expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'http://sluice.example.com' })).toBe('warning');
+    expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'https://sluice.example.com/base' })).toBe('ok');
+  });
+
+  test('a disk with less than a tenth or a GiB left', () => {
+    const GiB = 2 ** 30;
+    expect(judgeSpace('disk', 20 * GiB, 100 * GiB).verdict).toBe('ok');
+    expect(judgeSpace('disk', 9 * GiB, 100 * GiB).verdict).toBe('warning');
+    expect(judgeSpace('disk', 0.9 * GiB, 2 * GiB).verdict).toBe('warning');
+  });
+
+  test('a store that gives back other bytes than it was given', async () => {
+    const files = openFileStore(readConfig({ DATA_DIR: dataDir }).storage, 1_000_000);
+    const lying = {
+      ...files,
+      readRange: async (...of: Parameters<typeof files.readRange>) => (await files.readRange(...of)).fill(0),
+    };
+    expect(await checkStorage(lying)).toMatchObject([{ check: 'storage', verdict: 'failed' }]);
+    const left = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
+    expect(left.filter((entry) => entry.isFile())).toEqual([]);
+  });
+});

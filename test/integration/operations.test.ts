@@ -1,0 +1,141 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { pruneFilesJob } from '../../jobs/prune-files.ts';
+import { planPrune, prune } from '../../src/background-jobs/prune.ts';
+import { readStatus } from '../../src/background-jobs/read-status.ts';
+import { describeStatus } from '../../src/cli/status/describe-status.ts';
+import { renderStatus } from '../../src/cli/status/render-status.ts';
+import { createWatchPool } from '../../src/postgres/watch-pool.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { acceptExport } from '../support/exports.ts';
+import { acceptFile, startManually, withoutBell } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+describe('the status', () => {
+  let t: TestSystem;
+  beforeAll(async () => {
+    t = await openTestSystem();
+  });
+  afterAll(() => t.close());
+
+  test('tells of workers, lanes, rates, exports, deletions and failures, in all environments', async () => {
+    const { system, environment } = t;
+    const watch = createWatchPool(t.databaseUrl, 'test');
+    const status = async () => {
+      const found = await readStatus(watch);
+      return { ...renderStatus(found), lines: describeStatus(found).join('\n') };
+    };
+    expect(await status()).toMatchObject({
+      workers: [],
+      lanes: [],
+      running_exports: [],
+      failures: [],
+      oldest_waiting_seconds: 0,
+      lines: expect.stringContaining('none is alive'),
+    });
+
+    const first = environment.environmentId;
+    const second = (await t.addEnvironment('second')).environment.environmentId;
+    // Two chunks, of which the first is done.
+    const running = await startManually(system, first, 'user_id,name\na,1\nb,2\n', { chunkBytes: 1 });
+    await running.chunk(0);
+    const waiting = await acceptDeletion(system, first, 'users', ['a']);
+    const other = await acceptFile(withoutBell(system), second, 'user_id\na\n');
+    const written = await acceptExport(system, first);
+    await acceptExport(system, second);
+    await sql`
+      update exports
+      set status = 'processing', started_at = now() - interval '9 s', lease_until = now() + interval '1 h',
+        rows_written = 70, bytes_written = 900
+      where export_id = ${written.exportId}`.execute(system.db);
+    await sql`update loads set status = 'queued', started_at = null, accepted_at = now() - interval '1 h'
+      where job_id = ${other}`.execute(system.db);
+    await sql`insert into workers (worker_id, host, pid, seen_at)
+      values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`.execute(
+      system.db,
+    );
+    const seen = await status();
+    expect(seen).toMatchObject({
+      workers: [{ host: 'alive', pid: 7 }],
+      loads: { queued: 1, processing: 1 },
+      chunks: { pending: 2, running: 0 },
+      exports: { queued: 1, processing: 1 },
+      deletions: { queued: 1, processing: 0 },
+      oldest_waiting_seconds: expect.closeTo(3_600, -2),
+      lanes: [
+        {
+          environment: 'second',
+          running: null,
+          waiting: 1,
+          oldest_waiting_seconds: expect.closeTo(3_600, -2),
+        },
+        {
+          environment: 'default',
+          running: { job_id: running.jobId, type: 'import', done: 1, total: 2 },
+          waiting: 1,
+        },
+      ],
+      running_exports: [{ environment: 'default', job_id: written.jobId, rows: 70, bytes: 900 }],
+      failures: [],
+    });
+    const rate = seen.lanes[1]?.running?.rows_per_second ?? -1;
+    expect(rate).toBeGreaterThanOrEqual(0);
+    expect(rate).toBeLessThanOrEqual(1);
+    expect(seen.lines).toContain(running.jobId);
+    expect(seen.lines).toContain('1 of 2');
+    expect(waiting.jobId).not.toBe(running.jobId);
+
+    await sql`update loads set status = 'failed', ended_at = now(), failure_code = 'file_lost', failure_message = 'gone'
+      where job_id = ${other}`.execute(system.db);
+    expect(await status()).toMatchObject({
+      lanes: [{ environment: 'default' }],
+      failures: [
+        { environment: 'second', job_id: other, type: 'import', error_code: 'file_lost', message: 'gone' },
+      ],
+    });
+    await watch.end();
+  });
+});
+
+describe('pruning', () => {
+  let t: TestSystem;
+  beforeAll(async () => {
+    t = await openTestSystem({ settings: { FILE_RETENTION_DAYS: '30', JOB_RETENTION_DAYS: '365' } });
+  });
+  afterAll(() => t.close());
+
+  test('a dry run says what a pruning then removes, however much it is, and the daily job is the same', async () => {
+    const { system, environment } = t;
+    const loads = (count: number, days: number, status = 'failed') =>
+      sql`
+      insert into loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_ref, file_format,
+        total_rows, chunk_count, ended_at, failure_code)
+      select gen_random_uuid(), ${environment.environmentId}, 'import', 'users', ${status}, 'f.ndjson', 1, sha256('x'),
+        '2020-01-01/01890000-0000-7000-8000-000000000000', 'ndjson', 1, 1, now() - ${days} * interval '1 day', 'x'
+      from generate_series(1, ${count})`.execute(system.db);
+    // More than one round takes.
+    await loads(510, 31);
+    await loads(3, 366);
+    await loads(2, 29);
+    await sql`
+      insert into deletions (job_id, environment_id, entity, status, ids_requested, ended_at, failure_code)
+      values (gen_random_uuid(), ${environment.environmentId}, 'users', 'failed', 1, now() - interval '366 days', 'x')`.execute(
+      system.db,
+    );
+    const old = await acceptExport(system, environment.environmentId);
+    await sql`update exports set status = 'cancelled', ended_at = now() - interval '8 days'
+      where export_id = ${old.exportId}`.execute(system.db);
+    const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1 };
+    expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
+    expect(await prune(system)).toEqual({ ...counts, temporary: 0 });
+    const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0 };
+    expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
+
+    await loads(1, 31);
+    await pruneFilesJob(system)({ v: 1 });
+    expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
+    const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
+    expect(rows).toEqual([{ count: 2 }]);
+  });
+});

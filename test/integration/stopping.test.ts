@@ -1,0 +1,62 @@
+import pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { Interrupted } from '../../src/domain/errors.ts';
+import { finishLoad } from '../../src/load/finish-load.ts';
+import { acceptFile, startManually, withoutBell } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const file = 'user_id,name\na,Ada\nb,Bob\nc,Cyd\n';
+let t: TestSystem;
+afterEach(() => t.close());
+
+test('a chunk that does not come to its end while its worker stops is given back in time, and spends no attempt', async () => {
+  t = await openTestSystem({ settings: { SHUTDOWN_MS: '2000' } });
+  const { system, environment } = t;
+  // Whoever inserts the same key waits for the outcome of this.
+  const brake = new pg.Client({ connectionString: t.databaseUrl });
+  // Should the test fail, the database is dropped under it.
+  brake.on('error', () => undefined);
+  await brake.connect();
+  await brake.query('begin');
+  await brake.query('insert into sluice.users (environment_id, user_id) values ($1, $2)', [
+    environment.environmentId,
+    'b',
+  ]);
+  const worker = t.startWorker();
+  const jobId = await acceptFile(system, environment.environmentId, file);
+  await waitFor('the worker to come to the chunk', async () => {
+    // Not on the brake's connection: within a transaction what it sees of the others stays as it was.
+    const { rowCount } = await system.pool.query(
+      `select from pg_stat_activity where datname = current_database() and application_name like 'sluice chunk %'
+         and wait_event_type = 'Lock'`,
+    );
+    return rowCount === 1;
+  });
+  const askedAt = performance.now();
+  await worker.stop();
+  expect(performance.now() - askedAt).toBeLessThan(2_000);
+  const chunks = await system.db
+    .selectFrom('load_chunks')
+    .select(['state', 'losses', 'failures', 'last_error', 'lease_until'])
+    .execute();
+  expect(chunks).toEqual([{ state: 'pending', losses: 0, failures: 0, last_error: null, lease_until: null }]);
+  await brake.query('rollback');
+  await brake.end();
+  t.startWorker();
+  expect(await t.ended(jobId)).toMatchObject({ status: 'completed', tally: { read: 3, inserted: 3 } });
+});
+
+test('a finish for which no time is left is given back, and spends no attempt', async () => {
+  t = await openTestSystem();
+  const { system, environment } = t;
+  const load = await startManually(system, environment.environmentId, file);
+  await load.chunk(0);
+  await finishLoad(withoutBell(system), load.loadId, AbortSignal.abort(new Interrupted('no time left')));
+  const left = await system.db
+    .selectFrom('loads')
+    .select(['status', 'finish_failures', 'finish_lease_until'])
+    .executeTakeFirstOrThrow();
+  expect(left).toEqual({ status: 'processing', finish_failures: 0, finish_lease_until: null });
+  expect(await load.finish()).toMatchObject({ status: 'completed' });
+});
