@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -9,6 +8,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { exampleVariables, readCompose, repository, type Service } from '../support/compose.ts';
+import { freePort } from '../support/free-port.ts';
 import { buildImage, type Image } from '../support/image.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
 import { SluiceProcess } from '../support/processes.ts';
@@ -82,27 +82,26 @@ test('what docker-compose.yml runs, run without an engine: migrate, bucket, serv
   expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
 });
 
+const importPattern =
+  /^(?:import|export|\})[^'"\n]*?\bfrom ['"]([^.'"][^'"]*)['"]|^import ['"]([^.'"][^'"]*)|\bimport\(['"]([^.'"][^'"]*)/gm;
+
 test('what is built imports only packages that the image has', async () => {
   const { dependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8')) as {
     readonly dependencies: Readonly<Record<string, string>>;
   };
   const dist = join(repository, 'dist');
-  const files = (await readdir(dist, { recursive: true })).filter((file) =>
-    /^(?:src|jobs)\/.*\.js$/.test(file),
-  );
-  const imported = new Set<string>();
+  const names = await readdir(dist, { recursive: true });
+  const files = names.filter((name) => /^(?:src|jobs)\/.*\.js$/.test(name));
+  const packages = new Set<string>();
   for (const file of files) {
     const text = await readFile(join(dist, file), 'utf8');
-    for (const [, at, dynamic] of text.matchAll(
-      /^(?:import|export|\}).*?['"]([^.'"][^'"]*)['"];$|import\(['"]([^.'"][^'"]*)/gm,
-    ))
-      imported.add(at ?? dynamic ?? '');
+    for (const [, from, bare, dynamic] of text.matchAll(importPattern)) {
+      const name = from ?? bare ?? dynamic ?? '';
+      if (!name.startsWith('node:')) packages.add(/^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? '');
+    }
   }
-  const packages = [...imported]
-    .filter((name) => !name.startsWith('node:'))
-    .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0]);
-  expect(packages).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', 'bullmq', 'fastify', 'pg']));
-  expect(packages.filter((name) => !Object.hasOwn(dependencies, name ?? ''))).toEqual([]);
+  expect([...packages]).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', 'bullmq', 'fastify', 'pg']));
+  expect([...packages].filter((name) => !Object.hasOwn(dependencies, name))).toEqual([]);
 });
 
 type Part = 'program' | 'healthcheck';
@@ -204,14 +203,4 @@ async function execute(url: string, sql: string): Promise<unknown[]> {
   } finally {
     await client.end();
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
