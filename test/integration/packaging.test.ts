@@ -1,13 +1,11 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import pg from 'pg';
 import { pino } from 'pino';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createProgram } from '../../src/cli/program.ts';
-import { createTerminal } from '../../src/cli/terminal.ts';
 import { readConfig, settings } from '../../src/config.ts';
 import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
 import {
@@ -132,12 +130,13 @@ describe('docker-compose.yml', () => {
     }
   });
 
-  test('runs commands that sluice has', async () => {
-    const cli = { environment: {}, terminal: createTerminal({}), entry: '' };
-    const commands = (await createProgram(cli, [])).commands.map((command) => command.name());
-    const named = ours.flatMap(([, { command = [] }]) => command);
-    expect(named.sort()).toEqual(['migrate', 'serve', 'work']);
-    expect(commands).toEqual(expect.arrayContaining(named));
+  test('runs what test/acceptance/compose.test.ts runs, and nothing else', () => {
+    expect(ours.map(([name, { command }]) => [name, ...(command ?? [])])).toEqual([
+      ['migrate', 'migrate'],
+      ['serve', 'serve'],
+      ['work', 'work'],
+      ['bucket'],
+    ]);
   });
 
   test('refuses to start without its secrets, and has none of its own', async () => {
@@ -191,9 +190,12 @@ describe('docker-compose.yml', () => {
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     }
     const connections = (service: string) => readConfig(compose.services[service]?.environment ?? {});
-    const wanted = connections('serve').poolSize + 2 + 15 * connections('work').workerPoolSize;
-    // Three are kept for superusers; one each for the checks of health, and migrate.
-    expect(wanted + 3 + 2).toBeLessThanOrEqual(Number(chosen['max_connections']));
+    const [perServer, perWorker] = [
+      connections('serve').poolSize + 2,
+      connections('work').workerPoolSize + 1,
+    ];
+    // As docs/operations.md counts: five for superusers, commands and migrating.
+    expect(perServer + 13 * perWorker + 5).toBeLessThanOrEqual(Number(chosen['max_connections']));
   });
 });
 
@@ -235,4 +237,14 @@ describe('Dockerfile', () => {
     const major = Number(/^node:(\d+)-slim$/.exec(only(last, 'FROM'))?.[1]);
     expect(major).toBeGreaterThanOrEqual(Number(/\d+/.exec(engines.node)?.[0]));
   });
+});
+
+test('docs/operations.md watches figures that there are', async () => {
+  const text = await readFile(join(repository, 'docs/operations.md'), 'utf8');
+  const figures = new Set(text.match(/\bsluice_\w+/g));
+  const telemetry = join(repository, 'src/telemetry');
+  const sources = (await readdir(telemetry)).map((name) => readFile(join(telemetry, name), 'utf8'));
+  const known = (await Promise.all(sources)).join('\n');
+  expect(figures.size).toBeGreaterThan(5);
+  for (const figure of figures) expect(known).toContain(`'${figure}'`);
 });
