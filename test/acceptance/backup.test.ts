@@ -81,7 +81,9 @@ interface Service {
 /** `key`: one that was made before; else the first one. */
 async function serve(databaseUrl: string, files: string, key?: string): Promise<Service> {
   const process = startCli(['serve'], { env: { DATABASE_URL: databaseUrl, STORAGE_URL: files } });
-  const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(process.stdout)?.[1]);
+  const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(process.stdout)?.[1], {
+    timeoutMs: 60_000,
+  });
   return { process, url, key: key ?? /slk_\w+/.exec(process.stdout)?.[0] ?? '' };
 }
 

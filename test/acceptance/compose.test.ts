@@ -59,7 +59,7 @@ test('what docker-compose.yml runs, run without an engine: migrate, bucket, serv
 
   const server = run('serve', 'program');
   const worker = run('work', 'program');
-  const [, key = ''] = await server.says(/(slk_\w+)/);
+  const [, key = ''] = await server.says(/(slk_\w+)/, 60_000);
   const url = `http://127.0.0.1:${port}`;
   await waitFor('the server', async () => (await call(url, null, '/health/ready')).ok);
   await waitFor('the worker to sign on', async () => (await lastSeen(database.url)) !== undefined);
