@@ -1,0 +1,206 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { exampleVariables, readCompose, repository, type Service } from '../support/compose.ts';
+import { freePort } from '../support/free-port.ts';
+import { buildImage, type Image } from '../support/image.ts';
+import { createEmptyDatabase } from '../support/postgres.ts';
+import { SluiceProcess } from '../support/processes.ts';
+import { redisAvailable } from '../support/redis.ts';
+import { startS3 } from '../support/s3.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { temporaryFolder } from './cli.ts';
+import { call, jobEnded, upload, usersCsv } from './service.ts';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+test('what docker-compose.yml runs, run without an engine: migrate, bucket, serve, work; a file in, a file out', async () => {
+  const [image, { services }] = await Promise.all([
+    temporaryFolder().then(buildImage),
+    exampleVariables().then(readCompose),
+  ]);
+  const [database, s3, redisUrl, port] = await Promise.all([
+    createEmptyDatabase(),
+    startS3({ bucket: 'another' }),
+    startRedisOf(services['redis']),
+    freePort(),
+  ]);
+  cleanups.push(() => s3.stop());
+  // The names of other containers become addresses of this machine.
+  const here: Record<string, string> = {
+    DATABASE_URL: database.url,
+    REDIS_URL: redisUrl,
+    STORAGE_URL: `s3://sluice?endpoint=${s3.endpoint}&path_style=true`,
+    AWS_ACCESS_KEY_ID: s3.variables['AWS_ACCESS_KEY_ID'] ?? '',
+    AWS_SECRET_ACCESS_KEY: s3.variables['AWS_SECRET_ACCESS_KEY'] ?? '',
+    PORT: String(port),
+    PUBLIC_URL: `http://127.0.0.1:${port}`,
+  };
+  const run = (name: string, part: Part): SluiceProcess => {
+    const service = services[name];
+    if (service === undefined) throw new Error(`there is no ${name}`);
+    return runPart(image, name, service, part, here);
+  };
+  const exitCode = (name: string, part: Part): Promise<string> => ended(run(name, part));
+  expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
+  expect(await exitCode('migrate', 'program')).toBe('exit code 0');
+  expect(await exitCode('bucket', 'program')).toBe('exit code 0');
+  expect(await exitCode('bucket', 'program')).toBe('exit code 0');
+  expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
+
+  const server = run('serve', 'program');
+  const worker = run('work', 'program');
+  const [, key = ''] = await server.says(/(slk_\w+)/, 60_000);
+  const url = `http://127.0.0.1:${port}`;
+  await waitFor('the server', async () => (await call(url, null, '/health/ready')).ok);
+  await waitFor('the worker to sign on', async () => (await lastSeen(database.url)) !== undefined);
+  expect(await Promise.all([exitCode('serve', 'healthcheck'), exitCode('work', 'healthcheck')])).toEqual([
+    'exit code 0',
+    'exit code 0',
+  ]);
+  const { job_id: jobId } = await upload(url, key, usersCsv(2_000));
+  expect(await jobEnded(url, key, jobId)).toMatchObject({ status: 'completed', counts: { inserted: 2_000 } });
+  expect(await exportedLines(url, key)).toBe(2_000);
+  expect(s3.requests.some((request) => request.startsWith('PUT /sluice/'))).toBe(true);
+
+  // A worker that hangs: it stays in the table, and is not seen any more.
+  worker.signal('SIGSTOP');
+  await execute(database.url, `update sluice.workers set seen_at = now() - interval '1 minute'`);
+  expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
+  worker.signal('SIGCONT');
+  await Promise.all([worker.kill('SIGTERM'), server.kill('SIGTERM')]);
+  expect([worker.ending, server.ending]).toEqual(['exit code 0', 'exit code 0']);
+  expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
+});
+
+const importPattern =
+  /^(?:import|export|\})[^'"\n]*?\bfrom ['"]([^.'"][^'"]*)['"]|^import ['"]([^.'"][^'"]*)|\bimport\(['"]([^.'"][^'"]*)/gm;
+
+test('what is built imports only packages that the image has', async () => {
+  const { dependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8')) as {
+    readonly dependencies: Readonly<Record<string, string>>;
+  };
+  const dist = join(repository, 'dist');
+  const names = await readdir(dist, { recursive: true });
+  const files = names.filter((name) => /^(?:src|jobs)\/.*\.js$/.test(name));
+  const packages = new Set<string>();
+  for (const file of files) {
+    const text = await readFile(join(dist, file), 'utf8');
+    for (const [, from, bare, dynamic] of text.matchAll(importPattern)) {
+      const name = from ?? bare ?? dynamic ?? '';
+      if (!name.startsWith('node:')) packages.add(/^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? '');
+    }
+  }
+  expect([...packages]).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', 'bullmq', 'fastify', 'pg']));
+  expect([...packages].filter((name) => !Object.hasOwn(dependencies, name))).toEqual([]);
+});
+
+type Part = 'program' | 'healthcheck';
+
+/** A service as compose would run it in its image, or its check of health; as an account that may write nowhere, if we can. */
+function runPart(
+  image: Image,
+  name: string,
+  service: Service,
+  part: Part,
+  here: Readonly<Record<string, string>>,
+): SluiceProcess {
+  const check = service.healthcheck?.test ?? ['CMD', ...image.healthcheck];
+  const program = [...(service.entrypoint ?? image.entrypoint), ...(service.command ?? [])];
+  const [file, ...args] = part === 'healthcheck' ? check.slice(1) : program;
+  expect(file).toBe('node');
+  const environment: Record<string, string> = { ...image.environment, ...service.environment };
+  for (const variable of Object.keys(environment))
+    environment[variable] = here[variable] ?? environment[variable] ?? '';
+  const child = spawn(process.execPath, args, {
+    cwd: image.folder,
+    env: { ...environment, NODE_OPTIONS: '--preserve-symlinks --preserve-symlinks-main' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...image.account,
+  });
+  return new SluiceProcess(`${name} (${part})`, child);
+}
+
+async function ended(process: SluiceProcess): Promise<string> {
+  return waitFor(`${process.name} to end`, () => process.ending, { timeoutMs: 60_000 });
+}
+
+/** The redis-server of the machine with the options of the service; empty where there is none. */
+async function startRedisOf(service: Service | undefined): Promise<string> {
+  if (!redisAvailable) return '';
+  const [program = '', ...options] = service?.command ?? [];
+  expect(program).toBe('redis-server');
+  const [port, folder] = [await freePort(), await temporaryFolder()];
+  const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
+  const child = spawn(program, [...options, ...own], { stdio: 'ignore' });
+  cleanups.push(() => endNow(child));
+  const password = service?.environment?.['REDISCLI_AUTH'] ?? '';
+  const url = `redis://:${password}@127.0.0.1:${port}`;
+  const redis = new Redis(url, { retryStrategy: () => 20 });
+  redis.on('error', () => undefined);
+  try {
+    const names = ['maxmemory-policy', 'appendonly', 'appendfsync', 'maxmemory'];
+    const told = await Promise.all(names.map((name) => redis.config('GET', name)));
+    expect(told.map((answer) => (answer as string[])[1])).toEqual([
+      'noeviction',
+      'yes',
+      'everysec',
+      '536870912',
+    ]);
+  } finally {
+    redis.disconnect();
+  }
+  return url;
+}
+
+async function endNow(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+async function exportedLines(url: string, key: string): Promise<number> {
+  const path = '/api/v1/analytics/exports';
+  const request = {
+    method: 'POST',
+    body: '{"event_type":["users"]}',
+    headers: { 'content-type': 'application/json' },
+  };
+  const { job_id: jobId } = (await (await call(url, key, path, request)).json()) as {
+    readonly job_id: string;
+  };
+  const link = await waitFor('the link', async () => {
+    const found = (await (await call(url, key, `${path}/jobs/${jobId}`)).json()) as {
+      readonly presigned_urls: readonly { readonly filename: string; readonly url: string }[];
+    };
+    return found.presigned_urls.find(({ filename }) => filename.startsWith('users.'))?.url;
+  });
+  // MinIO cannot be reached from outside, so the server has to stream it.
+  expect(link.startsWith(`${url}/`)).toBe(true);
+  const text = gunzipSync(Buffer.from(await (await fetch(link)).arrayBuffer())).toString();
+  return text.trimEnd().split('\n').length;
+}
+
+async function lastSeen(url: string): Promise<unknown> {
+  return (await execute(url, `select seen_at from sluice.workers where host = '${hostname()}'`))[0];
+}
+
+async function execute(url: string, sql: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}

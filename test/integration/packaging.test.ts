@@ -1,0 +1,250 @@
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Ajv } from 'ajv';
+import pg from 'pg';
+import { pino } from 'pino';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { readConfig, settings } from '../../src/config.ts';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import {
+  type ComposeFile,
+  exampleVariables,
+  only,
+  readCompose,
+  readDockerfile,
+  repository,
+  type Service,
+} from '../support/compose.ts';
+
+let variables: Record<string, string>;
+let compose: ComposeFile;
+let services: [string, Service][];
+let ours: [string, Service][];
+beforeAll(async () => {
+  variables = await exampleVariables();
+  compose = await readCompose(variables);
+  services = Object.entries(compose.services);
+  ours = services.filter(([, { build }]) => build !== undefined);
+});
+
+const strings = { type: 'array', items: { type: 'string' } };
+const duration = { type: 'string', pattern: '^[1-9][0-9]*s$' };
+const closed = { type: 'object', additionalProperties: false };
+
+/** What of the format is used, and no more: a misspelt key is one that is not known. */
+const schema = {
+  ...closed,
+  required: ['name', 'services', 'networks', 'volumes'],
+  patternProperties: { '^x-': {} },
+  properties: {
+    name: { type: 'string' },
+    services: {
+      type: 'object',
+      additionalProperties: {
+        ...closed,
+        required: ['image', 'networks', 'restart', 'stop_grace_period'],
+        // Ours have the one of the image, unless they say otherwise.
+        anyOf: [{ required: ['build'] }, { required: ['healthcheck'] }],
+        properties: {
+          image: { type: 'string', pattern: '^[a-z/]+:[\\w.-]+$' },
+          build: { type: 'string' },
+          init: { type: 'boolean' },
+          user: { type: 'string', pattern: '^[1-9][0-9]*:[1-9][0-9]*$' },
+          read_only: { type: 'boolean' },
+          tmpfs: strings,
+          cap_drop: { const: ['ALL'] },
+          security_opt: { const: ['no-new-privileges:true'] },
+          networks: strings,
+          stop_grace_period: duration,
+          command: strings,
+          entrypoint: strings,
+          environment: { type: 'object', additionalProperties: { type: 'string' } },
+          restart: { enum: ['no', 'unless-stopped'] },
+          ports: strings,
+          volumes: strings,
+          shm_size: { type: 'string', pattern: '^[0-9]+mb$' },
+          deploy: { ...closed, properties: { replicas: { type: 'string', pattern: '^[0-9]+$' } } },
+          healthcheck: {
+            ...closed,
+            properties: {
+              disable: { const: true },
+              test: { type: 'array', items: [{ enum: ['CMD', 'CMD-SHELL'] }, { type: 'string' }] },
+              interval: duration,
+              timeout: duration,
+              start_period: duration,
+              retries: { type: 'integer' },
+            },
+          },
+          depends_on: {
+            type: 'object',
+            additionalProperties: {
+              ...closed,
+              required: ['condition'],
+              properties: { condition: { enum: ['service_healthy', 'service_completed_successfully'] } },
+            },
+          },
+        },
+      },
+    },
+    networks: {
+      type: 'object',
+      additionalProperties: { ...closed, properties: { internal: { type: 'boolean' } } },
+    },
+    volumes: { type: 'object', additionalProperties: closed },
+  },
+};
+
+describe('docker-compose.yml', () => {
+  test('has the shape of a compose file', () => {
+    const validate = new Ajv({ allErrors: true, strict: false }).compile(schema);
+    validate(compose);
+    expect(validate.errors ?? []).toEqual([]);
+  });
+
+  test('names nothing that is not there, and waits for what can come', () => {
+    for (const [, service] of services) {
+      for (const network of service.networks) expect(Object.keys(compose.networks)).toContain(network);
+      for (const volume of service.volumes ?? [])
+        expect(Object.keys(compose.volumes)).toContain(volume.split(':')[0]);
+      for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
+        const awaited = compose.services[other];
+        const ends = awaited?.restart === 'no';
+        expect(condition).toBe(ends ? 'service_completed_successfully' : 'service_healthy');
+        if (!ends) expect(awaited?.healthcheck?.test, other).toBeDefined();
+      }
+    }
+    const mounted = services.flatMap(([, { volumes = [] }]) => volumes.map((each) => each.split(':')[0]));
+    expect(mounted.sort()).toEqual(Object.keys(compose.volumes).sort());
+  });
+
+  test('gives sluice settings that exist and pass its own check', () => {
+    const known = new Set<string>(Object.values(settings).map(({ name }) => name));
+    for (const [, { environment = {} }] of ours) {
+      expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
+      const config = readConfig(environment);
+      expect(config.storage).toMatchObject({ kind: 's3', bucket: 'sluice', presign: false });
+      expect(config.databaseUrl).not.toBeNull();
+      expect(config.redisUrl).not.toBeNull();
+    }
+  });
+
+  test('runs what test/acceptance/compose.test.ts runs, and nothing else', () => {
+    expect(ours.map(([name, { command }]) => [name, ...(command ?? [])])).toEqual([
+      ['migrate', 'migrate'],
+      ['serve', 'serve'],
+      ['work', 'work'],
+      ['bucket'],
+    ]);
+  });
+
+  test('refuses to start without its secrets, and has none of its own', async () => {
+    for (const name of ['POSTGRES_PASSWORD', 'REDIS_PASSWORD', 'MINIO_USER', 'MINIO_PASSWORD']) {
+      await expect(readCompose({ ...variables, [name]: '' })).rejects.toThrow(name);
+      expect(JSON.stringify(compose)).toContain(variables[name]);
+    }
+    const example = await readFile(join(repository, 'compose.env.example'), 'utf8');
+    expect(example).toMatch(/^(?:POSTGRES_PASSWORD|MINIO_PASSWORD)=$/m);
+    expect(example.match(/^\w*(?:PASSWORD|USER)=.+$/gm)).toBeNull();
+    // Whatever is interpolated can be set where a user would look for it.
+    const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
+    const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name));
+    expect([...used].filter((name) => name !== 'SLUICE_VERSION').sort()).toEqual(
+      Object.keys(variables).sort(),
+    );
+  });
+
+  test('lets nobody in but through 127.0.0.1, and gives sluice no more than it needs', () => {
+    for (const [, { ports = [] }] of services)
+      for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
+    const data = services.filter(([name]) => ['postgres', 'redis', 'minio'].includes(name));
+    for (const [, { ports, networks }] of data) expect([ports, networks]).toEqual([undefined, ['inside']]);
+    expect(compose.networks['inside']).toEqual({ internal: true });
+    for (const [, service] of ours) {
+      expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], user: '1000:1000' });
+      const { shutdownMs } = readConfig(service.environment ?? {});
+      expect(Number.parseInt(service.stop_grace_period ?? '', 10) * 1000).toBeGreaterThan(shutdownMs + 5_000);
+    }
+  });
+
+  test('has settings that PostgreSQL takes, and connections enough for what it says', async () => {
+    const [program, ...flags] = compose.services['postgres']?.command ?? [];
+    expect(program).toBe('postgres');
+    const given = flags.map((flag) => /^-c(\w+)=(.+)$/.exec(flag)?.slice(1) ?? [flag, '']);
+    const chosen = Object.fromEntries(given) as Record<string, string>;
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'));
+    const log = pino({ level: 'silent' });
+    const server = await startEmbeddedPostgres({ dataDir: folder, log, settings: chosen });
+    const client = new pg.Client({ connectionString: server.url });
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ name: string; value: string }>(
+        'select name, current_setting(name) as value from pg_settings where name = any($1)',
+        [Object.keys(chosen)],
+      );
+      expect(Object.fromEntries(rows.map(({ name, value }) => [name, value]))).toEqual(chosen);
+    } finally {
+      await client.end();
+      await server.stop();
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    }
+    const connections = (service: string) => readConfig(compose.services[service]?.environment ?? {});
+    const [perServer, perWorker] = [
+      connections('serve').poolSize + 2,
+      connections('work').workerPoolSize + 1,
+    ];
+    // As docs/operations.md counts: five for superusers, commands and migrating.
+    expect(perServer + 13 * perWorker + 5).toBeLessThanOrEqual(Number(chosen['max_connections']));
+  });
+});
+
+describe('Dockerfile', () => {
+  test('copies what is there and what .dockerignore lets through', async () => {
+    const ignore = (await readFile(join(repository, '.dockerignore'), 'utf8')).split('\n');
+    const stages = await readDockerfile();
+    for (const { instructions } of stages) {
+      for (const [instruction, text] of instructions) {
+        if (instruction !== 'COPY') continue;
+        const from = /^--from=(\w+) /.exec(text)?.[1];
+        const sources = text
+          .replace(/^--from=\w+ /, '')
+          .split(' ')
+          .slice(0, -1);
+        if (from !== undefined) expect(stages.map(({ name }) => name)).toContain(from);
+        else
+          for (const source of sources) {
+            expect(existsSync(join(repository, source)), source).toBe(true);
+            expect(ignore).toContain(`!${source}`);
+          }
+      }
+    }
+    expect(ignore.find((line) => line !== '' && !line.startsWith('#'))).toBe('*');
+  });
+
+  test('has the files of the package, runs as nobody in particular, and starts what compose starts', async () => {
+    const last = (await readDockerfile()).at(-1)?.instructions ?? [];
+    const { files, engines } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8')) as {
+      readonly files: readonly string[];
+      readonly engines: { readonly node: string };
+    };
+    const copied = last.filter(([name]) => name === 'COPY').map(([, text]) => text.split(' ').at(-1));
+    for (const file of files.filter((each) => each !== 'dist')) expect(copied).toContain(file);
+    expect(only(last, 'USER')).toBe('1000:1000');
+    expect(only(last, 'STOPSIGNAL')).toBe('SIGTERM');
+    expect(JSON.parse(only(last, 'ENTRYPOINT'))).toEqual(['node', 'dist/src/cli/main.js']);
+    expect(JSON.parse(only(last, 'CMD'))).toEqual(['serve']);
+    const major = Number(/^node:(\d+)-slim$/.exec(only(last, 'FROM'))?.[1]);
+    expect(major).toBeGreaterThanOrEqual(Number(/\d+/.exec(engines.node)?.[0]));
+  });
+});
+
+test('docs/operations.md watches figures that there are', async () => {
+  const text = await readFile(join(repository, 'docs/operations.md'), 'utf8');
+  const figures = new Set(text.match(/\bsluice_\w+/g));
+  const telemetry = join(repository, 'src/telemetry');
+  const sources = (await readdir(telemetry)).map((name) => readFile(join(telemetry, name), 'utf8'));
+  const known = (await Promise.all(sources)).join('\n');
+  expect(figures.size).toBeGreaterThan(5);
+  for (const figure of figures) expect(known).toContain(`'${figure}'`);
+});
