@@ -1,7 +1,8 @@
+import { setMaxListeners } from 'node:events';
 import type { Actor, Stage } from './actors/actor.ts';
 import { createCast } from './cast.ts';
 import { Client } from './client.ts';
-import { inflict } from './faults/inflict.ts';
+import { type Inflicted, inflict } from './faults/inflict.ts';
 import { inboxIsDone } from './invariants/inbox.ts';
 import type { Invariant, Scene } from './invariants/invariant.ts';
 import { ledgerInvariants } from './invariants/ledger.ts';
@@ -33,6 +34,8 @@ export async function runSoak(
 ): Promise<Omit<Report, 'folder'>> {
   const site = await openSite(folder, options, journal);
   const [closing, patience, over] = [new AbortController(), new AbortController(), new AbortController()];
+  // Everybody listens to these, at every pause.
+  setMaxListeners(0, closing.signal, over.signal);
   const stage: Stage = {
     site,
     journal,
@@ -51,15 +54,19 @@ export async function runSoak(
     },
   };
   try {
+    journal.note('the site is open');
     const actors = createCast(stage);
-    const faults = new Map<string, number>();
+    const faults: Inflicted[] = [];
     const memory = new Memory();
     const watching = Promise.all([
       every(memoryMs, over.signal, () => memory.sample(site.members)),
       every(progressMs, over.signal, () => print(progress(journal, actors, faults))),
     ]);
     const playing = actors.map((actor) =>
-      actor.run().catch((error: unknown) => journal.trouble(`actor ${actor.name} broke: ${stackOf(error)}`)),
+      actor
+        .run()
+        .catch((error: unknown) => journal.trouble(`actor ${actor.name} broke: ${stackOf(error)}`))
+        .then(() => journal.note(`${actor.name} is done`)),
     );
     const breaking = options.kills
       ? inflict(
@@ -81,7 +88,7 @@ export async function runSoak(
     await Promise.all(playing);
     clearTimeout(timer);
     print(`${journal.seconds.toFixed(0)} s: all actors are done; the end is judged`);
-    const invariants = await judge({ site, actors }, journal);
+    const invariants = await judge({ site, actors, faults }, journal);
     over.abort();
     await watching;
     invariants.push({ name: 'memory does not grow', problems: memory.problems() });
@@ -91,7 +98,7 @@ export async function runSoak(
       minutes: options.minutes,
       passed: invariants.every(({ problems }) => problems.length === 0),
       actors: Object.fromEntries(actors.map((actor) => [actor.name, actor.figures()])),
-      faults: Object.fromEntries(faults),
+      faults: countByName(faults),
       invariants,
       memory: memory.slopes(),
     };
@@ -108,11 +115,16 @@ async function judge(scene: Scene, journal: Journal): Promise<Judged[]> {
     { name: 'everything comes to an end', problems: await awaitQuiet(site.sql, patienceMs) },
   ];
   const look = async (invariant: Invariant): Promise<void> => {
+    const startedAt = performance.now();
     const problems = await invariant
       .look(scene)
       .catch((error: unknown) => [`could not be looked at: ${stackOf(error)}`]);
     judged.push({ name: invariant.name, problems });
+    journal.note(
+      `${problems.length === 0 ? 'holds' : 'BROKEN'}: ${invariant.name} (${Math.round(performance.now() - startedAt)} ms)`,
+    );
   };
+  journal.note('all is quiet');
   for (const actor of actors) await look(ofActor(actor));
   const whileItRuns = [...ledgerInvariants, queueIsDone, noIdleTransaction];
   for (const invariant of whileItRuns) await look(invariant);
@@ -130,10 +142,16 @@ function ofActor(actor: Actor): Invariant {
   };
 }
 
-function progress(journal: Journal, actors: readonly Actor[], faults: ReadonlyMap<string, number>): string {
+function progress(journal: Journal, actors: readonly Actor[], faults: readonly Inflicted[]): string {
   const done = actors.map((actor) => `${actor.name} ${Object.values(actor.figures()).slice(0, 2).join('/')}`);
-  const inflicted = renderFigures(Object.fromEntries(faults)) || 'none';
+  const inflicted = renderFigures(countByName(faults)) || 'none';
   return `${journal.seconds.toFixed(0)} s: ${done.join(', ')}; faults: ${inflicted}; troubles: ${journal.troubles.length}`;
+}
+
+function countByName(faults: readonly Inflicted[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { name } of faults) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
 }
 
 async function every(ms: number, signal: AbortSignal, work: () => void): Promise<void> {

@@ -4,9 +4,15 @@ import type { Random } from '../random.ts';
 import type { Site } from '../site/site.ts';
 import { type Fault, type FaultContext, faults } from './faults.ts';
 
+/** Something that was done to the site. */
+export interface Inflicted {
+  readonly name: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
 /**
- * Does one thing after another to the site, until the signal; resolves when everything runs again. `counts` says what
- * was done how often. Order and kinds follow from the seed; what they hit does not, since it depends on time.
+ * Does one thing after another to the site, until the signal, and writes it down; resolves when everything runs again. Order and kinds follow from the seed; what they hit does not, since it depends on time.
  */
 export async function inflict(
   site: Site,
@@ -21,7 +27,7 @@ export async function inflict(
     readonly meanMs: number;
     readonly closing: AbortSignal;
   },
-  counts: Map<string, number>,
+  inflicted: Inflicted[],
 ): Promise<void> {
   const context: FaultContext = { site, random, away: new Set(), note: (line) => journal.note(line) };
   const recoveries: Promise<void>[] = [];
@@ -33,7 +39,7 @@ export async function inflict(
     const fault = deck[number] ?? pickByWeight(random);
     const recovery = fault.begin(context);
     if (recovery === null) continue;
-    counts.set(fault.name, (counts.get(fault.name) ?? 0) + 1);
+    inflicted.push({ name: fault.name, at: Date.now() });
     recoveries.push(
       recovery.catch((error: unknown) => journal.trouble(`${fault.name}: no recovery: ${String(error)}`)),
     );

@@ -1,9 +1,11 @@
 import type { Actor } from '../actors/actor.ts';
+import type { Inflicted } from '../faults/inflict.ts';
 import type { Site } from '../site/site.ts';
 
 export interface Scene {
   readonly site: Site;
   readonly actors: readonly Actor[];
+  readonly faults: readonly Inflicted[];
 }
 
 /** Something that must be so when the soak is over. */

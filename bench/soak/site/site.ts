@@ -68,6 +68,9 @@ export async function openSite(folder: string, options: Options, journal: Journa
     ...(redis && { REDIS_URL: redis.url }),
     ...(inboxDir !== null && { INBOX_DIR: inboxDir, INBOX_SCAN_MS: '500', INBOX_SETTLE_MS: '1000' }),
   };
+  // Safeguards that workers are to go without, so that the soak can be seen to notice.
+  const seams = process.env['SLUICE_TEST_SEAMS'];
+  if (seams !== undefined) variables['SLUICE_TEST_SEAMS'] = seams;
   const urls: string[] = [];
   const members: Member[] = [];
   for (let number = 0; number < serverCount; number++) {
