@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
 import { isMailAddress } from './domain/mail-address.ts';
 import { bytes, ConfigError, integer, oneOf, type Setting, text } from './setting.ts';
@@ -41,6 +41,25 @@ export const settings = {
   ),
   awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
   awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
+  inboxDir: text(
+    'INBOX_DIR',
+    '',
+    'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: none is.',
+  ),
+  inboxScanMs: integer(
+    'INBOX_SCAN_MS',
+    '2000',
+    'Milliseconds between two looks into the inbox.',
+    20,
+    3_600_000,
+  ),
+  inboxSettleMs: integer(
+    'INBOX_SETTLE_MS',
+    '5000',
+    'Milliseconds that a file in the inbox must not have changed for before it is taken; two looks at least.',
+    0,
+    3_600_000,
+  ),
   apiKey: text(
     'API_KEY',
     '',
@@ -143,9 +162,40 @@ export const settings = {
   smtpUrl: text(
     'SMTP_URL',
     '',
-    'Mail server for messages about exports: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
+    'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
   ),
-  mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about exports come from.'),
+  mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about jobs come from.'),
+  notifyAllowPrivate: oneOf(
+    'NOTIFY_ALLOW_PRIVATE',
+    'false',
+    'Whether webhooks may lead to this machine and to private networks.',
+    ['false', 'true'],
+  ),
+  notifyAllowHttp: oneOf('NOTIFY_ALLOW_HTTP', 'false', 'Whether webhooks may lead to http:// addresses.', [
+    'false',
+    'true',
+  ]),
+  schedulesFile: text(
+    'SCHEDULES_FILE',
+    '',
+    'File with the schedules of loads and exports (docs/schedules.md); empty: there are none.',
+  ),
+  schedulesLocalRoots: text(
+    'SCHEDULES_LOCAL_ROOTS',
+    '',
+    'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
+  ),
+  schedulesExportRoots: text(
+    'SCHEDULES_EXPORT_ROOTS',
+    '',
+    'Folders that schedules may copy exports to, with commas between them; empty: none.',
+  ),
+  schedulesAllowPrivate: oneOf(
+    'SCHEDULES_ALLOW_PRIVATE',
+    'false',
+    'Whether schedules that say `allow_private` may load from private networks and from this machine.',
+    ['false', 'true'],
+  ),
   shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
 } as const;
 
@@ -164,6 +214,13 @@ export type Config = {
     | 'metricsToken'
     | 'smtpUrl'
     | keyof StorageSettings
+    | 'notifyAllowPrivate'
+    | 'notifyAllowHttp'
+    | 'inboxDir'
+    | 'schedulesFile'
+    | 'schedulesLocalRoots'
+    | 'schedulesExportRoots'
+    | 'schedulesAllowPrivate'
   >]: ReturnType<Settings[K]['read']>;
 } & {
   readonly workers: number;
@@ -173,6 +230,8 @@ export type Config = {
   readonly storage: Storage;
   /** Absolute folder of the files; where they are on S3, one that nobody uses. */
   readonly filesDir: string;
+  /** Absolute folder that is watched for files; null: none is. */
+  readonly inboxDir: string | null;
   readonly databaseUrl: string | null;
   readonly redisUrl: string | null;
   readonly publicUrl: string | null;
@@ -183,6 +242,14 @@ export type Config = {
   readonly smtpUrl: string | null;
   /** Absolute folder of the messages that are not sent. */
   readonly outboxDir: string;
+  readonly notifyAllowPrivate: boolean;
+  readonly notifyAllowHttp: boolean;
+  /** Absolute; null: no schedules. */
+  readonly schedulesFile: string | null;
+  /** Absolute. */
+  readonly schedulesLocalRoots: readonly string[];
+  readonly schedulesExportRoots: readonly string[];
+  readonly schedulesAllowPrivate: boolean;
 };
 
 /**
@@ -212,12 +279,15 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
   const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
   const dataDir = resolve(values.dataDir);
   const storage = readStorage(given, dataDir);
+  const schedulesFile = values.schedulesFile === '' ? null : resolve(values.schedulesFile);
+  const localRoots = folders(values.schedulesLocalRoots);
   return {
     ...rest,
     workers: countWorkers(values.workers),
     dataDir,
     storage,
     filesDir: storage.kind === 'folder' ? storage.directory : resolve(dataDir, 'files'),
+    inboxDir: values.inboxDir === '' ? null : resolve(values.inboxDir),
     databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
     redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
@@ -226,6 +296,13 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     smtpUrl: url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']),
     mailFrom: sender(values.mailFrom),
     outboxDir: resolve(dataDir, 'outbox'),
+    notifyAllowPrivate: values.notifyAllowPrivate === 'true',
+    notifyAllowHttp: values.notifyAllowHttp === 'true',
+    schedulesFile,
+    schedulesLocalRoots:
+      localRoots.length === 0 && schedulesFile !== null ? [dirname(schedulesFile)] : localRoots,
+    schedulesExportRoots: folders(values.schedulesExportRoots),
+    schedulesAllowPrivate: values.schedulesAllowPrivate === 'true',
   };
 }
 
@@ -234,6 +311,14 @@ function countWorkers(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 0 && count <= 256) return count;
   throw new ConfigError(`WORKERS: ${JSON.stringify(text)} is neither auto nor a whole number from 0 to 256`);
+}
+
+function folders(list: string): string[] {
+  return list
+    .split(',')
+    .map((folder) => folder.trim())
+    .filter((folder) => folder !== '')
+    .map((folder) => resolve(folder));
 }
 
 function url(name: string, value: string, protocols: readonly string[]): string | null {

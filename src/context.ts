@@ -70,6 +70,7 @@ export function openSystem(options: SystemOptions): System {
     catalogue,
     ingest,
     bell,
+    baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
     seams: options.seams ?? noSeams,
     experience: new Experience(),

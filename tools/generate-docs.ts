@@ -1,11 +1,12 @@
 /**
- * Writes docs/errors.md, docs/configuration.md, docs/openapi.json and docs/schemas/catalogue.schema.json from the code.
- * `--verify` writes nothing and fails on a difference.
+ * Writes docs/errors.md, docs/configuration.md, docs/openapi.json, docs/schemas/catalogue.schema.json and
+ * docs/schemas/schedules.schema.json from the code. `--verify` writes nothing and fails on a difference.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { catalogueSchema } from '../src/catalogue/file/catalogue-schema.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { schedulesSchema } from '../src/schedules/file/read-schedules-file.ts';
 import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 
@@ -15,6 +16,7 @@ for (const [name, page] of [
   ['configuration.md', configurationPage()],
   ['openapi.json', `${JSON.stringify(await describeApi(), null, 2)}\n`],
   ['schemas/catalogue.schema.json', `${JSON.stringify(catalogueSchema(), null, 2)}\n`],
+  ['schemas/schedules.schema.json', `${JSON.stringify(schedulesSchema(), null, 2)}\n`],
 ] as const) {
   const path = join(packageRoot, 'docs', name);
   if (!verify) await writeFile(path, page);

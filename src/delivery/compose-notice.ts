@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import type { Export } from '../domain/export.ts';
 import { escapeHtml } from './escape-html.ts';
-import type { Message } from './message.ts';
+import { type Message, messageId } from './message.ts';
+import { oneLine } from './one-line.ts';
 
 export interface NoticeLink {
   readonly filename: string;
@@ -28,7 +28,7 @@ export function composeNotice(notice: Notice, address: string): Message {
     subject,
     text: renderText(notice, lines),
     html: renderHtml(notice, subject, lines),
-    messageId: `<export-${jobId}-${digest(address)}@sluice>`,
+    messageId: messageId(`export-${jobId}`, address),
   };
 }
 
@@ -75,13 +75,4 @@ function sizes(rows: number, bytes: number): string {
 
 function expires(at: Date): string {
   return `The links are good until ${at.toISOString()}. Asking for the job again gives new ones.`;
-}
-
-/** Nothing that ends a line, or that a terminal or a mail reader would obey. */
-function oneLine(text: string): string {
-  return text.toWellFormed().replace(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, ' ');
-}
-
-function digest(address: string): string {
-  return createHash('sha256').update(address).digest('hex').slice(0, 16);
 }

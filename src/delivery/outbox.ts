@@ -28,7 +28,7 @@ export function createOutbox(folder: string, from: string, log: Logger): Post {
         await rm(`${file}.part`, { force: true });
         throw error;
       }
-      log.info({ file }, 'SMTP_URL is not set: a message about an export was written to a file');
+      log.info({ file }, 'SMTP_URL is not set: a message was written to a file');
     },
     close: () => transport.close(),
   };

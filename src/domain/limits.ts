@@ -16,12 +16,12 @@ export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Properties of an environment and entity that the catalogue lists, and event names of an environment. */
 export const MAX_CATALOGUED_NAMES = 10_000;
 /** A catalogue file, its levels of nesting, and the items of one kind in it. Lookups list them whole. */
-export const MAX_CATALOGUE_FILE_BYTES = 4 * MiB;
-export const MAX_CATALOGUE_DEPTH = 64;
+export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
+export const MAX_OPERATOR_FILE_DEPTH = 64;
 export const MAX_CATALOGUE_ITEMS = 5_000;
 export const MAX_SURVEY_MODULES = 200;
 /** What is told of a file that is wrong all over. */
-export const MAX_CATALOGUE_PROBLEMS = 100;
+export const MAX_OPERATOR_FILE_PROBLEMS = 100;
 export const MAX_ITEM_KEY_CHARS = 100;
 export const MAX_ITEM_TITLE_CHARS = 200;
 /** usage, category, status, platform, data_type and the like. */
@@ -154,3 +154,44 @@ export const DELETION_BATCH_ROWS = 5_000;
 /** Attempts at a deletion whose worker vanished, and at one that met an error; then it fails. */
 export const MAX_DELETION_LOSSES = 20;
 export const MAX_DELETION_FAILURES = 5;
+
+/** Addresses that one job names to be told of its end. */
+export const MAX_NOTIFY_EMAILS = 20;
+export const MAX_SUBSCRIPTIONS = 100;
+/** Of a webhook's address, in characters. */
+export const MAX_WEBHOOK_URL_CHARS = 2_000;
+/** How long whoever sends a notification owns it; longer than sending takes, however slow the receiver is. */
+export const NOTIFICATION_LEASE_MS = 120_000;
+/** Notifications that one worker sends at a time, and that are under way to one receiver. */
+export const NOTIFICATIONS_AT_A_TIME = 4;
+export const MAX_SENDS_PER_SUBSCRIPTION = 2;
+/** What is read of a webhook's answer, and kept of it. */
+export const MAX_ANSWER_BYTES = KiB;
+export const MAX_NOTIFICATION_ERROR_CHARS = 500;
+/** Days that is kept what was told to whom; shorter where JOB_RETENTION_DAYS is. */
+export const NOTIFICATION_RETENTION_DAYS = 30;
+
+/** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
+export const MAX_INBOX_FAILURES = 8;
+/** A file of the inbox from this size on is stored in a folder of its own, which is cleared after a crash. */
+export const INBOX_FOLDER_BYTES = MiB;
+
+/** Schedules of a file. */
+export const MAX_SCHEDULES = 500;
+/** Due times that nobody was there for and that are made up at once. */
+export const MAX_MADE_UP_RUNS = 100;
+/** A due time that is noticed this late was missed. */
+export const MISSED_AFTER_MS = 60_000;
+/** Attempts at a run of a schedule whose worker vanished, and at one that met an error that may pass. */
+export const MAX_RUN_LOSSES = 5;
+export const MAX_RUN_FAILURES = 8;
+/** Runs that one worker process has under way. */
+export const MAX_RUNS_AT_ONCE = 2;
+/** Files or objects that one run takes; the next run goes on. */
+export const MAX_RUN_ITEMS = 1_000;
+/** An answer of a web server may redirect this often. */
+export const MAX_REDIRECTS = 5;
+/** Until a web server or a database has been reached and begins to answer. */
+export const SOURCE_CONNECT_MS = 20_000;
+/** A record may be committed this long after the moment that it is stored under. */
+export const COMMIT_LAG_MS = 15_000;

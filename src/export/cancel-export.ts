@@ -1,11 +1,13 @@
 import { inputError } from '../domain/errors.ts';
 import { claimJobAction } from '../load/claim-job-action.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import { markExportCancelled } from '../postgres/ledger/export-claims.ts';
 import { endExportSessions } from '../postgres/ledger/sessions.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';
+import { recordExportEnd } from './record-export-end.ts';
 
 /**
  * Stops an export that has not ended, and its statement in Postgres with it. Returns when it was cancelled:
@@ -18,9 +20,11 @@ export async function cancelExport(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<Date> {
-  const { at, exportId } = await inTransaction(context.pool, async ({ db }) => {
+  const { at, exportId, due } = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
-    return before === null ? cancel(db, environmentId, jobId) : { at: before, exportId: null };
+    if (before !== null) return { at: before, exportId: null, due: [] };
+    const cancelled = await cancel(db, environmentId, jobId);
+    return { ...cancelled, due: await recordExportEnd(context, db, environmentId, jobId) };
   });
   if (exportId === null) return at;
   context.log.info({ job_id: jobId }, 'export cancelled');
@@ -28,6 +32,7 @@ export async function cancelExport(
   await endExportSessions(context.db, exportId).catch((error: unknown) =>
     context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
   );
+  await ringForDeliveries(context, due);
   return at;
 }
 

@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict } from '../domain/errors.ts';
+import { checkNotify, type Notify } from '../domain/notification.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import type { Database } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
@@ -10,6 +11,16 @@ import { dispatchExports } from './dispatch-exports.ts';
 import { lookUpNames } from './look-up-names.ts';
 import { type ReadRequest, readRequest } from './read-request.ts';
 
+/** What only the inside asks for. */
+export interface ExportExtras {
+  /** Addresses to tell of its end, beside those of the body (which get links) and those that are subscribed. */
+  readonly notify?: Notify | null;
+  /** Null: as the configuration says. */
+  readonly retentionDays?: number | null;
+  /** Written in the transaction of the export, so that both are there or neither. */
+  readonly alongside?: (db: Database, jobId: string) => Promise<void>;
+}
+
 /**
  * Accepts an export: ledger first, then the queue. Returns its job id; that of the first one, if the same idempotency
  * key asked before. Throws `InputError` with every problem of the body, or `idempotency_conflict`.
@@ -19,12 +30,16 @@ export async function requestExport(
   environmentId: number,
   body: Readonly<Record<string, unknown>>,
   idempotency: Idempotency | null = null,
+  extras: ExportExtras | null = null,
 ): Promise<string> {
+  checkNotify(extras?.notify ?? null);
   const read = readRequest(body);
   const jobId = uuidv7();
-  const answer = await inTransaction(context.pool, ({ db }) =>
-    accept(db, environmentId, read, jobId, idempotency),
-  );
+  const answer = await inTransaction(context.pool, async ({ db }) => {
+    const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
+    await extras?.alongside?.(db, accepted);
+    return accepted;
+  });
   if (answer !== jobId) return answer;
   context.log.info({ job_id: jobId, datasets: read.request.datasets }, 'export accepted');
   // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
@@ -40,6 +55,7 @@ async function accept(
   read: ReadRequest,
   jobId: string,
   idempotency: Idempotency | null,
+  extras: ExportExtras | null,
 ): Promise<string> {
   // First, so that a repetition is answered as before even if what it names is gone since.
   if (idempotency !== null) {
@@ -49,6 +65,14 @@ async function accept(
   }
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
-  await insertExport(db, { jobId, environmentId, request: read.request, emails: read.emails });
+  const { notify = null, retentionDays = null } = extras ?? {};
+  await insertExport(db, {
+    jobId,
+    environmentId,
+    request: read.request,
+    emails: read.emails,
+    notify,
+    retentionDays,
+  });
   return jobId;
 }

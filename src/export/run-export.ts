@@ -1,5 +1,6 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { EXPORT_PART_BYTES, MAX_EXPORT_FAILURES } from '../domain/limits.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
 import {
   claimExport,
   completeExport,
@@ -7,12 +8,14 @@ import {
   noteExportFailure,
   releaseExport,
 } from '../postgres/ledger/export-claims.ts';
+import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import {
   endEarlierExportSessions,
   exportSessionName,
   nameExportSession,
 } from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
+import { analyzeStale } from '../postgres/stale-statistics.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { type Attempt, notOurs, startAttempt } from './attempt.ts';
 import type { ExportContext } from './context.ts';
@@ -21,6 +24,7 @@ import { endFailed } from './end-failed.ts';
 import { ExportFailure } from './export-failure.ts';
 import { findSegments } from './find-segments.ts';
 import { attemptFolder } from './folder.ts';
+import { recordExportEnd } from './record-export-end.ts';
 import type { WrittenExport, writeExport } from './write/write-export.ts';
 
 /** What writes the files; the tests have others, that stop where they are told to. */
@@ -70,6 +74,7 @@ async function writeFiles(
   const { db, pool, files, log } = context;
   const folder = attemptFolder(claim.jobId, claim.attempt);
   const segments = await findSegments(db, claim.environmentId, claim.request);
+  if (segments.segment !== null || segments.excludedSegments.length > 0) await analyzeStale(db, log);
   return write(
     { pool, log, files: { ...files, create: () => files.create(folder) } },
     {
@@ -92,12 +97,15 @@ async function writeFiles(
 
 /** This commit waits for the disk, where the files are already. */
 async function complete(context: ExportContext, claim: ExportClaim, written: WrittenExport): Promise<void> {
-  await inTransaction(context.pool, async ({ db }) => {
+  const due: DueDelivery[] = await inTransaction(context.pool, async ({ db }) => {
     await nameExportSession(db, claim);
-    if (await completeExport(db, claim, written)) return;
+    if (await completeExport(db, claim, written)) {
+      return recordExportEnd(context, db, claim.environmentId, claim.jobId);
+    }
     throw new ConflictError(notOurs);
   });
   context.log.info({ job_id: claim.jobId, files: written.files.length }, 'export completed');
+  await ringForDeliveries(context, due);
 }
 
 async function giveBack(context: ExportContext, claim: ExportClaim, error: unknown): Promise<void> {

@@ -1,14 +1,16 @@
 import type { Environment } from '../access/environments.ts';
+import {
+  renderExportDetail as describeDetail,
+  renderExportListItem as describeListItem,
+  renderExportRecord as describeRecord,
+  exportUrl,
+} from '../background-jobs/render-export-job.ts';
 import type { Export } from '../domain/export.ts';
 import type { FileLink } from '../export/file-links.ts';
 import type { CreatedExport } from './schemas/created-export.ts';
 import type { ExportItem, ExportJob } from './schemas/export-job.ts';
 import type { ExportJobDetail } from './schemas/export-job-detail.ts';
 import type { JobListItem, JobRecord } from './schemas/job-record.ts';
-
-export function exportUrl(baseUrl: string, jobId: string): string {
-  return `${baseUrl}/api/v1/analytics/exports/jobs/${jobId}`;
-}
 
 /** The answer to a request for an export. */
 export function renderCreated(
@@ -61,41 +63,14 @@ export function renderExport(
   };
 }
 
-/** As the list of all background jobs has it. */
-export function renderExportRecord(found: Export, baseUrl: string): JobRecord {
-  const { jobId, status, requestedAt, endedAt, request } = found;
-  return {
-    job_id: jobId,
-    type: 'export',
-    status,
-    filename: `export-${requestedAt.toISOString().slice(0, 10)}.${request.format}`,
-    file_size: found.bytesWritten,
-    total_rows: found.rowsWritten,
-    start_time: requestedAt.toISOString(),
-    end_time: endedAt?.toISOString() ?? null,
-    links: exportUrl(baseUrl, jobId),
-  };
-}
+/* What webhooks tell too, held here to what the schemas promise. */
 
-export function renderExportListItem(found: Export, baseUrl: string, now = new Date()): JobListItem {
-  const ms = (found.endedAt ?? now).getTime() - found.requestedAt.getTime();
-  return { ...renderExportRecord(found, baseUrl), elapsed_time: Math.max(0, Math.floor(ms / 1000)) };
-}
+/** As the list of all background jobs has it. */
+export const renderExportRecord: (found: Export, baseUrl: string) => JobRecord = describeRecord;
+
+export const renderExportListItem: (found: Export, baseUrl: string, now?: Date) => JobListItem =
+  describeListItem;
 
 /** As `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */
-export function renderExportDetail(found: Export, baseUrl: string, now = new Date()): ExportJobDetail {
-  return {
-    ...renderExportListItem(found, baseUrl, now),
-    completed_rows: found.rowsWritten,
-    progress: found.progress,
-    failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
-    attempts: found.attempts,
-    rows_per_second: rowsPerSecond(found, now),
-  };
-}
-
-function rowsPerSecond({ startedAt, endedAt, rowsWritten }: Export, now: Date): number | null {
-  if (startedAt === null || rowsWritten === 0) return null;
-  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
-  return Math.round((rowsWritten * 1000) / Math.max(1, ms));
-}
+export const renderExportDetail: (found: Export, baseUrl: string, now?: Date) => ExportJobDetail =
+  describeDetail;

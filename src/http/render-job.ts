@@ -1,67 +1,24 @@
+import { renderLoad, renderLoadDetail, renderLoadListItem } from '../background-jobs/render-load.ts';
 import type { Load } from '../domain/load.ts';
 import type { JobDetail } from './schemas/job-detail.ts';
 import type { ImportRecord, JobListItem, JobRecord } from './schemas/job-record.ts';
 
-/** Times are ISO 8601, UTC, with milliseconds. */
-export function renderJob(load: Load, baseUrl: string): JobRecord {
-  return {
-    job_id: load.jobId,
-    type: load.type,
-    status: load.status,
-    filename: load.filename,
-    file_size: load.fileSize,
-    total_rows: load.totalRows,
-    start_time: load.acceptedAt.toISOString(),
-    end_time: load.endedAt?.toISOString() ?? null,
-    links: `${baseUrl}/v1/background_jobs/${load.jobId}`,
-  };
-}
+/* What webhooks tell too, held here to what the schemas promise. */
+
+export const renderJob: (load: Load, baseUrl: string) => JobRecord = renderLoad;
+
+export const renderListItem: (load: Load, baseUrl: string, now?: Date) => JobListItem = renderLoadListItem;
+
+/** Everything there is to know of a job. `rejectsByCode` comes from `countRejects`. */
+export const renderJobDetail: (
+  load: Load,
+  rejectsByCode: Readonly<Record<string, number>>,
+  baseUrl: string,
+  now?: Date,
+) => JobDetail = renderLoadDetail;
 
 /** `POST /v1/imports` shows the numbers as strings. */
 export function renderImport(load: Load, baseUrl: string): ImportRecord {
   const job = renderJob(load, baseUrl);
   return { ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) };
-}
-
-export function renderListItem(load: Load, baseUrl: string, now = new Date()): JobListItem {
-  const end = load.endedAt ?? now;
-  const seconds = Math.floor((end.getTime() - load.acceptedAt.getTime()) / 1000);
-  return { ...renderJob(load, baseUrl), elapsed_time: Math.max(0, seconds) };
-}
-
-/** Everything there is to know of a job. `rejectsByCode` comes from `countRejects`. */
-export function renderJobDetail(
-  load: Load,
-  rejectsByCode: Readonly<Record<string, number>>,
-  baseUrl: string,
-  now = new Date(),
-): JobDetail {
-  const item = renderListItem(load, baseUrl, now);
-  return {
-    ...item,
-    completed_rows: load.tally.read,
-    progress: progress(load),
-    counts: load.tally,
-    rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
-    failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
-    attempts: load.attempts,
-    rows_per_second: rowsPerSecond(load, now),
-    queue_position: load.queuePosition,
-    sha256: load.sha256,
-    duplicate_of: load.duplicateOf,
-    dry_run: load.dryRun,
-  };
-}
-
-/** From 0 to 1, to four places. */
-function progress({ status, tally, totalRows }: Load): number {
-  if (status === 'completed') return 1;
-  return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
-}
-
-/** While it ran, or null if it has not. */
-function rowsPerSecond({ startedAt, endedAt, tally }: Load, now: Date): number | null {
-  if (startedAt === null || tally.read === 0) return null;
-  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
-  return Math.round((tally.read * 1000) / Math.max(1, ms));
 }

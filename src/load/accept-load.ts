@@ -3,6 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError } from '../domain/errors.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
+import { checkNotify, type Notify } from '../domain/notification.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
@@ -21,6 +22,10 @@ export interface AcceptRequest {
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
+  /** Addresses to tell of its end, beside those that are subscribed; by default none. */
+  readonly notify?: Notify | null;
+  /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
+  readonly alongside?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
@@ -31,7 +36,7 @@ export interface Accepted {
 
 /**
  * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
- * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate).
+ * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `alongside` throws.
  */
 export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
   const { received } = request;
@@ -58,9 +63,11 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   let isWritten = false;
   try {
+    checkNotify(request.notify ?? null);
     const entity = resolveEntity(request);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, request, entity, jobId);
+      await request.alongside?.(db, accepted);
       isWritten = true;
       return accepted;
     });
@@ -126,6 +133,7 @@ async function writeLoad(
     dryRun: options.dryRun,
     maxErrors: allowedErrors(options.maxErrors, received.totalRows),
     duplicateOf,
+    notify: request.notify ?? null,
     chunks: received.chunks,
   });
   return { jobId, created: true };

@@ -1,11 +1,13 @@
 import { sql } from 'kysely';
 import { inputError } from '../domain/errors.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { claimJobAction } from './claim-job-action.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
 import { requireLoad } from './inspect-load.ts';
+import { recordLoadEnd } from './record-load-end.ts';
 
 /**
  * Stops a load that has not ended; what its finished chunks applied stays. Chunks under way find their load ended
@@ -18,14 +20,16 @@ export async function cancelLoad(
   jobId: string,
   idempotencyKey: string | null = null,
 ): Promise<Date> {
-  const { cancelledAt, again } = await inTransaction(context.pool, async ({ db }) => {
+  const { cancelledAt, due } = await inTransaction(context.pool, async ({ db }) => {
     const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
-    if (before !== null) return { cancelledAt: before, again: true };
-    return { cancelledAt: await cancel(db, environmentId, jobId), again: false };
+    if (before !== null) return { cancelledAt: before, due: null };
+    const at = await cancel(db, environmentId, jobId);
+    return { cancelledAt: at, due: await recordLoadEnd(context, db, environmentId, jobId) };
   });
-  if (again) return cancelledAt;
+  if (due === null) return cancelledAt;
   context.log.info({ job_id: jobId }, 'load cancelled');
   await dispatchLane(context, environmentId);
+  await ringForDeliveries(context, due);
   return cancelledAt;
 }
 

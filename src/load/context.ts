@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileStore } from '../files/file-store.ts';
+import type { NotificationBell } from '../notifications/context.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Experience } from './experience.ts';
 
@@ -12,13 +13,15 @@ export interface LoadContext {
   readonly files: FileStore;
   readonly catalogue: Catalogue;
   readonly bell: Bell;
+  /** What links begin with where no request says it, without a slash at the end. */
+  readonly baseUrl: string;
   readonly log: Logger;
   readonly seams: LoadSeams;
   readonly experience: Experience;
 }
 
 /** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */
-export interface Bell {
+export interface Bell extends NotificationBell {
   ringChunks(
     loadId: number,
     chunks: readonly { chunkNo: number; attempt: number }[],

@@ -1,17 +1,34 @@
 import { sql } from 'kysely';
+import { ringForDeliveries } from '../notifications/record-end.ts';
+import type { Database } from '../postgres/database.ts';
+import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
+import { recordLoadEnd } from './record-load-end.ts';
+
+interface Failure {
+  readonly code: string;
+  readonly message: string;
+}
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
  * Does nothing if the load has ended already.
  */
-export async function failLoad(
-  context: LoadContext,
-  loadId: number,
-  failure: { readonly code: string; readonly message: string },
-): Promise<void> {
-  const ended = await context.db
+export async function failLoad(context: LoadContext, loadId: number, failure: Failure): Promise<void> {
+  const ended = await inTransaction(context.pool, async ({ db }) => {
+    const load = await markFailed(db, loadId, failure);
+    if (load === undefined) return null;
+    return { ...load, due: await recordLoadEnd(context, db, load.environment_id, load.job_id) };
+  });
+  if (ended === null) return;
+  context.log.warn({ job_id: ended.job_id, code: failure.code }, `load failed: ${ended.failure_message}`);
+  await dispatchLane(context, ended.environment_id);
+  await ringForDeliveries(context, ended.due);
+}
+
+async function markFailed(db: Database, loadId: number, failure: Failure) {
+  return db
     .updateTable('loads')
     .set({
       status: 'failed',
@@ -23,9 +40,6 @@ export async function failLoad(
     .where('status', '=', 'processing')
     .returning(['environment_id', 'job_id', 'failure_message'])
     .executeTakeFirst();
-  if (ended === undefined) return;
-  context.log.warn({ job_id: ended.job_id, code: failure.code }, `load failed: ${ended.failure_message}`);
-  await dispatchLane(context, ended.environment_id);
 }
 
 export function tooManyRejects(rejected: number, maxErrors: number): { code: string; message: string } {

@@ -1,6 +1,7 @@
 import { ConflictError, Fault } from '../domain/errors.ts';
 import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
 import { balances } from '../domain/tally.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
 import {
   claimFinish,
   completeLoad,
@@ -10,6 +11,7 @@ import {
   readFinishState,
   releaseFinish,
 } from '../postgres/ledger/finish.ts';
+import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { resolveRepeats } from '../postgres/ledger/repeats.ts';
 import { nameFinishSession } from '../postgres/ledger/sessions.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
@@ -18,6 +20,7 @@ import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
 import { failLoad, tooManyRejects } from './end-load.ts';
 import { keepAlive } from './keep-alive.ts';
+import { recordLoadEnd } from './record-load-end.ts';
 import { replayLoad } from './replay-load.ts';
 
 /**
@@ -28,10 +31,11 @@ export async function finishLoad(context: LoadContext, loadId: number): Promise<
   const claim = await claimFinish(context.db, loadId);
   if (claim === null) return;
   const heartbeat = keepAlive(HEARTBEAT_MS, () => holdsFinish(context.db, claim));
+  let due: readonly DueDelivery[];
   try {
     if (claim.repeatsToResolve) await settleRepeats(context, claim);
     if (!context.seams.withoutReplay) await replayLoad(context, claim);
-    await complete(context, claim);
+    due = await complete(context, claim);
   } catch (error) {
     heartbeat.stop();
     await giveBack(context, claim, error);
@@ -40,6 +44,7 @@ export async function finishLoad(context: LoadContext, loadId: number): Promise<
     heartbeat.stop();
   }
   await dispatchLane(context, claim.environmentId);
+  await ringForDeliveries(context, due);
 }
 
 async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<void> {
@@ -51,17 +56,18 @@ async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<
 }
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
-async function complete(context: LoadContext, claim: FinishClaim): Promise<void> {
-  await inTransaction(context.pool, async ({ db }) => {
+async function complete(context: LoadContext, claim: FinishClaim): Promise<DueDelivery[]> {
+  return inTransaction(context.pool, async ({ db }) => {
     await nameFinishSession(db, claim);
     if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
-    const { tally, totalRows, openChunks, maxErrors } = await readFinishState(db, claim.loadId);
+    const { jobId, tally, totalRows, openChunks, maxErrors } = await readFinishState(db, claim.loadId);
     if (!balances(tally) || tally.read !== totalRows) {
       throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
     }
     if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
     if (maxErrors !== null && tally.rejected > maxErrors) throw new TooManyRejects(tally.rejected, maxErrors);
     await completeLoad(db, claim);
+    return recordLoadEnd(context, db, claim.environmentId, jobId);
   });
 }
 

@@ -29,6 +29,8 @@ export type JsonPrimitive = boolean | number | string | null;
 
 export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
+export type Numeric = ColumnType<string, number | string, number | string>;
+
 export interface ApiKeys {
   created_at: Generated<Date>;
   digest: Buffer;
@@ -198,6 +200,10 @@ export interface Exports {
   lease_until: Date | null;
   losses: Generated<number>;
   notified_at: Date | null;
+  /**
+   * {emails, on}: addresses that are told if the export ends so; null: none.
+   */
+  notify: Json | null;
   notify_attempts: Generated<number>;
   /**
    * When the message about the end is to be tried next; null: none is due.
@@ -209,6 +215,10 @@ export interface Exports {
    */
   request: Json;
   requested_at: Generated<Date>;
+  /**
+   * Days that its files are kept; null: as the configuration says.
+   */
+  retention_days: number | null;
   /**
    * The planner's estimate, for the progress.
    */
@@ -228,6 +238,55 @@ export interface IdempotencyKeys {
    */
   job_id: string | null;
   request_digest: Buffer;
+}
+
+export interface InboxFiles {
+  /**
+   * Files of one environment are loaded in this order.
+   */
+  arrival: Generated<number>;
+  /**
+   * Fences whoever took the file in before.
+   */
+  attempt: Generated<number>;
+  claimed_at: Generated<Date>;
+  concluded_at: Date | null;
+  environment_id: number;
+  failures: Generated<number>;
+  file_id: string;
+  /**
+   * The folder of the environment it lay in; empty: the environment's own.
+   */
+  folder: string;
+  has_marker: boolean;
+  /**
+   * Stands in a file of the inbox directory: the same on whichever machine it is seen.
+   */
+  inbox_id: string;
+  inode: Numeric;
+  /**
+   * job_id loaded the same bytes before; this file was not loaded again.
+   */
+  is_duplicate: Generated<boolean>;
+  job_id: string | null;
+  /**
+   * Nanoseconds since 1970; with inode and size, what tells that it is still the same file.
+   */
+  modified_ns: Numeric;
+  name: string;
+  /**
+   * From its mapping.yaml, as it was when the file was taken.
+   */
+  options: Json;
+  outcome: string | null;
+  /**
+   * Where it goes below done or failed: day and name. Fixed before it is moved.
+   */
+  placed_as: string | null;
+  reasons: Generated<Json>;
+  sha256: Buffer | null;
+  size: number;
+  state: Generated<string>;
 }
 
 export interface KeyedItems {
@@ -331,6 +390,10 @@ export interface Loads {
   lane_position: Generated<number>;
   load_id: Generated<number>;
   max_errors: number | null;
+  /**
+   * {emails, on}: addresses that are told if the load ends so; null: none.
+   */
+  notify: Json | null;
   repeats_resolved_at: Date | null;
   rows_inserted: Generated<number>;
   rows_read: Generated<number>;
@@ -354,6 +417,59 @@ export interface Migrations {
   name: string;
 }
 
+export interface NotificationDeliveries {
+  attempt: Generated<number>;
+  attempts_left: number;
+  channel: string;
+  created_at: Generated<Date>;
+  delivered_at: Date | null;
+  delivery_id: Generated<number>;
+  event_id: string;
+  last_attempt_at: Date | null;
+  last_error: string | null;
+  last_status: number | null;
+  last_took_ms: number | null;
+  lease_until: Date | null;
+  next_at: Generated<Date>;
+  state: Generated<string>;
+  /**
+   * Null: the job itself named the address.
+   */
+  subscription_id: number | null;
+  target: string;
+}
+
+export interface NotificationEvents {
+  /**
+   * The JSON that webhooks carry, the same bytes for every try.
+   */
+  body: string;
+  created_at: Generated<Date>;
+  environment_id: number;
+  event_id: string;
+  job_id: string | null;
+  type: string;
+}
+
+export interface NotificationSubscriptions {
+  channel: string;
+  created_at: Generated<Date>;
+  disabled_at: Date | null;
+  disabled_reason: string | null;
+  environment_id: number;
+  job_kinds: string[];
+  outcomes: string[];
+  previous_secret: string | null;
+  previous_secret_until: Date | null;
+  removed_at: Date | null;
+  /**
+   * Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.
+   */
+  secret: string | null;
+  subscription_id: Generated<number>;
+  target: string;
+}
+
 export interface Properties {
   created_at: Generated<Date>;
   data_type: string;
@@ -363,6 +479,78 @@ export interface Properties {
   is_auto_property: Generated<boolean>;
   key: string;
   property_id: Generated<number>;
+}
+
+export interface ScheduleMemory {
+  environment_id: number;
+  item: string;
+  loaded_at: Generated<Date>;
+  schedule_name: string;
+  version: string;
+}
+
+export interface ScheduleRunItems {
+  error_code: string | null;
+  error_message: string | null;
+  /**
+   * False: the same bytes had been loaded before, by this job.
+   */
+  is_new: Generated<boolean>;
+  item: string;
+  job_id: string | null;
+  run_id: number;
+  version: string | null;
+}
+
+export interface ScheduleRuns {
+  attempt: Generated<number>;
+  cause: string;
+  created_at: Generated<Date>;
+  /**
+   * What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.
+   */
+  definition: Json;
+  delivered_to: string | null;
+  due_at: Date;
+  ended_at: Date | null;
+  environment_id: number;
+  failures: Generated<number>;
+  last_error: string | null;
+  lease_until: Date | null;
+  losses: Generated<number>;
+  /**
+   * Due times before this one that passed unused and that this run stands for.
+   */
+  missed: Generated<number>;
+  /**
+   * Not to be tried before; on the clock of the database.
+   */
+  not_before: Date | null;
+  /**
+   * Who is to be told of the end, and of which ends; null: nobody.
+   */
+  notify: Json | null;
+  range_from: Date | null;
+  range_to: Date | null;
+  reason: string | null;
+  reason_code: string | null;
+  run_id: Generated<number>;
+  schedule_name: string;
+  started_at: Date | null;
+  status: Generated<string>;
+}
+
+export interface Schedules {
+  /**
+   * Due times up to here have their rows in schedule_runs, or are known to need none.
+   */
+  considered_until: Date;
+  environment_id: number;
+  /**
+   * End of the last range that was exported with success: where "since_last_success" goes on.
+   */
+  exported_until: Date | null;
+  schedule_name: string;
 }
 
 export interface Segments {
@@ -473,6 +661,7 @@ export interface DB {
   export_files: ExportFiles;
   exports: Exports;
   idempotency_keys: IdempotencyKeys;
+  inbox_files: InboxFiles;
   keyed_items: KeyedItems;
   load_chunk_keys: LoadChunkKeys;
   load_chunks: LoadChunks;
@@ -480,7 +669,14 @@ export interface DB {
   load_replays: LoadReplays;
   loads: Loads;
   migrations: Migrations;
+  notification_deliveries: NotificationDeliveries;
+  notification_events: NotificationEvents;
+  notification_subscriptions: NotificationSubscriptions;
   properties: Properties;
+  schedule_memory: ScheduleMemory;
+  schedule_run_items: ScheduleRunItems;
+  schedule_runs: ScheduleRuns;
+  schedules: Schedules;
   segments: Segments;
   signing_keys: SigningKeys;
   survey_modules: SurveyModules;

@@ -9,8 +9,12 @@ export interface JobPayloads {
   readonly 'run-deletion': { readonly v: 1; readonly deletionId: number };
   readonly 'prune-files': { readonly v: 1 };
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
+  /** A schedule may be due. */
+  readonly 'ring-schedules': { readonly v: 1 };
   /** The message about the end of an export. */
   readonly 'notify-export': { readonly v: 1; readonly exportId: number };
+  /** One notification for one receiver; ends at once, since the worker sends it beside its jobs. */
+  readonly 'deliver-notification': { readonly v: 1; readonly deliveryId: number };
 }
 
 export type JobName = keyof JobPayloads;

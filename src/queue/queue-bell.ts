@@ -82,6 +82,16 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
       );
       await inTime(() => queue.add(name, data, opts));
     },
+    async ringDeliveries(due) {
+      const jobs = due.map(({ deliveryId, attempt }) =>
+        job(
+          'deliver-notification',
+          { v: 1, deliveryId },
+          { jobId: `delivery-${deliveryId}-${attempt}`, lifo: true },
+        ),
+      );
+      await inTime(() => queue.addBulk(jobs));
+    },
     async close() {
       await queue.close();
       await exportQueue.close();

@@ -31,6 +31,11 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     'sluice_oldest_waiting_seconds',
     'Since the longest waiting load was accepted; 0: none waits.',
   );
+  const notifications = gauge('sluice_notifications_pending', 'Notifications still to be delivered.');
+  const dead = gauge(
+    'sluice_notifications_dead',
+    'Notifications that were given up, of those that are kept; a replay takes them off.',
+  );
   const rows = gauge(
     'sluice_load_rows',
     'Rows of the loads kept in the ledger, dry runs aside.',
@@ -58,7 +63,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     if ('error' in answer) {
       chunks.reset();
       loads.reset();
-      oldest.remove();
+      for (const each of [oldest, notifications, dead]) each.remove();
       return;
     }
     const { value } = answer;
@@ -67,6 +72,8 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     loads.set({ status: 'queued' }, value.queuedLoads);
     loads.set({ status: 'processing' }, value.processingLoads);
     oldest.set(value.oldestWaitingSeconds);
+    notifications.set(value.pendingNotifications);
+    dead.set(value.deadNotifications);
   };
 
   const showRows = (found: readonly LoadRows[] | null): void => {

@@ -362,6 +362,34 @@ describe('an error', () => {
     expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'export_failed' } });
   });
 
+  test('of a segment has Postgres look at tables that grew since it looked last', async () => {
+    await sql`
+      insert into users (environment_id, user_id, metadata)
+      select ${environmentId}, 'grown' || n, '{}' from generate_series(1, 5000) as n`.execute(t.system.db);
+    const { rows } = await sql<{ id: number }>`
+      insert into segments
+        (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+      values (${environmentId}, 'grown', '', '', '', false, false, '', '{"property":"user_id","starts_with":"grown"}')
+      returning segment_id as id`.execute(t.system.db);
+    const changed = async (): Promise<number> => {
+      const counted = await sql<{ rows: number }>`
+        select n_mod_since_analyze::int as rows from pg_stat_user_tables
+        where schemaname = 'sluice' and relname = 'users'`.execute(t.system.db);
+      return counted.rows[0]?.rows ?? 0;
+    };
+    // What a session changed is counted a moment later.
+    await waitFor('the count of what changed', async () => (await changed()) >= 5000);
+    const plain = await accept({ event_type: ['users'] });
+    await run(plain);
+    expect(await changed()).toBeGreaterThanOrEqual(5000);
+    const work = await accept({ event_type: ['users'], segment_id: rows[0]?.id });
+    await run(work);
+    expect(await work.look()).toMatchObject({ status: 'completed', rowsWritten: 5000 });
+    await waitFor('the look at the table', async () => (await changed()) < 5000);
+    await sql`delete from segments`.execute(t.system.db);
+    await sql`delete from users where user_id like 'grown%'`.execute(t.system.db);
+  });
+
   test('a segment that was removed since fails it at once, and says so', async () => {
     const { rows } = await sql<{ id: number }>`
       insert into segments

@@ -343,6 +343,7 @@ describe('what a load leaves undone', () => {
           void rung.push(`${loadId}: ${chunks.map(({ chunkNo }) => chunkNo)}`),
         ringFinish: async (loadId) => void rung.push(`${loadId}: finish`),
         ringDeletion: async () => undefined,
+        ringDeliveries: async () => undefined,
       },
     };
     await reconcile(context);

@@ -7,7 +7,8 @@ import type { ExportWriter } from '../../src/export/run-export.ts';
 
 /** A context whose queue is never told: the test runs the steps itself. */
 export function withoutExportBell<T extends ExportContext>(context: T): T {
-  return { ...context, bell: { ringExport: async () => undefined, ringNotice: async () => undefined } };
+  const silent = async () => undefined;
+  return { ...context, bell: { ringExport: silent, ringNotice: silent, ringDeliveries: silent } };
 }
 
 export interface ManualExport {

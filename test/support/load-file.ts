@@ -7,6 +7,7 @@ import {
   type LoadOptions,
   type StoredFormat,
 } from '../../src/domain/load.ts';
+import type { Notify } from '../../src/domain/notification.ts';
 import type { Reject } from '../../src/domain/reject.ts';
 import { acceptLoad } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
@@ -26,6 +27,7 @@ export interface FileOptions extends Partial<LoadOptions> {
   readonly filename?: string;
   /** Said rather than found out. */
   readonly format?: StoredFormat;
+  readonly notify?: Notify;
 }
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -37,7 +39,7 @@ export async function acceptFile(
   content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<string> {
-  const { chunkBytes, filename, format, ...load } = options;
+  const { chunkBytes, filename, format, notify, ...load } = options;
   const bytes = Buffer.from(content as string);
   const name = filename ?? (bytes[0] === 0x7b ? 'users.ndjson' : 'users.csv');
   async function* source() {
@@ -53,6 +55,7 @@ export async function acceptFile(
     received,
     options: { ...defaultLoadOptions, ...load },
     idempotencyKey: null,
+    notify: notify ?? null,
   });
   return jobId;
 }
@@ -117,7 +120,8 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
 const nothing = async (): Promise<void> => undefined;
 
 export function withoutBell(context: LoadContext): LoadContext {
-  return { ...context, bell: { ringChunks: nothing, ringFinish: nothing, ringDeletion: nothing } };
+  const bell = { ringChunks: nothing, ringFinish: nothing, ringDeletion: nothing, ringDeliveries: nothing };
+  return { ...context, bell };
 }
 
 /** The job of any environment once it has ended: workers run it. */

@@ -7,6 +7,10 @@ import {
   MAX_QUESTION_CHARS,
   MAX_SURVEY_MODULES,
 } from '../../domain/limits.ts';
+import { type Field, optional } from '../../operator-file/field.ts';
+import { keyedList } from '../../operator-file/list-field.ts';
+import { objectOf } from '../../operator-file/object-field.ts';
+import { choice, flag, text } from '../../operator-file/scalar-fields.ts';
 import {
   type CatalogueItems,
   type EmbedItem,
@@ -17,10 +21,6 @@ import {
   type SurveyModule,
 } from '../items/items.ts';
 import { definition } from './definition-field.ts';
-import { type Field, optional } from './field.ts';
-import { keyedList } from './list-field.ts';
-import { objectOf } from './object-field.ts';
-import { choice, flag, text } from './scalar-fields.ts';
 
 const keyPattern = [
   '^[A-Za-z0-9][A-Za-z0-9_.-]*$',

@@ -1,6 +1,6 @@
+import type { Field } from '../../operator-file/field.ts';
+import { holdsRefused, placeAt, toJson } from '../../operator-file/source.ts';
 import { readSegment } from '../../segments/read-segment.ts';
-import type { Field } from './field.ts';
-import { holdsRefused, placeAt, toJson } from './source.ts';
 
 /** A segment's definition: a language of its own, which `readSegment` knows. */
 export const definition: Field<object> = {

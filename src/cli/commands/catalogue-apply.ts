@@ -2,11 +2,11 @@ import type { Command } from 'commander';
 import { type Applied, applyCatalogue } from '../../catalogue/apply/apply-catalogue.ts';
 import { readCatalogueFile } from '../../catalogue/file/read-catalogue-file.ts';
 import type { CatalogueItems } from '../../catalogue/items/items.ts';
-import { explainProblems } from '../catalogue/explain-problems.ts';
 import { hasChanges, printChanges, renderChanges } from '../catalogue/print-changes.ts';
-import { readBytes } from '../catalogue/read-bytes.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
+import { explainProblems } from '../explain-problems.ts';
+import { readBytes } from '../read-bytes.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 
 interface Flags {

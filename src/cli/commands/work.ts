@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
 import { startWorker } from '../../../jobs/worker.ts';
 import { openSystem } from '../../context.ts';
+import { writeExport } from '../../export/write/write-export.ts';
 import { prepareDatabase } from '../../postgres/prepare.ts';
 import { schedulePrune } from '../../queue/schedule-prune.ts';
 import { shutDown } from '../../shutdown.ts';
@@ -11,6 +12,7 @@ import { warnOfRedis } from '../service/check-redis.ts';
 import { followParent, isForked } from '../service/parent.ts';
 import { readTestSeams } from '../service/test-seams.ts';
 import { warnOfStorage } from '../service/warn-of-storage.ts';
+import { openWorkerSchedules } from '../service/worker-schedules.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -35,6 +37,7 @@ Examples:
 async function work(cli: Cli, command: Command): Promise<void> {
   const { config, environment, serviceLog } = readSettings(cli, command);
   const log = serviceLog('work');
+  const schedules = await openWorkerSchedules(config, environment, log);
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? { ignored: ['SIGINT', 'SIGHUP'] } : {});
   followParent(stop, log);
@@ -48,7 +51,7 @@ async function work(cli: Cli, command: Command): Promise<void> {
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
   void warnOfRedis(config.redisUrl, log);
   void warnOfStorage(config, system.files, log);
-  const worker = startWorker(system);
+  const worker = startWorker(system, writeExport, schedules);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),
   );

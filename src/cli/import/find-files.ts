@@ -1,6 +1,6 @@
 import { stat } from 'node:fs/promises';
+import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import { UsageError } from '../exit-codes.ts';
-import { expandPattern, isPattern } from './expand-pattern.ts';
 
 /** What to load from: a file, or standard input. */
 export interface Input {

@@ -4,11 +4,9 @@ import type { Config } from '../../config.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import type { SourceFormat } from '../../formats/detect-format.ts';
-import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
+import type { ReceivedFile } from '../../load/receive/receive.ts';
+import { receiveLocal } from '../../load/receive/receive-local.ts';
 import type { Input } from './find-files.ts';
-
-/** Whoever pipes into us may think for as long as they like; a timer takes no more than this. */
-const noStallMs = 2 ** 31 - 1;
 
 export interface ReadOptions {
   readonly format: SourceFormat | undefined;
@@ -29,15 +27,9 @@ export async function readInput(input: Input, options: ReadOptions): Promise<Rec
   const { config, format, files, signal, onBytes } = options;
   const source =
     input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
-  const limits = {
-    maxUploadBytes: config.maxUploadBytes,
-    maxInflatedBytes: config.maxInflatedBytes,
-    minBytesPerSecond: 0,
-    stallMs: noStallMs,
-  };
-  const hints = { format, filename: input.path ?? undefined, chunkBytes: config.chunkBytes };
+  const hints = { format, filename: input.path ?? undefined };
   try {
-    return await receive(counted(source, onBytes), files, hints, limits, signal);
+    return await receiveLocal(counted(source, onBytes), files, hints, config, signal);
   } finally {
     source.destroy();
   }

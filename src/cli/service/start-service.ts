@@ -3,6 +3,7 @@ import type { Config } from '../../config.ts';
 import type { System } from '../../context.ts';
 import { prepareDatabase } from '../../postgres/prepare.ts';
 import { type ProvidedDatabase, provideDatabase } from '../../postgres/provide.ts';
+import { openSchedulesFile } from '../../schedules/schedules-file.ts';
 import { type Phase, shutDown } from '../../shutdown.ts';
 import type { Environment } from '../environment.ts';
 import { awaitDatabase } from './await-database.ts';
@@ -70,6 +71,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 async function startParts(options: ServiceOptions, parts: Parts): Promise<{ readonly surface: Surface }> {
   const { config, log, environment, entry } = options;
+  // The workers would refuse it, one start after another; whoever starts them is told instead.
+  if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
   void warnOfRedis(config.redisUrl, log);
   const database = await provideDatabase(config, log, { share: false });

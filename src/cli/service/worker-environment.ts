@@ -13,5 +13,7 @@ export function workerEnvironment(
     // Absolute now, whatever folder the worker starts in.
     DATA_DIR: config.dataDir,
     STORAGE_URL: config.storage.kind === 's3' ? config.storage.url : config.storage.directory,
+    INBOX_DIR: config.inboxDir ?? '',
+    SCHEDULES_FILE: config.schedulesFile ?? '',
   };
 }

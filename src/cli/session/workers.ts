@@ -42,6 +42,8 @@ export async function provideWorkers(session: Session, entry: string): Promise<H
       ...workerEnvironment(settings.environment, settings.config, database.url),
       // They speak as quietly as the command does.
       LOG_LEVEL: log.level,
+      // They are there for the command, and leave schedules to those of a service.
+      SCHEDULES_FILE: '',
     };
     fleet = startFleet({ size: Math.max(settings.config.workers, 1), entry, environment, log });
   };

@@ -41,7 +41,7 @@ export interface ReceivedFile {
  */
 export async function receive(
   source: AsyncIterable<Uint8Array>,
-  store: FileStore,
+  store: Pick<FileStore, 'create'>,
   hints: ReceiveHints,
   limits: ReceiveLimits,
   signal: AbortSignal,

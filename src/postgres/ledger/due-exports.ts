@@ -67,7 +67,7 @@ export async function findLeftovers(
   return rows;
 }
 
-/** Exports whose files have been kept long enough. */
+/** Exports whose files have been kept long enough: `days`, unless the export says otherwise. */
 export async function findExpired(
   db: Database,
   days: number,
@@ -77,7 +77,7 @@ export async function findExpired(
     .selectFrom('exports')
     .select(['export_id as exportId', 'job_id as jobId'])
     .where('files_expired_at', 'is', null)
-    .where('ended_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
+    .where('ended_at', '<', sql<Date>`now() - coalesce(retention_days, ${days}) * interval '1 day'`)
     .orderBy('ended_at')
     .limit(limit)
     .execute();

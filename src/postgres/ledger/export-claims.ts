@@ -159,7 +159,7 @@ export async function failExport(
   db: Database,
   exportId: number,
   failure: { readonly code: string; readonly message: string },
-): Promise<{ readonly jobId: string } | null> {
+): Promise<{ readonly jobId: string; readonly environmentId: number } | null> {
   const row = await db
     .updateTable('exports')
     .set({
@@ -172,9 +172,9 @@ export async function failExport(
     })
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
-    .returning('job_id')
+    .returning(['job_id', 'environment_id'])
     .executeTakeFirst();
-  return row === undefined ? null : { jobId: row.job_id };
+  return row === undefined ? null : { jobId: row.job_id, environmentId: row.environment_id };
 }
 
 /** Ends an export as cancelled; null if the environment has no such export, or it has ended already. */

@@ -1,4 +1,5 @@
 import type { ExportRequest } from '../../domain/export.ts';
+import type { Notify } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
 
 export interface NewExport {
@@ -6,6 +7,9 @@ export interface NewExport {
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
+  readonly notify: Notify | null;
+  /** Null: as the configuration says. */
+  readonly retentionDays: number | null;
 }
 
 /** Returns the id that the workers know it by. */
@@ -19,6 +23,8 @@ export async function insertExport(db: Database, asked: NewExport): Promise<numb
       format: asked.request.format,
       compression: asked.request.compression,
       emails: [...asked.emails],
+      notify: asked.notify === null ? null : JSON.stringify(asked.notify),
+      retention_days: asked.retentionDays,
     })
     .returning('export_id')
     .executeTakeFirstOrThrow();

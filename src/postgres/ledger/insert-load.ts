@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type { ChunkRange } from '../../domain/chunk.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import type { LoadType, StoredFormat } from '../../domain/load.ts';
+import type { Notify } from '../../domain/notification.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
@@ -22,6 +23,7 @@ export interface NewLoad {
   readonly dryRun: boolean;
   readonly maxErrors: number | null;
   readonly duplicateOf: string | null;
+  readonly notify: Notify | null;
   readonly chunks: readonly ChunkRange[];
 }
 
@@ -45,6 +47,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       dry_run: load.dryRun,
       max_errors: load.maxErrors,
       duplicate_of: load.duplicateOf,
+      notify: load.notify === null ? null : JSON.stringify(load.notify),
       chunk_count: load.chunks.length,
     })
     .returning('load_id')

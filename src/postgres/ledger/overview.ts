@@ -13,11 +13,15 @@ export interface Backlog {
   readonly runningChunks: number;
   /** Since the longest waiting load was accepted; 0 if none waits. */
   readonly oldestWaitingSeconds: number;
+  /** Notifications that are still to be delivered. */
+  readonly pendingNotifications: number;
+  /** Notifications that were given up, of those that are kept. */
+  readonly deadNotifications: number;
 }
 
 /*
  * Costs what is unfinished, not what is kept: the loads come from loads_lane_idx, and only the chunks of those that run
- * (one load per environment) are looked at, through load_chunks_open_idx.
+ * (one load per environment) are looked at, through load_chunks_open_idx. Notifications have an index per state.
  */
 const backlogStatement = `
   select
@@ -28,7 +32,9 @@ const backlogStatement = `
     coalesce(
       extract(epoch from now() - min(l.accepted_at) filter (where l.status = 'queued')),
       0
-    )::float8 as "oldestWaitingSeconds"
+    )::float8 as "oldestWaitingSeconds",
+    (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
+    (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications"
   from loads l
   cross join lateral (
     select count(*) as running

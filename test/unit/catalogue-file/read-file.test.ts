@@ -4,9 +4,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
 import {
-  MAX_CATALOGUE_FILE_BYTES,
   MAX_CATALOGUE_ITEMS,
-  MAX_CATALOGUE_PROBLEMS,
+  MAX_OPERATOR_FILE_BYTES,
+  MAX_OPERATOR_FILE_PROBLEMS,
 } from '../../../src/domain/limits.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 
@@ -252,8 +252,8 @@ describe('a file that means harm', () => {
   });
 
   test('a file that is too long is not read', () => {
-    expect(problems(Buffer.alloc(MAX_CATALOGUE_FILE_BYTES + 1, 0x20))).toEqual([
-      `1:1 the file has ${MAX_CATALOGUE_FILE_BYTES + 1} bytes; at most ${MAX_CATALOGUE_FILE_BYTES} are allowed`,
+    expect(problems(Buffer.alloc(MAX_OPERATOR_FILE_BYTES + 1, 0x20))).toEqual([
+      `1:1 the file has ${MAX_OPERATOR_FILE_BYTES + 1} bytes; at most ${MAX_OPERATOR_FILE_BYTES} are allowed`,
     ]);
   });
 
@@ -264,7 +264,7 @@ describe('a file that means harm', () => {
 
   test('of problems without end the first are told, and all are counted', () => {
     const { problems, problemCount } = read(`features: [${'{},'.repeat(MAX_CATALOGUE_ITEMS)}]`);
-    expect(problems).toHaveLength(MAX_CATALOGUE_PROBLEMS);
+    expect(problems).toHaveLength(MAX_OPERATOR_FILE_PROBLEMS);
     expect(problemCount).toBe(2 * MAX_CATALOGUE_ITEMS);
   });
 

@@ -1,0 +1,9 @@
+import type { JobHandlers } from '../src/queue/contract.ts';
+import type { RunningSchedules } from '../src/schedules/start-schedules.ts';
+
+/** A worker without schedules leaves them to the others, whose rounds find what is due. */
+export function ringSchedulesJob(schedules: RunningSchedules | null): JobHandlers['ring-schedules'] {
+  return async () => {
+    await schedules?.wake();
+  };
+}

@@ -1,0 +1,55 @@
+-- The inbox: which files were taken from it, in which order, and what became of each.
+
+create table sluice.inbox_files (
+  file_id uuid not null,
+  inbox_id uuid not null,
+  environment_id integer not null,
+  arrival bigint generated always as identity,
+  folder text not null,
+  name text not null,
+  inode numeric(20) not null,
+  size bigint not null,
+  modified_ns numeric(20) not null,
+  has_marker boolean not null,
+  options jsonb not null,
+  state text not null default 'claimed',
+  attempt integer not null default 0,
+  failures integer not null default 0,
+  claimed_at timestamptz not null default now(),
+  sha256 bytea,
+  job_id uuid,
+  is_duplicate boolean not null default false,
+  reasons jsonb not null default '[]',
+  outcome text,
+  placed_as text,
+  concluded_at timestamptz,
+  constraint inbox_files_pkey primary key (file_id),
+  constraint inbox_files_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint inbox_files_folder_check check (folder in ('', 'users', 'companies')),
+  constraint inbox_files_name_check check (name <> '' and position('/' in name) = 0),
+  constraint inbox_files_state_check check (state in ('claimed', 'loading', 'refused', 'concluded')),
+  constraint inbox_files_outcome_check check (outcome in ('done', 'failed')),
+  constraint inbox_files_sha256_check check (octet_length(sha256) = 32),
+  constraint inbox_files_loading_has_job check (state <> 'loading' or (job_id is not null and sha256 is not null)),
+  constraint inbox_files_outcome_has_place check ((outcome is null) = (placed_as is null)),
+  constraint inbox_files_concluded_at_set check ((concluded_at is not null) = (state = 'concluded')),
+  constraint inbox_files_concluded_has_outcome check (state <> 'concluded' or outcome is not null)
+);
+comment on table sluice.inbox_files is 'One row per file taken from an inbox; file_id names the folder it is claimed into.';
+comment on column sluice.inbox_files.inbox_id is 'Stands in a file of the inbox directory: the same on whichever machine it is seen.';
+comment on column sluice.inbox_files.arrival is 'Files of one environment are loaded in this order.';
+comment on column sluice.inbox_files.folder is 'The folder of the environment it lay in; empty: the environment''s own.';
+comment on column sluice.inbox_files.modified_ns is 'Nanoseconds since 1970; with inode and size, what tells that it is still the same file.';
+comment on column sluice.inbox_files.options is 'From its mapping.yaml, as it was when the file was taken.';
+comment on column sluice.inbox_files.attempt is 'Fences whoever took the file in before.';
+comment on column sluice.inbox_files.is_duplicate is 'job_id loaded the same bytes before; this file was not loaded again.';
+comment on column sluice.inbox_files.placed_as is 'Where it goes below done or failed: day and name. Fixed before it is moved.';
+-- Two processes that look at the same file write one row: the order of arrival is that of whoever was first.
+create unique index inbox_files_claim_key
+on sluice.inbox_files (inbox_id, environment_id, folder, name, inode, size, modified_ns)
+where state = 'claimed';
+create index inbox_files_open_idx on sluice.inbox_files (inbox_id, environment_id, arrival) where state <> 'concluded';
+create index inbox_files_concluded_idx on sluice.inbox_files (inbox_id, concluded_at) where state = 'concluded';
+create index inbox_files_loading_idx on sluice.inbox_files (environment_id, sha256) where state = 'loading';
+create unique index inbox_files_place_key on sluice.inbox_files (inbox_id, environment_id, outcome, placed_as)
+where placed_as is not null;

@@ -1,0 +1,101 @@
+-- Schedules: what was due when, what came of it, and what each schedule remembers.
+
+create table sluice.schedules (
+  environment_id integer not null,
+  schedule_name text not null,
+  considered_until timestamptz not null,
+  exported_until timestamptz,
+  constraint schedules_pkey primary key (environment_id, schedule_name),
+  constraint schedules_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on table sluice.schedules is 'What a schedule of the file remembers; the file itself is not stored.';
+comment on column sluice.schedules.considered_until is
+  'Due times up to here have their rows in schedule_runs, or are known to need none.';
+comment on column sluice.schedules.exported_until is
+  'End of the last range that was exported with success: where "since_last_success" goes on.';
+
+create table sluice.schedule_runs (
+  run_id bigint generated always as identity,
+  environment_id integer not null,
+  schedule_name text not null,
+  due_at timestamptz not null,
+  cause text not null,
+  status text not null default 'queued',
+  definition jsonb not null,
+  notify jsonb,
+  missed integer not null default 0,
+  created_at timestamptz not null default now(),
+  started_at timestamptz,
+  ended_at timestamptz,
+  attempt integer not null default 0,
+  lease_until timestamptz,
+  losses integer not null default 0,
+  failures integer not null default 0,
+  not_before timestamptz,
+  last_error text,
+  range_from timestamptz,
+  range_to timestamptz,
+  delivered_to text,
+  reason_code text,
+  reason text,
+  constraint schedule_runs_pkey primary key (run_id),
+  constraint schedule_runs_due_key unique (environment_id, schedule_name, due_at),
+  constraint schedule_runs_schedule_fkey foreign key (environment_id, schedule_name) references sluice.schedules,
+  constraint schedule_runs_cause_check check (cause in ('due', 'made_up', 'asked')),
+  constraint schedule_runs_status_check check (
+    status in (
+      'queued', 'running', 'waiting',
+      'completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'
+    )
+  ),
+  constraint schedule_runs_ended_at_set check (
+    (ended_at is not null) = (status not in ('queued', 'running', 'waiting'))
+  ),
+  constraint schedule_runs_has_reason check (
+    reason_code is not null or status not in ('skipped', 'failed')
+  ),
+  constraint schedule_runs_running_has_lease check ((status = 'running') = (lease_until is not null))
+);
+comment on table sluice.schedule_runs is
+  'One row per schedule and due time, whoever noticed it: queued, running (a worker is at it), waiting (its jobs are under way), ended.';
+comment on column sluice.schedule_runs.definition is 'What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.';
+comment on column sluice.schedule_runs.notify is 'Who is to be told of the end, and of which ends; null: nobody.';
+comment on column sluice.schedule_runs.missed is 'Due times before this one that passed unused and that this run stands for.';
+comment on column sluice.schedule_runs.not_before is 'Not to be tried before; on the clock of the database.';
+create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
+where status in ('running', 'waiting');
+create index schedule_runs_open_idx on sluice.schedule_runs (due_at)
+where status in ('queued', 'running', 'waiting');
+create index schedule_runs_ended_idx on sluice.schedule_runs (ended_at) where ended_at is not null;
+
+create table sluice.schedule_run_items (
+  run_id bigint not null,
+  item text not null,
+  version text,
+  job_id uuid,
+  is_new boolean not null default false,
+  error_code text,
+  error_message text,
+  constraint schedule_run_items_pkey primary key (run_id, item),
+  constraint schedule_run_items_run_fkey foreign key (run_id) references sluice.schedule_runs on delete cascade,
+  constraint schedule_run_items_job_or_error check ((job_id is null) = (error_code is not null))
+);
+comment on table sluice.schedule_run_items is
+  'What a run took from its source, each with its job; written in the transaction that accepts the job, so that a run done again takes nothing twice.';
+comment on column sluice.schedule_run_items.is_new is 'False: the same bytes had been loaded before, by this job.';
+
+create table sluice.schedule_memory (
+  environment_id integer not null,
+  schedule_name text not null,
+  item text not null,
+  version text not null,
+  loaded_at timestamptz not null default now(),
+  constraint schedule_memory_pkey primary key (environment_id, schedule_name, item),
+  constraint schedule_memory_schedule_fkey foreign key (environment_id, schedule_name)
+    references sluice.schedules on delete cascade
+);
+comment on table sluice.schedule_memory is
+  'The version of each file, object or page that was loaded last: size and time, ETag, Last-Modified.';
+
+alter table sluice.exports add column retention_days integer;
+comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';

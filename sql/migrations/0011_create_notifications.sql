@@ -1,0 +1,113 @@
+-- Who is told of the end of jobs, what is to be told, and how far the telling is.
+
+create table sluice.notification_subscriptions (
+  subscription_id integer generated always as identity,
+  environment_id integer not null,
+  channel text not null,
+  target text not null,
+  outcomes text[] not null,
+  job_kinds text[] not null,
+  secret text,
+  previous_secret text,
+  previous_secret_until timestamptz,
+  created_at timestamptz not null default now(),
+  disabled_at timestamptz,
+  disabled_reason text,
+  removed_at timestamptz,
+  constraint notification_subscriptions_pkey primary key (subscription_id),
+  constraint notification_subscriptions_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint notification_subscriptions_channel_check check (channel in ('webhook', 'email')),
+  constraint notification_subscriptions_outcomes_check check (
+    outcomes <@ array['completed', 'completed_with_rejects', 'failed', 'cancelled'] and cardinality(outcomes) > 0
+  ),
+  constraint notification_subscriptions_job_kinds_check check (
+    job_kinds <@ array['load', 'export'] and cardinality(job_kinds) > 0
+  ),
+  constraint notification_subscriptions_secret_set check (
+    (secret is not null) = (channel = 'webhook' and removed_at is null)
+  ),
+  constraint notification_subscriptions_secret_check check (secret ~ '^whsec_[A-Za-z0-9+/]{43}=$'),
+  constraint notification_subscriptions_previous_check check (
+    (previous_secret is not null) = (previous_secret_until is not null)
+  ),
+  constraint notification_subscriptions_disabled_check check ((disabled_reason is not null) = (disabled_at is not null))
+);
+comment on table sluice.notification_subscriptions is
+  'Who is told of the end of an environment''s jobs. A removed one stays, without its secrets, for its deliveries.';
+comment on column sluice.notification_subscriptions.secret is
+  'Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.';
+create index notification_subscriptions_environment_idx on sluice.notification_subscriptions (environment_id);
+
+create table sluice.notification_events (
+  event_id uuid not null,
+  environment_id integer not null,
+  type text not null,
+  job_id uuid,
+  body text not null,
+  created_at timestamptz not null default now(),
+  constraint notification_events_pkey primary key (event_id),
+  constraint notification_events_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint notification_events_job_set check ((job_id is null) = (type = 'ping'))
+);
+comment on table sluice.notification_events is
+  'What is to be told: written in the transaction that ends the job, and only if somebody is to be told.';
+comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every try.';
+create index notification_events_created_idx on sluice.notification_events (created_at);
+
+create table sluice.notification_deliveries (
+  delivery_id bigint generated always as identity,
+  event_id uuid not null,
+  subscription_id integer,
+  channel text not null,
+  target text not null,
+  state text not null default 'pending',
+  attempt integer not null default 0,
+  attempts_left integer not null,
+  next_at timestamptz not null default now(),
+  lease_until timestamptz,
+  created_at timestamptz not null default now(),
+  last_attempt_at timestamptz,
+  last_took_ms integer,
+  last_status integer,
+  last_error text,
+  delivered_at timestamptz,
+  constraint notification_deliveries_pkey primary key (delivery_id),
+  constraint notification_deliveries_event_fkey foreign key (event_id)
+    references sluice.notification_events on delete cascade,
+  constraint notification_deliveries_subscription_fkey foreign key (subscription_id)
+    references sluice.notification_subscriptions,
+  constraint notification_deliveries_channel_check check (channel in ('webhook', 'email')),
+  constraint notification_deliveries_webhook_subscribed check (channel = 'email' or subscription_id is not null),
+  constraint notification_deliveries_state_check check (state in ('pending', 'delivered', 'dead')),
+  constraint notification_deliveries_attempts_check check (attempt >= 0 and attempts_left >= 0),
+  constraint notification_deliveries_lease_check check (lease_until is null or state = 'pending'),
+  constraint notification_deliveries_delivered_check check (state <> 'delivered' or delivered_at is not null),
+  constraint notification_deliveries_error_check check (length(last_error) <= 1000)
+);
+comment on table sluice.notification_deliveries is
+  'One event for one receiver. `attempt` fences what an attempt notes; pending and leased: somebody is at it.';
+comment on column sluice.notification_deliveries.subscription_id is 'Null: the job itself named the address.';
+create index notification_deliveries_event_idx on sluice.notification_deliveries (event_id);
+create unique index notification_deliveries_address_key on sluice.notification_deliveries (event_id, lower(target))
+where channel = 'email';
+create index notification_deliveries_due_idx on sluice.notification_deliveries (next_at) where state = 'pending';
+create index notification_deliveries_leased_idx on sluice.notification_deliveries (subscription_id)
+where state = 'pending' and lease_until is not null;
+create index notification_deliveries_subscription_idx on sluice.notification_deliveries (subscription_id);
+create index notification_deliveries_dead_idx on sluice.notification_deliveries (delivery_id) where state = 'dead';
+
+-- Addresses that one job names, as a schedule does, beside those that are subscribed.
+alter table sluice.loads
+  add column notify jsonb,
+  add constraint loads_notify_check check (
+    notify is null
+    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
+  );
+comment on column sluice.loads.notify is '{emails, on}: addresses that are told if the load ends so; null: none.';
+alter table sluice.exports
+  add column notify jsonb,
+  add constraint exports_notify_check check (
+    notify is null
+    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
+  );
+comment on column sluice.exports.notify is '{emails, on}: addresses that are told if the export ends so; null: none.';

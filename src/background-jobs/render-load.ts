@@ -1,0 +1,60 @@
+import type { Load } from '../domain/load.ts';
+
+/* A load as callers see it, in the API and in webhooks. Times are ISO 8601, UTC, with milliseconds. */
+
+export function renderLoad(load: Load, baseUrl: string) {
+  return {
+    job_id: load.jobId,
+    type: load.type,
+    status: load.status,
+    filename: load.filename,
+    file_size: load.fileSize,
+    total_rows: load.totalRows,
+    start_time: load.acceptedAt.toISOString(),
+    end_time: load.endedAt?.toISOString() ?? null,
+    links: `${baseUrl}/v1/background_jobs/${load.jobId}`,
+  };
+}
+
+export function renderLoadListItem(load: Load, baseUrl: string, now = new Date()) {
+  const end = load.endedAt ?? now;
+  const seconds = Math.floor((end.getTime() - load.acceptedAt.getTime()) / 1000);
+  return { ...renderLoad(load, baseUrl), elapsed_time: Math.max(0, seconds) };
+}
+
+/** Everything there is to know of a load. `rejectsByCode` comes from `countRejects`. */
+export function renderLoadDetail(
+  load: Load,
+  rejectsByCode: Readonly<Record<string, number>>,
+  baseUrl: string,
+  now = new Date(),
+) {
+  const item = renderLoadListItem(load, baseUrl, now);
+  return {
+    ...item,
+    completed_rows: load.tally.read,
+    progress: progress(load),
+    counts: load.tally,
+    rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
+    failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
+    attempts: load.attempts,
+    rows_per_second: rowsPerSecond(load, now),
+    queue_position: load.queuePosition,
+    sha256: load.sha256,
+    duplicate_of: load.duplicateOf,
+    dry_run: load.dryRun,
+  };
+}
+
+/** From 0 to 1, to four places. */
+function progress({ status, tally, totalRows }: Load): number {
+  if (status === 'completed') return 1;
+  return totalRows === 0 ? 0 : Math.floor((tally.read / totalRows) * 10_000) / 10_000;
+}
+
+/** While it ran, or null if it has not. */
+function rowsPerSecond({ startedAt, endedAt, tally }: Load, now: Date): number | null {
+  if (startedAt === null || tally.read === 0) return null;
+  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
+  return Math.round((tally.read * 1000) / Math.max(1, ms));
+}

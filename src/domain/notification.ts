@@ -1,0 +1,48 @@
+import { inputError } from './errors.ts';
+import { MAX_NOTIFY_EMAILS } from './limits.ts';
+import { isMailAddress } from './mail-address.ts';
+
+/** How a job can end, as those see it who want to be told. */
+export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
+export type Outcome = (typeof outcomes)[number];
+
+/** What is told unless a subscription says otherwise: whoever cancels knows. */
+export const defaultOutcomes: readonly Outcome[] = ['completed', 'completed_with_rejects', 'failed'];
+
+export const jobKinds = ['load', 'export'] as const;
+export type JobKind = (typeof jobKinds)[number];
+
+export type EventType = `${JobKind}.${Outcome}` | 'ping';
+
+export const channels = ['webhook', 'email'] as const;
+export type Channel = (typeof channels)[number];
+
+/** pending → delivered | dead; a replay makes it pending again. */
+export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
+export type DeliveryState = (typeof deliveryStates)[number];
+
+/** Addresses that a job itself names, to be told if it ends in one of these ways. */
+export interface Notify {
+  readonly emails: readonly string[];
+  readonly on: readonly Outcome[];
+}
+
+/** The outcome of a job that has ended. */
+export function outcomeOf(status: 'completed' | 'failed' | 'cancelled', rejected: number): Outcome {
+  return status === 'completed' && rejected > 0 ? 'completed_with_rejects' : status;
+}
+
+/** Throws `InputError` `invalid_field`. Null is nobody. */
+export function checkNotify(notify: Notify | null): void {
+  if (notify === null) return;
+  if (notify.emails.length > MAX_NOTIFY_EMAILS) {
+    throw inputError('invalid_field', `at most ${MAX_NOTIFY_EMAILS} addresses are told`, 'notify.emails');
+  }
+  const wrong = notify.emails.find((email) => !isMailAddress(email));
+  if (wrong !== undefined) {
+    throw inputError('invalid_field', 'a plain address such as ada@example.com is wanted', 'notify.emails');
+  }
+  if (notify.on.some((outcome) => !outcomes.includes(outcome))) {
+    throw inputError('invalid_field', `one of ${outcomes.join(', ')} is wanted`, 'notify.on');
+  }
+}

@@ -1,0 +1,11 @@
+/** How a run of a schedule can stand; see the comment on sluice.schedule_runs. */
+export const openRunStatuses = ['queued', 'running', 'waiting'] as const;
+export const runStatuses = [
+  ...openRunStatuses,
+  'completed',
+  'completed_with_rejects',
+  'unchanged',
+  'skipped',
+  'failed',
+] as const;
+export type RunStatus = (typeof runStatuses)[number];

@@ -1,0 +1,37 @@
+import { renderExportDetail } from '../background-jobs/render-export-job.ts';
+import { Fault } from '../domain/errors.ts';
+import { endedStatuses } from '../domain/load.ts';
+import type { Notify } from '../domain/notification.ts';
+import { recordEnd } from '../notifications/record-end.ts';
+import type { Database } from '../postgres/database.ts';
+import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
+import type { ExportContext } from './context.ts';
+import { requireExport } from './inspect-exports.ts';
+
+/** Writes down who is to be told that an export has ended; call it in the transaction that ends it. See `recordEnd`. */
+export async function recordExportEnd(
+  { baseUrl }: Pick<ExportContext, 'baseUrl'>,
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<DueDelivery[]> {
+  const row = await db
+    .selectFrom('exports')
+    .select(['status', 'emails', 'notify'])
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  const status = endedStatuses.find((ended) => ended === row.status);
+  if (status === undefined) throw new Fault(`export ${jobId} is ${row.status} and has not ended`);
+  return recordEnd(db, {
+    kind: 'export',
+    environmentId,
+    jobId,
+    status,
+    rejected: 0,
+    notify: row.notify as unknown as Notify | null,
+    // They have a message with links, unless it was cancelled.
+    toldOtherwise: status === 'cancelled' ? [] : row.emails,
+    describe: async () => renderExportDetail(await requireExport({ db }, environmentId, jobId), baseUrl),
+  });
+}

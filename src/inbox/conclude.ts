@@ -1,0 +1,205 @@
+import { rename } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import { type InboxFile, isSameFile } from '../domain/inbox.ts';
+import type { Load } from '../domain/load.ts';
+import { countRejects, readLoads } from '../load/inspect-load.ts';
+import { exportRejects } from '../load/inspect-rejects.ts';
+import { filesToConclude, noteConcluded, reservePlace } from '../postgres/ledger/inbox-files.ts';
+import { claimPaths, removeClaimFolder, statOf } from './claimed-file.ts';
+import type { Inbox, InboxContext } from './context.ts';
+import { identify } from './look.ts';
+import { placedNames, receiptSuffix, rejectsSuffix } from './names.ts';
+import type { Patience } from './patience.ts';
+import { ensureFolder, syncFolder } from './real-folder.ts';
+import { renderReceipt } from './receipt.ts';
+import { storeFolder } from './take-in.ts';
+import { judge, type Verdict } from './verdict.ts';
+import { writeWhole } from './write-whole.ts';
+
+const filesAtATime = 100;
+const writesAtATime = 4;
+
+/**
+ * Moves the files whose loads have ended, and those there is no load of, to done and failed, with their receipts. Where it
+ * is cut short it is done again: a file's place stands in the ledger before anything is written there.
+ * `patience` is by file id, for those that cannot be moved now.
+ */
+export async function concludeFiles(
+  context: InboxContext,
+  inbox: Inbox,
+  patience: Patience<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    const found = await filesToConclude(context.db, inbox.id, filesAtATime);
+    const files = found.filter(({ fileId }) => patience.isOver(fileId));
+    const loads = await loadsOf(context, files);
+    const atATime = pLimit(writesAtATime);
+    const concluding: Promise<boolean>[] = [];
+    for (const file of files) {
+      if (signal.aborted) break;
+      const load = loads.get(file.jobId ?? '') ?? null;
+      concluding.push(
+        tryTo(context, file, patience, await prepare(context, inbox, file, load, patience), atATime),
+      );
+    }
+    const concluded = await Promise.all(concluding);
+    if (signal.aborted || found.length < filesAtATime || !concluded.includes(true)) return;
+  }
+}
+
+/** What is to be written, once its place is fixed; null: not now. */
+type Conclusion = (() => Promise<void>) | null;
+
+/** One after another, so that of files of one name the first gets it. */
+async function prepare(
+  context: InboxContext,
+  inbox: Inbox,
+  file: InboxFile,
+  load: Load | null,
+  patience: Patience<string>,
+): Promise<Conclusion> {
+  try {
+    const paths = claimPaths(inbox, file);
+    const claimed = await statOf(paths.claimed);
+    const changed = claimed !== null && !isSameFile(identify(claimed), file);
+    const verdict = judge(file, load, changed);
+    const place = await findPlace(context, inbox, file, verdict);
+    return () => conclude(context, inbox, file, load, { ...verdict, outcome: place.outcome }, place);
+  } catch (error) {
+    failed(context, file, patience, error);
+    return null;
+  }
+}
+
+async function tryTo(
+  context: InboxContext,
+  file: InboxFile,
+  patience: Patience<string>,
+  conclusion: Conclusion,
+  atATime: ReturnType<typeof pLimit>,
+): Promise<boolean> {
+  if (conclusion === null) return false;
+  try {
+    await atATime(conclusion);
+    patience.succeeded(file.fileId);
+    return true;
+  } catch (error) {
+    failed(context, file, patience, error);
+    return false;
+  }
+}
+
+function failed({ log }: InboxContext, file: InboxFile, patience: Patience<string>, error: unknown): void {
+  const waitMs = patience.failed(file.fileId);
+  const fields = { err: error, file_id: file.fileId, wait_ms: waitMs };
+  log.warn(fields, 'inbox: a file cannot be moved to its place now; it will be tried again');
+}
+
+/** Folder and name, the same at every attempt. */
+interface Place {
+  readonly outcome: Verdict['outcome'];
+  /** Absolute. */
+  readonly folder: string;
+  readonly name: string;
+}
+
+async function findPlace(
+  context: InboxContext,
+  inbox: Inbox,
+  file: InboxFile,
+  { outcome }: Verdict,
+): Promise<Place> {
+  const environment = join(inbox.path, file.environment);
+  const day = file.placedAs?.slice(0, 10) ?? new Date().toISOString().slice(0, 10);
+  const folder = join(environment, file.outcome ?? outcome, day);
+  await ensureFolder(join(environment, file.outcome ?? outcome));
+  await ensureFolder(folder);
+  if (file.outcome !== null && file.placedAs !== null) {
+    return { outcome: file.outcome, folder, name: file.placedAs.slice(11) };
+  }
+  for (const name of placedNames(file.name, file.fileId)) {
+    if (await isTaken(folder, name)) continue;
+    const reserved = await reservePlace(context.db, file.fileId, outcome, `${day}/${name}`);
+    if (reserved === null) continue;
+    // Another process may have been first.
+    if (reserved.outcome !== outcome || reserved.placedAs !== `${day}/${name}`) {
+      return findPlace(context, inbox, { ...file, ...reserved }, { outcome, reasons: [] });
+    }
+    return { outcome, folder, name };
+  }
+  throw new Error(`no name is free for the file in ${folder}`);
+}
+
+async function isTaken(folder: string, name: string): Promise<boolean> {
+  for (const suffix of ['', receiptSuffix, rejectsSuffix]) {
+    if ((await statOf(join(folder, name + suffix))) !== null) return true;
+  }
+  return false;
+}
+
+/** Beside the file first, then the file itself, then the ledger. */
+async function conclude(
+  context: InboxContext,
+  inbox: Inbox,
+  file: InboxFile,
+  load: Load | null,
+  verdict: Verdict,
+  { folder, name }: Place,
+): Promise<void> {
+  const paths = claimPaths(inbox, file);
+  const placed = join(folder, name);
+  if (await isToBeMoved(paths.claimed, placed)) {
+    const byCode = await writeRejects(context, file, load, folder, name, paths.folder);
+    const receipt = renderReceipt(file, name, verdict, load, byCode);
+    const text = Buffer.from(`${JSON.stringify(receipt, null, 2)}\n`);
+    await writeWhole(folder, name + receiptSuffix, [text], paths.folder);
+    await rename(paths.claimed, placed);
+    await syncFolder(folder);
+  } else if ((await statOf(placed)) === null) {
+    context.log.error({ path: paths.claimed }, 'inbox: a claimed file is gone; somebody removed it');
+  }
+  await removeClaimFolder(paths);
+  if (file.state === 'refused' || file.isDuplicate) await context.files.removeFolder(storeFolder(file));
+  await noteConcluded(context.db, file.fileId, verdict.reasons);
+  const fields = { file: placed, job_id: file.jobId, outcome: verdict.outcome, reasons: verdict.reasons };
+  context.log.info(fields, 'inbox: file concluded');
+}
+
+/** Nothing is ever overwritten: names are looked at before they are reserved, and again before the file is moved. */
+async function isToBeMoved(claimed: string, placed: string): Promise<boolean> {
+  if ((await statOf(claimed)) === null) return false;
+  if ((await statOf(placed)) === null) return true;
+  // Another process may have moved it between the two looks.
+  if ((await statOf(claimed)) === null) return false;
+  throw new Error(`${placed} is taken by a file that is none of ours; move that one away`);
+}
+
+/** Rejects by code. */
+async function writeRejects(
+  context: InboxContext,
+  file: InboxFile,
+  load: Load | null,
+  folder: string,
+  name: string,
+  draftFolder: string,
+): Promise<Readonly<Record<string, number>>> {
+  if (load === null || file.isDuplicate || load.tally.rejected === 0) return {};
+  const { environmentId } = file;
+  const rejects = exportRejects(context, environmentId, load.jobId, 'csv');
+  await writeWhole(folder, name + rejectsSuffix, rejects, draftFolder);
+  return countRejects(context, environmentId, load.jobId);
+}
+
+async function loadsOf(context: InboxContext, files: readonly InboxFile[]): Promise<Map<string, Load>> {
+  const jobs = new Map<number, string[]>();
+  for (const { environmentId, jobId } of files) {
+    if (jobId !== null) jobs.set(environmentId, [...(jobs.get(environmentId) ?? []), jobId]);
+  }
+  const loads = new Map<string, Load>();
+  for (const [environmentId, jobIds] of jobs) {
+    for (const load of await readLoads(context, environmentId, jobIds)) loads.set(load.jobId, load);
+  }
+  return loads;
+}

@@ -1,0 +1,64 @@
+import { join } from 'node:path';
+import { listEnvironments } from '../access/environments.ts';
+import { inboxFolders } from '../domain/inbox.ts';
+import type { Database } from '../postgres/database.ts';
+import {
+  countOpenInboxFiles,
+  type RecentInboxFile,
+  recentInboxFiles,
+} from '../postgres/ledger/inbox-files.ts';
+import { statOf } from './claimed-file.ts';
+import { lookInto } from './look.ts';
+import { mappingErrorName } from './names.ts';
+import { findInbox } from './open-inbox.ts';
+import { findFolder } from './real-folder.ts';
+
+export interface EnvironmentStatus {
+  readonly environment: string;
+  /** Files that lie in its folders, complete or not. */
+  readonly waiting: number;
+  /** Taken, not received yet. */
+  readonly claimed: number;
+  /** Their loads are accepted, or there will be none; not moved to their place yet. */
+  readonly loading: number;
+  /** Folders whose mapping.yaml is wrong: what lies there waits until it is mended. */
+  readonly held: readonly string[];
+}
+
+export interface InboxStatus {
+  readonly environments: readonly EnvironmentStatus[];
+  /** What was concluded last, the newest first. */
+  readonly recent: readonly RecentInboxFile[];
+}
+
+/** How things stand in the inbox, for whoever can see the directory; null if nobody has watched it yet. */
+export async function inspectInbox(
+  { db }: { readonly db: Database },
+  directory: string,
+  options: { readonly environment: string | null; readonly limit: number },
+): Promise<InboxStatus | null> {
+  const inbox = await findInbox(directory);
+  if (inbox === null) return null;
+  const all = await listEnvironments(db);
+  const wanted = all.filter(({ name }) => options.environment === null || name === options.environment);
+  const open = await countOpenInboxFiles(db, inbox.id);
+  const environments: EnvironmentStatus[] = [];
+  for (const { environmentId, name } of wanted) {
+    const { claimed, loading } = open.get(environmentId) ?? { claimed: 0, loading: 0 };
+    environments.push({ environment: name, claimed, loading, ...(await lookAt(join(inbox.path, name))) });
+  }
+  const ids = wanted.map(({ environmentId }) => environmentId);
+  return { environments, recent: await recentInboxFiles(db, inbox.id, ids, options.limit) };
+}
+
+async function lookAt(path: string): Promise<Pick<EnvironmentStatus, 'waiting' | 'held'>> {
+  let waiting = 0;
+  const held: string[] = [];
+  for (const folder of inboxFolders) {
+    const found = await findFolder(join(path, folder));
+    if (found === null) continue;
+    waiting += (await lookInto(found)).files.length;
+    if ((await statOf(join(found.path, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
+  }
+  return { waiting, held };
+}

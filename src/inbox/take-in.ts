@@ -1,0 +1,198 @@
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
+import { InputError } from '../domain/errors.ts';
+import type { InboxFile, InboxReason } from '../domain/inbox.ts';
+import { INBOX_FOLDER_BYTES, READ_BYTES } from '../domain/limits.ts';
+import type { FileFolder } from '../files/file-store.ts';
+import { acceptLoad } from '../load/accept-load.ts';
+import type { ReceivedFile } from '../load/receive/receive.ts';
+import { receiveLocal } from '../load/receive/receive-local.ts';
+import {
+  beginAttempt,
+  dropInboxFile,
+  findTwin,
+  noteLoading,
+  noteRefused,
+} from '../postgres/ledger/inbox-files.ts';
+import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
+import type { Inbox, InboxContext } from './context.ts';
+
+/** Those before have been removed by them. */
+const attemptsCleared = 3;
+
+/**
+ * Takes a claimed file into the store and has its load accepted; the ledger's row of the file changes in the same
+ * transaction, fenced by the attempt, so that one load comes of it however often this is begun. A file that cannot be
+ * loaded as it is becomes `refused`.
+ * Throws what may pass (`TransientError`, the signal's reason, errors of Postgres), and errors of reading the file.
+ */
+export async function takeIn(
+  context: InboxContext,
+  inbox: Inbox,
+  file: InboxFile,
+  signal: AbortSignal,
+): Promise<void> {
+  const attempt = await beginAttempt(context.db, file.fileId);
+  if (attempt === null) return;
+  await removeEarlier(context, file, attempt);
+  const opened = await openClaimed(inbox, file);
+  if (opened === 'gone') return drop(context, inbox, file, attempt);
+  if (opened === 'changed') return giveBack(context, inbox, file, attempt);
+  if (opened === 'unreadable') return refuse(context, file, attempt, null, [unreadable]);
+  try {
+    const received = await receiveOrRefuse(context, file, attempt, opened, signal);
+    if (received === null) return;
+    // Somebody still wrote to it: it was not complete, and will be looked at again.
+    if (await isUnchanged(opened, file)) return await accept(context, file, attempt, received);
+    await context.files.remove(received.ref);
+  } finally {
+    await opened.close();
+  }
+  await giveBack(context, inbox, file, attempt);
+}
+
+/** Holds the folders of all attempts. */
+export function storeFolder({ fileId }: Pick<InboxFile, 'fileId'>): FileFolder {
+  return `inbox/${fileId}` as FileFolder;
+}
+
+/**
+ * Each attempt at a large file has a folder of its own in the store, known before anything is in it, so that what a killed
+ * process left can be removed. For small ones that would cost more than the few bytes that may stay.
+ */
+function attemptFolder(file: InboxFile, attempt: number): FileFolder | undefined {
+  if (file.size < INBOX_FOLDER_BYTES) return undefined;
+  return `${storeFolder(file)}/${attempt}` as FileFolder;
+}
+
+/** Not those after it: one of them may have been accepted, if this one slept. */
+async function removeEarlier({ files }: InboxContext, file: InboxFile, attempt: number): Promise<void> {
+  for (let earlier = Math.max(1, attempt - attemptsCleared); earlier < attempt; earlier++) {
+    const folder = attemptFolder(file, earlier);
+    if (folder !== undefined) await files.removeFolder(folder);
+  }
+}
+
+async function receiveOrRefuse(
+  context: InboxContext,
+  file: InboxFile,
+  attempt: number,
+  handle: FileHandle,
+  signal: AbortSignal,
+): Promise<ReceivedFile | null> {
+  const folder = attemptFolder(file, attempt);
+  const store = { create: () => context.files.create(folder) };
+  const hints = { filename: file.name, format: file.options.format ?? undefined };
+  try {
+    return await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    await refuse(context, file, attempt, await hash(handle, signal), reasonsOf(error));
+    return null;
+  }
+}
+
+async function accept(
+  context: InboxContext,
+  file: InboxFile,
+  attempt: number,
+  received: ReceivedFile,
+): Promise<void> {
+  const { format: _, ...options } = file.options;
+  const { sha256 } = received;
+  const twin = options.ifDuplicate === 'skip' ? await findTwin(context.db, file, sha256) : null;
+  if (twin !== null) {
+    await context.files.remove(received.ref);
+    return noteLoading(context.db, file.fileId, attempt, { jobId: twin, isDuplicate: true, sha256 });
+  }
+  try {
+    await acceptLoad(context, {
+      environmentId: file.environmentId,
+      type: 'import',
+      filename: file.name,
+      received,
+      options: { ...options, dryRun: false },
+      idempotencyKey: null,
+      alongside: (db, { jobId, created }) =>
+        noteLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 }),
+    });
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    await refuse(context, file, attempt, sha256, reasonsOf(error));
+  }
+}
+
+/** Ends a file that there will be no load of. */
+async function refuse(
+  context: InboxContext,
+  file: InboxFile,
+  attempt: number,
+  sha256: string | null,
+  reasons: readonly InboxReason[],
+): Promise<void> {
+  await noteRefused(context.db, file.fileId, attempt, sha256, reasons);
+}
+
+/** Refuses a file on which nobody works. */
+export async function giveUp(context: InboxContext, file: InboxFile, error: unknown): Promise<void> {
+  const message = error instanceof Error ? error.message : String(error);
+  const attempt = await beginAttempt(context.db, file.fileId);
+  if (attempt === null) return;
+  const details = `given up after ${file.failures} attempts`;
+  await refuse(context, file, attempt, null, [{ error_code: 'internal_error', message, details }]);
+}
+
+/** It is looked at again, as if it had just come; unless its place is taken: then it ends in failed, with its bytes. */
+async function giveBack(
+  context: InboxContext,
+  inbox: Inbox,
+  file: InboxFile,
+  attempt: number,
+): Promise<void> {
+  if (await putBack(inbox, file)) await dropInboxFile(context.db, file.fileId, attempt);
+  else await refuse(context, file, attempt, null, [replaced]);
+}
+
+/** Taken away by somebody between the look and the claim. */
+async function drop(context: InboxContext, inbox: Inbox, file: InboxFile, attempt: number): Promise<void> {
+  await removeClaimFolder(claimPaths(inbox, file));
+  await dropInboxFile(context.db, file.fileId, attempt);
+  context.log.warn(
+    { path: claimPaths(inbox, file).dropped },
+    'inbox: the file was taken away before it could be loaded',
+  );
+}
+
+async function hash(handle: FileHandle, signal: AbortSignal): Promise<string> {
+  const digest = createHash('sha256');
+  for await (const bytes of readThrough(handle, signal)) digest.update(bytes);
+  return digest.digest('hex');
+}
+
+/** All of the file, from its beginning. The handle stays open: what it is of is asked afterwards. */
+async function* readThrough(handle: FileHandle, signal: AbortSignal): AsyncGenerator<Buffer> {
+  for (let at = 0; ; ) {
+    signal.throwIfAborted();
+    const buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    const { bytesRead } = await handle.read(buffer, 0, buffer.length, at);
+    if (bytesRead === 0) return;
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
+}
+
+function reasonsOf(error: InputError): InboxReason[] {
+  return error.problems.map(({ code, message, details }) => ({ error_code: code, message, details }));
+}
+
+const unreadable: InboxReason = {
+  error_code: 'unreadable_file',
+  message: 'The user that sluice runs as may not read this file',
+  details: 'give it the right to, and put the file into the inbox again',
+};
+
+const replaced: InboxReason = {
+  error_code: 'file_changed',
+  message: 'The file was written to while it was being taken, and another lies in its place by now',
+  details: 'write files under another name, and rename them when they are complete',
+};

@@ -1,0 +1,74 @@
+import { join } from 'node:path';
+import type { Environment } from '../access/environments.ts';
+import { type InboxFolder, type InboxOptions, inboxFolders } from '../domain/inbox.ts';
+import { type ClaimTools, claimFiles } from './claim.ts';
+import type { DropFolder, Inbox, InboxContext } from './context.ts';
+import { lookInto } from './look.ts';
+import { FolderMapping } from './mapping/folder-mapping.ts';
+import { putBackOrphans } from './put-back-orphans.ts';
+import { ensureFolder, findFolder } from './real-folder.ts';
+import { type Moment, type SeenFile, Settling } from './settling.ts';
+
+/** What one process remembers of an environment's folders between two looks. */
+export class EnvironmentWatch {
+  readonly #context: InboxContext;
+  readonly #inbox: Inbox;
+  readonly #environment: Environment;
+  readonly #tools: ClaimTools;
+  readonly #settling: Settling;
+  readonly #mappings: ReadonlyMap<InboxFolder, FolderMapping>;
+  #begun = false;
+
+  constructor(context: InboxContext, inbox: Inbox, environment: Environment, tools: ClaimTools) {
+    const { inboxSettleMs } = context.config;
+    this.#context = context;
+    this.#inbox = inbox;
+    this.#environment = environment;
+    this.#tools = tools;
+    this.#settling = new Settling(inboxSettleMs);
+    this.#mappings = new Map(inboxFolders.map((each) => [each, new FolderMapping(each, inboxSettleMs)]));
+  }
+
+  /** Looks into its folders, and claims what is complete. */
+  async look(): Promise<void> {
+    if (!this.#begun) await this.#begin();
+    const now: Moment = { monotonicMs: performance.now(), wallMs: Date.now() };
+    const files: SeenFile[] = [];
+    const options = new Map<InboxFolder, InboxOptions>();
+    for (const [folder, mapping] of this.#mappings) {
+      const found = await this.#find(folder);
+      if (found === null) continue;
+      const view = await lookInto(found);
+      for (const { name, why } of view.remarks) this.#tools.notices.warn(join(found.path, name), why);
+      const own = await mapping.look(found.path, view.mapping, now, this.#tools.notices);
+      if (own === null) continue;
+      options.set(folder, own);
+      files.push(...view.files.map((file) => ({ ...file, folder })));
+    }
+    const ready = this.#settling.look(files, now);
+    await claimFiles(this.#context, this.#inbox, this.#environment, ready, options, this.#tools);
+  }
+
+  get #path(): string {
+    return join(this.#inbox.path, this.#environment.name);
+  }
+
+  async #begin(): Promise<void> {
+    await ensureFolder(this.#path);
+    for (const folder of inboxFolders) {
+      await putBackOrphans(this.#context, this.#inbox, this.#environment.name, folder);
+    }
+    this.#begun = true;
+  }
+
+  /** One of its folders, on its own file system: renaming does not lead across. */
+  async #find(folder: InboxFolder): Promise<DropFolder | null> {
+    const path = join(this.#path, folder);
+    const found = await findFolder(path);
+    if (folder === '' || found === null) return found;
+    const own = await findFolder(this.#path);
+    if (own?.device === found.device) return found;
+    this.#tools.notices.warn(path, 'is left alone: it lies on another file system than its environment');
+    return null;
+  }
+}

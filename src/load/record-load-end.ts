@@ -1,0 +1,40 @@
+import { renderLoadDetail } from '../background-jobs/render-load.ts';
+import { Fault } from '../domain/errors.ts';
+import { endedStatuses } from '../domain/load.ts';
+import type { Notify } from '../domain/notification.ts';
+import { recordEnd } from '../notifications/record-end.ts';
+import type { Database } from '../postgres/database.ts';
+import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
+import type { LoadContext } from './context.ts';
+import { countRejects, requireLoad } from './inspect-load.ts';
+
+/** Writes down who is to be told that a load has ended; call it in the transaction that ends it. See `recordEnd`. */
+export async function recordLoadEnd(
+  { baseUrl }: Pick<LoadContext, 'baseUrl'>,
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<DueDelivery[]> {
+  const row = await db
+    .selectFrom('loads')
+    .select(['status', 'rows_rejected', 'notify'])
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  const status = endedStatuses.find((ended) => ended === row.status);
+  if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
+  return recordEnd(db, {
+    kind: 'load',
+    environmentId,
+    jobId,
+    status,
+    rejected: row.rows_rejected,
+    notify: row.notify as unknown as Notify | null,
+    toldOtherwise: [],
+    async describe() {
+      const load = await requireLoad({ db }, environmentId, jobId);
+      const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);
+      return renderLoadDetail(load, byCode, baseUrl);
+    },
+  });
+}

@@ -1,0 +1,396 @@
+import { sql } from 'kysely';
+import { ConflictError } from '../../domain/errors.ts';
+import type {
+  FileIdentity,
+  InboxFile,
+  InboxFolder,
+  InboxOptions,
+  InboxOutcome,
+  InboxReason,
+  InboxState,
+} from '../../domain/inbox.ts';
+import { endedStatuses } from '../../domain/load.ts';
+import type { Database } from '../database.ts';
+import { isUniqueViolation } from '../sqlstate.ts';
+
+export interface NewInboxFile extends FileIdentity {
+  readonly fileId: string;
+  readonly environmentId: number;
+  readonly folder: InboxFolder;
+  readonly name: string;
+  readonly hasMarker: boolean;
+  readonly options: InboxOptions;
+}
+
+/**
+ * Writes rows in the given order, which becomes their arrival. Gives the ids of those that were written: a file that is
+ * claimed already, by whoever, is left to that claim.
+ */
+export async function insertInboxFiles(
+  db: Database,
+  inboxId: string,
+  files: readonly NewInboxFile[],
+): Promise<Set<string>> {
+  if (files.length === 0) return new Set();
+  const rows = await db
+    .insertInto('inbox_files')
+    .values(
+      files.map((file) => ({
+        file_id: file.fileId,
+        inbox_id: inboxId,
+        environment_id: file.environmentId,
+        folder: file.folder,
+        name: file.name,
+        inode: String(file.inode),
+        size: Number(file.size),
+        modified_ns: String(file.modifiedNs),
+        has_marker: file.hasMarker,
+        options: JSON.stringify(file.options),
+      })),
+    )
+    .onConflict((conflict) => conflict.doNothing())
+    .returning('file_id')
+    .execute();
+  return new Set(rows.map((row) => row.file_id));
+}
+
+/** Environments of which claimed files wait to be taken in. */
+export async function environmentsWithClaims(db: Database, inboxId: string): Promise<number[]> {
+  const rows = await db
+    .selectFrom('inbox_files')
+    .select('environment_id')
+    .distinct()
+    .where('inbox_id', '=', inboxId)
+    .where('state', '=', 'claimed')
+    .execute();
+  return rows.map((row) => row.environment_id);
+}
+
+/** The first of an environment's claimed files, in order of arrival. */
+export async function claimedFiles(
+  db: Database,
+  inboxId: string,
+  environmentId: number,
+  limit: number,
+): Promise<InboxFile[]> {
+  const rows = await selectFiles(db)
+    .where('f.inbox_id', '=', inboxId)
+    .where('f.environment_id', '=', environmentId)
+    .where('f.state', '=', 'claimed')
+    .orderBy('f.arrival')
+    .limit(limit)
+    .execute();
+  return rows.map(toFile);
+}
+
+/** The files whose fate is known and which still lie in the hidden folder, in order of arrival. */
+export async function filesToConclude(db: Database, inboxId: string, limit: number): Promise<InboxFile[]> {
+  const rows = await selectFiles(db)
+    .leftJoin('loads as l', (join) =>
+      join.onRef('l.job_id', '=', 'f.job_id').onRef('l.environment_id', '=', 'f.environment_id'),
+    )
+    .where('f.inbox_id', '=', inboxId)
+    .where((eb) =>
+      eb.or([
+        eb('f.state', '=', 'refused'),
+        eb.and([
+          eb('f.state', '=', 'loading'),
+          eb.or([
+            // A record that has outlived its retention says nothing any more; a place that is fixed stays.
+            eb('l.job_id', 'is', null),
+            eb('l.status', 'in', endedStatuses),
+            eb('f.placed_as', 'is not', null),
+          ]),
+        ]),
+      ]),
+    )
+    .orderBy('f.arrival')
+    .limit(limit)
+    .execute();
+  return rows.map(toFile);
+}
+
+/** A number that fences all earlier attempts at taking the file in; null: it is claimed no more. */
+export async function beginAttempt(db: Database, fileId: string): Promise<number | null> {
+  const row = await db
+    .updateTable('inbox_files')
+    .set((eb) => ({ attempt: eb('attempt', '+', 1) }))
+    .where('file_id', '=', fileId)
+    .where('state', '=', 'claimed')
+    .returning('attempt')
+    .executeTakeFirst();
+  return row?.attempt ?? null;
+}
+
+export interface Accepted {
+  readonly jobId: string;
+  readonly isDuplicate: boolean;
+  /** Hex. */
+  readonly sha256: string;
+}
+
+/** Part of the transaction that accepts the load. Throws `ConflictError` if another attempt has begun since. */
+export async function noteLoading(
+  db: Database,
+  fileId: string,
+  attempt: number,
+  accepted: Accepted,
+): Promise<void> {
+  const noted = await db
+    .updateTable('inbox_files')
+    .set({
+      state: 'loading',
+      job_id: accepted.jobId,
+      is_duplicate: accepted.isDuplicate,
+      sha256: Buffer.from(accepted.sha256, 'hex'),
+    })
+    .where('file_id', '=', fileId)
+    .where('state', '=', 'claimed')
+    .where('attempt', '=', attempt)
+    .returning('file_id')
+    .executeTakeFirst();
+  if (noted === undefined) throw new ConflictError('another process takes the file in');
+}
+
+/** There will be no load. Does nothing if another attempt has begun since. */
+export async function noteRefused(
+  db: Database,
+  fileId: string,
+  attempt: number,
+  sha256: string | null,
+  reasons: readonly InboxReason[],
+): Promise<void> {
+  await db
+    .updateTable('inbox_files')
+    .set({
+      state: 'refused',
+      sha256: sha256 === null ? null : Buffer.from(sha256, 'hex'),
+      reasons: JSON.stringify(reasons),
+    })
+    .where('file_id', '=', fileId)
+    .where('state', '=', 'claimed')
+    .where('attempt', '=', attempt)
+    .execute();
+}
+
+/** Failures so far. */
+export async function countInboxFailure(db: Database, fileId: string): Promise<number> {
+  const row = await db
+    .updateTable('inbox_files')
+    .set((eb) => ({ failures: eb('failures', '+', 1) }))
+    .where('file_id', '=', fileId)
+    .where('state', '=', 'claimed')
+    .returning('failures')
+    .executeTakeFirst();
+  return row?.failures ?? 0;
+}
+
+/** Forgets a file that lies in its place again, or that somebody took away before it could be claimed. */
+export async function dropInboxFile(db: Database, fileId: string, attempt: number): Promise<void> {
+  await db
+    .deleteFrom('inbox_files')
+    .where('file_id', '=', fileId)
+    .where('state', '=', 'claimed')
+    .where('attempt', '=', attempt)
+    .execute();
+}
+
+/** A load under way of the same bytes, taken from the inbox before with the same options; its job id or null. */
+export async function findTwin(db: Database, file: InboxFile, sha256: string): Promise<string | null> {
+  const row = await db
+    .selectFrom('inbox_files')
+    .select('job_id')
+    .where('environment_id', '=', file.environmentId)
+    .where('sha256', '=', Buffer.from(sha256, 'hex'))
+    .where('state', '=', 'loading')
+    .where('is_duplicate', '=', false)
+    .where(sql<boolean>`options = ${JSON.stringify(file.options)}::jsonb`)
+    .orderBy('arrival', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.job_id ?? null;
+}
+
+/**
+ * Fixes where a file is to go, unless that is fixed already; null: another file of ours goes there.
+ */
+export async function reservePlace(
+  db: Database,
+  fileId: string,
+  outcome: InboxOutcome,
+  placedAs: string,
+): Promise<{ readonly outcome: InboxOutcome; readonly placedAs: string } | null> {
+  try {
+    const row = await db
+      .updateTable('inbox_files')
+      .set({ outcome: sql`coalesce(outcome, ${outcome})`, placed_as: sql`coalesce(placed_as, ${placedAs})` })
+      .where('file_id', '=', fileId)
+      .returning(['outcome', 'placed_as'])
+      .executeTakeFirst();
+    if (row?.placed_as == null) throw new ConflictError('the file is not in the ledger any more');
+    return { outcome: row.outcome as InboxOutcome, placedAs: row.placed_as };
+  } catch (error) {
+    if (isUniqueViolation(error)) return null;
+    throw error;
+  }
+}
+
+/** It lies in its place, with everything beside it. */
+export async function noteConcluded(
+  db: Database,
+  fileId: string,
+  reasons: readonly InboxReason[],
+): Promise<void> {
+  await db
+    .updateTable('inbox_files')
+    .set({ state: 'concluded', concluded_at: sql`now()`, reasons: JSON.stringify(reasons) })
+    .where('file_id', '=', fileId)
+    .where('state', 'in', ['loading', 'refused'])
+    .execute();
+}
+
+/** Those of the ids that the ledger has as not concluded. */
+export async function openInboxFiles(db: Database, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  const rows = await db
+    .selectFrom('inbox_files')
+    .select('file_id')
+    .where('file_id', 'in', ids)
+    .where('state', '<>', 'concluded')
+    .execute();
+  return new Set(rows.map((row) => row.file_id));
+}
+
+/** By environment: how many are claimed, and how many are further than that but not concluded. */
+export async function countOpenInboxFiles(
+  db: Database,
+  inboxId: string,
+): Promise<Map<number, { readonly claimed: number; readonly loading: number }>> {
+  const rows = await db
+    .selectFrom('inbox_files')
+    .select((eb) => [
+      'environment_id',
+      eb.fn.countAll<number>().filterWhere('state', '=', 'claimed').as('claimed'),
+      eb.fn.countAll<number>().filterWhere('state', '<>', 'claimed').as('loading'),
+    ])
+    .where('inbox_id', '=', inboxId)
+    .where('state', '<>', 'concluded')
+    .groupBy('environment_id')
+    .execute();
+  return new Map(rows.map(({ environment_id, ...counts }) => [environment_id, counts]));
+}
+
+/** A file that was concluded. */
+export interface RecentInboxFile {
+  readonly environment: string;
+  readonly name: string;
+  readonly outcome: InboxOutcome;
+  /** Below the environment's folder. */
+  readonly path: string;
+  readonly jobId: string | null;
+  readonly isDuplicate: boolean;
+  readonly reasons: readonly InboxReason[];
+  readonly concludedAt: Date;
+}
+
+/** The newest first. */
+export async function recentInboxFiles(
+  db: Database,
+  inboxId: string,
+  environmentIds: readonly number[],
+  limit: number,
+): Promise<RecentInboxFile[]> {
+  if (environmentIds.length === 0) return [];
+  const rows = await selectFiles(db)
+    .select('f.concluded_at')
+    .where('f.inbox_id', '=', inboxId)
+    .where('f.environment_id', 'in', environmentIds)
+    .where('f.state', '=', 'concluded')
+    .orderBy('f.concluded_at', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => {
+    const file = toFile(row);
+    return {
+      environment: file.environment,
+      name: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
+      outcome: file.outcome ?? 'failed',
+      path: `${file.outcome}/${file.placedAs}`,
+      jobId: file.jobId,
+      isDuplicate: file.isDuplicate,
+      reasons: file.reasons,
+      concludedAt: row.concluded_at ?? file.claimedAt,
+    };
+  });
+}
+
+/** Concluded that long ago, and not kept for a load that has its stored file still. */
+export async function expiredInboxFiles(db: Database, days: number, limit: number): Promise<string[]> {
+  const rows = await db
+    .selectFrom('inbox_files as f')
+    .leftJoin('loads as l', 'l.job_id', 'f.job_id')
+    .select('f.file_id')
+    .where('f.state', '=', 'concluded')
+    .where('f.concluded_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
+    .where('l.file_ref', 'is', null)
+    .limit(limit)
+    .execute();
+  return rows.map((row) => row.file_id);
+}
+
+export async function forgetInboxFile(db: Database, fileId: string): Promise<void> {
+  await db.deleteFrom('inbox_files').where('file_id', '=', fileId).execute();
+}
+
+function selectFiles(db: Database) {
+  return db
+    .selectFrom('inbox_files as f')
+    .innerJoin('environments as e', 'e.environment_id', 'f.environment_id')
+    .select([
+      'f.file_id',
+      'f.environment_id',
+      'e.name as environment',
+      'f.folder',
+      'f.name',
+      'f.inode',
+      'f.size',
+      'f.modified_ns',
+      'f.has_marker',
+      'f.options',
+      'f.state',
+      'f.failures',
+      'f.claimed_at',
+      'f.sha256',
+      'f.job_id',
+      'f.is_duplicate',
+      'f.reasons',
+      'f.outcome',
+      'f.placed_as',
+    ]);
+}
+
+type FileRow = Awaited<ReturnType<ReturnType<typeof selectFiles>['execute']>>[number];
+
+function toFile(row: FileRow): InboxFile {
+  return {
+    fileId: row.file_id,
+    environmentId: row.environment_id,
+    environment: row.environment,
+    folder: row.folder as InboxFolder,
+    name: row.name,
+    inode: BigInt(row.inode),
+    size: BigInt(row.size),
+    modifiedNs: BigInt(row.modified_ns),
+    hasMarker: row.has_marker,
+    options: row.options as unknown as InboxOptions,
+    state: row.state as InboxState,
+    failures: row.failures,
+    claimedAt: row.claimed_at,
+    sha256: row.sha256?.toString('hex') ?? null,
+    jobId: row.job_id,
+    isDuplicate: row.is_duplicate,
+    reasons: row.reasons as unknown as InboxReason[],
+    outcome: row.outcome as InboxOutcome | null,
+    placedAs: row.placed_as,
+  };
+}

@@ -1,0 +1,224 @@
+import { sql } from 'kysely';
+import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATION_LEASE_MS } from '../../domain/limits.ts';
+import type { Channel, EventType } from '../../domain/notification.ts';
+import type { Database } from '../database.ts';
+
+/** A delivery that somebody should be at. */
+export interface DueDelivery {
+  readonly deliveryId: number;
+  readonly attempt: number;
+}
+
+/** One attempt at a delivery; the attempt number fences what it notes. */
+export interface DeliveryClaim {
+  readonly deliveryId: number;
+  readonly attempt: number;
+  /** After this one. */
+  readonly attemptsLeft: number;
+  /** From 1; begins anew with a replay. */
+  readonly turn: number;
+  readonly subscriptionId: number | null;
+  readonly channel: Channel;
+  readonly target: string;
+  readonly event: { readonly id: string; readonly type: EventType; readonly body: string };
+  /** By which a webhook is signed: the current one and, while receivers change over, the one before. */
+  readonly secrets: readonly string[];
+  /** Null unless nothing is to be sent there any more. */
+  readonly closed: string | null;
+}
+
+const lease = sql<Date>`now() + ${NOTIFICATION_LEASE_MS} * interval '1 millisecond'`;
+const isFree = sql<boolean>`(d.lease_until is null or d.lease_until < now())`;
+
+/**
+ * Takes a delivery that is due, for as long as sending may take; should we die, it is due again then. Null if there is
+ * nothing to do, or if so many are under way to the same receiver that one which hangs would hold up the others.
+ * `attempts`: how many a delivery has in all.
+ */
+export async function claimDelivery(
+  db: Database,
+  deliveryId: number,
+  attempts: number,
+): Promise<DeliveryClaim | null> {
+  const { rows } = await sql<{ attempt: number }>`
+    update notification_deliveries d
+    set
+      attempt = d.attempt + 1,
+      attempts_left = d.attempts_left - 1,
+      lease_until = ${lease},
+      last_attempt_at = now()
+    where d.delivery_id = ${deliveryId}
+      and d.state = 'pending'
+      and d.attempts_left > 0
+      and d.next_at <= now()
+      and ${isFree}
+      and (
+        select count(*)
+        from notification_deliveries o
+        where o.subscription_id = d.subscription_id and o.state = 'pending' and o.lease_until > now()
+      ) < ${MAX_SENDS_PER_SUBSCRIPTION}
+    returning d.attempt`.execute(db);
+  return rows[0] === undefined ? null : readClaim(db, deliveryId, rows[0].attempt, attempts);
+}
+
+async function readClaim(
+  db: Database,
+  deliveryId: number,
+  attempt: number,
+  attempts: number,
+): Promise<DeliveryClaim> {
+  const row = await db
+    .selectFrom('notification_deliveries as d')
+    .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
+    .leftJoin('notification_subscriptions as s', 's.subscription_id', 'd.subscription_id')
+    .select([
+      'd.attempts_left',
+      'd.subscription_id',
+      'd.channel',
+      'd.target',
+      'e.event_id',
+      'e.type',
+      'e.body',
+      's.secret',
+      sql<string | null>`case when s.previous_secret_until > now() then s.previous_secret end`.as('previous'),
+      sql<string | null>`case
+        when s.removed_at is not null then 'the subscription was removed'
+        when s.disabled_at is not null then 'the subscription is disabled: ' || s.disabled_reason
+      end`.as('closed'),
+    ])
+    .where('d.delivery_id', '=', deliveryId)
+    .executeTakeFirstOrThrow();
+  return {
+    deliveryId,
+    attempt,
+    attemptsLeft: row.attempts_left,
+    turn: Math.max(1, attempts - row.attempts_left),
+    subscriptionId: row.subscription_id,
+    channel: row.channel as Channel,
+    target: row.target,
+    event: { id: row.event_id, type: row.type as EventType, body: row.body },
+    secrets: [row.secret, row.previous].filter((secret) => secret !== null),
+    closed: row.closed,
+  };
+}
+
+/** How an attempt went, as it is shown. */
+export interface AttemptReport {
+  /** Of the answer; null if there was none, or it is no HTTP. */
+  readonly status: number | null;
+  /** One line; null if it went well. */
+  readonly error: string | null;
+  readonly tookMs: number;
+}
+
+/** It has arrived. False: this attempt has lost its lease and another has it. */
+export async function markDelivered(
+  db: Database,
+  claim: DeliveryClaim,
+  report: AttemptReport,
+): Promise<boolean> {
+  return settle(db, claim, report, { state: 'delivered', delivered_at: sql<Date>`now()` });
+}
+
+/** To be tried again after `pauseMs`. */
+export async function postponeDelivery(
+  db: Database,
+  claim: DeliveryClaim,
+  report: AttemptReport,
+  pauseMs: number,
+): Promise<boolean> {
+  return settle(db, claim, report, { next_at: sql<Date>`now() + ${pauseMs} * interval '1 millisecond'` });
+}
+
+/** Not to be tried again, unless somebody asks for it. */
+export async function markDead(db: Database, claim: DeliveryClaim, report: AttemptReport): Promise<boolean> {
+  return settle(db, claim, report, { state: 'dead' });
+}
+
+/** Gives it back; it is due again at once, and no attempt is spent. */
+export async function releaseDelivery(db: Database, claim: DeliveryClaim): Promise<void> {
+  await own(db, claim)
+    .set((eb) => ({ lease_until: null, attempts_left: eb('attempts_left', '+', 1) }))
+    .execute();
+}
+
+async function settle(
+  db: Database,
+  claim: DeliveryClaim,
+  { status, error, tookMs }: AttemptReport,
+  values: object,
+): Promise<boolean> {
+  const settled = await own(db, claim)
+    .set({ ...values, lease_until: null, last_status: status, last_error: error, last_took_ms: tookMs })
+    .returning('delivery_id')
+    .executeTakeFirst();
+  return settled !== undefined;
+}
+
+function own(db: Database, claim: DeliveryClaim) {
+  return db
+    .updateTable('notification_deliveries')
+    .where('delivery_id', '=', claim.deliveryId)
+    .where('attempt', '=', claim.attempt)
+    .where('state', '=', 'pending')
+    .where('lease_until', 'is not', null);
+}
+
+/** Up to `limit` deliveries that are due, no more than `each` of one receiver: none crowds out the others. */
+export async function findDueDeliveries(db: Database, limit: number, each: number): Promise<DueDelivery[]> {
+  const { rows } = await sql<DueDelivery>`
+    select delivery_id as "deliveryId", attempt
+    from (
+      select
+        d.delivery_id,
+        d.attempt,
+        d.next_at,
+        row_number() over (partition by d.channel, d.target order by d.next_at, d.delivery_id) as place
+      from notification_deliveries d
+      where d.state = 'pending' and d.next_at <= now() and d.attempts_left > 0 and ${isFree}
+    ) due
+    where place <= ${each}
+    order by next_at, delivery_id
+    limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** The next one that is due to a subscription, if there is one. */
+export async function findNextOf(db: Database, subscriptionId: number): Promise<number | null> {
+  const row = await db
+    .selectFrom('notification_deliveries as d')
+    .select('d.delivery_id')
+    .where('d.subscription_id', '=', subscriptionId)
+    .where('d.state', '=', 'pending')
+    .where('d.attempts_left', '>', 0)
+    .where('d.next_at', '<=', sql<Date>`now()`)
+    .where(isFree)
+    .orderBy('d.next_at')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.delivery_id ?? null;
+}
+
+/** Those whose last attempt was lost with its worker: nobody would ever be at them again. */
+export async function giveUpLost(db: Database): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update notification_deliveries d
+    set state = 'dead', lease_until = null, last_error = 'the worker that sent it was lost'
+    where d.state = 'pending' and d.attempts_left = 0 and ${isFree}`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
+
+/** Nothing is sent to a receiver any more; what waits for it is given up. What is under way ends by itself. */
+export async function giveUpSubscription(
+  db: Database,
+  subscriptionId: number,
+  reason: string,
+): Promise<void> {
+  await db
+    .updateTable('notification_deliveries')
+    .set({ state: 'dead', last_error: reason })
+    .where('subscription_id', '=', subscriptionId)
+    .where('state', '=', 'pending')
+    .where('lease_until', 'is', null)
+    .execute();
+}

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { InputError } from '../domain/errors.ts';
+import { MAX_RUN_ITEMS } from '../domain/limits.ts';
+import { acceptLoad } from '../load/accept-load.ts';
+import { type ReceivedFile, receive } from '../load/receive/receive.ts';
+import { holdRun, type RunClaim } from '../postgres/ledger/schedule-claims.ts';
+import { insertRunItem, readMemory, readRunItems } from '../postgres/ledger/schedule-items.ts';
+import { inTransaction } from '../postgres/transaction.ts';
+import type { ScheduleContext } from './context.ts';
+import type { ScheduledLoad } from './schedule.ts';
+import { SourceFailure } from './source-failure.ts';
+import { openSource } from './sources/open-source.ts';
+import type { OpenItem, SourceItem } from './sources/source.ts';
+import { throttle } from './sources/throttle.ts';
+
+/**
+ * Takes from the source what has not been loaded yet, and makes a load of each item. What an earlier attempt at the run
+ * took is left out. @throws SourceFailure
+ */
+export async function runLoad(
+  context: ScheduleContext,
+  claim: RunClaim,
+  load: ScheduledLoad,
+  signal: AbortSignal,
+): Promise<void> {
+  const source = await openSource(load.source, context.schedules);
+  try {
+    const memory = await readMemory(context.db, claim);
+    const taken = await readRunItems(context.db, claim.runId);
+    const done = new Set(taken.map(({ item }) => item));
+    let left = MAX_RUN_ITEMS - done.size;
+    for (const item of await source.list(signal)) {
+      const key = shortKey(item.key);
+      const known = memory.get(key) ?? null;
+      if (done.has(key) || (item.version !== null && item.version === known)) continue;
+      if (left-- <= 0) {
+        context.log.warn({ schedule: claim.name, items: MAX_RUN_ITEMS }, 'the next run takes the rest');
+        break;
+      }
+      await takeItem(context, claim, load, item, key, known, signal);
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+/** An index of Postgres takes no more than some 2 700 bytes. */
+function shortKey(key: string): string {
+  if (Buffer.byteLength(key) <= 1_500) return key;
+  return `${key.slice(0, 300)}…${createHash('sha256').update(key).digest('hex')}`;
+}
+
+async function takeItem(
+  context: ScheduleContext,
+  claim: RunClaim,
+  load: ScheduledLoad,
+  item: SourceItem,
+  key: string,
+  known: string | null,
+  signal: AbortSignal,
+): Promise<void> {
+  const opened = await item.open(known, signal);
+  if (opened === 'unchanged') return;
+  try {
+    const received = await receiveItem(context, load, item, opened, signal);
+    await acceptLoad(context, {
+      environmentId: claim.environmentId,
+      type: 'import',
+      filename: item.filename,
+      received,
+      options: load.options,
+      idempotencyKey: null,
+      alongside: async (db, { jobId, created }) => {
+        await holdRun(db, claim);
+        await insertRunItem(db, claim.runId, {
+          item: key,
+          version: opened.version,
+          jobId,
+          isNew: created,
+          error: null,
+        });
+      },
+    });
+  } catch (error) {
+    if (error instanceof SourceFailure && !error.passing && !signal.aborted) {
+      await noteRefused(context, claim, key, error);
+      return;
+    }
+    if (!(error instanceof InputError)) throw error;
+    // A query that finds nothing has nothing to load, and that is no mistake.
+    if (load.source.kind === 'postgres' && error.problems[0].code === 'empty_file') return;
+    await noteRefused(context, claim, key, { code: error.problems[0].code, message: error.message });
+  } finally {
+    await opened.close();
+  }
+}
+
+async function receiveItem(
+  { files, schedules }: ScheduleContext,
+  load: ScheduledLoad,
+  item: SourceItem,
+  opened: OpenItem,
+  signal: AbortSignal,
+): Promise<ReceivedFile> {
+  const { maxBytesPerSecond, hints } = opened;
+  const limits = {
+    ...schedules.limits,
+    ...(maxBytesPerSecond !== null && {
+      minBytesPerSecond: Math.min(schedules.limits.minBytesPerSecond, maxBytesPerSecond / 2),
+    }),
+  };
+  const bytes = maxBytesPerSecond === null ? opened.bytes : throttle(opened.bytes, maxBytesPerSecond, signal);
+  const said = { ...hints, format: load.format ?? hints.format, filename: item.filename };
+  const received = await receive(bytes, files, { ...said, chunkBytes: schedules.chunkBytes }, limits, signal);
+  try {
+    await opened.check();
+    return received;
+  } catch (error) {
+    await files.remove(received.ref);
+    throw error;
+  }
+}
+
+/** Something of the run that has no job, and why. */
+export async function noteRefused(
+  { pool }: ScheduleContext,
+  claim: RunClaim,
+  item: string,
+  error: { readonly code: string; readonly message: string },
+): Promise<void> {
+  await inTransaction(pool, async ({ db }) => {
+    await holdRun(db, claim);
+    await insertRunItem(db, claim.runId, { item, version: null, jobId: null, isNew: false, error });
+  });
+}

@@ -1,0 +1,103 @@
+import type { LoadOptions } from '../domain/load.ts';
+import type { SourceFormat } from '../formats/detect-format.ts';
+
+export const missedPolicies = ['run_once', 'run_all', 'skip'] as const;
+export const overlapPolicies = ['skip', 'wait'] as const;
+export const notifiedEnds = ['completed', 'completed_with_rejects', 'failed'] as const;
+export const relativeRanges = [
+  'today',
+  'yesterday',
+  'last_7_days',
+  'this_month',
+  'last_month',
+  'since_last_success',
+] as const;
+
+/** One schedule of the file. */
+export interface Schedule {
+  readonly name: string;
+  /** Name of the environment. */
+  readonly environment: string;
+  /** Five fields, or a name such as `@daily`. */
+  readonly cron: string;
+  /** IANA name. */
+  readonly timeZone: string;
+  readonly enabled: boolean;
+  readonly missed: (typeof missedPolicies)[number];
+  readonly missedWithinMs: number;
+  readonly overlap: (typeof overlapPolicies)[number];
+  readonly notify: Notify | null;
+  readonly work: ScheduledWork;
+}
+
+/** Who is told of the end of a run, and of which ends. */
+export interface Notify {
+  readonly emails: readonly string[];
+  readonly on: readonly (typeof notifiedEnds)[number][];
+}
+
+export type ScheduledWork = ScheduledLoad | ScheduledExport;
+
+export interface ScheduledLoad {
+  readonly kind: 'load';
+  readonly source: SourceDefinition;
+  /** Null: found out. */
+  readonly format: SourceFormat | null;
+  readonly options: LoadOptions;
+}
+
+/** Texts marked "may hold ${env:…}" are stored so, and filled in only when they are used. */
+export type SourceDefinition = FilesDefinition | HttpDefinition | PostgresDefinition | S3Definition;
+
+export interface FilesDefinition {
+  readonly kind: 'files';
+  readonly pattern: string;
+}
+
+export interface HttpDefinition {
+  readonly kind: 'http';
+  /** May hold ${env:…}. */
+  readonly url: string;
+  /** The values may hold ${env:…}. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly allowHttp: boolean;
+  readonly allowPrivate: boolean;
+  /** Null: as fast as it comes. */
+  readonly maxBytesPerSecond: number | null;
+}
+
+export interface PostgresDefinition {
+  readonly kind: 'postgres';
+  /** May hold ${env:…}. */
+  readonly url: string;
+  readonly query: string;
+  readonly timeoutMs: number;
+}
+
+export interface S3Definition {
+  readonly kind: 's3';
+  readonly bucket: string;
+  readonly prefix: string;
+  readonly endpoint: string | null;
+  readonly region: string | null;
+  /** Both may hold ${env:…}; null: those that the process finds by itself. */
+  readonly accessKey: string | null;
+  readonly secretKey: string | null;
+}
+
+export interface ScheduledExport {
+  readonly kind: 'export';
+  /** Null: what `body` says, or everything. */
+  readonly range: (typeof relativeRanges)[number] | null;
+  /** As a request for an export has it; with `from` and `to` only if `range` is null. */
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly retentionDays: number | null;
+  /** Folder below one of SCHEDULES_EXPORT_ROOTS; null: the files stay where exports are kept. */
+  readonly toDir: string | null;
+}
+
+/** What a run keeps of its schedule: the file may say something else by the time that it is done. */
+export interface RunDefinition {
+  readonly timeZone: string;
+  readonly work: ScheduledWork;
+}

@@ -1,0 +1,234 @@
+import http, { type IncomingMessage } from 'node:http';
+import https from 'node:https';
+import { basename } from 'node:path';
+import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { fillIn, type Variables } from '../placeholders.ts';
+import type { HttpDefinition } from '../schedule.ts';
+import { SourceFailure } from '../source-failure.ts';
+import { checkLiteral, guardedLookup } from './addresses.ts';
+import type { OpenItem, Source } from './source.ts';
+
+export interface HttpAccess {
+  readonly variables: Variables;
+  /** What SCHEDULES_ALLOW_PRIVATE says. */
+  readonly allowPrivate: boolean;
+  /** PEM of authorities to trust instead of those that Node trusts; null: those. */
+  readonly authorities: string | null;
+}
+
+type Headers = Readonly<Record<string, string>>;
+type Rules = HttpDefinition & Pick<HttpAccess, 'authorities'>;
+
+/** One file of a web server. Messages tell hosts only: paths and queries may hold secrets. */
+export function openHttp(definition: HttpDefinition, access: HttpAccess): Source {
+  const { authorities } = access;
+  const allowPrivate = definition.allowPrivate && access.allowPrivate;
+  const rules = { ...definition, allowPrivate, authorities };
+  return {
+    async list() {
+      const url = readUrl(fillIn(definition.url, access.variables));
+      const headers = Object.fromEntries(
+        Object.entries(definition.headers).map(([name, value]) => [
+          name,
+          checkHeader(name, fillIn(value, access.variables)),
+        ]),
+      );
+      return [
+        {
+          key: definition.url,
+          filename: nameOf(definition.url),
+          version: null,
+          open: (known, signal) => openPage(url, headers, rules, known, signal),
+        },
+      ];
+    },
+    close: async () => undefined,
+  };
+}
+
+/** A line feed at the end of a secret is soon overlooked. */
+function checkHeader(name: string, value: string): string {
+  if (/^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return value;
+  throw new SourceFailure('invalid_header', `${name} has a value with characters that no header may have`);
+}
+
+/** As the file writes it: without what is filled in. */
+function nameOf(url: string): string {
+  const path = url.replace(/[?#].*$/s, '').replace(/^https?:\/\/[^/]*/, '');
+  return basename(path).slice(0, 200) || 'download';
+}
+
+function readUrl(text: string, base?: URL): URL {
+  const url = URL.canParse(text, base?.href) ? new URL(text, base) : null;
+  if (url === null) throw new SourceFailure('invalid_url', 'the URL, or the one it redirects to, is none');
+  if (url.username === '' && url.password === '') return url;
+  throw new SourceFailure('invalid_url', 'the URL, or the one it redirects to, holds a user or a password');
+}
+
+async function openPage(
+  first: URL,
+  headers: Headers,
+  rules: Rules,
+  known: string | null,
+  signal: AbortSignal,
+): Promise<OpenItem | 'unchanged'> {
+  let [url, own] = [first, headers];
+  for (let redirects = 0; ; redirects++) {
+    checkUrl(url, rules);
+    const answer = await request(url, { ...own, ...conditions(known) }, rules, signal);
+    const next = nextUrl(answer, url);
+    if (next === null) return takeAnswer(answer, url, rules, known);
+    answer.destroy();
+    if (redirects === MAX_REDIRECTS) {
+      throw new SourceFailure(
+        'too_many_redirects',
+        `${first.host} redirects more than ${MAX_REDIRECTS} times`,
+      );
+    }
+    if (url.protocol === 'https:' && next.protocol !== 'https:') {
+      throw new SourceFailure('insecure_redirect', `${url.host} redirects to an unencrypted address`);
+    }
+    // What is meant for one server is nobody else's to see.
+    if (next.origin !== url.origin) own = {};
+    url = next;
+  }
+}
+
+function checkUrl(url: URL, rules: Rules): void {
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && rules.allowHttp)) {
+    throw new SourceFailure(
+      'insecure_url',
+      `${url.host} is not reached by https://, and allow_http is not set`,
+    );
+  }
+  checkLiteral(url.hostname, rules.allowPrivate);
+}
+
+/** What the server is asked to tell us: whether it has changed. */
+function conditions(known: string | null): Headers {
+  if (known === null) return {};
+  const { etag, lastModified } = JSON.parse(known) as Version;
+  return {
+    ...(etag !== null && { 'if-none-match': etag }),
+    ...(lastModified !== null && { 'if-modified-since': lastModified }),
+  };
+}
+
+function request(
+  url: URL,
+  headers: Headers,
+  { allowPrivate, authorities }: Rules,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = withResolvers<IncomingMessage>();
+  const open = url.protocol === 'https:' ? https.request : http.request;
+  const call = open(url, {
+    headers: { 'user-agent': 'sluice', accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
+    lookup: guardedLookup(allowPrivate),
+    agent: false,
+    ...(authorities !== null && { ca: authorities }),
+    signal,
+  });
+  const timer = setTimeout(() => {
+    call.destroy(new SourceFailure('no_answer', `${url.host} does not answer`, { passing: true }));
+  }, SOURCE_CONNECT_MS);
+  call.on('response', (answer) => {
+    clearTimeout(timer);
+    resolve(answer);
+  });
+  call.on('error', (error) => {
+    clearTimeout(timer);
+    reject(signal.aborted ? signal.reason : asFailure(error, url));
+  });
+  call.end();
+  return promise;
+}
+
+function withResolvers<T>() {
+  let resolve: (value: T) => void = () => undefined;
+  let reject: (reason: unknown) => void = () => undefined;
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes;
+    reject = no;
+  });
+  return { promise, resolve, reject };
+}
+
+function asFailure(error: Error, url: URL): SourceFailure {
+  if (error instanceof SourceFailure) return error;
+  const { code = 'an unknown error' } = error as NodeJS.ErrnoException;
+  return new SourceFailure('unreachable', `${url.host} cannot be reached: ${code}`, {
+    passing: true,
+    cause: error,
+  });
+}
+
+const redirections = new Set([301, 302, 303, 307, 308]);
+
+function nextUrl(answer: IncomingMessage, url: URL): URL | null {
+  const { location } = answer.headers;
+  if (!redirections.has(answer.statusCode ?? 0) || location === undefined) return null;
+  try {
+    return readUrl(location, url);
+  } catch (error) {
+    answer.destroy();
+    throw error;
+  }
+}
+
+interface Version {
+  readonly etag: string | null;
+  readonly lastModified: string | null;
+}
+
+function takeAnswer(
+  answer: IncomingMessage,
+  url: URL,
+  { maxBytesPerSecond }: Rules,
+  known: string | null,
+): OpenItem | 'unchanged' {
+  const status = answer.statusCode ?? 0;
+  const version = versionOf(answer);
+  if (status === 304 || (status === 200 && version !== null && version === known)) {
+    answer.destroy();
+    return 'unchanged';
+  }
+  if (status !== 200) {
+    answer.destroy();
+    const passing = status >= 500 || status === 408 || status === 425 || status === 429;
+    throw new SourceFailure('unexpected_status', `${url.host} answers with status ${status}`, { passing });
+  }
+  const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
+  if (encoding !== 'gzip' && encoding !== 'identity') {
+    answer.destroy();
+    throw new SourceFailure(
+      'unexpected_encoding',
+      `${url.host} answers in an encoding that was not asked for`,
+    );
+  }
+  return {
+    bytes: readAnswer(answer, url),
+    version,
+    hints: { contentType: answer.headers['content-type'], contentEncodingGzip: encoding === 'gzip' },
+    maxBytesPerSecond,
+    // A connection that is cut is an error of its stream.
+    check: async () => undefined,
+    close: async () => void answer.destroy(),
+  };
+}
+
+/** Texts from outside are kept if they are short and plain: they are sent back. */
+function versionOf({ headers }: IncomingMessage): string | null {
+  const plain = (text: string | undefined): string | null =>
+    text !== undefined && /^[\x20-\x7e]{1,200}$/.test(text) ? text : null;
+  const version: Version = { etag: plain(headers.etag), lastModified: plain(headers['last-modified']) };
+  return version.etag === null && version.lastModified === null ? null : JSON.stringify(version);
+}
+
+async function* readAnswer(answer: IncomingMessage, url: URL): AsyncGenerator<Uint8Array> {
+  try {
+    yield* answer as AsyncIterable<Uint8Array>;
+  } catch (error) {
+    throw asFailure(error instanceof Error ? error : new Error(String(error)), url);
+  }
+}

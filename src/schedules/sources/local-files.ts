@@ -1,0 +1,87 @@
+import { constants } from 'node:fs';
+import { type FileHandle, open, realpath } from 'node:fs/promises';
+import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
+import pLimit from 'p-limit';
+import { READ_BYTES } from '../../domain/limits.ts';
+import { expandPattern } from '../../files/expand-pattern.ts';
+import type { FilesDefinition } from '../schedule.ts';
+import { SourceFailure } from '../source-failure.ts';
+import type { OpenItem, Source, SourceItem } from './source.ts';
+
+/** Files that are open at once while they are listed. */
+const filesAtATime = 8;
+
+/** Files below `roots`, by name. A link that leads out of them is refused, as is all that is no plain file. */
+export function openLocalFiles({ pattern }: FilesDefinition, roots: readonly string[]): Source {
+  return {
+    async list() {
+      const path = resolve(roots[0] ?? '.', pattern);
+      if (!roots.some((root) => isBelow(root, path))) {
+        throw new SourceFailure(
+          'outside_roots',
+          'the pattern leads out of the folders of SCHEDULES_LOCAL_ROOTS',
+        );
+      }
+      const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
+      const atATime = pLimit(filesAtATime);
+      const paths = await expandPattern(path);
+      const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
+      return found.filter((item) => item !== null);
+    },
+    close: async () => undefined,
+  };
+}
+
+export function isBelow(root: string, path: string): boolean {
+  const way = relative(root, path);
+  return way !== '' && way !== '..' && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+/** Null: it is gone, or no file. */
+async function inspect(path: string, roots: readonly (string | null)[]): Promise<SourceItem | null> {
+  const real = await realpath(path).catch(() => null);
+  if (real === null) return null;
+  if (!roots.some((root) => root !== null && isBelow(root, real))) {
+    throw new SourceFailure('outside_roots', `${path} leads out of the folders of SCHEDULES_LOCAL_ROOTS`);
+  }
+  const file = await openPlain(real);
+  if (file === null) return null;
+  const version = await versionOf(file).finally(() => file.close());
+  return { key: path, filename: basename(path), version, open: () => openFile(path, real) };
+}
+
+/** Neither a link put there meanwhile nor a pipe that nobody writes to is followed. */
+async function openPlain(path: string): Promise<FileHandle | null> {
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = await open(path, flags).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code === 'ENOENT' || cause.code === 'EISDIR' || cause.code === 'ENXIO') return null;
+    throw new SourceFailure('unreadable_file', `${path} cannot be read: ${cause.code ?? cause.message}`, {
+      cause,
+    });
+  });
+  if (file === null || (await file.stat()).isFile()) return file;
+  await file.close();
+  return null;
+}
+
+async function versionOf(file: FileHandle): Promise<string> {
+  const { size, mtimeNs } = await file.stat({ bigint: true });
+  return `${size}:${mtimeNs}`;
+}
+
+async function openFile(path: string, real: string): Promise<OpenItem> {
+  const file = await openPlain(real);
+  if (file === null) throw new SourceFailure('unreadable_file', `${path} is gone`, { passing: true });
+  const version = await versionOf(file);
+  return {
+    bytes: file.createReadStream({ highWaterMark: READ_BYTES, autoClose: false }),
+    version,
+    hints: {},
+    maxBytesPerSecond: null,
+    async check() {
+      if ((await versionOf(file)) === version) return;
+      throw new SourceFailure('file_changed', `${path} was written to while it was read`);
+    },
+    close: () => file.close(),
+  };
+}

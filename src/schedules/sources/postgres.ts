@@ -1,0 +1,95 @@
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { isTransient } from '../../postgres/sqlstate.ts';
+import { fillIn, type Variables } from '../placeholders.ts';
+import type { PostgresDefinition } from '../schedule.ts';
+import { SourceFailure } from '../source-failure.ts';
+import type { OpenItem, Source } from './source.ts';
+
+/** What a query finds, as CSV. The query is the operator's; it runs in a transaction that may only read. */
+export function openPostgres(definition: PostgresDefinition, variables: Variables): Source {
+  return {
+    list: async () => [
+      {
+        key: 'query',
+        filename: 'query.csv',
+        version: null,
+        open: (_, signal) => openQuery(definition, variables, signal),
+      },
+    ],
+    close: async () => undefined,
+  };
+}
+
+async function openQuery(
+  { url, query, timeoutMs }: PostgresDefinition,
+  variables: Variables,
+  signal: AbortSignal,
+): Promise<OpenItem> {
+  const client = new pg.Client({
+    connectionString: readConnection(fillIn(url, variables)),
+    application_name: 'sluice schedule',
+    connectionTimeoutMillis: SOURCE_CONNECT_MS,
+  });
+  // What is lost is an error of the stream, or of the statement.
+  client.on('error', () => undefined);
+  const cut = (): void => void client.end().catch(() => undefined);
+  signal.addEventListener('abort', cut);
+  const close = async (): Promise<void> => {
+    signal.removeEventListener('abort', cut);
+    // A statement under way would be waited for: the connection is cut, and the server ends it.
+    (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+  };
+  try {
+    await client.connect();
+    await client.query('begin isolation level repeatable read read only');
+    await client.query(
+      `select set_config('statement_timeout', $1, true), set_config('datestyle', 'ISO', true),
+        set_config('client_encoding', 'UTF8', true)`,
+      [String(timeoutMs)],
+    );
+    // Refused unless it is one whole statement: no bracket of its own may end the one that it is put into.
+    await client.query(`prepare sluice_schedule as ${withoutEnd(query)}`);
+    const stream = client.query(copyTo(`copy (${withoutEnd(query)}\n) to stdout (format csv, header)`));
+    return {
+      bytes: readRows(stream),
+      version: null,
+      hints: { format: 'csv' },
+      maxBytesPerSecond: null,
+      check: async () => undefined,
+      close,
+    };
+  } catch (error) {
+    await close();
+    throw signal.aborted ? signal.reason : asFailure(error);
+  }
+}
+
+function readConnection(text: string): string {
+  if (URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)) return text;
+  throw new SourceFailure('invalid_url', 'the connection string does not begin with postgres://');
+}
+
+/** A line comment at the end would take our bracket along; hence the line feed behind it. */
+function withoutEnd(query: string): string {
+  return query.trim().replace(/;$/, '');
+}
+
+async function* readRows(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw asFailure(error);
+  }
+}
+
+/** The server's own words: they name users and tables, and no password. */
+function asFailure(error: unknown): SourceFailure {
+  if (error instanceof SourceFailure) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  // 57014: it took too long. 25…: it would write.
+  const { code = '' } = error as { code?: string };
+  const passing = isTransient(error) && !/^(57014|25)/.test(code);
+  return new SourceFailure('query_failed', `the query failed: ${message}`, { passing, cause: error });
+}

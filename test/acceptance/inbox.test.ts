@@ -1,0 +1,36 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { concluded, drop } from '../support/inbox.ts';
+import { runCli, startService, temporaryFolder } from './cli.ts';
+
+test('the workers of `sluice start` load what is dropped, and `sluice inbox status` tells of it', async () => {
+  const dataDir = await temporaryFolder();
+  const inbox = await temporaryFolder();
+  const env = { INBOX_DIR: inbox, INBOX_SCAN_MS: '100', INBOX_SETTLE_MS: '200' };
+  const status = (...args: string[]) => runCli(['inbox', 'status', '--data-dir', dataDir, ...args], { env });
+  await startService(dataDir, { WORKERS: '2', ...env });
+  const folder = join(inbox, 'default');
+  await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\n');
+  await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
+  const [done] = await concluded(folder, 'users.csv');
+  await concluded(folder, 'companies/bad.csv');
+  await mkdir(join(folder, 'users'));
+  await writeFile(join(folder, 'users', 'mapping.yaml.error'), 'wrong');
+  await writeFile(join(folder, 'users', 'mapping.yaml'), 'wrong: true');
+  await drop(join(folder, 'users', 'held.csv'), 'user_id\nu2\n');
+  const told = JSON.parse((await status('--json')).stdout) as {
+    environments: object[];
+    recent: { name: string }[];
+  };
+  expect(told.environments).toEqual([
+    { environment: 'default', waiting: 1, claimed: 0, loading: 0, held: ['users'] },
+  ]);
+  expect(told.recent.toSorted((a, b) => (a.name < b.name ? 1 : -1))).toMatchObject([
+    { name: 'users.csv', outcome: 'done', job_id: done?.receipt.job_id, reasons: [] },
+    { name: 'companies/bad.csv', outcome: 'failed', reasons: [{ error_code: 'unrecognised_columns' }] },
+  ]);
+  expect((await status()).stdout).toMatch(/default +1 +0 +0 +users\n[\s\S]* users\.csv +done/);
+  const off = await runCli(['inbox', 'status', '--data-dir', dataDir]);
+  expect(off).toMatchObject({ code: 2, stderr: expect.stringContaining('INBOX_DIR is not set') });
+});

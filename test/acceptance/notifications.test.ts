@@ -1,0 +1,47 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
+import { runCli, startService, temporaryFolder } from './cli.ts';
+import { upload, usersCsv } from './service.ts';
+
+let receiver: WebhookReceiver;
+beforeEach(async () => {
+  receiver = await startWebhookReceiver();
+});
+afterEach(() => receiver.stop());
+
+test('sluice notifications: a webhook is added, told, told once more, and found to be gone', async () => {
+  const dataDir = await temporaryFolder();
+  const settings = { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' };
+  const env = { ...settings, WORKERS: '1', PUBLIC_URL: 'https://data.example.com' };
+  const service = await startService(dataDir, env);
+  const notifications = (...args: string[]) =>
+    runCli(['notifications', ...args, '--data-dir', dataDir], { env });
+  const added = await notifications('add', '--url', receiver.url, '--on', 'completed', '--type', 'load');
+  expect(added).toMatchObject({ code: 0, stdout: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=\n$/) });
+  expect(added.stderr).toContain('Subscription 1.');
+
+  const { job_id: jobId } = await upload(service.url, service.key, usersCsv(10));
+  const hook = await waitFor('the webhook', () => receiver.received[0]);
+  expect(JSON.parse(hook.body.toString())).toMatchObject({
+    type: 'load.completed',
+    data: { job_id: jobId, links: `https://data.example.com/v1/background_jobs/${jobId}` },
+  });
+  await waitFor('the delivery to be noted', async () => {
+    const { stdout } = await notifications('deliveries', '--json');
+    const [found] = JSON.parse(stdout) as object[];
+    expect(found).toMatchObject({ delivery_id: 1, job_id: jobId, state: 'delivered', last_status: 204 });
+    return true;
+  });
+  expect(await notifications('replay', '1')).toMatchObject({ code: 0, stdout: 'Due again: 1.\n' });
+  const again = await waitFor('the replay', () => receiver.received[1]);
+  expect(again.headers['webhook-id']).toBe(hook.headers['webhook-id']);
+
+  receiver.answer((response) => response.writeHead(410).end('gone'));
+  expect(await notifications('test', '1')).toMatchObject({
+    code: 1,
+    stdout: 'Not delivered: HTTP 410: gone\n',
+  });
+  const { stdout } = await notifications('list');
+  expect(stdout).toMatch(/^ 1 +http:\S+ +completed +load +disabled: its receiver answered 410 Gone$/m);
+});

@@ -1,0 +1,62 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.ts';
+import { runCli, startService, temporaryFolder } from './cli.ts';
+import { query } from './service.ts';
+
+const right = `schedules:
+  - name: drop
+    cron: "* * * * *"
+    load: { files: { pattern: "drop/*.csv" } }
+`;
+
+describe('sluice schedules', () => {
+  test('a wrong file is told with its lines, by check and by start, which does not start', async () => {
+    const dataDir = await temporaryFolder();
+    const file = join(dataDir, 'wrong.yaml');
+    await writeFile(file, right.replace('* * * * *', '* * *'));
+    const place = `${file}:3:11: schedules[0].cron must have five fields`;
+    const checked = await runCli(['schedules', 'check', file]);
+    expect(checked).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
+    const json = await runCli(['schedules', 'check', file, '--json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ problem_count: 1, problems: [{ line: 3, column: 11 }] });
+    const started = await runCli(['start', '--data-dir', dataDir], { env: { SCHEDULES_FILE: file } });
+    expect(started).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
+    const sample = await runCli(['schedules', 'check', 'docs/samples/schedules.yaml']);
+    expect(sample).toMatchObject({ code: 0, stdout: expect.stringContaining('warehouse') });
+  });
+
+  test('a schedule is listed, run by a running service, done again when that is asked for, and in the history', async () => {
+    const dataDir = await temporaryFolder();
+    const file = join(dataDir, 'sluice.schedules.yaml');
+    await writeFile(file, right.replace('* * * * *', '0 0 1 1 *'));
+    await mkdir(join(dataDir, 'drop'));
+    const env = { SCHEDULES_FILE: file };
+    const sluice = (...args: string[]) => runCli(['schedules', ...args, '--data-dir', dataDir], { env });
+    await startService(dataDir, { ...env, WORKERS: '1' });
+    await waitFor(
+      'a worker',
+      async () => (await query(dataDir, 'select 1 from sluice.workers')).length === 1,
+    );
+    const due = ['--due', '2026-01-01T00:00:00Z'];
+    await writeFile(join(dataDir, 'drop/a.csv'), 'name\nnobody\n');
+    const failed = await sluice('run', 'drop', '--wait', '--json', ...due);
+    expect(failed.code).toBe(1);
+    expect(JSON.parse(failed.stdout)).toMatchObject({ status: 'failed', error_code: 'unrecognised_columns' });
+    await writeFile(join(dataDir, 'drop/a.csv'), 'user_id,name\na,Ada\n');
+    const again = await sluice('run', 'drop', '--wait', '--json', ...due);
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.stdout)).toMatchObject({
+      status: 'completed',
+      attempts: 2,
+      items: [{ is_new: true }],
+    });
+    const listed = await sluice('list', '--json');
+    expect(JSON.parse(listed.stdout)).toMatchObject([
+      { schedule: 'drop', last_status: 'completed', environment_exists: true },
+    ]);
+    const history = await sluice('history', 'drop');
+    expect(history.stdout).toMatch(/drop +2026-01-01 00:00:00Z +completed +asked/);
+  });
+});

@@ -1,0 +1,664 @@
+import { spawnSync } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import {
+  appendFile,
+  mkdir,
+  mkdtemp,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  utimes,
+  writeFile,
+} from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Environment } from '../../src/access/environments.ts';
+import type { System } from '../../src/context.ts';
+import type { InboxFile } from '../../src/domain/inbox.ts';
+import { claimFiles } from '../../src/inbox/claim.ts';
+import { concludeFiles } from '../../src/inbox/conclude.ts';
+import type { Inbox } from '../../src/inbox/context.ts';
+import { lookInto } from '../../src/inbox/look.ts';
+import { optionsWithoutMapping } from '../../src/inbox/mapping/read-mapping.ts';
+import { Notices } from '../../src/inbox/notices.ts';
+import { createInboxOpener } from '../../src/inbox/open-inbox.ts';
+import { Patience } from '../../src/inbox/patience.ts';
+import { putBackOrphans } from '../../src/inbox/put-back-orphans.ts';
+import { findFolder } from '../../src/inbox/real-folder.ts';
+import { takeIn } from '../../src/inbox/take-in.ts';
+import { InboxWatch } from '../../src/inbox/watch-inbox.ts';
+import { cancelLoad } from '../../src/load/cancel-load.ts';
+import { claimedFiles } from '../../src/postgres/ledger/inbox-files.ts';
+import { type CollectedLog, collectLog } from '../support/collected-log.ts';
+import { concluded, drop, list, readClaimed, readConcluded } from '../support/inbox.ts';
+import { readProfiles, withoutBell } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const never = new AbortController().signal;
+let t: TestSystem;
+let inbox: string;
+let logged: CollectedLog;
+let environments = 0;
+
+beforeAll(async () => {
+  inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+  logged = collectLog();
+  const settings = { INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_SETTLE_MS: '400', LOG_LEVEL: 'info' };
+  t = await openTestSystem({ settings, log: logged.log });
+  t.startWorker();
+  t.startWorker();
+});
+
+afterAll(async () => {
+  await t.close();
+  await rm(inbox, { recursive: true, force: true });
+});
+
+/** An environment of its own, and its folder. */
+async function tenant(): Promise<{ environment: Environment; folder: string }> {
+  const { environment } = await t.addEnvironment(`tenant-${++environments}`);
+  const folder = join(inbox, environment.name);
+  await waitFor('the folder of the environment', () => stat(folder));
+  return { environment, folder };
+}
+
+const users = (...ids: readonly string[]): string =>
+  `user_id,plan\n${ids.map((id) => `${id},pro\n`).join('')}`;
+const sha256 = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex');
+
+/** What the log says of a path. */
+function said(path: string): string[] {
+  return logged.lines.filter((line) => line['path'] === path).map((line) => String(line['msg']));
+}
+
+describe('a file that is dropped', () => {
+  test('is loaded and moved to done, beside it a receipt and its refused records', async () => {
+    const { environment, folder } = await tenant();
+    const content = 'user_id,plan\nu1,pro\n,free\nu2,"a\nb"\n';
+    await drop(join(folder, 'users.csv'), content);
+    const [found] = await concluded(folder, 'users.csv');
+    expect(found).toMatchObject({ outcome: 'done', beside: ['.receipt.json', '.rejects.csv'] });
+    const day = new Date().toISOString().slice(0, 10);
+    expect(found?.path).toBe(join(folder, 'done', day, 'users.csv'));
+    expect(await readFile(found?.path ?? '', 'utf8')).toBe(content);
+    expect(found?.receipt).toMatchObject({
+      file: 'users.csv',
+      environment: environment.name,
+      outcome: 'done',
+      reasons: [],
+      size: Buffer.byteLength(content),
+      sha256: sha256(content),
+      status: 'completed',
+      duplicate_of: null,
+      counts: { read: 3, inserted: 2, updated: 0, unchanged: 0, superseded: 0, rejected: 1 },
+      rejects: { count: 1, by_code: { missing_id: 1 }, file: 'users.csv.rejects.csv' },
+    });
+    const load = await t.system.db
+      .selectFrom('loads')
+      .selectAll()
+      .where('job_id', '=', found?.receipt.job_id ?? '')
+      .executeTakeFirstOrThrow();
+    expect(load).toMatchObject({
+      type: 'import',
+      filename: 'users.csv',
+      environment_id: environment.environmentId,
+    });
+    expect(found?.receipt['ended_at']).toBe(load.ended_at?.toISOString());
+    const rejects = await readFile(`${found?.path}.rejects.csv`, 'utf8');
+    expect(rejects.split('\n').slice(0, 2)).toEqual([
+      expect.stringMatching(/^user_id,plan,sluice_row,/),
+      expect.stringMatching(/^,free,2,3,missing_id,/),
+    ]);
+    expect(await readProfiles(t.system, environment.environmentId)).toMatchObject({
+      users: { u1: { metadata: { plan: 'pro' } }, u2: { metadata: { plan: 'a\nb' } } },
+    });
+    expect(await readClaimed(folder)).toEqual([]);
+  });
+
+  test('may be NDJSON or an array, packed, and a folder or a mapping says what it is', async () => {
+    const { environment, folder } = await tenant();
+    await drop(
+      join(folder, 'companies', 'mapping.yaml'),
+      'map:\n  "Customer, ID": company_id\nmax_errors: 0%\n',
+    );
+    await drop(join(folder, 'users', 'a.ndjson'), '{"user_id":"u1","company_id":"c1"}\n');
+    await drop(join(folder, 'users', 'b.JSONL.GZ'), gzipSync('{"user_id":"u2"}\n'));
+    await drop(join(folder, 'companies', 'c.csv'), '"Customer, ID",user_id\nc1,7\n');
+    await drop(join(folder, 'd.json'), '[{"company_id":"c2"}]');
+    for (const name of ['users/a.ndjson', 'users/b.JSONL.GZ', 'companies/c.csv', 'd.json']) {
+      expect((await concluded(folder, name))[0]?.receipt).toMatchObject({
+        outcome: 'done',
+        counts: { read: 1, rejected: 0 },
+      });
+    }
+    const { users, companies } = await readProfiles(t.system, environment.environmentId);
+    expect(Object.keys(users)).toEqual(['u1', 'u2']);
+    expect(companies).toEqual({ c1: { metadata: { user_id: '7' } }, c2: { metadata: {} } });
+  });
+
+  test('goes to failed with the reason if it cannot be loaded as it is, or too much of it is refused', async () => {
+    const { folder } = await tenant();
+    await drop(join(folder, 'companies', 'mapping.yaml'), 'max_errors: 1\n');
+    const files = {
+      'empty.csv': ['', 'empty_file'],
+      'bare.csv': ['user_id,plan\n', 'empty_file'],
+      'strange.csv': ['id,plan\n1,pro\n', 'unrecognised_columns'],
+      'sheet.csv': ['PK\x03\x04 not a CSV', 'unsupported_format'],
+      'companies/bad.csv': ['company_id,a\n,1\n,2\nc,3\n', 'too_many_rejects'],
+    } as const;
+    for (const [name, [content]] of Object.entries(files)) await drop(join(folder, name), content);
+    for (const [name, [content, code]] of Object.entries(files)) {
+      const [found] = await concluded(folder, name);
+      expect(found?.outcome, name).toBe('failed');
+      expect(found?.receipt.reasons, name).toMatchObject([
+        { error_code: code, message: expect.stringMatching(/\w/) },
+      ]);
+      expect(found?.receipt.sha256, name).toBe(sha256(content));
+      expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(content);
+    }
+    const [bad] = await concluded(folder, 'companies/bad.csv');
+    expect(bad?.beside).toContain('.rejects.csv');
+  });
+
+  test('is recognised if its bytes were loaded before, or are being loaded', async () => {
+    const { environment, folder } = await tenant();
+    await drop(join(folder, 'users', 'mapping.yaml'), 'if_duplicate: load\n');
+    const content = users('u1', 'u2');
+    await drop(join(folder, 'a.csv'), content);
+    await drop(join(folder, 'twin.csv'), content);
+    const [first] = await concluded(folder, 'a.csv');
+    await drop(join(folder, 'later.csv'), content);
+    await drop(join(folder, 'users', 'again.csv'), content);
+    const job = first?.receipt.job_id;
+    for (const name of ['twin.csv', 'later.csv']) {
+      const [found] = await concluded(folder, name);
+      expect(found, name).toMatchObject({
+        outcome: 'done',
+        beside: ['.receipt.json'],
+        receipt: {
+          job_id: job,
+          duplicate_of: job,
+          counts: null,
+          reasons: [{ error_code: 'duplicate_file' }],
+        },
+      });
+    }
+    const [again] = await concluded(folder, 'users/again.csv');
+    expect(again?.receipt).toMatchObject({ duplicate_of: job, counts: { unchanged: 2 }, reasons: [] });
+    const loads = await t.system.db
+      .selectFrom('loads')
+      .select('job_id')
+      .where('environment_id', '=', environment.environmentId)
+      .execute();
+    expect(loads).toHaveLength(2);
+  });
+
+  test('may have any name, and never overwrites another of that name', async () => {
+    const { folder } = await tenant();
+    const names = ['-rf.csv', 'ünï 😀.csv', 'two\nlines.csv', '; drop table.csv', `${'é'.repeat(125)}.csv`];
+    for (const [index, name] of names.entries()) await drop(join(folder, name), users(`n${index}`));
+    for (const [index, name] of names.entries()) {
+      const [found] = await concluded(folder, name);
+      expect(found?.outcome, name).toBe('done');
+      expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(users(`n${index}`));
+    }
+    for (let round = 1; round <= 3; round++) {
+      await waitFor('the one before to be taken', async () => !(await list(folder)).includes('same.csv'));
+      await drop(join(folder, 'same.csv'), users(`round ${round}`));
+      await writeFile(join(folder, 'same.csv.done'), '');
+    }
+    const found = await concluded(folder, 'same.csv', 3);
+    const contents = await Promise.all(
+      found.map(async ({ path, receipt }) => [receipt.file, await readFile(path, 'utf8')]),
+    );
+    expect(Object.fromEntries(contents)).toEqual({
+      'same.csv': users('round 1'),
+      'same-2.csv': users('round 2'),
+      'same-3.csv': users('round 3'),
+    });
+  });
+});
+
+describe('a file is not taken', () => {
+  test('while it grows, though others are; its marker says at once that it is complete', async () => {
+    const { folder } = await tenant();
+    const growing = join(folder, 'growing.csv');
+    await mkdir(folder, { recursive: true });
+    await writeFile(growing, 'user_id,plan\n');
+    let rows = 0;
+    const grow = () => appendFile(growing, `g${++rows},pro\n`);
+    for (const name of ['x.csv', 'y.csv', 'z.csv']) {
+      await drop(join(folder, name), users(name));
+      await writeFile(join(folder, `${name}.done`), '');
+      await waitFor(name, async () => {
+        await grow();
+        return (await readConcluded(folder)).some(({ receipt }) => receipt.dropped_as === name);
+      });
+    }
+    expect(await list(folder)).toContain('growing.csv');
+    await writeFile(`${growing}.done`, '');
+    const [found] = await concluded(folder, 'growing.csv');
+    expect(found?.receipt.counts).toMatchObject({ read: rows, inserted: rows });
+    expect((await list(folder)).filter((name) => name.endsWith('.done'))).toEqual([]);
+    expect(await concluded(folder, 'growing.csv')).toHaveLength(1);
+  });
+
+  test('because of a marker that was there before the file was written', async () => {
+    const { folder } = await tenant();
+    await drop(join(folder, 'a.csv.done'), '');
+    const marker = await stat(join(folder, 'a.csv.done'), { bigint: true });
+    await waitFor('the clock of the file system to go on', async () => {
+      await writeFile(join(folder, 'a.csv'), 'user_id,plan\nu1,pro\n');
+      return (await stat(join(folder, 'a.csv'), { bigint: true })).ctimeNs > marker.ctimeNs;
+    });
+    const view = await lookInto((await findFolder(folder)) ?? { path: folder, device: 0n });
+    expect(view.files).toMatchObject([{ name: 'a.csv', marked: false }]);
+    expect((await concluded(folder, 'a.csv'))[0]?.outcome).toBe('done');
+  });
+
+  test('if it is no file, hidden, unfinished by its name or of another kind; nor in the folder of nobody', async () => {
+    const { folder } = await tenant();
+    const outside = join(inbox, '..', `sluice-secret-${randomBytes(4).toString('hex')}.csv`);
+    await writeFile(outside, users('secret'));
+    await symlink(outside, join(folder, 'link.csv'));
+    await symlink(join(inbox, '..'), join(folder, 'users'));
+    await mkdir(join(folder, 'folder.csv'));
+    expect(spawnSync('mkfifo', [join(folder, 'pipe.csv')]).status).toBe(0);
+    const server = createServer().listen(join(folder, 'socket.csv'));
+    const left = [
+      '.hidden.csv',
+      'a.csv.part',
+      'a.csv.tmp',
+      'a.csv.filepart',
+      'a.csv.crdownload',
+      'a.csv~',
+      'notes.txt',
+    ];
+    for (const name of left) await writeFile(join(folder, name), users('left'));
+    await drop(join(inbox, 'nobody', 'a.csv'), users('left'));
+    // Looked at after all of these.
+    await drop(join(folder, 'last.csv'), users('last'));
+    await concluded(folder, 'last.csv');
+    await drop(join(folder, 'last.csv'), users('last again'));
+    await concluded(folder, 'last.csv', 2);
+    server.close();
+    const refused = ['link.csv', 'folder.csv', 'pipe.csv', 'socket.csv', 'notes.txt'];
+    for (const name of refused)
+      expect(said(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
+    expect(said(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);
+    for (const name of left.slice(0, -1)) expect(said(join(folder, name)), name).toEqual([]);
+    const there = await list(folder);
+    expect(there).toEqual(expect.arrayContaining([...left, 'link.csv', 'folder.csv', 'pipe.csv']));
+    expect(await list(join(inbox, 'nobody'))).toEqual(['a.csv']);
+    expect(await readFile(outside, 'utf8')).toBe(users('secret'));
+    await rm(outside);
+  });
+
+  test('while the mapping beside it is wrong, which is told with line and column, and then it is', async () => {
+    const { folder } = await tenant();
+    const mapping = join(folder, 'users', 'mapping.yaml');
+    await drop(mapping, 'map:\n  Kunde: user_id\nentity: companies\nmax_errors: many\ncolour: red\n');
+    await drop(join(folder, 'users', 'a.csv'), 'Kunde,plan\nu1,pro\n');
+    const told = await waitFor('the errors', async () => readFile(`${mapping}.error`, 'utf8'));
+    expect(told.split('\n')).toEqual([
+      'mapping.yaml:3:1 entity is users in the folder users; leave it out',
+      'mapping.yaml:4:13 max_errors must be a number such as 100, or a share such as 5%, not "many"',
+      expect.stringMatching(/^mapping\.yaml:5:1 colour is unknown; a mapping has map, entity, max_errors, /),
+      '',
+    ]);
+    expect(said(mapping)).toEqual([expect.stringContaining('mapping.yaml:4:13')]);
+    // A file elsewhere is taken meanwhile.
+    await drop(join(folder, 'b.csv'), users('b'));
+    await concluded(folder, 'b.csv');
+    expect(await list(join(folder, 'users'))).toContain('a.csv');
+    await drop(mapping, 'map:\n  Kunde: user_id\nmax_errors: 5%\n');
+    expect((await concluded(folder, 'users/a.csv'))[0]?.receipt).toMatchObject({
+      outcome: 'done',
+      options: { map: { Kunde: 'user_id' }, max_errors: '5%', entity: 'users' },
+    });
+    expect(await list(join(folder, 'users'))).not.toContain('mapping.yaml.error');
+  });
+});
+
+/** An inbox on which nothing happens but what the test does itself. */
+interface ByHand {
+  readonly system: System;
+  readonly inbox: Inbox;
+  readonly environment: Environment;
+  readonly folder: string;
+  /** Claims what lies there; gives the ledger's rows. */
+  claim(): Promise<InboxFile[]>;
+  conclude(): Promise<void>;
+}
+
+async function byHand(run: (hand: ByHand) => Promise<void>): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+  const { environment } = await t.addEnvironment(`tenant-${++environments}`);
+  const system = t.openAnother();
+  const opened = await createInboxOpener(directory)();
+  const folder = join(opened.path, environment.name);
+  await mkdir(folder);
+  const tools = { notices: new Notices(logged.log), patience: new Patience<string>() };
+  try {
+    await run({
+      system,
+      inbox: opened,
+      environment,
+      folder,
+      async claim() {
+        const view = await lookInto((await findFolder(folder)) ?? { path: folder, device: 0n });
+        const files = view.files.map((file) => ({ ...file, folder: '' as const }));
+        const options = new Map([['' as const, optionsWithoutMapping('')]]);
+        await claimFiles(system, opened, environment, files, options, tools);
+        return claimedFiles(system.db, opened.id, environment.environmentId, 1_000);
+      },
+      conclude: () => concludeFiles(system, opened, new Patience(), never),
+    });
+  } finally {
+    await system.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function only<T>(items: readonly T[] | Promise<readonly T[]>): Promise<T> {
+  const [first, ...others] = await items;
+  if (first === undefined || others.length > 0)
+    throw new Error(`one was expected, not ${others.length + (first === undefined ? 0 : 1)}`);
+  return first;
+}
+
+function countLoads({ system, environment }: ByHand): Promise<number> {
+  return system.db
+    .selectFrom('loads')
+    .select('job_id')
+    .where('environment_id', '=', environment.environmentId)
+    .execute()
+    .then((rows) => rows.length);
+}
+
+/** Files whose names do not say in which order they were written, as their times do. */
+async function dropInOrder(folder: string, count: number): Promise<void> {
+  const start = Date.now() / 1000 - 3_600;
+  const names = Array.from({ length: count }, (_, at) => `${(at * 31) % 1_000}-${at}.csv`);
+  for (const [at, name] of names.entries()) {
+    const draft = join(folder, `.${name}`);
+    await writeFile(draft, `user_id,last,own_${at % 10}\nu1,${at},${at}\nonly-${at},x,\n`);
+    await utimes(draft, start + at, start + at);
+  }
+  for (const name of names) await rename(join(folder, `.${name}`), join(folder, name));
+}
+
+async function expectInOrder(
+  system: System,
+  { environmentId }: Environment,
+  folder: string,
+  count: number,
+): Promise<void> {
+  const receipts = (await readConcluded(folder)).map(({ receipt }) => receipt);
+  expect(receipts).toHaveLength(count);
+  expect(new Set(receipts.map(({ job_id }) => job_id)).size).toBe(count);
+  expect(receipts.every(({ outcome, counts }) => outcome === 'done' && counts?.['inserted'] !== 0)).toBe(
+    true,
+  );
+  const loads = await system.db
+    .selectFrom('loads')
+    .select('filename')
+    .where('environment_id', '=', environmentId)
+    .orderBy('lane_position')
+    .execute();
+  const order = loads.map(({ filename }) => Number(/-(\d+)\./.exec(filename)?.[1]));
+  expect(order).toEqual(Array.from({ length: count }, (_, at) => at));
+  const { users: stored } = await readProfiles(system, environmentId);
+  const last = count - 1;
+  const own = Object.fromEntries(
+    Array.from({ length: 10 }, (_, of) => [`own_${of}`, String(count - 10 + of)]),
+  );
+  expect(stored['u1']?.metadata).toEqual({ last: String(last), ...own });
+  expect(Object.keys(stored)).toHaveLength(count + 1);
+  expect(await readClaimed(folder)).toEqual([]);
+}
+
+describe('two processes, or one that died, do no harm', () => {
+  test('200 files dropped under two workers are loaded once each, in the order of their times, and the last one wins', async () => {
+    const { environment, folder } = await tenant();
+    await dropInOrder(folder, 200);
+    await waitFor('all files to be concluded', async () => (await readConcluded(folder)).length >= 200, {
+      timeoutMs: 120_000,
+      everyMs: 200,
+    });
+    await expectInOrder(t.system, environment, folder, 200);
+  });
+
+  test('the same holds without the lock that lets only one of them watch', async () => {
+    await byHand(async ({ system, inbox: opened, environment, folder }) => {
+      const count = 40;
+      await dropInOrder(folder, count);
+      const other = t.openAnother();
+      const stop = new AbortController();
+      const watches = [system, other].map((each) => new InboxWatch(each, opened, stop.signal));
+      const look = async (): Promise<boolean> => {
+        await Promise.all(watches.map((watch) => watch.look()));
+        await Promise.all(watches.map((watch) => watch.goOn()));
+        return (await readConcluded(folder)).length >= count;
+      };
+      await waitFor('all files to be concluded', look, { timeoutMs: 90_000 });
+      stop.abort();
+      await Promise.all(watches.map((watch) => watch.ended()));
+      await other.close();
+      await expectInOrder(system, environment, folder, count);
+    });
+  });
+
+  test('a claim that was cut short is finished; one that came to nothing is forgotten', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      await drop(join(folder, 'a.csv'), users('a'));
+      await writeFile(join(folder, 'a.csv.done'), '');
+      const file = await only(hand.claim());
+      const claimed = join(folder, '.claimed', file.fileId);
+      expect(await list(claimed)).toEqual(['a.csv', 'a.csv.done']);
+      // As if the process had died after the ledger was written, or after the marker was moved.
+      await rename(join(claimed, 'a.csv'), join(folder, 'a.csv'));
+      expect(await only(hand.claim())).toEqual(file);
+      await takeIn(system, hand.inbox, file, never);
+      expect(await list(folder)).toEqual(['.claimed']);
+      expect(await countLoads(hand)).toBe(1);
+
+      await drop(join(folder, 'b.csv'), users('b'));
+      const gone = await only(hand.claim());
+      await rm(join(folder, '.claimed', gone.fileId, 'b.csv'));
+      await takeIn(system, hand.inbox, gone, never);
+      expect(await hand.claim()).toEqual([]);
+      expect(await countLoads(hand)).toBe(1);
+    });
+  });
+
+  test('a file that is taken in twice becomes one load, and what the first attempt stored is removed', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      const ids = Array.from({ length: 120_000 }, (_, index) => `user-${index}`);
+      await drop(join(folder, 'a.csv'), users(...ids));
+      const file = await only(hand.claim());
+      const stored = async () => (await t.storedFiles()).filter((path) => path.includes(file.fileId));
+      // The first attempt dies where its file is stored and its load not accepted yet.
+      const dying: System = {
+        ...system,
+        pool: { ...system.pool, connect: () => Promise.reject(new Error('dies here')) } as never,
+      };
+      const cut = { ...dying, files: { ...system.files, remove: async () => undefined } };
+      await expect(takeIn(cut, hand.inbox, file, never)).rejects.toThrow('dies here');
+      expect(await stored()).toHaveLength(1);
+      await Promise.all([1, 2, 3].map(() => takeIn(system, hand.inbox, file, never).catch(() => undefined)));
+      await takeIn(system, hand.inbox, file, never);
+      expect(await countLoads(hand)).toBe(1);
+      expect(await stored()).toHaveLength(1);
+    });
+  });
+
+  test('a conclusion that was cut short is done again, under the same name', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      await drop(join(folder, 'a.csv'), users('a'));
+      const file = await only(hand.claim());
+      await takeIn(system, hand.inbox, file, never);
+      await waitFor('the file to be concluded', async () => {
+        await hand.conclude();
+        return (await readConcluded(folder)).length > 0;
+      });
+      const { path } = await only(readConcluded(folder));
+      const reopen = () =>
+        system.db
+          .updateTable('inbox_files')
+          .set({ state: 'loading', concluded_at: null })
+          .where('file_id', '=', file.fileId)
+          .execute();
+      const state = async (): Promise<unknown> => ({
+        files: await list(join(path, '..')),
+        claimed: await readClaimed(folder),
+        row: await system.db
+          .selectFrom('inbox_files')
+          .select(['state', 'placed_as'])
+          .where('file_id', '=', file.fileId)
+          .execute(),
+      });
+      const right = await state();
+      // Died before the ledger was told.
+      await reopen();
+      await hand.conclude();
+      expect(await state()).toEqual(right);
+      // Died before the file was moved, with a draft of the receipt lying there.
+      await reopen();
+      const claimed = join(folder, '.claimed', file.fileId);
+      await mkdir(claimed);
+      await rename(path, join(claimed, 'a.csv'));
+      await writeFile(join(claimed, '.x.draft'), 'half');
+      await hand.conclude();
+      expect(await state()).toEqual(right);
+    });
+  });
+
+  test('a file that is written to after the look is given back; one written to after it was read goes to failed', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      await drop(join(folder, 'a.csv'), users('a'));
+      const early = await only(hand.claim());
+      await appendFile(join(folder, '.claimed', early.fileId, 'a.csv'), 'a2,pro\n');
+      await takeIn(system, hand.inbox, early, never);
+      expect(await list(folder)).toEqual(['.claimed', 'a.csv']);
+      expect(await countLoads(hand)).toBe(0);
+
+      const file = await only(hand.claim());
+      await takeIn(system, hand.inbox, file, never);
+      await appendFile(join(folder, '.claimed', file.fileId, 'a.csv'), 'a3,pro\n');
+      await waitFor('the file to be concluded', async () => {
+        await hand.conclude();
+        return (await readConcluded(folder)).length > 0;
+      });
+      expect(await only(readConcluded(folder))).toMatchObject({
+        outcome: 'failed',
+        receipt: { counts: { read: 2 }, reasons: [{ error_code: 'file_changed' }] },
+      });
+    });
+  });
+
+  test('a symbolic link that takes the place of a file is not followed', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      await writeFile(join(hand.inbox.path, 'secret'), users('secret'));
+      await drop(join(folder, 'a.csv'), users('a'));
+      const file = await only(hand.claim());
+      const claimed = join(folder, '.claimed', file.fileId, 'a.csv');
+      await rm(claimed);
+      await symlink(join(hand.inbox.path, 'secret'), claimed);
+      await takeIn(system, hand.inbox, file, never);
+      expect(await countLoads(hand)).toBe(0);
+      expect((await lookInto({ path: folder, device: 0n })).files).toEqual([]);
+    });
+  });
+
+  test('claimed files that the database does not know are put back', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      await drop(join(folder, 'a.csv'), users('a'));
+      const file = await only(hand.claim());
+      await putBackOrphans(system, hand.inbox, hand.environment.name, '');
+      expect(await list(folder)).toEqual(['.claimed']);
+      await system.db.deleteFrom('inbox_files').where('file_id', '=', file.fileId).execute();
+      await putBackOrphans(system, hand.inbox, hand.environment.name, '');
+      expect(await list(folder)).toEqual(['.claimed', 'a.csv']);
+      expect(await readClaimed(folder)).toEqual([]);
+    });
+  });
+
+  test('the file of a cancelled load goes to failed, and so does its twin', async () => {
+    await byHand(async (hand) => {
+      const { folder, environment } = hand;
+      const system = withoutBell(hand.system) as System;
+      await drop(join(folder, 'a.csv'), users('a'));
+      await drop(join(folder, 'b.csv'), users('a'));
+      // No lane starts, so the load stays queued.
+      await system.db.transaction().execute(async (held) => {
+        const { sql } = await import('kysely');
+        await sql`select pg_advisory_xact_lock(${0x4c414e45}, ${environment.environmentId})`.execute(held);
+        for (const file of await hand.claim()) await takeIn(system, hand.inbox, file, never);
+        const { job_id } = await system.db
+          .selectFrom('loads')
+          .select('job_id')
+          .where('environment_id', '=', environment.environmentId)
+          .executeTakeFirstOrThrow();
+        const cancelling = cancelLoad(system, environment.environmentId, job_id);
+        await waitFor('the load to be cancelled', async () => {
+          await hand.conclude();
+          return (await readConcluded(folder)).length === 2;
+        });
+        void cancelling.catch(() => undefined);
+      });
+      const found = await readConcluded(folder);
+      expect(
+        found.map(({ outcome, receipt }) => [outcome, receipt.status, receipt.reasons[0]?.error_code]),
+      ).toEqual([
+        ['failed', 'cancelled', 'cancelled'],
+        ['failed', 'cancelled', 'cancelled'],
+      ]);
+    });
+  });
+});
+
+test('files wait while the store is away and connections are lost, and go on by themselves', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+  const blocked = join(directory, 'store');
+  await writeFile(blocked, 'a file where a folder should be');
+  const log = collectLog();
+  const settings = {
+    INBOX_DIR: join(directory, 'inbox'),
+    INBOX_SCAN_MS: '50',
+    INBOX_SETTLE_MS: '100',
+    STORAGE_URL: join(blocked, 'files'),
+  };
+  const own = await openTestSystem({ settings, worker: true, log: log.log });
+  try {
+    const folder = join(directory, 'inbox', 'default');
+    const has = (text: string) => log.lines.filter(({ msg }) => String(msg).includes(text)).length;
+    await waitFor('the folder', () => stat(folder));
+    const names = Array.from({ length: 6 }, (_, index) => `${index}.csv`);
+    for (const name of names) await drop(join(folder, name), users('u', name));
+    await waitFor('the store to be missed', () => has('cannot be taken in now') > 0);
+    await own.system.pool.query(
+      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database() and application_name like 'sluice%'",
+    );
+    await waitFor('another lock', () => has('this process watches it') > 1);
+    expect(await readConcluded(folder)).toEqual([]);
+    await rm(blocked);
+    for (const name of names) expect((await concluded(folder, name))[0]?.outcome).toBe('done');
+    expect(await readClaimed(folder)).toEqual([]);
+  } finally {
+    await own.close();
+    await rm(directory, { recursive: true, force: true });
+  }
+});

@@ -1,0 +1,629 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import type { IncomingHttpHeaders } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { sql } from 'kysely';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createSmtpPost } from '../../src/delivery/smtp-post.ts';
+import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
+import { cancelExport } from '../../src/export/cancel-export.ts';
+import { runExport } from '../../src/export/run-export.ts';
+import { writeExport } from '../../src/export/write/write-export.ts';
+import { renderJobDetail } from '../../src/http/render-job.ts';
+import { cancelLoad } from '../../src/load/cancel-load.ts';
+import { countRejects } from '../../src/load/inspect-load.ts';
+import type { SendContext } from '../../src/notifications/context.ts';
+import { deliverNotification } from '../../src/notifications/deliver-notification.ts';
+import { type DeliveryPolicy, readDeliveryPolicy } from '../../src/notifications/delivery-policy.ts';
+import { type Delivery, listDeliveries } from '../../src/notifications/inspect-deliveries.ts';
+import { pruneNotifications } from '../../src/notifications/prune-notifications.ts';
+import { reconcileNotifications } from '../../src/notifications/reconcile-notifications.ts';
+import { replayDeliveries } from '../../src/notifications/replay-deliveries.ts';
+import { sendTest } from '../../src/notifications/send-test.ts';
+import { sendWebhook } from '../../src/notifications/send-webhook.ts';
+import { startSender } from '../../src/notifications/start-sender.ts';
+import {
+  addSubscription,
+  listSubscriptions,
+  removeSubscription,
+  rotateSecret,
+} from '../../src/notifications/subscriptions.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { claimDelivery, markDelivered } from '../../src/postgres/ledger/notification-deliveries.ts';
+import { collectLog } from '../support/collected-log.ts';
+import { acceptExport, withoutExportBell } from '../support/exports.ts';
+import {
+  acceptFile,
+  type FileOptions,
+  type ManualLoad,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
+import { startMailServer } from '../support/mail-server.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
+
+type IsFromSluice = (secret: string, headers: IncomingHttpHeaders, body: Buffer) => boolean;
+
+let t: TestSystem;
+let receiver: WebhookReceiver;
+let isFromSluice: IsFromSluice;
+const collected = collectLog();
+
+beforeAll(async () => {
+  t = await openTestSystem({ log: collected.log });
+  isFromSluice = await readDocumentedCheck();
+});
+afterAll(() => t?.close());
+beforeEach(async () => {
+  receiver = await startWebhookReceiver();
+  for (const table of ['deliveries', 'events', 'subscriptions']) {
+    await sql`delete from ${sql.table(`notification_${table}`)}`.execute(t.system.db);
+  }
+});
+afterEach(() => receiver.stop());
+
+/** The example of docs/notifications.md, run as it stands there. */
+async function readDocumentedCheck(): Promise<IsFromSluice> {
+  const page = await readFile(join(packageRoot, 'docs', 'notifications.md'), 'utf8');
+  const code = /^```js verify\n(.*?)^```$/ms.exec(page)?.[1];
+  if (code === undefined) throw new Error('the example is not where it was');
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-example-'));
+  try {
+    const file = join(folder, 'verify.mjs');
+    await writeFile(file, code);
+    return ((await import(file)) as { isFromSluice: IsFromSluice }).isFromSluice;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const open = readDeliveryPolicy({ notifyAllowPrivate: true, notifyAllowHttp: true });
+const goOn = new AbortController().signal;
+
+function sender(policy: Partial<DeliveryPolicy> = {}, smtpUrl = 'smtp://127.0.0.1:1'): SendContext {
+  const { pool, db, log } = t.system;
+  return {
+    pool,
+    db,
+    log,
+    post: createSmtpPost(smtpUrl, 'sluice@example.com'),
+    policy: { ...open, ...policy },
+  };
+}
+
+interface Wish {
+  readonly url?: string;
+  readonly email?: string;
+  readonly on?: readonly Outcome[];
+  readonly type?: readonly JobKind[];
+  readonly environmentId?: number;
+}
+
+/** Subscribes the receiver, unless told otherwise. */
+async function subscribe({ url = receiver.url, email, on, type, environmentId }: Wish = {}) {
+  const who =
+    email === undefined
+      ? ({ channel: 'webhook', target: url } as const)
+      : ({ channel: 'email', target: email } as const);
+  const { subscription, secret } = await addSubscription(
+    t.system.db,
+    environmentId ?? t.environment.environmentId,
+    { ...who, outcomes: on ?? defaultOutcomes, kinds: type ?? jobKinds },
+    open,
+  );
+  return { id: subscription.subscriptionId, secret: secret ?? '' };
+}
+
+const withReject = 'user_id,plan\na,1\n,2\nb,3\n';
+let files = 0;
+
+/** A load of two good records and a bad one, unless told otherwise, not yet begun. */
+const begin = (content = withReject, options: FileOptions = {}): Promise<ManualLoad> =>
+  startManually(t.system, t.environment.environmentId, `${content}c${++files},4\n`, options);
+
+const load = async (content?: string, options?: FileOptions) => runManually(await begin(content, options));
+
+const deliveries = (): Promise<Delivery[]> =>
+  listDeliveries(t.system.db, t.environment.environmentId, { failed: false, limit: 100 });
+
+async function only(): Promise<Delivery> {
+  const [first, ...more] = await deliveries();
+  if (first === undefined || more.length > 0) throw new Error(`not one delivery but ${more.length + 1}`);
+  return first;
+}
+
+async function deliver(context = sender(), signal = goOn): Promise<void> {
+  const { rows } = await sql<{ id: number }>`
+    select delivery_id as id from notification_deliveries where state = 'pending'`.execute(t.system.db);
+  for (const { id } of rows) await deliverNotification(context, id, signal);
+}
+
+const makeDue = () =>
+  sql`update notification_deliveries set next_at = now() where state = 'pending'`.execute(t.system.db);
+const expireLeases = () =>
+  sql`update notification_deliveries set lease_until = now() - interval '1 second' where lease_until is not null`.execute(
+    t.system.db,
+  );
+
+/** Seconds until it is tried next, as the database sees it. */
+async function dueIn(): Promise<number> {
+  const { rows } = await sql<{ s: number }>`
+    select extract(epoch from next_at - last_attempt_at)::float8 as s from notification_deliveries`.execute(
+    t.system.db,
+  );
+  return rows[0]?.s ?? Number.NaN;
+}
+
+describe('a webhook', () => {
+  test('says how a load ended, as the API does, signed so that the documented check takes it', async () => {
+    const { secret } = await subscribe();
+    const done = await load();
+    await deliver();
+    const [hook] = receiver.received;
+    if (hook === undefined) throw new Error('nothing came');
+    expect(hook).toMatchObject({ method: 'POST', path: '/hooks' });
+    expect(hook.headers).toMatchObject({ 'content-type': 'application/json' });
+    const body = JSON.parse(hook.body.toString());
+    const byCode = await countRejects(t.system, t.environment.environmentId, done.jobId);
+    expect(body).toEqual({
+      id: hook.headers['webhook-id'],
+      type: 'load.completed_with_rejects',
+      created_at: done.endedAt?.toISOString(),
+      environment: { name: 'default', app_token: t.environment.appToken },
+      data: renderJobDetail(done, byCode, `http://${t.config.host}:${t.config.port}`),
+    });
+    expect(body.data).toMatchObject({
+      counts: { read: 4, rejected: 1 },
+      rejects: { by_code: { missing_id: 1 } },
+    });
+    expect(isFromSluice(secret, hook.headers, hook.body)).toBe(true);
+    // What is changed on the way, or old, or another's, is not.
+    const { headers } = hook;
+    expect(isFromSluice(secret, headers, Buffer.concat([hook.body, Buffer.from(' ')]))).toBe(false);
+    expect(isFromSluice(secret, { ...headers, 'webhook-id': 'x' }, hook.body)).toBe(false);
+    const old = { ...headers, 'webhook-timestamp': String(Number(headers['webhook-timestamp']) - 600) };
+    expect(isFromSluice(secret, old, hook.body)).toBe(false);
+    expect(isFromSluice((await subscribe()).secret, headers, hook.body)).toBe(false);
+    expect(await only()).toMatchObject({ state: 'delivered', attempts: 1, lastStatus: 204, lastError: null });
+    await deliver();
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('comes to those who subscribed to that end, of that kind, in that environment, and to nobody else', async () => {
+    const other = await t.addEnvironment('other');
+    await subscribe({ environmentId: other.environment.environmentId });
+    await subscribe({ on: ['failed'] });
+    await subscribe({ type: ['export'], on: ['completed', 'cancelled'] });
+    const wanted = await subscribe({ on: ['completed', 'cancelled'], type: ['load'] });
+    const gone = await subscribe();
+    await removeSubscription(t.system.db, t.environment.environmentId, gone.id);
+    await load('user_id,plan\n');
+    const waiting = await begin();
+    await cancelLoad(t.system, t.environment.environmentId, waiting.jobId);
+    expect((await deliveries()).map(({ eventType, subscriptionId }) => [eventType, subscriptionId])).toEqual([
+      ['load.cancelled', wanted.id],
+      ['load.completed', wanted.id],
+    ]);
+    const work = await acceptExport(t.system, t.environment.environmentId);
+    await cancelExport(t.system, t.environment.environmentId, work.jobId);
+    expect((await deliveries())[0]).toMatchObject({ eventType: 'export.cancelled', jobId: work.jobId });
+    const theirs = listDeliveries(t.system.db, other.environment.environmentId, { failed: false, limit: 9 });
+    expect(await theirs).toEqual([]);
+  });
+
+  test('tells of failed loads, and of exports that complete or fail', async () => {
+    await subscribe();
+    await load(withReject, { maxErrors: { count: 0 } });
+    const context = withoutExportBell(t.system);
+    const { environmentId } = t.environment;
+    await runExport(context, (await acceptExport(t.system, environmentId)).exportId, writeExport, goOn);
+    const { exportId } = await acceptExport(t.system, environmentId, { segment_id: await addSegment() });
+    await sql`delete from segments`.execute(t.system.db);
+    await runExport(context, exportId, writeExport, goOn);
+    await deliver();
+    const told = receiver.received.map(({ body }) => JSON.parse(body.toString()));
+    expect(told).toMatchObject([
+      { type: 'load.failed', data: { status: 'failed', failure: { error_code: 'too_many_rejects' } } },
+      { type: 'export.completed', data: { type: 'export', status: 'completed' } },
+      { type: 'export.failed', data: { status: 'failed', failure: { error_code: 'unknown_segment' } } },
+    ]);
+    expect(JSON.stringify(told)).not.toContain('signature=');
+  });
+});
+
+async function addSegment(): Promise<number> {
+  const { rows } = await sql<{ id: number }>`
+    insert into segments
+      (environment_id, key, title, usage, category, is_hidden, is_protected, status, definition)
+    values (${t.environment.environmentId}, 'k', 't', 'u', 'c', false, false, 's', '{"all":[]}')
+    returning segment_id as id`.execute(t.system.db);
+  return rows[0]?.id ?? 0;
+}
+
+describe('what ends and what is told', () => {
+  test('commit together: neither is there without the other', async () => {
+    await subscribe();
+    const { db } = t.system;
+    const work = await begin();
+    for (let no = 0; no < work.chunkCount; no++) await work.chunk(no);
+    await sql`
+      create function refuse() returns trigger language plpgsql as $$ begin raise 'refused by the test'; end $$`.execute(
+      db,
+    );
+    // Nothing to tell of what is not committed …
+    await sql`
+      create constraint trigger refuse after update on loads deferrable initially deferred
+      for each row when (new.status = 'completed') execute function refuse()`.execute(db);
+    expect(await work.finish()).toMatchObject({ status: 'processing' });
+    await sql`drop trigger refuse on loads`.execute(db);
+    expect(await deliveries()).toEqual([]);
+    // … and nothing ends of which nobody could be told.
+    await sql`
+      create trigger refuse before insert on notification_deliveries for each row execute function refuse()`.execute(
+      db,
+    );
+    const finishAgain = async () => {
+      await sql`update loads set finish_lease_until = null where job_id = ${work.jobId}`.execute(db);
+      return work.finish();
+    };
+    expect(await finishAgain()).toMatchObject({ status: 'processing' });
+    await sql`drop function refuse cascade`.execute(db);
+    expect(await finishAgain()).toMatchObject({ status: 'completed' });
+    expect(await deliveries()).toHaveLength(1);
+    await work.finish();
+    expect(await deliveries()).toHaveLength(1);
+  });
+});
+
+describe('a receiver', () => {
+  test('that fails is asked again, with the same id and body, until it has it', async () => {
+    const { secret } = await subscribe();
+    await load();
+    receiver.answer((response, nth) =>
+      response.writeHead(nth < 3 ? 500 : 200).end(nth < 3 ? 'not\r\nnow' : 'ok'),
+    );
+    await deliver();
+    expect(await only()).toMatchObject({ state: 'pending', lastStatus: 500, lastError: 'HTTP 500: not now' });
+    expect(await dueIn()).toBeGreaterThan(11);
+    // Not yet: it is due in some seconds.
+    await deliver();
+    expect(receiver.received).toHaveLength(1);
+    for (let turn = 0; turn < 2; turn++) {
+      await makeDue();
+      await deliver();
+    }
+    expect(await only()).toMatchObject({ state: 'delivered', attempts: 3, lastStatus: 200, lastError: null });
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(new Set(receiver.received.map(({ body }) => body.toString())).size).toBe(1);
+    for (const { headers, body } of receiver.received) expect(isFromSluice(secret, headers, body)).toBe(true);
+  });
+
+  test('that says when is asked then', async () => {
+    await subscribe();
+    await load();
+    receiver.answer((response) => response.writeHead(503, { 'retry-after': '3600' }).end());
+    await deliver();
+    expect(await dueIn()).toBeGreaterThan(3_599);
+  });
+
+  test('that is gone (410) is told nothing any more', async () => {
+    const { id } = await subscribe();
+    const { environmentId } = t.environment;
+    await load();
+    await load();
+    receiver.answer((response) => response.writeHead(410).end());
+    await deliver();
+    expect(receiver.received).toHaveLength(1);
+    expect((await deliveries()).map(({ state }) => state)).toEqual(['dead', 'dead']);
+    const [subscription] = await listSubscriptions(t.system.db, environmentId);
+    expect(subscription?.disabled?.reason).toContain('410');
+    await load();
+    expect(await deliveries()).toHaveLength(2);
+    await expect(sendTest(sender(), environmentId, id)).rejects.toThrow('disabled');
+  });
+
+  test('that points elsewhere is not followed', async () => {
+    const elsewhere = await startWebhookReceiver();
+    try {
+      await subscribe();
+      await load();
+      receiver.answer((response) => response.writeHead(307, { location: elsewhere.url }).end());
+      await deliver();
+      expect(await only()).toMatchObject({ state: 'pending', lastStatus: 307 });
+      expect(elsewhere.connections).toBe(0);
+    } finally {
+      await elsewhere.stop();
+    }
+  });
+
+  test('inside is not even connected to, by address or by name, unless that is allowed', async () => {
+    const inside = `http://localhost:${receiver.port}/`;
+    await expect(
+      addSubscription(
+        t.system.db,
+        t.environment.environmentId,
+        { channel: 'webhook', target: receiver.url, outcomes: ['failed'], kinds: ['load'] },
+        { allowHttp: true, allowPrivate: false },
+      ),
+    ).rejects.toThrow('not a public address');
+    await subscribe();
+    await subscribe({ url: inside });
+    await load();
+    await deliver(sender({ allowPrivate: false }));
+    for (const { state, lastStatus, lastError } of await deliveries()) {
+      expect({ state, lastStatus }).toEqual({ state: 'pending', lastStatus: null });
+      expect(lastError).toMatch(/(127\.0\.0\.1|localhost) is not a public address/);
+    }
+    await makeDue();
+    await deliver(sender({ allowHttp: false }));
+    for (const { lastError } of await deliveries()) expect(lastError).toContain('http:// is not allowed');
+    expect(receiver.connections).toBe(0);
+    await makeDue();
+    await deliver();
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  test('that hangs is given up in time, and one that is stopped meanwhile costs no attempt', async () => {
+    await subscribe();
+    await load();
+    receiver.answer(() => undefined);
+    await deliver(sender({ totalTimeoutMs: 200 }));
+    expect(await only()).toMatchObject({ lastStatus: null, lastError: 'no answer within 200 ms' });
+    await makeDue();
+    const stopping = new AbortController();
+    const stopped = deliver(sender(), stopping.signal);
+    await waitFor('the second try', () => receiver.received.length === 2);
+    stopping.abort();
+    await stopped;
+    const { rows } = await sql`
+      select attempts_left as "left", lease_until as "lease" from notification_deliveries`.execute(
+      t.system.db,
+    );
+    expect(rows).toEqual([{ left: 7, lease: null }]);
+  });
+
+  test('that says very much, or something odd, is read as far as is kept', async () => {
+    await subscribe();
+    await load();
+    let written = 0;
+    let closed = false;
+    receiver.answer((response) => {
+      response.on('close', () => {
+        closed = true;
+      });
+      response.writeHead(500);
+      const more = (): void => {
+        if (closed || written > 100_000_000) return;
+        written += 65_536;
+        if (response.write('\u001b[2J\u202e\u0000é'.repeat(8_192))) setImmediate(more);
+        else response.once('drain', more);
+      };
+      more();
+    });
+    await deliver();
+    await waitFor('the connection to be closed', () => closed);
+    expect(written).toBeLessThan(50_000_000);
+    const { lastStatus, lastError } = await only();
+    expect(lastStatus).toBe(500);
+    expect(lastError?.length).toBeLessThanOrEqual(500);
+    expect(lastError).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+    // A 2xx is enough, whatever hangs behind it.
+    receiver.answer((response) => void response.writeHead(200).write('{'));
+    await makeDue();
+    await deliver();
+    expect(await only()).toMatchObject({ state: 'delivered' });
+  });
+
+  test('that never comes back is given up, until somebody replays it: the same id again', async () => {
+    await subscribe();
+    await load();
+    receiver.answer((response) => response.writeHead(500).end());
+    for (let attempt = 1; attempt <= open.attempts; attempt++) {
+      expect(await only()).toMatchObject({ state: 'pending', attempts: attempt - 1 });
+      await makeDue();
+      await deliver();
+    }
+    const { state, deliveryId } = await only();
+    expect(state).toBe('dead');
+    const { db } = t.system;
+    const { environment } = await t.addEnvironment('stranger');
+    await expect(replayDeliveries(db, environment.environmentId, { deliveryId })).rejects.toThrow(
+      'no such delivery',
+    );
+    receiver.answer((response) => response.writeHead(200).end());
+    const since = new Date(Date.now() - 60_000);
+    expect(await replayDeliveries(db, t.environment.environmentId, { failedSince: since })).toMatchObject([
+      { deliveryId },
+    ]);
+    await deliver();
+    expect(await only()).toMatchObject({ state: 'delivered', attempts: open.attempts + 1 });
+    await replayDeliveries(db, t.environment.environmentId, { deliveryId });
+    await deliver();
+    expect(receiver.received).toHaveLength(open.attempts + 2);
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+  });
+
+  test('that changes its secret has signatures by both, as long as that was asked for', async () => {
+    const { id, secret } = await subscribe();
+    const { environmentId } = t.environment;
+    const next = await rotateSecret(t.system.db, environmentId, id, 24);
+    expect(await sendTest(sender(), environmentId, id)).toMatchObject({ outcome: 'delivered', status: 204 });
+    const [ping] = receiver.received;
+    if (ping === undefined) throw new Error('nothing came');
+    expect(JSON.parse(ping.body.toString())).toMatchObject({ type: 'ping', data: {} });
+    for (const each of [secret, next.secret]) expect(isFromSluice(each, ping.headers, ping.body)).toBe(true);
+    const last = await rotateSecret(t.system.db, environmentId, id, 0);
+    await sendTest(sender(), environmentId, id);
+    const [, second] = receiver.received;
+    if (second === undefined) throw new Error('nothing came');
+    expect(isFromSluice(last.secret, second.headers, second.body)).toBe(true);
+    for (const each of [secret, next.secret])
+      expect(isFromSluice(each, second.headers, second.body)).toBe(false);
+  });
+});
+
+describe('a sender', () => {
+  test('that dies between sending and noting is followed by another once its lease is over', async () => {
+    await subscribe();
+    await load();
+    const { deliveryId, target } = await only();
+    const { db, log } = t.system;
+    const claim = await claimDelivery(db, deliveryId, open.attempts);
+    if (claim === null) throw new Error('nothing to claim');
+    // All that a worker does before it would note it.
+    await sendWebhook({ url: target, ...claim.event, secrets: claim.secrets }, open, goOn);
+    const rung: number[] = [];
+    const reconcile = () => reconcileNotifications({ db, log }, { offer: (id) => void rung.push(id) });
+    await reconcile();
+    await deliver();
+    expect(rung).toEqual([]);
+    expect(receiver.received).toHaveLength(1);
+    await expireLeases();
+    await reconcile();
+    expect(rung).toEqual([deliveryId]);
+    await deliver();
+    expect(receiver.received).toHaveLength(2);
+    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
+    expect(await only()).toMatchObject({ state: 'delivered', attempts: 2 });
+    // Should it not be dead but late, it changes nothing any more.
+    expect(await markDelivered(db, claim, { status: 299, error: null, tookMs: 1 })).toBe(false);
+  });
+
+  test('is not held up by a receiver that hangs, and gives back what a stop interrupts', async () => {
+    const slow = await startWebhookReceiver();
+    try {
+      slow.answer(() => undefined);
+      await subscribe({ url: slow.url });
+      for (let count = 0; count < 4; count++) await load();
+      await subscribe();
+      await load();
+      const running = startSender(sender());
+      const ids = (await deliveries()).map(({ deliveryId }) => deliveryId);
+      for (const id of ids.sort((a, b) => a - b)) running.offer(id);
+      await waitFor('the other receiver to be told', () => receiver.received.length === 1);
+      await waitFor('two to be under way', () => slow.received.length === 2);
+      await running.stop(0);
+      expect(slow.connections).toBe(2);
+      const { rows } = await sql`
+        select state, attempts_left as "left", lease_until as lease
+        from notification_deliveries order by delivery_id`.execute(t.system.db);
+      const back = { state: 'pending', left: open.attempts, lease: null };
+      expect(rows).toEqual([back, back, back, back, back, expect.objectContaining({ state: 'delivered' })]);
+    } finally {
+      await slow.stop();
+    }
+  });
+
+  test('works in every worker, and tells once', async () => {
+    const settings = { NOTIFY_ALLOW_PRIVATE: 'true', NOTIFY_ALLOW_HTTP: 'true' };
+    const own = await openTestSystem({ worker: true, settings, log: collected.log });
+    try {
+      own.startWorker();
+      const { environmentId } = own.environment;
+      const wish = {
+        channel: 'webhook',
+        target: receiver.url,
+        outcomes: defaultOutcomes,
+        kinds: jobKinds,
+      } as const;
+      await addSubscription(own.system.db, environmentId, wish, open);
+      for (const [at, content] of ['user_id\na\n', 'user_id\nb\n', 'user_id\nc\n'].entries()) {
+        receiver.answer((response, nth) => response.writeHead(nth === at + 1 ? 200 : 500).end());
+        await acceptFile(own.system, environmentId, content);
+        await waitFor('the webhook', async () => {
+          const [latest] = await listDeliveries(own.system.db, environmentId, { failed: false, limit: 1 });
+          return receiver.received.length === at + 1 && latest?.state === 'delivered';
+        });
+      }
+      const { text } = await own.system.metrics.render();
+      expect(text).toContain('sluice_notifications_pending 0\n');
+      expect(text).toContain('sluice_notifications_dead 0\n');
+    } finally {
+      await own.close();
+    }
+  });
+});
+
+describe('e-mail', () => {
+  test('tells of rejects, to who subscribed and to who the job names, once each; no name ends a header', async () => {
+    const mail = await startMailServer({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
+    try {
+      await subscribe({ email: 'ada@example.com' });
+      await subscribe({ email: 'no@example.com' });
+      await load(withReject, {
+        filename: 'users\r\nBcc: x@y.z\u2028<script>.csv',
+        notify: { emails: ['Ada@example.com', 'bob@example.com'], on: ['completed_with_rejects'] },
+      });
+      await deliver(sender({}, mail.url));
+      expect(mail.mails.map(({ to }) => to[0]?.toLowerCase()).sort()).toEqual([
+        'ada@example.com',
+        'bob@example.com',
+      ]);
+      const source = (mail.mails[0]?.source ?? '').replaceAll('=\r\n', '').replaceAll('=3D', '=');
+      expect(source).toMatch(/^Subject: \[default\] Load completed with rejects\r$/m);
+      expect(source).not.toMatch(/^Bcc:/m);
+      const [, html] = source.split('text/html');
+      expect(html).toContain('&lt;script&gt;');
+      expect(html).not.toContain('<script>');
+      expect(source).toContain('Records rejected: 1');
+      expect(source).toContain('Rejected as missing_id: 1');
+      expect(source).toMatch(/http:\/\/127\.0\.0\.1:0\/v1\/background_jobs\/[0-9a-f-]{36}\/rejects/);
+      const states = Object.fromEntries((await deliveries()).map(({ target, state }) => [target, state]));
+      expect(states).toMatchObject({ 'no@example.com': 'dead', 'bob@example.com': 'delivered' });
+      const told = mail.mails.length;
+      await load('user_id,plan\n', { notify: { emails: ['bob@example.com'], on: ['failed'] } });
+      await deliver(sender({}, mail.url));
+      expect(mail.mails.slice(told).map(({ to }) => to)).toEqual([['ada@example.com']]);
+    } finally {
+      await mail.stop();
+    }
+  });
+
+  test('to an address that is none is refused when the job is accepted', async () => {
+    const notify = { emails: ['a@b.c\r\nBcc: x@y.z'], on: ['failed'] } as const;
+    await expect(begin(withReject, { notify })).rejects.toThrow('a plain address');
+  });
+
+  test('about an export goes to those it names by itself, and to subscribers besides', async () => {
+    await subscribe({ email: 'ada@example.com' });
+    await subscribe({ email: 'bob@example.com' });
+    const { environmentId } = t.environment;
+    const work = await acceptExport(t.system, environmentId, { emails: ['ada@example.com'] });
+    await runExport(withoutExportBell(t.system), work.exportId, writeExport, goOn);
+    expect((await deliveries()).map(({ target }) => target)).toEqual(['bob@example.com']);
+  });
+});
+
+test('what was told long ago is forgotten, what is still to be told is not', async () => {
+  await subscribe();
+  await load();
+  await load();
+  await sql`update notification_events set created_at = now() - interval '31 days'`.execute(t.system.db);
+  const [latest] = await deliveries();
+  await deliverNotification(sender(), latest?.deliveryId ?? 0, goOn);
+  // It told the other too: what is due to one receiver goes in a row.
+  expect(receiver.received).toHaveLength(2);
+  await replayDeliveries(t.system.db, t.environment.environmentId, { deliveryId: latest?.deliveryId ?? 0 });
+  expect(await pruneNotifications(t.system, { jobDays: 365 })).toEqual({ notifications: 1 });
+  expect(await only()).toMatchObject({ deliveryId: latest?.deliveryId });
+});
+
+test('no secret, and no address of a webhook, is ever logged', async () => {
+  const { id, secret } = await subscribe({ url: `${receiver.url}/pa55word?token=t0ken` });
+  const next = await rotateSecret(t.system.db, t.environment.environmentId, id, 1);
+  receiver.answer((response) => response.writeHead(404).end('Cannot POST /hooks/pa55word'));
+  await load();
+  await deliver();
+  await receiver.stop();
+  await makeDue();
+  await deliver();
+  expect(await only()).toMatchObject({ lastError: expect.stringContaining('ECONNREFUSED') });
+  const logged = JSON.stringify(collected.lines);
+  expect(logged).toContain('a notification could not be delivered');
+  for (const hidden of [secret, next.secret, 'whsec_', 'pa55word', 't0ken'])
+    expect(logged).not.toContain(hidden);
+  const shown = JSON.stringify(await listSubscriptions(t.system.db, t.environment.environmentId));
+  expect(shown).not.toContain('whsec_');
+});

@@ -1,0 +1,606 @@
+import { appendFile, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startWorker } from '../../jobs/worker.ts';
+import { Interrupted } from '../../src/domain/errors.ts';
+import { requireExport } from '../../src/export/inspect-exports.ts';
+import { claimRun, rescueRuns } from '../../src/postgres/ledger/schedule-claims.ts';
+import { consume } from '../../src/queue/consume.ts';
+import { queueName } from '../../src/queue/contract.ts';
+import { setScheduleBells } from '../../src/queue/schedule-bells.ts';
+import { askForRun } from '../../src/schedules/ask-for-run.ts';
+import type { ScheduleContext } from '../../src/schedules/context.ts';
+import { doRun } from '../../src/schedules/run.ts';
+import { openSchedulesFile } from '../../src/schedules/schedules-file.ts';
+import { scheduleSettings } from '../../src/schedules/settings.ts';
+import { startBucket } from '../support/bucket.ts';
+import { collectLog } from '../support/collected-log.ts';
+import { readProfiles } from '../support/load-file.ts';
+import {
+  doNext,
+  finish,
+  historyOf,
+  readSchedule,
+  runNow,
+  runsOf,
+  scheduleContext,
+  tick,
+} from '../support/schedules.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebServer, type WebServer } from '../support/web-server.ts';
+
+const never = new AbortController().signal;
+
+let t: TestSystem;
+let environmentId: number;
+let context: ScheduleContext;
+let folder: string;
+let [plain, secure] = [] as unknown as [WebServer, WebServer];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-schedules-'));
+  await mkdir(join(folder, 'in'));
+  t = await openTestSystem({ worker: true });
+  environmentId = t.environment.environmentId;
+  plain = await startWebServer('http');
+  secure = await startWebServer('https');
+  context = scheduleContext(t, {
+    localRoots: [join(folder, 'in')],
+    exportRoots: [join(folder, 'out')],
+    allowPrivate: true,
+    authorities: secure.cert,
+    variables: { SCHEDULE_TOKEN: 'geheim', SCHEDULE_DB: t.databaseUrl, DATABASE_URL: t.databaseUrl },
+  });
+});
+afterAll(async () => {
+  await plain?.stop();
+  await secure?.stop();
+  await t?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+afterEach(async () => {
+  await sql`truncate users, companies, schedules cascade`.execute(t.system.db);
+});
+
+const put = (name: string, content: string): Promise<void> => writeFile(join(folder, 'in', name), content);
+const userIds = async (): Promise<string[]> =>
+  Object.keys((await readProfiles(t.system, environmentId)).users);
+async function countLoads(start: string): Promise<number> {
+  const { rows } = await sql`select 1 from loads where filename like ${`${start}%`}`.execute(context.db);
+  return rows.length;
+}
+
+const files = (pattern: string, more = {}) => readSchedule({ load: { files: { pattern }, ...more } });
+const page = (url: string, more = {}) =>
+  readSchedule({ load: { http: { url, allow_private: true, ...more }, entity: 'users' } });
+
+describe('due times', () => {
+  const nothing = { load: { files: { pattern: 'none-*.csv' } } };
+
+  test('make one run each, however many processes look', async () => {
+    const schedule = readSchedule(nothing);
+    expect(await tick(context, [schedule], '2026-03-01T10:30:00')).toBe(0);
+    const others = [context, { ...context }, { ...context }, { ...context }];
+    const made = await Promise.all(others.map((each) => tick(each, [schedule], '2026-03-01T11:00:01')));
+    expect(made.reduce((sum, each) => sum + each)).toBe(1);
+    await Promise.all(others.map((each) => doNext(each)));
+    expect(await finish(context, schedule)).toMatchObject({ status: 'unchanged', attempts: 1 });
+    expect(await tick(context, [schedule], '2026-03-01T11:59:59')).toBe(0);
+    expect(await historyOf(context, schedule)).toEqual(['2026-03-01T11:00 unchanged due']);
+  });
+
+  test.each([
+    ['run_once', ['2026-03-02T09:00 queued made_up']],
+    ['skip', ['2026-03-02T09:00 skipped due']],
+    [
+      'run_all',
+      [
+        '2026-03-02T07:00 queued made_up',
+        '2026-03-02T08:00 queued made_up',
+        '2026-03-02T09:00 queued made_up',
+      ],
+    ],
+  ] as const)('that nobody was there for: %s, and none beyond the window', async (missed, history) => {
+    const schedule = readSchedule({ ...nothing, missed, missed_within: '150m' });
+    await tick(context, [schedule], '2026-03-01T10:30:00');
+    await tick(context, [schedule], '2026-03-02T09:20:00');
+    expect(await historyOf(context, schedule)).toEqual(history);
+    const [first] = await runsOf(context, schedule);
+    expect(first?.missed).toBe(missed === 'run_all' ? 0 : 2);
+    expect(await tick(context, [schedule], '2026-03-02T09:21:00')).toBe(0);
+  });
+
+  test('while the run before is still going are skipped or wait, as is said', async () => {
+    const [skips, waits] = [readSchedule(nothing), readSchedule({ ...nothing, overlap: 'wait' })];
+    for (const at of ['2026-03-01T10:30:00', '2026-03-01T11:00:00', '2026-03-01T12:00:00']) {
+      await tick(context, [skips, waits], at);
+    }
+    const [, skipped] = await runsOf(context, skips);
+    expect(skipped).toMatchObject({ status: 'skipped', code: 'overlap' });
+    const first = await claimRun(context.db);
+    const second = await claimRun(context.db);
+    expect(new Set([first?.name, second?.name])).toEqual(new Set([skips.name, waits.name]));
+    // The later run of the one that waits is nobody's to have yet.
+    expect(await claimRun(context.db)).toBeNull();
+  });
+
+  test('of a schedule that is disabled, or had another cron expression, are not made up', async () => {
+    const schedule = readSchedule(nothing);
+    await tick(context, [schedule], '2026-03-01T10:30:00');
+    for (const at of ['2026-03-01T11:20:00', '2026-03-01T12:20:00']) {
+      await tick(context, [{ ...schedule, enabled: false }], at);
+    }
+    await tick(context, [{ ...schedule, cron: '10 * * * *' }], '2026-03-01T12:20:30');
+    expect(await historyOf(context, schedule)).toEqual([]);
+  });
+});
+
+describe('files', () => {
+  test('are loaded once each, again when they change, and with their rejects told', async () => {
+    await put('a-1.csv', 'user_id,plan\nu1,x\n');
+    await put('a-2.csv', 'user_id,plan\nu2,x\n');
+    const schedule = files('a-*.csv');
+    const first = await runNow(context, environmentId, schedule);
+    expect(first).toMatchObject({ status: 'completed', items: [{ isNew: true }, { isNew: true }] });
+    expect(await userIds()).toEqual(['u1', 'u2']);
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'unchanged', items: [] });
+    await appendFile(join(folder, 'in', 'a-2.csv'), ',no id\n');
+    const third = await runNow(context, environmentId, schedule);
+    expect(third).toMatchObject({ status: 'completed_with_rejects', items: [{ error: null }] });
+    expect(third.items[0]?.item).toMatch(/a-2\.csv$/);
+  });
+
+  test('that are refused fail the run, and are tried again by the next', async () => {
+    await put('b-1.csv', 'name\nnobody\n');
+    await put('b-2.csv', 'user_id\nu3\n');
+    const schedule = files('b-*.csv');
+    const failed = await runNow(context, environmentId, schedule);
+    expect(failed).toMatchObject({ status: 'failed', code: 'unrecognised_columns' });
+    expect(await userIds()).toEqual(['u3']);
+    await put('b-1.csv', 'user_id\nu4\n');
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({
+      status: 'completed',
+      items: [{ item: expect.stringMatching(/b-1/) }],
+    });
+  });
+
+  test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {
+    await put('e-1.csv', 'user_id,plan\nu5,x\n');
+    await put('e-2.csv', 'user_id,plan\n,x\nu6,x\n');
+    const schedule = files('e-*.csv', { max_errors: 0, if_duplicate: 'load' });
+    const due = new Date('2026-02-01T00:00:00Z');
+    const ask = () => askForRun(context.db, environmentId, schedule, due, new Date());
+    expect(await ask()).toBe('asked');
+    const failed = await finish(context, schedule);
+    expect(failed).toMatchObject({ status: 'failed', code: 'too_many_rejects' });
+    await put('e-2.csv', 'user_id,plan\nu6,x\n');
+    expect(await ask()).toBe('again');
+    const done = await finish(context, schedule);
+    expect(done.status).toBe('completed');
+    expect(done.items[0]).toEqual(failed.items[0]);
+    expect(await countLoads('e-1')).toBe(1);
+    expect(await ask()).toBe('known');
+  });
+
+  test('outside the folders that are allowed are out of reach', async () => {
+    await writeFile(join(folder, 'secret.csv'), 'user_id\nx\n');
+    await symlink(join(folder, 'secret.csv'), join(folder, 'in', 'link.csv'));
+    for (const pattern of ['link.csv', join(folder, 'secret.csv'), join(folder, '*.csv')]) {
+      const run = await runNow(context, environmentId, files(pattern));
+      expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
+    }
+    expect(await userIds()).toEqual([]);
+  });
+});
+
+describe('a worker', () => {
+  test('that is lost after it took something has its run done by another, and nothing is loaded twice', async () => {
+    await put('c-1.csv', 'user_id\nc1\n');
+    await put('c-2.csv', 'user_id\nc2\n');
+    const schedule = files('c-*.csv', { if_duplicate: 'load' });
+    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
+    const claim = await claimRun(context.db);
+    if (claim === null) throw new Error('there is nothing to claim');
+    // It dies as soon as the first file is safe: from there on its writes are refused.
+    const dying = new AbortController();
+    const running = doRun(
+      {
+        ...context,
+        log: Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) }),
+      },
+      claim,
+      dying.signal,
+    ).catch(() => undefined);
+    await running;
+    expect(await countLoads('c-')).toBe(1);
+    await sql`
+      update schedule_runs
+      set status = 'running', lease_until = now() - interval '1 second', not_before = null
+      where run_id = ${claim.runId}`.execute(context.db);
+    expect(await rescueRuns(context.db)).toMatchObject([{ runId: claim.runId, losses: 1 }]);
+    const run = await finish(context, schedule);
+    expect(run).toMatchObject({ status: 'completed', attempts: 2 });
+    expect(await countLoads('c-')).toBe(2);
+  });
+
+  test('that comes back late changes nothing', async () => {
+    await put('d-1.csv', 'user_id\nd1\n');
+    const schedule = files('d-*.csv', { if_duplicate: 'load' });
+    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
+    const late = await claimRun(context.db);
+    await sql`update schedule_runs set lease_until = now() - interval '1 second'`.execute(context.db);
+    await rescueRuns(context.db);
+    const run = await finish(context, schedule);
+    if (late !== null) await doRun(context, late, never);
+    expect(await runsOf(context, schedule)).toMatchObject([{ status: 'completed', attempts: 2 }]);
+    expect(run.items).toHaveLength(1);
+    expect(await countLoads('d-')).toBe(1);
+  });
+
+  test('that stops gives its run back, and no attempt is held against it', async () => {
+    const slow = page(`${plain.url}/slow`, { allow_http: true });
+    plain.answer('/slow', (_, response) => void response.writeHead(200).write('user_id\n'));
+    await askForRun(context.db, environmentId, slow, new Date('2026-02-01T00:00:00Z'), new Date());
+    const stopping = new AbortController();
+    const running = doNext(context, stopping.signal);
+    await waitFor('the request', () => plain.requests.some(({ url }) => url === '/slow'));
+    stopping.abort(new Interrupted('the worker stops'));
+    await running;
+    expect(await runsOf(context, slow)).toMatchObject([{ status: 'queued', lastError: null }]);
+  });
+});
+
+describe('a web server', () => {
+  test('is asked with headers from the environment, and not loaded from while nothing has changed', async () => {
+    let etag = '"1"';
+    secure.answer('/users.csv', (request, response) => {
+      if (request.headers['if-none-match'] === etag) return void response.writeHead(304).end();
+      response.writeHead(200, { etag }).end(`user_id\nh${etag.slice(1, 2)}\n`);
+    });
+    const schedule = page(`${secure.url}/users.csv`, {
+      headers: { Authorization: 'Bearer ${env:SCHEDULE_TOKEN}' },
+    });
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    expect(secure.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'unchanged' });
+    etag = '"2"';
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    expect(await userIds()).toEqual(['h1', 'h2']);
+    const stored = await sql`select definition::text from schedule_runs`.execute(context.db);
+    expect(JSON.stringify(stored.rows)).not.toContain('geheim');
+  });
+
+  test('of a private network is refused unless the file and the setting allow it', async () => {
+    const before = secure.requests.length;
+    const strict = { ...context, schedules: { ...context.schedules, allowPrivate: false } };
+    const port = new URL(secure.url).port;
+    const code = async (own: ScheduleContext, url: string, more = {}) =>
+      (await runNow(own, environmentId, page(url, more))).code;
+    expect(await code(context, `${secure.url}/users.csv`, { allow_private: false })).toBe('private_address');
+    expect(await code(strict, `${secure.url}/users.csv`)).toBe('private_address');
+    expect(await code(strict, `https://localhost:${port}/users.csv`)).toBe('private_address');
+    expect(await code(strict, `https://[::ffff:127.0.0.1]:${port}/users.csv`)).toBe('private_address');
+    expect(secure.requests).toHaveLength(before);
+  });
+
+  test('may redirect, within bounds, and gets no secrets of another', async () => {
+    const to = (location: string) => (_: unknown, response: import('node:http').ServerResponse) =>
+      void response.writeHead(302, { location }).end();
+    const headers = { Authorization: 'Bearer ${env:SCHEDULE_TOKEN}' };
+    const other = await startWebServer('http');
+    try {
+      other.answer('/there', (_, response) => void response.end('user_id\nr1\n'));
+      plain.answer('/here', to(`${other.url}/there`));
+      const run = await runNow(
+        context,
+        environmentId,
+        page(`${plain.url}/here`, { allow_http: true, headers }),
+      );
+      expect(run.status).toBe('completed');
+      expect(plain.requests.at(-1)?.headers.authorization).toBe('Bearer geheim');
+      expect(other.requests[0]?.headers.authorization).toBeUndefined();
+    } finally {
+      await other.stop();
+    }
+    const code = async (url: string) =>
+      (await runNow(context, environmentId, page(url, { allow_http: url.startsWith('http:') }))).code;
+    plain.answer('/loop', to('/loop'));
+    expect(await code(`${plain.url}/loop`)).toBe('too_many_redirects');
+    secure.answer('/down', to(`${plain.url}/here`));
+    expect(await code(`${secure.url}/down`)).toBe('insecure_redirect');
+    plain.answer('/metadata', to('http://169.254.169.254/latest'));
+    expect(await code(`${plain.url}/metadata`)).toBe('private_address');
+  });
+
+  test('that is too slow, too large, or says no fails the run with the reason', async () => {
+    const small = {
+      ...context,
+      schedules: { ...context.schedules, limits: { ...context.schedules.limits, maxUploadBytes: 1_000 } },
+    };
+    secure.answer('/large', (_, response) => void response.end(`user_id\n${'x'.repeat(2_000)}\n`));
+    expect(await runNow(small, environmentId, page(`${secure.url}/large`))).toMatchObject({
+      status: 'failed',
+      code: 'payload_too_large',
+    });
+    expect(await runNow(context, environmentId, page(`${secure.url}/none`))).toMatchObject({
+      code: 'unexpected_status',
+      reason: expect.stringContaining('404'),
+    });
+    const unset = page(`${secure.url}/users.csv`, { headers: { X: '${env:SCHEDULE_NOT_SET}' } });
+    expect((await runNow(context, environmentId, unset)).code).toBe('missing_variable');
+  });
+
+  test('that is away for a moment is asked again; of secrets nothing is logged or stored', async () => {
+    let asked = 0;
+    secure.answer('/moody?token=geheim', (_, response) => {
+      response.writeHead(++asked === 1 ? 503 : 200).end('user_id\nm1\n');
+    });
+    const { log, lines } = collectLog();
+    const schedule = page(`${secure.url}/moody?token=\${env:SCHEDULE_TOKEN}`);
+    await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
+    await doNext({ ...context, log });
+    const [failed] = await runsOf(context, schedule);
+    expect(failed).toMatchObject({ status: 'queued', lastError: expect.stringContaining('503') });
+    expect(lines).toMatchObject([{ schedule: schedule.name, err: { code: 'unexpected_status' } }]);
+    await sql`update schedule_runs set not_before = null`.execute(context.db);
+    const done = await finish(context, schedule);
+    expect(done).toMatchObject({ status: 'completed', attempts: 2 });
+    const loads = await sql`select * from loads where filename like 'moody%'`.execute(context.db);
+    expect(JSON.stringify([failed, lines, done, loads.rows])).not.toContain('geheim');
+    expect(loads.rows).toHaveLength(1);
+  });
+
+  test('is read no faster than it may be', async () => {
+    const bytes = `user_id\n${Array.from({ length: 3_000 }, (_, n) => `t${n}`).join('\n')}\n`;
+    secure.answer('/fast', (_, response) => void response.end(bytes));
+    const startedAt = performance.now();
+    await runNow(context, environmentId, page(`${secure.url}/fast`, { max_bytes_per_second: 20_000 }));
+    expect(performance.now() - startedAt).toBeGreaterThan((bytes.length / 20_000) * 1_000 * 0.9);
+  });
+});
+
+describe('a database', () => {
+  const query = (text: string, more = {}) =>
+    readSchedule({ load: { postgres: { url: '${env:SCHEDULE_DB}', query: text, ...more } } });
+
+  test('is asked what to load, and cannot be written to', async () => {
+    const found = query("select 'p' || n as user_id, n as score from generate_series(1, 3) n -- three");
+    expect(await runNow(context, environmentId, found)).toMatchObject({ status: 'completed' });
+    expect(await userIds()).toEqual(['p1', 'p2', 'p3']);
+    const none = query("select 'x' as user_id where false");
+    expect(await runNow(context, environmentId, none)).toMatchObject({ status: 'unchanged' });
+    const writing = query('with gone as (delete from users returning user_id) select * from gone');
+    expect(await runNow(context, environmentId, writing)).toMatchObject({
+      status: 'failed',
+      code: 'query_failed',
+    });
+    const escaping = query("select 1) to '/tmp/x' -- ");
+    expect(await runNow(context, environmentId, escaping)).toMatchObject({
+      reason: expect.stringContaining('syntax error'),
+    });
+    const long = query('select pg_sleep(60) as user_id', { timeout: '1s' });
+    expect(await runNow(context, environmentId, long)).toMatchObject({
+      reason: expect.stringContaining('timeout'),
+    });
+    expect(await userIds()).toHaveLength(3);
+  });
+});
+
+describe('a bucket', () => {
+  test('has its new and its changed objects loaded, the oldest first', async () => {
+    const bucket = await startBucket('drop');
+    try {
+      const s3 = {
+        url: 's3://drop/in/',
+        endpoint: bucket.endpoint,
+        access_key: 'S3RVER',
+        secret_key: 'S3RVER',
+      };
+      const schedule = readSchedule({ load: { s3, entity: 'users' } });
+      await bucket.put('in/b.ndjson', '{"user_id":"s1","n":"first"}\n', '2026-01-01T00:00:00Z');
+      await bucket.put('in/a.ndjson.gz', gzipSync('{"user_id":"s1","n":"second"}\n'), '2026-01-02T00:00:00Z');
+      await bucket.put('elsewhere.ndjson', '{"user_id":"s9"}\n', '2026-01-01T00:00:00Z');
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+        status: 'completed',
+        items: [{ item: 'in/a.ndjson.gz' }, { item: 'in/b.ndjson' }],
+      });
+      const { users } = await readProfiles(t.system, environmentId);
+      expect(users).toEqual({ s1: { metadata: { n: 'second' }, company: null } });
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+        status: 'unchanged',
+        items: [],
+      });
+      await bucket.put('in/b.ndjson', '{"user_id":"s2"}\n', '2026-01-03T00:00:00Z');
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({
+        items: [{ item: 'in/b.ndjson' }],
+      });
+      const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
+      expect(await runNow(context, environmentId, missing)).toMatchObject({
+        status: 'failed',
+        code: 's3_failed',
+      });
+    } finally {
+      await bucket.stop();
+    }
+  });
+});
+
+describe('an export', () => {
+  /** Ids in the users file that a run delivered. */
+  async function delivered(to: string | null): Promise<string[]> {
+    const text = await readFile(join(to ?? '', 'users.ndjson'), 'utf8');
+    return text
+      .split('\n')
+      .flatMap((line) => (line === '' ? [] : (JSON.parse(line) as { user_id: string }).user_id));
+  }
+
+  test('since the last success has every change once, a failed run left out', async () => {
+    const schedule = readSchedule({
+      export: {
+        range: 'since_last_success',
+        event_type: 'users',
+        compression: 'none',
+        to_dir: 'users',
+        retention_days: 3,
+      },
+    });
+    const add = (id: string, at: string) =>
+      sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
+        values (${environmentId}, ${id}, '{}', ${at}, ${at}, ${at})`.execute(context.db);
+    await tick(context, [schedule], '2026-03-01T10:30:00');
+    await add('e1', '2026-03-01T10:59:59.999999Z');
+    // Due exactly then: it is the next one's.
+    await add('e2', '2026-03-01T11:00:00Z');
+    await tick(context, [schedule], '2026-03-01T11:00:02');
+    const first = await finish(context, schedule);
+    expect(first).toMatchObject({
+      status: 'completed',
+      rangeFrom: null,
+      rangeTo: new Date('2026-03-01T11:00:00Z'),
+    });
+    expect(await delivered(first.deliveredTo)).toEqual(['e1']);
+    const exported = await requireExport(context, environmentId, first.items[0]?.jobId ?? '');
+    expect(exported.status).toBe('completed');
+    await add('e3', '2026-03-01T11:30:00Z');
+    await tick(context, [schedule], '2026-03-01T12:00:02');
+    await sql`update schedule_runs set status = 'failed', reason_code = 'x', ended_at = now() where status = 'queued'`.execute(
+      context.db,
+    );
+    await add('e4', '2026-03-01T12:30:00Z');
+    await tick(context, [schedule], '2026-03-01T13:00:02');
+    const third = await finish(context, schedule);
+    expect((await delivered(third.deliveredTo)).sort()).toEqual(['e2', 'e3', 'e4']);
+    const { rows } =
+      await sql`select distinct retention_days from exports where job_id = ${exported.jobId}`.execute(
+        context.db,
+      );
+    expect(rows).toEqual([{ retention_days: 3 }]);
+  });
+
+  test('waits until what is stored under an earlier moment must have been committed', async () => {
+    const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
+    const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
+    const client = await t.system.pool.connect();
+    const again = () => sql`update schedule_runs set not_before = null`.execute(context.db);
+    const ask = async (due: Date) => {
+      await askForRun(context.db, environmentId, schedule, due, new Date());
+      return async () => (await runsOf(context, schedule)).map(({ status, attempts }) => [status, attempts]);
+    };
+    try {
+      await client.query('begin');
+      // To the end of that millisecond.
+      const { rows } = await client.query(
+        "select date_trunc('milliseconds', now()) + interval '1 ms' as due",
+      );
+      const look = await ask(rows[0].due);
+      await doNext(context);
+      expect(await look()).toEqual([['queued', 1]]);
+      await again();
+      await doNext(hasty);
+      expect(await look()).toEqual([['queued', 2]]);
+      await client.query(
+        `insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
+        values ($1, 'late', '{}', now(), now(), now())`,
+        [environmentId],
+      );
+      await client.query('commit');
+    } finally {
+      client.release();
+    }
+    await again();
+    const { status, items } = await finish(hasty, schedule);
+    expect(status).toBe('completed');
+    expect(await requireExport(context, environmentId, items[0]?.jobId ?? '')).toMatchObject({
+      rowsWritten: 1,
+    });
+  });
+
+  test('to a folder outside those that are allowed fails', async () => {
+    const schedule = readSchedule({ export: { event_type: 'users', to_dir: folder } });
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({
+      status: 'failed',
+      code: 'outside_roots',
+    });
+  });
+});
+
+describe('the schedules file', () => {
+  test('is refused at the start with its lines; a bad change is logged, and the old one stays', async () => {
+    const path = join(folder, 'sluice.schedules.yaml');
+    const { log, lines } = collectLog();
+    await expect(openSchedulesFile(path, log)).rejects.toThrow('cannot be read');
+    await writeFile(path, 'schedules:\n  - name: A\n');
+    await expect(openSchedulesFile(path, log)).rejects.toThrow(`${path}:2:11: schedules[0].name must be`);
+    const right = 'schedules: [{name: a, cron: "@daily", load: {files: {pattern: x}}}]';
+    await writeFile(path, right);
+    const file = await openSchedulesFile(path, log);
+    await writeFile(path, 'schedules: [{name: a}]\n# longer than it was before, so that it shows\n');
+    expect(await file.refresh()).toBe(false);
+    expect(file.schedules).toHaveLength(1);
+    expect(lines.at(-1)).toMatchObject({
+      problems: [expect.stringContaining(`${path}:1:13: `), expect.anything()],
+    });
+    await writeFile(path, 'schedules: []');
+    expect(await file.refresh()).toBe(true);
+    expect(file.schedules).toEqual([]);
+  });
+
+  test('is followed by workers, bells in the queue or none', async () => {
+    const path = join(folder, 'live.yaml');
+    const write = (pattern: string) =>
+      writeFile(path, `schedules: [{name: live, cron: "0 * * * *", load: {files: {pattern: ${pattern}}}}]`);
+    await write('"live-*.csv"');
+    await put('live-1.csv', 'user_id\nlive1\n');
+    let now = new Date('2026-03-01T10:30:00Z');
+    const settings = { ...scheduleSettings(t.config, {}), localRoots: [join(folder, 'in')], now: () => now };
+    const file = await openSchedulesFile(path, t.system.log);
+    const other = t.openAnother();
+    const worker = startWorker(other, undefined, { file, settings });
+    const queue = other.backend.createQueue(queueName, {});
+    const bells = async () =>
+      (await queue.getJobSchedulers(0, -1)).flatMap(({ key, pattern }) =>
+        key.startsWith('schedule-') ? [pattern] : [],
+      );
+    try {
+      await waitFor('the bell', async () => (await bells()).length === 1);
+      await waitFor('the schedule to be seen', async () => {
+        const { rows } = await sql`select 1 from schedules where schedule_name = 'live'`.execute(context.db);
+        return rows.length === 1;
+      });
+      // The queue forgets everything.
+      await setScheduleBells(other.backend, []);
+      expect(await bells()).toEqual([]);
+      now = new Date('2026-03-01T11:00:01Z');
+      const live = readSchedule({ name: 'live', load: { files: { pattern: 'live-*.csv' } } });
+      await waitFor('the run', async () => (await runsOf(context, live))[0]?.status === 'completed');
+      expect(await userIds()).toEqual(['live1']);
+    } finally {
+      await queue.close();
+      await worker.stop();
+      await other.close();
+    }
+  });
+
+  test('has a bell in the queue for each schedule, as long as it has the schedule', async () => {
+    const { backend, log } = t.system;
+    const queue = `${queueName}-bells`;
+    let rung = 0;
+    const handlers = { 'ring-schedules': async () => void rung++ };
+    const consumer = consume(backend, handlers, { concurrency: 1, log, queue });
+    try {
+      const bell = { id: 'default-a', cron: '* * * * * *', timeZone: 'Europe/Berlin' };
+      expect(await setScheduleBells(backend, [bell], queue)).toEqual({ set: 1, removed: 0 });
+      expect(await setScheduleBells(backend, [bell], queue)).toEqual({ set: 0, removed: 0 });
+      await waitFor('two rings', () => rung >= 2);
+      const later = { ...bell, cron: '0 0 1 1 *' };
+      expect(await setScheduleBells(backend, [later], queue)).toEqual({ set: 1, removed: 0 });
+      expect(await setScheduleBells(backend, [], queue)).toEqual({ set: 0, removed: 1 });
+    } finally {
+      await consumer.close();
+    }
+  });
+});

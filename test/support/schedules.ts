@@ -1,0 +1,92 @@
+import { readRuns, type ScheduleRun } from '../../src/postgres/ledger/read-schedule-runs.ts';
+import { claimRun } from '../../src/postgres/ledger/schedule-claims.ts';
+import { type RunItem, readRunItems } from '../../src/postgres/ledger/schedule-items.ts';
+import { askForRun } from '../../src/schedules/ask-for-run.ts';
+import type { ScheduleContext, ScheduleSettings } from '../../src/schedules/context.ts';
+import { readSchedulesFile } from '../../src/schedules/file/read-schedules-file.ts';
+import { makeDueRuns } from '../../src/schedules/make-due-runs.ts';
+import { doRun } from '../../src/schedules/run.ts';
+import type { Schedule } from '../../src/schedules/schedule.ts';
+import { scheduleSettings } from '../../src/schedules/settings.ts';
+import { settleRuns } from '../../src/schedules/settle-runs.ts';
+import type { TestSystem } from './system.ts';
+import { waitFor } from './wait-for.ts';
+
+export type ScheduleContextOptions = Partial<ScheduleSettings>;
+
+/** What a worker process would see to its schedules with. */
+export function scheduleContext(t: TestSystem, own: ScheduleContextOptions = {}): ScheduleContext {
+  return { ...t.system, schedules: { ...scheduleSettings(t.config, {}), ...own } };
+}
+
+let names = 0;
+
+/** One schedule, as the file would have it. */
+export function readSchedule(given: Readonly<Record<string, unknown>>): Schedule {
+  const schedule = { name: `s${++names}`, cron: '0 * * * *', ...given };
+  const { value, problems } = readSchedulesFile(Buffer.from(JSON.stringify({ schedules: [schedule] })));
+  if (value?.[0] === undefined) throw new Error(problems.map(({ message }) => message).join('\n'));
+  return value[0];
+}
+
+const never = new AbortController().signal;
+
+/** Claims and does one run; false if none is to be done. */
+export async function doNext(context: ScheduleContext, stopping = never): Promise<boolean> {
+  const claim = await claimRun(context.db);
+  if (claim === null) return false;
+  await doRun(context, claim, stopping);
+  return true;
+}
+
+/** The runs of a schedule, the earliest due first. */
+export async function runsOf(context: ScheduleContext, { name }: Schedule): Promise<ScheduleRun[]> {
+  return (await readRuns(context.db, { name }, 1_000)).reverse();
+}
+
+/** `due status` of each, the due time without its seconds. */
+export async function historyOf(context: ScheduleContext, schedule: Schedule): Promise<string[]> {
+  const runs = await runsOf(context, schedule);
+  return runs.map(({ dueAt, status, cause }) => `${dueAt.toISOString().slice(0, 16)} ${status} ${cause}`);
+}
+
+export type EndedRun = ScheduleRun & { readonly items: readonly RunItem[] };
+
+/** Does what is due of a schedule to its end, workers seeing to the jobs; gives the last run. */
+export async function finish(context: ScheduleContext, schedule: Schedule): Promise<EndedRun> {
+  return waitFor(
+    `the runs of ${schedule.name} to end`,
+    async () => {
+      await doNext(context);
+      await settleRuns(context);
+      const runs = await runsOf(context, schedule);
+      const last = runs.at(-1);
+      if (last === undefined || runs.some(({ endedAt }) => endedAt === null)) return null;
+      return { ...last, items: await readRunItems(context.db, last.runId) };
+    },
+    { timeoutMs: 60_000 },
+  );
+}
+
+let asked = Date.parse('2026-01-01T00:00:00Z');
+
+/** Runs a schedule at once, as a person may ask for it, each time a minute later. */
+export async function runNow(
+  context: ScheduleContext,
+  environmentId: number,
+  schedule: Schedule,
+): Promise<EndedRun> {
+  asked += 60_000;
+  await askForRun(context.db, environmentId, schedule, new Date(asked), new Date());
+  return finish(context, schedule);
+}
+
+/** Lets the clock stand at an instant and sees what is due. */
+export async function tick(
+  context: ScheduleContext,
+  schedules: readonly Schedule[],
+  at: string,
+): Promise<number> {
+  const now = () => new Date(`${at}Z`);
+  return makeDueRuns({ ...context, schedules: { ...context.schedules, now } }, schedules);
+}

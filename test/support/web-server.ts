@@ -1,0 +1,43 @@
+import http, { type IncomingMessage, type ServerResponse } from 'node:http';
+import https from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { createCertificate } from './certificate.ts';
+
+export type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A real web server on this machine; every path has the answer that the test gives it. */
+export interface WebServer {
+  /** `https://127.0.0.1:port`. */
+  readonly url: string;
+  /** PEM; null for http. */
+  readonly cert: string | null;
+  /** What came in, in order. */
+  readonly requests: IncomingMessage[];
+  answer(path: string, how: Answer): void;
+  stop(): Promise<void>;
+}
+
+export async function startWebServer(protocol: 'http' | 'https'): Promise<WebServer> {
+  const answers = new Map<string, Answer>();
+  const requests: IncomingMessage[] = [];
+  const listen: Answer = (request, response) => {
+    requests.push(request);
+    const how = answers.get(request.url ?? '');
+    if (how !== undefined) return how(request, response);
+    response.writeHead(404).end();
+  };
+  const certificate = protocol === 'https' ? createCertificate() : null;
+  const server = certificate === null ? http.createServer(listen) : https.createServer(certificate, listen);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    url: `${protocol}://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    cert: certificate?.cert ?? null,
+    requests,
+    answer: (path, how) => void answers.set(path, how),
+    stop: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

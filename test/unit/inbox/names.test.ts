@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { judgeName, placedNames } from '../../../src/inbox/names.ts';
+
+const fileId = '01a1f9bc-dcef-7d92-823d-9ad39648de07';
+
+test('a file is known by its name', () => {
+  for (const name of [
+    'a.csv',
+    'A.CSV',
+    'b.ndjson',
+    'c.jsonl',
+    'd.json',
+    'e.csv.gz',
+    'f.JSON.GZ',
+    '-x.csv',
+    'a b.csv',
+  ]) {
+    expect(judgeName(name), name).toBe('loadable');
+  }
+  for (const name of [
+    '.a.csv',
+    'a.csv.part',
+    'a.csv.TMP',
+    'a.csv.filepart',
+    'a.csv.crdownload',
+    'a.csv~',
+    'a.csv.done',
+  ]) {
+    expect(judgeName(name), name).toBe('left');
+  }
+  for (const name of ['mapping.yaml', 'mapping.yaml.error', 'users', 'companies', 'done', 'failed']) {
+    expect(judgeName(name), name).toBe('left');
+  }
+  for (const name of ['a.txt', 'csv', 'a.xlsx', 'mapping.yml', 'a.csv.zip'])
+    expect(judgeName(name), name).toBe('unknown');
+});
+
+test('no two files need have the same name, and none is too long for what stands beside it', () => {
+  const names = [...placedNames('users.csv.gz', fileId)];
+  expect(names.slice(0, 3)).toEqual(['users.csv.gz', 'users-2.csv.gz', 'users-3.csv.gz']);
+  expect(names.slice(9)).toEqual(['users-9ad39648de07.csv.gz', `users-${fileId}.csv.gz`]);
+  expect(new Set(names).size).toBe(names.length);
+  for (const stem of ['x'.repeat(251), 'é'.repeat(125), `a${'😀'.repeat(62)}`]) {
+    for (const name of placedNames(`${stem}.csv`, fileId)) {
+      expect(Buffer.byteLength(`${name}.receipt.json`), name).toBeLessThanOrEqual(255);
+      expect(name).not.toContain('\uFFFD');
+    }
+  }
+});

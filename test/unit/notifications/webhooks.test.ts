@@ -1,0 +1,77 @@
+import { describe, expect, test } from 'vitest';
+import { pauseAfter, readDeliveryPolicy } from '../../../src/notifications/delivery-policy.ts';
+import { readRetryAfter } from '../../../src/notifications/retry-after.ts';
+import { generateSecret, signWebhook } from '../../../src/notifications/webhook-secret.ts';
+import { checkWebhookUrl } from '../../../src/notifications/webhook-url.ts';
+
+describe('a signature', () => {
+  test('is that of the published example of Standard Webhooks', () => {
+    const signed = signWebhook(['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], {
+      id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+      timestamp: 1614265330,
+      body: '{"test": 2432232314}',
+    });
+    expect(signed).toBe('v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=');
+  });
+
+  test('is made by a secret of 256 random bits', () => {
+    const secret = generateSecret();
+    expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    expect(generateSecret()).not.toBe(secret);
+  });
+});
+
+describe('the pauses', () => {
+  const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: false });
+  const pauses = (chance: number) =>
+    Array.from({ length: policy.attempts - 1 }, (_, index) => pauseAfter(policy, index + 1, null, chance));
+
+  test('grow fourfold, and are most of a day together', () => {
+    expect(pauses(0.5)).toEqual([15, 60, 240, 960, 3840, 15_360, 61_440].map((seconds) => seconds * 1000));
+    expect(pauses(0)[0]).toBe(12_000);
+    expect(pauses(1)[0]).toBe(18_000);
+  });
+
+  test('are as long as the receiver asks, within bounds', () => {
+    expect(pauseAfter(policy, 1, 120_000, 0.5)).toBe(120_000);
+    expect(pauseAfter(policy, 1, 1e12, 0.5)).toBe(6 * 3_600_000);
+    expect(pauseAfter(policy, 1, 1_000, 0.5)).toBe(15_000);
+  });
+
+  test.each([
+    ['120', 120_000],
+    ['Fri, 20 Nov 2026 12:00:10 GMT', 10_000],
+    ['Fri, 20 Nov 2026 11:00:00 GMT', 0],
+    ['soon', null],
+    ['-5', null],
+    [undefined, null],
+  ])('Retry-After %s', (header, ms) => {
+    expect(readRetryAfter(header, Date.UTC(2026, 10, 20, 12))).toBe(ms);
+  });
+});
+
+describe('the address of a webhook', () => {
+  const strict = { allowHttp: false, allowPrivate: false };
+
+  test.each([
+    ['ftp://example.com/', strict],
+    ['example.com/hooks', strict],
+    ['http://example.com/', strict],
+    ['https://user:pw@example.com/', { allowHttp: true, allowPrivate: true }],
+    ['https://127.0.0.1/', strict],
+    ['https://[::1]/', strict],
+    ['https://2130706433/', strict],
+    ['http://10.0.0.1/', { allowHttp: true, allowPrivate: false }],
+    [`https://example.com/${'a'.repeat(2_000)}`, strict],
+  ])('number %# is refused', (url, policy) => {
+    expect(() => checkWebhookUrl(url, policy)).toThrow(expect.objectContaining({ name: 'InputError' }));
+  });
+
+  test('is kept as it is meant', () => {
+    expect(checkWebhookUrl('https://EXAMPLE.com/hooks?key=1#part', strict)).toBe(
+      'https://example.com/hooks?key=1',
+    );
+    const loose = { allowHttp: true, allowPrivate: true };
+    expect(checkWebhookUrl('http://127.0.0.1:8080/', loose)).toBe('http://127.0.0.1:8080/');
+  });
+});

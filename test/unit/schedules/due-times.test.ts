@@ -1,0 +1,126 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { cronProblem, dueTimes, nextDueTime } from '../../../src/schedules/due-times.ts';
+import { resolveRange } from '../../../src/schedules/range.ts';
+
+/** Due times in (from, to], as texts without their seconds. */
+function due(cron: string, zone: string, from: string, to: string): string[] {
+  const found = dueTimes(cron, zone, Date.parse(`${from}Z`), Date.parse(`${to}Z`));
+  return found.map((ms) => new Date(ms).toISOString().slice(0, 16));
+}
+
+describe('due times', () => {
+  test('follow the clocks of the zone', () => {
+    expect(due('0 3 * * *', 'Europe/Berlin', '2026-03-27T12:00', '2026-03-31T12:00')).toEqual([
+      '2026-03-28T02:00',
+      '2026-03-29T01:00',
+      '2026-03-30T01:00',
+      '2026-03-31T01:00',
+    ]);
+    expect(due('30 9 * * 1-5', 'Asia/Kolkata', '2026-11-20T00:00', '2026-11-24T00:00')).toEqual([
+      '2026-11-20T04:00',
+      '2026-11-23T04:00',
+    ]);
+  });
+
+  test('in the hour that is left out come as much later, once', () => {
+    expect(due('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00', '2026-03-30T12:00')).toEqual([
+      '2026-03-29T01:30',
+      '2026-03-30T00:30',
+    ]);
+    expect(due('30 * * * *', 'Europe/Berlin', '2026-03-28T23:45', '2026-03-29T02:45')).toEqual([
+      '2026-03-29T00:30',
+      '2026-03-29T01:30',
+      '2026-03-29T02:30',
+    ]);
+    // There midnight itself is left out.
+    expect(due('0 0 * * *', 'America/Havana', '2026-03-07T12:00', '2026-03-09T12:00')).toEqual([
+      '2026-03-08T05:00',
+      '2026-03-09T04:00',
+    ]);
+  });
+
+  test('in the hour that comes twice come once, unless they come every hour', () => {
+    expect(due('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00', '2026-10-26T12:00')).toEqual([
+      '2026-10-25T00:30',
+      '2026-10-26T01:30',
+    ]);
+    expect(due('30 * * * *', 'Europe/Berlin', '2026-10-24T23:45', '2026-10-25T02:45')).toEqual([
+      '2026-10-25T00:30',
+      '2026-10-25T01:30',
+      '2026-10-25T02:30',
+    ]);
+  });
+
+  test('of many small windows are those of the whole', () => {
+    const zone = fc.constantFrom('Europe/Berlin', 'America/Havana', 'Australia/Lord_Howe', 'UTC');
+    const cron = fc.constantFrom('*/20 * * * *', '30 2 * * *', '0 0,1,2,3 * * *', '15 */2 * * *');
+    const start = fc.constantFrom(
+      '2026-03-07',
+      '2026-03-28',
+      '2026-04-04',
+      '2026-10-03',
+      '2026-10-24',
+      '2026-10-31',
+    );
+    fc.assert(
+      fc.property(
+        zone,
+        cron,
+        start,
+        fc.array(fc.integer({ min: 1, max: 400 }), { minLength: 5, maxLength: 12 }),
+        (z, c, s, steps) => {
+          const from = Date.parse(`${s}T12:00Z`);
+          const cuts = [from];
+          for (const step of steps) cuts.push((cuts.at(-1) ?? 0) + step * 60_000);
+          const windows = cuts.slice(1).flatMap((to, index) => dueTimes(c, z, cuts[index] ?? 0, to));
+          expect(windows).toEqual(dueTimes(c, z, from, cuts.at(-1) ?? 0));
+          const [first] = windows;
+          if (first !== undefined) expect(nextDueTime(c, z, from)).toBe(first);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test('of a great many are the last', () => {
+    const times = dueTimes('* * * * *', 'UTC', 0, 86_400_000, 10);
+    expect(times).toHaveLength(10);
+    expect(times.at(-1)).toBe(86_400_000);
+  });
+
+  test.each(['', '* * * *', '* * * * * *', '60 * * * *', '0 0 30 2 *', 'H 3 * * *', '0 3 ? * *', 'soon'])(
+    'are not to be had of %j',
+    (cron) => expect(cronProblem(cron)).not.toBeNull(),
+  );
+  test.each(['*/5 * * * *', '0 0 29 2 *', '0 8 * MAR,DEC THU', '@daily', '@hourly', '0 3 L * *'])(
+    'are to be had of %j',
+    (cron) => expect(cronProblem(cron)).toBeNull(),
+  );
+});
+
+describe('relative ranges', () => {
+  const due = new Date('2026-03-30T01:00:00Z');
+  test.each([
+    ['today', '2026-03-29T22:00', '2026-03-30T01:00'],
+    // A day of 23 hours.
+    ['yesterday', '2026-03-28T23:00', '2026-03-29T22:00'],
+    ['last_7_days', '2026-03-22T23:00', '2026-03-29T22:00'],
+    ['this_month', '2026-02-28T23:00', '2026-03-30T01:00'],
+    ['last_month', '2026-01-31T23:00', '2026-02-28T23:00'],
+  ] as const)('%s', (range, from, to) => {
+    const found = resolveRange(range, 'Europe/Berlin', due, null);
+    expect([found.from?.slice(0, 16), found.to.slice(0, 16)]).toEqual([from, to]);
+  });
+
+  test('since the last success, or from the beginning', () => {
+    const range = (until: string | null) => resolveRange('since_last_success', 'UTC', due, until);
+    expect(range(null)).toEqual({ from: null, to: '2026-03-30T01:00:00.000Z' });
+    expect(range('2026-03-29T01:00:00.000001Z').from).toBe('2026-03-29T01:00:00.000001Z');
+  });
+
+  test('a day whose midnight is left out begins with the change of the clocks', () => {
+    const noon = new Date('2026-03-08T16:00:00Z');
+    expect(resolveRange('today', 'America/Havana', noon, null).from).toBe('2026-03-08T05:00:00.000Z');
+  });
+});

@@ -1,0 +1,109 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { packageRoot } from '../../../src/package-root.ts';
+import { readSchedulesFile, schedulesSchema } from '../../../src/schedules/file/read-schedules-file.ts';
+
+/** `line: message` of each problem. */
+function problemsOf(text: string): string[] {
+  const { problems } = readSchedulesFile(Buffer.from(text));
+  return problems.map(({ line, message }) => `${line}: ${message}`);
+}
+
+const http = (lines: string): string => `schedules:
+  - name: a
+    cron: "@daily"
+    load:
+      http:
+${lines}`;
+
+describe('a schedules file', () => {
+  test('the sample is right, for us and for its schema', async () => {
+    const bytes = await readFile(join(packageRoot, 'docs/samples/schedules.yaml'));
+    const { value, problems } = readSchedulesFile(bytes);
+    expect(problems).toEqual([]);
+    expect(value?.map(({ name, timeZone }) => `${name} ${timeZone}`)).toContain('archive UTC');
+    expect(value?.[0]).toMatchObject({
+      timeZone: 'Europe/Berlin',
+      missed: 'run_once',
+      missedWithinMs: 86_400_000,
+      overlap: 'skip',
+      notify: { emails: ['ada@example.com'], on: ['completed_with_rejects', 'failed'] },
+      work: { kind: 'load', options: { ifDuplicate: 'skip', maxErrors: { percent: 5 } } },
+    });
+    const validate = new Ajv2020({ strict: false }).compile(schedulesSchema());
+    expect(validate(parse(bytes.toString()))).toBe(true);
+    expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
+  });
+
+  test('every problem is told with its line', () => {
+    const text = `timezone: Mars/Olympus
+schedules:
+  - name: a
+    cron: "0 3 * *"
+    load:
+      files: { pattern: ../secret.csv }
+  - name: a
+    cron: "0 0 30 2 *"
+    missed_within: tomorrow
+    load: { files: { pattern: x }, http: { url: "https://x.example" } }
+  - name: B
+    cron: "@daily"
+  - name: c
+    cron: "@daily"
+    color: red
+    export:
+      range: yesterday
+      from: 2026-01-01
+      format: xml
+      emails:
+        - not an address
+    notify: { emails: [x@example.com], on: [never] }
+`;
+    expect(problemsOf(text)).toEqual([
+      '1: timezone is no time zone; write one such as Europe/Berlin or UTC',
+      '4: schedules[0].cron must have five fields: minute, hour, day of the month, month, day of the week',
+      '6: schedules[0].load.files.pattern must not hold ..',
+      '7: schedules[1].name is "a", as in line 3; each item needs a name of its own',
+      expect.stringMatching(/^8: schedules\[1\]\.cron is no cron expression/),
+      '9: schedules[1].missed_within must be a time such as 30m, 24h or 7d, not "tomorrow"',
+      '10: schedules[1].load must have exactly one of files, http, postgres, s3',
+      expect.stringMatching(/^11: schedules\[2\] must have either load or export/),
+      expect.stringMatching(/^11: schedules\[2\]\.name must be 1 to 63 of/),
+      expect.stringMatching(/^15: schedules\[3\]\.color is unknown; a schedule has name, /),
+      expect.stringMatching(/^17: schedules\[3\]\.export has a range as well as from or to/),
+      expect.stringMatching(/^19: schedules\[3\]\.export\.format is wrong: format is one of/),
+      expect.stringMatching(/^21: schedules\[3\]\.export\.emails\[0\] is wrong: /),
+      expect.stringMatching(/^22: schedules\[3\]\.notify\.on\[0\] must be completed or/),
+    ]);
+  });
+
+  test.each([
+    ['http://x.example/a', /^6: .*url is unencrypted/],
+    ['ftp://x.example/a', /must be a URL that begins with https/],
+    ['https://me:secret@x.example/a', /must not hold a user/],
+    ['https://x.example/${env:DATABASE_URL}', /may hold \$\{env:NAME\} only/],
+    ['https://x.example/${SCHEDULE_X}', /may hold \$\{env:NAME\} only/],
+  ])('the URL %s is refused', (url, message) => {
+    expect(problemsOf(http(`        url: "${url}"`))).toEqual([expect.stringMatching(message)]);
+  });
+
+  test('headers that sluice sets itself, and names that are none, are refused', () => {
+    const headers =
+      '        url: https://x.example/a\n        headers:\n          Host: other\n          "a b": c';
+    expect(problemsOf(http(headers))).toEqual([
+      '8: schedules[0].load.http.headers.Host is set by sluice itself',
+      '9: schedules[0].load.http.headers["a b"] is no name of a header',
+    ]);
+  });
+
+  test.each(['delete from x', 'select 1; drop table x', 'copy x to program'])(
+    'the query %s is refused',
+    (query) => {
+      const text = `schedules: [{name: a, cron: "@daily", load: {postgres: {url: "postgres://h/d", query: "${query}"}}}]`;
+      expect(problemsOf(text)).toEqual([expect.stringMatching(/query must be one/)]);
+    },
+  );
+});
