@@ -13,7 +13,6 @@ import { createTrack } from './actors/track.ts';
  */
 export function createCast(stage: Stage): readonly Actor[] {
   const tracking = createTrack(stage, { name: 'track-a', tenant: 0 });
-  const { inboxDir } = stage.site;
   return [
     createLoads(stage, {
       name: 'uploads-a',
@@ -38,6 +37,6 @@ export function createCast(stage: Stage): readonly Actor[] {
     createExports(stage, { name: 'exports', tenant: 0, tracking }),
     createCancels(stage, { name: 'cancels', tenant: 0 }),
     createDeletions(stage, { name: 'deletions', tenant: 2 }),
-    ...(inboxDir === null ? [] : [createDrops(stage, { name: 'drops', tenant: 1, inboxDir })]),
+    createDrops(stage, { name: 'drops', tenant: 1 }),
   ];
 }

@@ -3,7 +3,6 @@ import type { Actor, Stage } from './actors/actor.ts';
 import { createCast } from './cast.ts';
 import { Client } from './client.ts';
 import { type Inflicted, inflict } from './faults/inflict.ts';
-import { inboxIsDone } from './invariants/inbox.ts';
 import type { Invariant, Scene } from './invariants/invariant.ts';
 import { ledgerInvariants } from './invariants/ledger.ts';
 import { logsHaveNoBugs } from './invariants/logs.ts';
@@ -128,7 +127,6 @@ async function judge(scene: Scene, journal: Journal): Promise<Judged[]> {
   for (const actor of actors) await look(ofActor(actor));
   const whileItRuns = [...ledgerInvariants, queueIsDone, noIdleTransaction];
   for (const invariant of whileItRuns) await look(invariant);
-  if (site.inboxDir !== null) await look(inboxIsDone);
   await Promise.all(site.members.map((member) => member.stop(stopMs)));
   for (const invariant of [...stoppedInvariants, ...storeInvariants, logsHaveNoBugs]) await look(invariant);
   judged.push({ name: 'nothing else went wrong on the way', problems: journal.troubles });

@@ -22,12 +22,12 @@ const receiptEnd = '.receipt.json';
 /** Drops files into the inbox, one after another; they take effect in that order, and each ends up in `done`, once. */
 export function createDrops(
   stage: Stage,
-  options: { readonly name: string; readonly tenant: number; readonly inboxDir: string },
+  options: { readonly name: string; readonly tenant: number },
 ): Actor {
   const { name } = options;
   const tenant = stage.tenant(options.tenant);
   const random = stage.random(name);
-  const folder = join(options.inboxDir, tenant.name);
+  const folder = join(stage.site.inboxDir, tenant.name);
   const space = new ProfileSpace('users', `${name}-`, tenant);
   /** Dropped, and no receipt seen yet. */
   const waiting = new Map<string, Expected>();

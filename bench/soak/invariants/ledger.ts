@@ -43,7 +43,13 @@ export const ledgerInvariants = [
   noRows(
     'no chunk is being worked on',
     `select 'chunk ' || load_id || ':' || chunk_no || ' is ' || state as what
-     from sluice.load_chunks where state = 'running'`,
+     from sluice.load_chunks join sluice.loads using (load_id)
+     -- Of a load that was cancelled as its worker died nobody takes a chunk back, until it is retried.
+     where state = 'running' and status <> 'cancelled'`,
+  ),
+  noRows(
+    'every file taken from the inbox is concluded',
+    `select 'inbox file ' || name || ' is ' || state as what from sluice.inbox_files where state <> 'concluded'`,
   ),
   noRows(
     'nothing is staged for a load that is completed',

@@ -4,7 +4,6 @@ import type pg from 'pg';
 import { pino } from 'pino';
 import { createApiKey } from '../../../src/access/api-keys.ts';
 import { createEnvironment, ensureDefaultEnvironment } from '../../../src/access/environments.ts';
-import { settings } from '../../../src/config.ts';
 import { createDatabase } from '../../../src/postgres/database.ts';
 import { findFreePort } from '../../../src/postgres/embedded/free-port.ts';
 import { createPool } from '../../../src/postgres/pool.ts';
@@ -40,8 +39,7 @@ export interface Site {
   readonly members: readonly Member[];
   /** Addresses of the servers. */
   readonly urls: readonly string[];
-  /** Null if this version has no inbox. */
-  readonly inboxDir: string | null;
+  readonly inboxDir: string;
   readonly sql: Sql;
   close(): Promise<void>;
 }
@@ -58,7 +56,7 @@ export async function openSite(folder: string, options: Options, journal: Journa
   const pool = createPool({ url: postgres.url, max: 4, applicationName: ownSession });
   pool.on('error', () => undefined);
   const tenants = await createTenants(pool);
-  const inboxDir = 'inboxDir' in settings ? join(folder, 'inbox') : null;
+  const inboxDir = join(folder, 'inbox');
   const variables: Record<string, string> = {
     DATABASE_URL: postgres.url,
     DATA_DIR: join(folder, 'data'),
@@ -66,7 +64,9 @@ export async function openSite(folder: string, options: Options, journal: Journa
     // Small, so that files of a few thousand records have several.
     CHUNK_BYTES: '32k',
     ...(redis && { REDIS_URL: redis.url }),
-    ...(inboxDir !== null && { INBOX_DIR: inboxDir, INBOX_SCAN_MS: '500', INBOX_SETTLE_MS: '1000' }),
+    INBOX_DIR: inboxDir,
+    INBOX_SCAN_MS: '500',
+    INBOX_SETTLE_MS: '1000',
   };
   // Safeguards that workers are to go without, so that the soak can be seen to notice.
   const seams = process.env['SLUICE_TEST_SEAMS'];
