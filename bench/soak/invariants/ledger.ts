@@ -44,7 +44,7 @@ export const ledgerInvariants = [
     'no chunk is being worked on',
     `select 'chunk ' || load_id || ':' || chunk_no || ' is ' || state as what
      from sluice.load_chunks join sluice.loads using (load_id)
-     -- Of a load that was cancelled as its worker died nobody takes a chunk back, until it is retried.
+     -- What was under way when its load was cancelled stays so until that is retried.
      where state = 'running' and status <> 'cancelled'`,
   ),
   noRows(

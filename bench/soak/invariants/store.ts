@@ -15,7 +15,7 @@ export const storeInvariants: readonly Invariant[] = [
     },
   },
   {
-    name: 'no file without a row, but where a server was lost as it received',
+    name: 'no file without a row, but where its receiver was lost',
     async look(scene) {
       const { named, stored } = await compare(scene);
       const orphans = [...stored].filter((ref) => !named.has(ref) && !ref.startsWith('tmp/'));
@@ -37,8 +37,8 @@ export const storeInvariants: readonly Invariant[] = [
   },
 ];
 
-/** Between a received file and its row a server may be killed, or the database vanish: then the file stays. */
-const explaining: readonly string[] = ['server killed', 'postgres stopped hard'];
+/** Between a received file and its row a server may be killed (of files in the inbox: a worker), or the database vanish: then the file stays. */
+const explaining: readonly string[] = ['server killed', 'worker killed', 'postgres stopped hard'];
 const acceptMs = 15_000;
 
 async function isExplained({ site, faults }: Scene, ref: string): Promise<boolean> {
