@@ -15,13 +15,16 @@ const queue = queues.at(-1) ?? 'postgres';
 
 describe.concurrent('a short soak', () => {
   test('holds every invariant while the service is killed, paused, stopped and emptied', async (context) => {
-    const { code, output, report } = await soak(context, ['--minutes', '0.2', '--fault-seconds', '1.2']);
+    const { code, output, report } = await soak(context, ['--minutes', '0.17', '--fault-seconds', '1.2']);
     expect(code, output).toBe(0);
     expect(report.invariants.filter(({ problems }) => problems.length > 0)).toEqual([]);
     expect(Object.keys(report.faults).length, 'kinds of faults').toBeGreaterThan(4);
     for (const [actor, figures] of Object.entries(report.actors)) {
-      const [first, second] = Object.values(figures);
-      expect([actor, (first ?? 0) > 0, (second ?? 0) > 0]).toEqual([actor, true, true]);
+      const [begun = 0, done = 0] = Object.values(figures);
+      expect(begun, `what ${actor} began`).toBeGreaterThan(0);
+      // Cancelled and deleted is by chance; all others are to have got through.
+      if (!['cancels', 'deletions'].includes(actor))
+        expect(done, `what ${actor} got through`).toBeGreaterThan(0);
     }
     expect(report.folder).toBeNull();
     tell(`soak, ${queue}: ${Object.values(report.faults).reduce((sum, count) => sum + count, 0)} faults`);
