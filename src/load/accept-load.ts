@@ -61,18 +61,22 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 }
 
 async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
+  let isWritten = false;
   try {
     checkNotify(request.notify ?? null);
     const entity = resolveEntity(request);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, request, entity, jobId);
       await request.alongside?.(db, accepted);
+      isWritten = true;
       return accepted;
     });
   } catch (error) {
     // The connection may have been lost after the commit. If even that cannot be found out now, the file stays: a
-    // load without its file would be worse than a file without its load.
-    if (isTransient(error) && (await isInLedger(context, jobId, error))) return { jobId, created: true };
+    // load without its file would be worse than a file without its load. Before the commit there is no doubt.
+    if (isWritten && isTransient(error) && (await isInLedger(context, jobId, error))) {
+      return { jobId, created: true };
+    }
     await context.files.remove(request.received.ref);
     throw error;
   }

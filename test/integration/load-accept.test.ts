@@ -44,3 +44,13 @@ test('an upload whose connection is lost before the commit is refused, and no fi
   await expect(acceptFile(losingConnection('before'), environmentId, content)).rejects.toThrow('ECONNRESET');
   expect(await t.storedFiles()).toEqual(before);
 });
+
+test('an upload that finds the database away leaves no file', async () => {
+  const before = await t.storedFiles();
+  const away = new URL(t.databaseUrl);
+  away.port = '1';
+  const system = t.openAnother({ databaseUrl: away.href });
+  await expect(acceptFile(withoutBell(system), environmentId, content)).rejects.toThrow('ECONNREFUSED');
+  await system.close();
+  expect(await t.storedFiles()).toEqual(before);
+});

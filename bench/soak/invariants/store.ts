@@ -1,0 +1,66 @@
+import { readdir, stat } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { createFileSystemStore } from '../../../src/files/file-system.ts';
+import { some } from '../actors/actor.ts';
+import type { Invariant, Scene } from './invariant.ts';
+
+/** Looked at when the service has been stopped, and what processes that were killed left behind has been swept. */
+export const storeInvariants: readonly Invariant[] = [
+  {
+    name: 'every file that the ledger names is there',
+    async look(scene) {
+      const { named, stored } = await compare(scene);
+      const missing = [...named].filter((ref) => !stored.has(ref));
+      return missing.length > 0 ? [`${missing.length} files are missing: ${some(missing)}`] : [];
+    },
+  },
+  {
+    name: 'no file without a row, but where its receiver was lost',
+    async look(scene) {
+      const { named, stored } = await compare(scene);
+      const orphans = [...stored].filter((ref) => !named.has(ref) && !ref.startsWith('tmp/'));
+      const unexplained: string[] = [];
+      for (const ref of orphans) if (!(await isExplained(scene, ref))) unexplained.push(ref);
+      return unexplained.length > 0 ? [`${unexplained.length} files are nobody's: ${some(unexplained)}`] : [];
+    },
+  },
+  {
+    name: 'no temporary file after a sweep',
+    async look({ site }) {
+      // What the workers do an hour later.
+      await createFileSystemStore(site.filesDir).sweepTemporary(0);
+      const left = (await filesBelow(site.filesDir)).filter(
+        (ref) => ref.startsWith('tmp/') || ref.endsWith('.part'),
+      );
+      return left.length > 0 ? [`${left.length} temporary files are left: ${some(left)}`] : [];
+    },
+  },
+];
+
+/** Between a received file and its row a server may be killed (of files in the inbox: a worker), or the database vanish: then the file stays. */
+const explaining: readonly string[] = ['server killed', 'worker killed', 'postgres stopped hard'];
+const acceptMs = 15_000;
+
+async function isExplained({ site, faults }: Scene, ref: string): Promise<boolean> {
+  const isReceived = /^\d{4}-\d{2}-\d{2}\//.test(ref);
+  const { mtimeMs } = await stat(join(site.filesDir, ref));
+  const isNear = (at: number): boolean => at > mtimeMs - 1_000 && at < mtimeMs + acceptMs;
+  return isReceived && faults.some(({ name, at }) => explaining.includes(name) && isNear(at));
+}
+
+async function compare({
+  site,
+}: Scene): Promise<{ named: ReadonlySet<string>; stored: ReadonlySet<string> }> {
+  const rows = await site.sql<{ ref: string }>(
+    `select file_ref as ref from sluice.loads where file_ref is not null
+     union all select file_ref from sluice.export_files`,
+  );
+  return { named: new Set(rows.map(({ ref }) => ref)), stored: new Set(await filesBelow(site.filesDir)) };
+}
+
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+}

@@ -1,0 +1,53 @@
+import { spawnSync } from 'node:child_process';
+import { parseArgs } from 'node:util';
+
+export interface Options {
+  readonly minutes: number;
+  readonly seed: number;
+  readonly queue: 'redis' | 'postgres';
+  /** Nothing is killed, paused or emptied. */
+  readonly kills: boolean;
+  /** Mean time between two faults. */
+  readonly faultSeconds: number;
+  /** The folder stays whatever the outcome. */
+  readonly keep: boolean;
+  /** Where the report goes as JSON; null: nowhere. */
+  readonly json: string | null;
+}
+
+/** Throws if a flag is unknown or its value is none. */
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      minutes: { type: 'string', default: '10' },
+      seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+      queue: { type: 'string', default: redisIsInstalled() ? 'redis' : 'postgres' },
+      'fault-seconds': { type: 'string', default: '7' },
+      'no-kills': { type: 'boolean', default: false },
+      keep: { type: 'boolean', default: false },
+      json: { type: 'string' },
+    },
+  });
+  const { queue } = values;
+  if (queue !== 'redis' && queue !== 'postgres') throw new Error('--queue is redis or postgres');
+  return {
+    minutes: positive('--minutes', values.minutes),
+    seed: positive('--seed', values.seed),
+    queue,
+    kills: !values['no-kills'],
+    faultSeconds: positive('--fault-seconds', values['fault-seconds']),
+    keep: values.keep,
+    json: values.json ?? null,
+  };
+}
+
+function positive(flag: string, text: string): number {
+  const number = Number(text);
+  if (Number.isFinite(number) && number > 0) return number;
+  throw new Error(`${flag} wants a number above 0, not ${JSON.stringify(text)}`);
+}
+
+function redisIsInstalled(): boolean {
+  return spawnSync('redis-server', ['--version']).status === 0;
+}
