@@ -48,7 +48,7 @@ interface Parts {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, surface: null, fleet: null, guard: null };
-  const stop = (): Promise<boolean> => shutDown(stopPhases(parts, config.shutdownMs), config.shutdownMs, log);
+  const stop = (): Promise<boolean> => shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
   try {
     const { surface } = await startParts(options, parts);
     return {
@@ -71,7 +71,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 async function startParts(options: ServiceOptions, parts: Parts): Promise<{ readonly surface: Surface }> {
   const { config, log, environment, entry } = options;
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
-  void warnOfRedis(config.redisUrl, log);
+  void warnOfRedis(config, log);
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
   await prepareDatabase(database.url, config.redisUrl === null, log);
@@ -112,7 +112,7 @@ async function moveSurface(old: Surface, config: Config, databaseUrl: string, lo
 /** What lets work in stops first, what everything stands on last. */
 function stopPhases({ database, surface, fleet, guard }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
-  if (surface !== null) phases.push(surface.stopListening);
+  if (surface !== null) phases.push(surface.drain, surface.stopListening);
   if (fleet !== null) {
     const [run, force] = [() => fleet.stop(), () => fleet.kill()];
     phases.push({ name: 'workers', deadlineMs: totalMs * 0.4, run, force });
