@@ -48,7 +48,8 @@ interface Parts {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, surface: null, fleet: null, guard: null };
-  const stop = (): Promise<boolean> => shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
+  const stop = (): Promise<boolean> =>
+    shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
   try {
     const { surface } = await startParts(options, parts);
     return {
