@@ -11,8 +11,12 @@ const patienceMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;
 
-/** What waiting does not mend: password, user, database name. */
-const hopeless = new Set(['28P01', '28000', '3D000']);
+/** What waiting does not mend: password, user, database name; a certificate that is not to be trusted. */
+const hopeless = new Set([
+  ...['28P01', '28000', '3D000'],
+  ...['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+  ...['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'CERT_HAS_EXPIRED', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+]);
 
 export interface AwaitOptions {
   readonly signal: AbortSignal;
