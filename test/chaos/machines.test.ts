@@ -31,7 +31,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
         site.serve(machine()),
         Promise.all([1, 2, 3].map(() => site.work([], machine()))),
       ]);
-      const files = [150_000, 60_000, 10_000].map((rows, seed) => createProfileFile({ rows, seed }));
+      const files = [100_000, 30_000, 10_000].map((rows, seed) => createProfileFile({ rows, seed }));
       const [large, middle, small] = files as [(typeof files)[0], (typeof files)[0], (typeof files)[0]];
       const jobs = [await first.upload(large.bytes), await second.upload(middle.bytes)] as const;
       const { status } = await second.fetch(`/v1/background_jobs/${jobs[0]}`);
@@ -51,7 +51,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       const load = await expectExact(site.sql, last, small, table, { fresh: false });
       await early.ended('completed');
       await early.stop();
-      const late = await askForExport(third, { event_types: ['users'] });
+      const late = await askForExport(third, { event_type: ['users'] });
       const shown = await late.ended('completed');
       await late.stop();
       // The files are where nobody's disk is: links of one server lead to them by another.
@@ -144,7 +144,7 @@ async function loseDuringUpload({ process, url }: Api, key: string, bytes: Buffe
  * the answers of the records, so that they are looked for with them.
  */
 function startUploads(api: Api, records: RecordSender) {
-  const rows = 20_000;
+  const rows = 10_000;
   const jobs: string[] = [];
   let stopped = false;
   let broken: unknown = null;

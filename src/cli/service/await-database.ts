@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import { findRunningPostgres } from '../../postgres/embedded/find-running.ts';
+import { certificateErrors } from '../certificate-errors.ts';
 import { CommandFailed } from '../exit-codes.ts';
 
 /** How long a process that needs the database waits for it to come up. */
@@ -12,11 +13,7 @@ const pollMs = 250;
 const connectTimeoutMs = 5_000;
 
 /** What waiting does not mend: password, user, database name; a certificate that is not to be trusted. */
-const hopeless = new Set([
-  ...['28P01', '28000', '3D000'],
-  ...['DEPTH_ZERO_SELF_SIGNED_CERT', 'SELF_SIGNED_CERT_IN_CHAIN', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
-  ...['UNABLE_TO_GET_ISSUER_CERT_LOCALLY', 'CERT_HAS_EXPIRED', 'ERR_TLS_CERT_ALTNAME_INVALID'],
-]);
+const hopeless = new Set(['28P01', '28000', '3D000', ...certificateErrors]);
 
 export interface AwaitOptions {
   readonly signal: AbortSignal;
