@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { startLoadBalancer } from '../support/load-balancer.ts';
@@ -39,6 +40,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       const early = await askForExport(second, { format: 'csv' });
 
       await progressed(site.sql, jobs[0], 0.2);
+      await expectConnections(site, { servers: 2, workers: 3 });
       await Promise.all([loseDuringUpload(first, site.key, small.bytes), doomed?.kill('SIGKILL')]);
       const [third] = await Promise.all([
         site.serve({ ...machine(), STORAGE_PRESIGN: 'false' }),
@@ -115,6 +117,26 @@ async function onMachines(run: (site: Site, machine: Machine) => Promise<void>):
     let count = 0;
     await run(site, () => ({ DATA_DIR: join(site.dataDir, `machine ${++count}`) }));
   });
+}
+
+/** As docs/scaling.md has it, for the pools of the default size. */
+async function expectConnections(
+  { sql, redis }: Site,
+  { servers, workers }: { readonly servers: number; readonly workers: number },
+): Promise<void> {
+  const [toPostgres] = await sql<{ count: number }>(
+    `select count(*)::int from pg_stat_activity
+     where datname = current_database() and application_name like 'sluice%'`,
+  );
+  expect(toPostgres?.count).toBeLessThanOrEqual(servers * 12 + workers * 5);
+  const client = new Redis(redis?.url ?? '');
+  const toRedis =
+    String(await client.client('LIST'))
+      .trim()
+      .split('\n').length - 1;
+  client.disconnect();
+  expect(toRedis).toBeGreaterThanOrEqual(servers * 2 + workers * 5);
+  expect(toRedis).toBeLessThanOrEqual(servers * 3 + workers * 7);
 }
 
 async function filesOn(site: Site): Promise<string[]> {

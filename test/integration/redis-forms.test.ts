@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts';
 import { createCertificates, type TestCertificates } from '../support/certificates.ts';
 import { serve } from '../support/http.ts';
 import { redisAvailable } from '../support/redis.ts';
-import { startClusterRedis, startTlsRedis } from '../support/redis-fleet.ts';
+import { startClusterRedis, startSentinelRedis, startTlsRedis } from '../support/redis-fleet.ts';
 import { openTestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -46,26 +46,43 @@ describe.skipIf(!redisAvailable)('REDIS_URL', () => {
     await loadThrough({ REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile });
   });
 
-  test('for a cluster: a load goes through it, and each queue has its node', async () => {
-    const cluster = await startClusterRedis();
-    cleanups.push(() => cluster.stop());
-    expect(await checkRedis(readConfig({ REDIS_URL: cluster.url }))).toBeNull();
-    await loadThrough({ REDIS_URL: cluster.url });
-    const found = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
-    expect(found.flat().sort()).toEqual([
-      '{bull:sluice-exports}:sluice-exports:meta',
-      '{bull:sluice}:sluice:meta',
-    ]);
-    for (const port of cluster.ports) await cluster.kill(port);
-    const problem = await waitFor('the cluster to be missed', () =>
-      checkRedis(readConfig({ REDIS_URL: cluster.url })),
-    );
-    expect(problem).toMatchObject({ away: true, sentence: expect.stringContaining('(cluster)') });
+  test.each([['redis'], ['rediss']])(
+    'for a cluster (%s): a load goes through it, and each queue has its node',
+    async (scheme) => {
+      const certificates = scheme === 'redis' ? null : await certificatesOfTest('IP:127.0.0.1');
+      const cluster = await startClusterRedis(certificates);
+      cleanups.push(() => cluster.stop());
+      const settings = { REDIS_URL: cluster.url, REDIS_TLS_CA: certificates?.caFile ?? '' };
+      expect(await checkRedis(readConfig(settings))).toBeNull();
+      await loadThrough(settings);
+      const found = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
+      expect(found.flat().sort()).toEqual([
+        '{bull:sluice-exports}:sluice-exports:meta',
+        '{bull:sluice}:sluice:meta',
+      ]);
+      for (const port of cluster.ports) await cluster.kill(port);
+      const problem = await waitFor('the cluster to be missed', () => checkRedis(readConfig(settings)));
+      expect(problem).toMatchObject({ away: true, sentence: expect.stringContaining('(cluster)') });
+    },
+  );
+
+  test('for sentinels and TLS: a load goes through the master that they name', async () => {
+    const certificates = await certificatesOfTest('IP:127.0.0.1');
+    const redis = await startSentinelRedis(certificates);
+    cleanups.push(() => redis.stop());
+    const settings = { REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile };
+    expect(await checkRedis(readConfig(settings))).toBeNull();
+    const withoutCa = await checkRedis(readConfig({ REDIS_URL: redis.url }));
+    expect(withoutCa).toMatchObject({ away: true });
+    expect(withoutCa?.sentence).not.toContain('hidden');
+    await loadThrough(settings);
+    const [master = 0] = redis.ports;
+    expect(await redis.look(master).keys('*:meta')).toEqual(expect.arrayContaining(['bull:sluice:meta']));
   });
 });
 
-async function certificatesOfTest(): Promise<TestCertificates> {
-  const made = await createCertificates();
+async function certificatesOfTest(names?: string): Promise<TestCertificates> {
+  const made = await createCertificates(names);
   cleanups.push(() => made.remove());
   return made;
 }

@@ -22,41 +22,30 @@ export interface RedisFleet {
 }
 
 /** One server that speaks TLS only, with that certificate. */
-export async function startTlsRedis({
-  certFile,
-  keyFile,
-  caFile,
-}: TestCertificates): Promise<Omit<RedisFleet, 'look'>> {
-  const nodes = new Nodes();
+export async function startTlsRedis(certificates: TestCertificates): Promise<RedisFleet> {
+  const nodes = new Nodes(certificates);
   const port = await freePort();
-  await nodes.start(port, [
-    ...['port 0', `tls-port ${port}`, 'tls-auth-clients no'],
-    ...[`tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`, `tls-ca-cert-file ${caFile}`],
-  ]);
+  await nodes.start(port, []);
   return nodes.fleet(`rediss://localhost:${port}`);
 }
 
 /** A master and its replica, and a sentinel; each wants a password. The master is the first of the ports. */
-export async function startSentinelRedis(): Promise<RedisFleet> {
-  const nodes = new Nodes();
+export async function startSentinelRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
+  const nodes = new Nodes(certificates);
   const [master, replica, sentinel] = await freePorts(3);
   const passwords = ['requirepass hidden-data', 'masterauth hidden-data'];
   const data = { password: 'hidden-data' };
-  await nodes.start(master, [`port ${master}`, ...passwords], data);
-  await nodes.start(
-    replica,
-    [`port ${replica}`, ...passwords, `replicaof 127.0.0.1 ${master}`, 'repl-diskless-sync-delay 0'],
-    data,
-  );
+  await nodes.start(master, passwords, data);
+  await nodes.start(replica, [...passwords, `replicaof 127.0.0.1 ${master}`], data);
   await waitFor('the replica to follow', async () =>
     (await nodes.look(replica).info('replication')).includes('master_link_status:up'),
   );
   await nodes.start(
     sentinel,
     [
-      ...[`port ${sentinel}`, 'requirepass hidden-sentinel'],
-      ...[`sentinel monitor main 127.0.0.1 ${master} 1`, 'sentinel auth-pass main hidden-data'],
-      ...['sentinel down-after-milliseconds main 500', 'sentinel failover-timeout main 3000'],
+      ...['requirepass hidden-sentinel', `sentinel monitor main 127.0.0.1 ${master} 1`],
+      ...['sentinel auth-pass main hidden-data', 'sentinel down-after-milliseconds main 500'],
+      'sentinel failover-timeout main 3000',
     ],
     { password: 'hidden-sentinel' },
     ['--sentinel'],
@@ -66,32 +55,30 @@ export async function startSentinelRedis(): Promise<RedisFleet> {
     return found.length === 1;
   });
   // The first of the sentinels is away: the second is asked.
-  const away = await freePort();
+  const hosts = `127.0.0.1:${await freePort()},127.0.0.1:${sentinel}`;
   return nodes.fleet(
-    `redis+sentinel://:hidden-data@127.0.0.1:${away},127.0.0.1:${sentinel}/main?sentinel_password=hidden-sentinel`,
+    `${nodes.scheme}+sentinel://:hidden-data@${hosts}/main?sentinel_password=hidden-sentinel`,
   );
 }
 
 /** Three masters that share the slots. */
-export async function startClusterRedis(): Promise<RedisFleet> {
-  const nodes = new Nodes();
+export async function startClusterRedis(certificates: TestCertificates | null = null): Promise<RedisFleet> {
+  const nodes = new Nodes(certificates);
   const ports = await freePorts(3);
   // Its own default for the bus, port + 10000, may be beyond the last port there is.
   const buses = await freePorts(3);
   await Promise.all(
-    ports.map((port, at) =>
-      nodes.start(port, [`port ${port}`, 'cluster-enabled yes', `cluster-port ${buses[at]}`]),
-    ),
+    ports.map((port, at) => nodes.start(port, ['cluster-enabled yes', `cluster-port ${buses[at]}`])),
   );
   const slots = 16_384;
-  const [first = 0, ...others] = ports;
   for (const [at, port] of ports.entries()) {
     const [from, to] = [Math.ceil((slots * at) / 3), Math.ceil((slots * (at + 1)) / 3) - 1];
     await nodes.look(port).cluster('ADDSLOTSRANGE', from, to);
     await nodes.look(port).call('cluster', 'set-config-epoch', String(at + 1));
   }
-  for (const [at, port] of others.entries()) {
-    await nodes.look(first).call('cluster', 'meet', '127.0.0.1', String(port), String(buses[at + 1]));
+  for (const [at, port] of ports.entries()) {
+    if (at > 0)
+      await nodes.look(ports[0]).call('cluster', 'meet', '127.0.0.1', String(port), String(buses[at]));
   }
   await waitFor('the cluster to be whole', async () => {
     const states = await Promise.all(
@@ -101,15 +88,25 @@ export async function startClusterRedis(): Promise<RedisFleet> {
       (state) => state.includes('cluster_state:ok') && state.includes('cluster_known_nodes:3'),
     );
   });
-  return nodes.fleet(`redis+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
+  return nodes.fleet(`${nodes.scheme}+cluster://${ports.map((port) => `127.0.0.1:${port}`).join(',')}`);
 }
 
+/** All of them speak TLS, and nothing else, if there are certificates. */
 class Nodes {
+  private readonly certificates: TestCertificates | null;
   private readonly children = new Map<number, ChildProcess>();
   private readonly folders: string[] = [];
   private readonly clients = new Map<number, Redis>();
 
-  /** Resolves when it answers; one for TLS when it listens. */
+  constructor(certificates: TestCertificates | null) {
+    this.certificates = certificates;
+  }
+
+  get scheme(): 'redis' | 'rediss' {
+    return this.certificates === null ? 'redis' : 'rediss';
+  }
+
+  /** Resolves when it takes connections. */
   async start(
     port: number,
     lines: readonly string[],
@@ -121,7 +118,7 @@ class Nodes {
     const file = join(folder, 'redis.conf');
     const common = ['bind 127.0.0.1', `dir ${folder}`];
     const storing = args.length > 0 ? [] : ['save ""', 'appendonly no', 'maxmemory-policy noeviction'];
-    await writeFile(file, `${[...common, ...storing, ...lines].join('\n')}\n`);
+    await writeFile(file, `${[...common, ...this.listening(port), ...storing, ...lines].join('\n')}\n`);
     const child = spawn('redis-server', [file, ...args], { stdio: ['ignore', 'pipe', 'inherit'] });
     let said = '';
     child.stdout.on('data', (text) => {
@@ -133,9 +130,19 @@ class Nodes {
       if (child.exitCode !== null) throw new Error(said);
       return ready.test(said);
     });
-    const client = new Redis({ port, host: '127.0.0.1', ...options, lazyConnect: true });
+    const tls = this.certificates === null ? {} : { tls: { ca: this.certificates.ca } };
+    const client = new Redis({ port, host: '127.0.0.1', ...tls, ...options, lazyConnect: true });
     client.on('error', () => undefined);
     this.clients.set(port, client);
+  }
+
+  private listening(port: number): string[] {
+    if (this.certificates === null) return [`port ${port}`];
+    const { certFile, keyFile, caFile } = this.certificates;
+    return [
+      ...['port 0', `tls-port ${port}`, 'tls-auth-clients no', 'tls-replication yes', 'tls-cluster yes'],
+      ...[`tls-cert-file ${certFile}`, `tls-key-file ${keyFile}`, `tls-ca-cert-file ${caFile}`],
+    ];
   }
 
   look(port: number): Redis {
