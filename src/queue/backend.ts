@@ -3,6 +3,7 @@ import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
 import { type OpenRedisOptions, openRedis, type RedisServer } from './open-redis.ts';
 import { createPatientBackend } from './patient-postgres-backend.ts';
+import { pingRedis } from './ping-redis.ts';
 import { readRedisUrl } from './redis-url.ts';
 
 export interface QueueTarget {
@@ -74,8 +75,7 @@ function onRedis(server: RedisServer): QueueBackend {
     async ping() {
       // On a connection of its own that keeps nothing for later: while it is lost it says so at once.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
-      if (pinger.status === 'wait') await pinger.connect();
-      await pinger.ping();
+      await pingRedis(pinger, pingTimeoutMs);
     },
     close: async () => {
       for (const redis of opened) redis.disconnect();

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { openRedis } from '../../queue/open-redis.ts';
+import { pingRedis } from '../../queue/ping-redis.ts';
 import { describeRedis, readRedisUrl } from '../../queue/redis-url.ts';
 
 const answerMs = 5_000;
@@ -23,8 +24,7 @@ export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Re
     { once: true, lazyConnect: true, connectTimeout: answerMs, commandTimeout: answerMs },
   );
   try {
-    await redis.connect();
-    await redis.ping();
+    await pingRedis(redis, answerMs);
     // Managed servers may not tell their configuration; then nobody can say.
     const answer: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => []);
     const policy: unknown = Array.isArray(answer) ? answer[1] : undefined;
