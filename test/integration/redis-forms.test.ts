@@ -16,18 +16,21 @@ afterEach(async () => {
 /** Uploads, and waits until a worker has loaded it: which wants both ends of the queue. */
 async function loadThrough(settings: Readonly<Record<string, string>>): Promise<void> {
   const system = await openTestSystem({ queue: 'postgres', worker: true, settings });
-  cleanups.push(() => system.close());
-  expect(system.system.backend.kind).toBe('redis');
   const server = await serve(system);
-  cleanups.push(() => server.stop());
-  const { body } = await server.json<{ job_id: string }>('/v1/imports', {
-    method: 'POST',
-    body: 'user_id,plan\na,1\nb,2\n',
-    headers: { 'content-type': 'text/csv' },
-  });
-  expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
-  const ready = await server.json('/health/ready');
-  expect(ready.body).toMatchObject({ status: 'ready', parts: { queue: 'ok' } });
+  try {
+    expect(system.system.backend.kind).toBe('redis');
+    const { body } = await server.json<{ job_id: string }>('/v1/imports', {
+      method: 'POST',
+      body: 'user_id,plan\na,1\nb,2\n',
+      headers: { 'content-type': 'text/csv' },
+    });
+    expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
+    const ready = await server.json('/health/ready');
+    expect(ready.body).toMatchObject({ status: 'ready', parts: { queue: 'ok' } });
+  } finally {
+    await server.stop();
+    await system.close();
+  }
 }
 
 describe.skipIf(!redisAvailable)('REDIS_URL', () => {
