@@ -1,8 +1,10 @@
 /**
  * npm run bench:load [-- --rows N] [--flat] [--scale]
+ * npm run bench:load -- --workers [--rows N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in
- * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory.
+ * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory. With --workers:
+ * the same file with one worker process and with two, and nothing else.
  */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -11,16 +13,24 @@ import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { openBaseline } from './baseline.ts';
 import { measureLatency } from './latency.ts';
-import { peaks, resetPeaks, startService } from './service.ts';
+import { peaks, resetPeaks, type Service, startService } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
+import { compareWorkers } from './workers.ts';
 
 const { values: flags } = parseArgs({
   options: {
     rows: { type: 'string', default: '1000000' },
     flat: { type: 'boolean', default: false },
     scale: { type: 'boolean', default: false },
+    workers: { type: 'boolean', default: false },
   },
 });
+
+interface Bench {
+  readonly service: Service;
+  readonly baseline: Awaited<ReturnType<typeof openBaseline>>;
+  readonly client: pg.Client;
+}
 
 interface Step {
   readonly name: string;
@@ -32,30 +42,46 @@ interface Step {
 
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
 const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-files-'));
-const service = await startService();
-const baseline = await openBaseline(service.databaseUrl);
-const client = new pg.Client({ connectionString: service.databaseUrl });
-await client.connect();
 try {
-  await compare(Number(flags.rows));
-  await latency();
-  if (flags.flat) await flat();
-  if (flags.scale) await scale();
+  if (flags.workers) await workers(Number(flags.rows));
+  else await measure();
 } finally {
-  await client.end();
-  await baseline.close();
-  await service.stop();
   await rm(folder, { recursive: true, force: true });
 }
 
-async function compare(rows: number): Promise<void> {
+async function workers(rows: number): Promise<void> {
+  const path = join(folder, 'users.csv');
+  await writeUsersFile(path, { rows, format: 'csv' });
+  print(`${rows} users, CSV, all new; ${process.version}\n`);
+  await compareWorkers(path, rows, print);
+}
+
+async function measure(): Promise<void> {
+  const service = await startService();
+  const baseline = await openBaseline(service.databaseUrl);
+  const client = new pg.Client({ connectionString: service.databaseUrl });
+  await client.connect();
+  const bench: Bench = { service, baseline, client };
+  try {
+    await compare(bench, Number(flags.rows));
+    await latency(bench);
+    if (flags.flat) await flat(bench);
+    if (flags.scale) await scale(bench);
+  } finally {
+    await client.end();
+    await baseline.close();
+    await service.stop();
+  }
+}
+
+async function compare(bench: Bench, rows: number): Promise<void> {
   const file = (name: string): string => join(folder, name);
   await writeUsersFile(file('users.csv'), { rows, format: 'csv' });
   await writeUsersFile(file('half.csv'), { rows, format: 'csv', changed: 0.5 });
   await writeUsersFile(file('users.ndjson'), { rows, format: 'ndjson' });
   const { size } = await stat(file('users.csv'));
   print(
-    `${rows} users, 10 columns, ${(size / 1e6).toFixed(0)} MB of CSV; ${process.version}, ${await version()}\n`,
+    `${rows} users, 10 columns, ${(size / 1e6).toFixed(0)} MB of CSV; ${process.version}, ${await version(bench.client)}\n`,
   );
   print('| load | seconds | rows/s | by hand, s | ratio | peak RSS, MiB |');
   print('|---|---|---|---|---|---|');
@@ -65,10 +91,10 @@ async function compare(rows: number): Promise<void> {
     { name: 'CSV, half of the rows changed', path: file('half.csv'), format: 'csv', fresh: false },
     { name: 'NDJSON, all new', path: file('users.ndjson'), format: 'ndjson', fresh: true },
   ];
-  for (const step of steps) await runStep(step, rows);
+  for (const step of steps) await runStep(bench, step, rows);
 }
 
-async function runStep(step: Step, rows: number): Promise<void> {
+async function runStep({ service, baseline, client }: Bench, step: Step, rows: number): Promise<void> {
   if (step.fresh) {
     await client.query('truncate sluice.users, sluice.companies');
     await baseline.clear();
@@ -84,7 +110,7 @@ async function runStep(step: Step, rows: number): Promise<void> {
   );
 }
 
-async function latency(): Promise<void> {
+async function latency({ service }: Bench): Promise<void> {
   const { p50, p99 } = await measureLatency(service);
   print(
     `\narray of 100 users, POST to completed, 200 times: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
@@ -92,7 +118,7 @@ async function latency(): Promise<void> {
 }
 
 /** Memory must not grow with the file. */
-async function flat(): Promise<void> {
+async function flat({ service, client }: Bench): Promise<void> {
   print('\n| file | seconds | peak RSS, MiB |\n|---|---|---|');
   for (const rows of [710_000, 7_100_000]) {
     await client.query('truncate sluice.users, sluice.companies');
@@ -107,7 +133,7 @@ async function flat(): Promise<void> {
 }
 
 /** Time per row must not grow with the file. */
-async function scale(): Promise<void> {
+async function scale({ service, baseline, client }: Bench): Promise<void> {
   print('\n| rows | seconds | µs per row |\n|---|---|---|');
   for (const rows of [500_000, 5_000_000]) {
     await client.query('truncate sluice.users, sluice.companies');
@@ -123,7 +149,7 @@ function contentType(format: 'csv' | 'ndjson'): string {
   return format === 'csv' ? 'text/csv' : 'application/x-ndjson';
 }
 
-async function version(): Promise<string> {
+async function version(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ v: string }>(
     "select 'PostgreSQL ' || current_setting('server_version') as v",
   );

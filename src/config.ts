@@ -1,7 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
 import { isMailAddress } from './domain/mail-address.ts';
+import { readRedisUrl } from './queue/redis-url.ts';
 import { bytes, ConfigError, integer, oneOf, type Setting, text } from './setting.ts';
 import { readStorage, type Storage, type StorageSettings } from './storage-url.ts';
 
@@ -21,7 +23,12 @@ export const settings = {
   redisUrl: text(
     'REDIS_URL',
     '',
-    'Redis for the queue (rediss:// for TLS); empty: the queue lives in PostgreSQL.',
+    'Redis for the queue: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss… for TLS); empty: the queue lives in PostgreSQL.',
+  ),
+  redisTlsCa: text(
+    'REDIS_TLS_CA',
+    '',
+    'File with the certificates (PEM) that may have signed that of Redis; empty: the public authorities.',
   ),
   storageUrl: text(
     'STORAGE_URL',
@@ -201,6 +208,13 @@ export const settings = {
     'Whether schedules that say `allow_private` may load from private networks and from this machine.',
     ['false', 'true'],
   ),
+  drainMs: integer(
+    'DRAIN_MS',
+    '0',
+    'Milliseconds that a server which is told to stop still takes requests, while /health/ready tells load balancers to send no more; SHUTDOWN_MS begins after it.',
+    0,
+    600_000,
+  ),
   shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
 } as const;
 
@@ -214,6 +228,7 @@ export type Config = {
     | 'dataDir'
     | 'databaseUrl'
     | 'redisUrl'
+    | 'redisTlsCa'
     | 'publicUrl'
     | 'apiKey'
     | 'metricsToken'
@@ -239,7 +254,10 @@ export type Config = {
   /** Absolute folder that is watched for files; null: none is. */
   readonly inboxDir: string | null;
   readonly databaseUrl: string | null;
+  /** With its passwords: not to be logged. */
   readonly redisUrl: string | null;
+  /** PEM; null: the authorities that Node knows. */
+  readonly redisCa: string | null;
   readonly publicUrl: string | null;
   readonly apiKey: string | null;
   /** What a scrape of /metrics must show; null: nothing. */
@@ -283,7 +301,9 @@ export function readConfig(
 }
 
 function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> }): Config {
-  const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...rest } = values;
+  const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
+    values;
+  const { redisTlsCa, ...rest } = others;
   const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
   const dataDir = resolve(values.dataDir);
   const storage = readStorage(given, dataDir);
@@ -297,7 +317,7 @@ function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]
     filesDir: storage.kind === 'folder' ? storage.directory : resolve(dataDir, 'files'),
     inboxDir: values.inboxDir === '' ? null : resolve(values.inboxDir),
     databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
-    redisUrl: url('REDIS_URL', values.redisUrl, ['redis:', 'rediss:']),
+    ...redis(values.redisUrl, redisTlsCa),
     publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
     apiKey: secret('API_KEY', values.apiKey),
     metricsToken: secret('METRICS_TOKEN', values.metricsToken),
@@ -335,6 +355,25 @@ function url(name: string, value: string, protocols: readonly string[]): string 
   if (URL.canParse(value) && protocols.includes(new URL(value).protocol)) return value;
   // The value is not shown: it may hold a password.
   throw new ConfigError(`${name}: a URL that begins with ${protocols.join('// or ')}// is wanted`);
+}
+
+function redis(redisUrl: string, caFile: string): Pick<Config, 'redisUrl' | 'redisCa'> {
+  const target = redisUrl === '' ? null : readRedisUrl(redisUrl);
+  if (caFile === '') return { redisUrl: target === null ? null : redisUrl, redisCa: null };
+  if (target?.tls !== true)
+    throw new ConfigError('REDIS_TLS_CA: it means nothing without a REDIS_URL for TLS (rediss…)');
+  return { redisUrl, redisCa: certificates('REDIS_TLS_CA', caFile) };
+}
+
+function certificates(name: string, file: string): string {
+  let pem: string;
+  try {
+    pem = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError(`${name}: the file cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+  if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem;
+  throw new ConfigError(`${name}: the file holds no certificate in PEM`);
 }
 
 function secret(name: string, value: string): string | null {

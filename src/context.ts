@@ -51,7 +51,7 @@ export function openSystem(options: SystemOptions): System {
     applicationName: `sluice ${options.role}`,
   });
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
-  const backend = createQueueBackend({ databaseUrl, redisUrl: config.redisUrl });
+  const backend = createQueueBackend({ databaseUrl, redisUrl: config.redisUrl, redisCa: config.redisCa });
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
   const catalogue = new Catalogue(log);

@@ -2,6 +2,7 @@ import { InputError, Interrupted, TransientError } from '../domain/errors.ts';
 import { EmbeddedPostgresError } from '../postgres/embedded/errors.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { ConfigError } from '../setting.ts';
+import { certificateErrors } from './certificate-errors.ts';
 import { CommandFailed, exitCodes, UsageError } from './exit-codes.ts';
 
 export interface Explanation {
@@ -40,6 +41,12 @@ const knownCodes: Readonly<Record<string, string>> = {
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
   '53300':
     'The database takes no more connections. Lower POOL_SIZE and WORKER_POOL_SIZE, or raise its max_connections.',
+  ...Object.fromEntries(
+    certificateErrors.map((code) => [
+      code,
+      'The certificate of the database is not to be trusted. Check sslmode and sslrootcert in DATABASE_URL, and that the certificate bears the name of the host.',
+    ]),
+  ),
   ENOSPC: 'The disk is full. Make room and try again.',
 };
 

@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts';
 import { askRedis } from '../queue/ask-redis.ts';
 import { isAtLeast } from './check-node.ts';
 import { type Finding, failed, ok, warning } from './finding.ts';
@@ -7,10 +8,12 @@ const least = '6.2.0';
 const refused = '5.0.0';
 const nearlyFull = 0.9;
 
+type RedisConfig = Pick<Config, 'redisUrl' | 'redisCa'>;
+
 /** Where the queue lives, if it lives in Redis. */
-export async function checkRedis(redisUrl: string | null): Promise<Finding[]> {
+export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Finding[]> {
   if (redisUrl === null) return [ok('redis', 'not used: the queue lives in PostgreSQL')];
-  return askRedis(redisUrl, async (redis) => {
+  return askRedis({ redisUrl, redisCa }, async (redis) => {
     const info = readInfo(await redis.info());
     // Managed servers may not tell their configuration.
     const settings = await redis.config('GET', '*').then(readSettings, () => null);

@@ -37,7 +37,7 @@ function checksOf(config: Config): Check[] {
     {
       name: 'redis',
       deadlineMs: 15_000,
-      run: () => checkRedis(config.redisUrl),
+      run: () => checkRedis(config),
       advice: 'Is it running, and is REDIS_URL right?',
     },
     {

@@ -48,8 +48,13 @@ const keepAliveTimeoutMs = 75_000;
 /** Ids are longer than any path here; what is longer still is an unknown job. */
 const maxParamLength = 4_096;
 
+/** Whether whoever listens is about to stop. */
+export interface Doors {
+  closing: boolean;
+}
+
 /** The HTTP interface of a system. Never listens: that is `startHttpServer`. */
-export function createApp(system: System): FastifyInstance {
+export function createApp(system: System, doors: Doors = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
@@ -76,11 +81,11 @@ export function createApp(system: System): FastifyInstance {
   addRawBody(app);
   addApiDocument(app);
   // In a scope of their own, because that waits for the plugins before it.
-  app.register(async (scope) => addRoutes(scope, system));
+  app.register(async (scope) => addRoutes(scope, system, doors));
   return app;
 }
 
-function addRoutes(app: FastifyInstance, system: System): void {
+function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
   createImport(app, system);
   bulkIdentify(app, system, 'users');
   bulkIdentify(app, system, 'companies');
@@ -97,7 +102,7 @@ function addRoutes(app: FastifyInstance, system: System): void {
   listSegmentPages(app, system);
   listLookups(app, system);
   showLiveness(app);
-  showReadiness(app, system);
+  showReadiness(app, system, doors);
   showMetrics(app, system);
   showDocument(app, system);
   showQueues(app, system);

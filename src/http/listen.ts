@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { type OpenConnections, trackConnections } from './open-connections.ts';
@@ -5,6 +6,11 @@ import { type OpenConnections, trackConnections } from './open-connections.ts';
 export interface HttpServer {
   /** `http://host:port`, as it can be called from this machine. */
   readonly address: string;
+  /**
+   * Says at /health/ready that it is about to stop, and goes on serving for `drainMs`, so that load balancers notice in
+   * time to send no more.
+   */
+  drain(): Promise<void>;
   /** Takes no more connections, finishes the requests in flight, and after `shutdownMs` cuts those left. */
   stop(): Promise<void>;
 }
@@ -14,7 +20,8 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
   // Routes and their schemas take a while to load: only those who serve wait for it, not every command.
   const { createApp } = await import('./app.ts');
-  const app = createApp(system);
+  const doors = { closing: false };
+  const app = createApp(system, doors);
   const connections = trackConnections(app.server);
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
@@ -22,6 +29,13 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   let stopped: Promise<void> | undefined;
   return {
     address,
+    async drain() {
+      if (config.drainMs === 0) return;
+      doors.closing = true;
+      connections.endWithAnswers();
+      log.info({ drain_ms: config.drainMs }, 'draining');
+      await delay(config.drainMs);
+    },
     stop() {
       stopped ??= stopApp(system, app, connections);
       return stopped;

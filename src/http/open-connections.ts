@@ -2,6 +2,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 export interface OpenConnections {
+  /** From now on every answer is the last of its connection, and says so: whoever keeps connections goes elsewhere. */
+  endWithAnswers(): void;
   /** Closes those without a request, now and as they come; the others close with their answer, which says so. */
   closeIdle(): void;
 }
@@ -12,6 +14,7 @@ export interface OpenConnections {
  */
 export function trackConnections(server: Server): OpenConnections {
   const open = new Map<Socket, Set<ServerResponse>>();
+  let leaving = false;
   let stopping = false;
   server.on('connection', (socket: Socket) => {
     if (stopping) socket.destroy();
@@ -22,20 +25,23 @@ export function trackConnections(server: Server): OpenConnections {
     const owed = open.get(socket);
     if (owed === undefined) return;
     owed.add(response);
-    if (stopping) response.shouldKeepAlive = false;
+    if (leaving) response.shouldKeepAlive = false;
     response.once('close', () => {
       owed.delete(response);
       // What of the answer is still on its way out is sent first.
       if (stopping && owed.size === 0) socket.destroySoon();
     });
   });
+  const endWithAnswers = (): void => {
+    leaving = true;
+    for (const owed of open.values()) for (const response of owed) response.shouldKeepAlive = false;
+  };
   return {
+    endWithAnswers,
     closeIdle() {
       stopping = true;
-      for (const [socket, owed] of open) {
-        for (const response of owed) response.shouldKeepAlive = false;
-        if (owed.size === 0) socket.destroy();
-      }
+      endWithAnswers();
+      for (const [socket, owed] of open) if (owed.size === 0) socket.destroy();
     },
   };
 }

@@ -1,23 +1,26 @@
-import { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
+import { openRedis, type RedisServer } from './open-redis.ts';
+import { pingRedis } from './ping-redis.ts';
 
 const answerMs = 5_000;
 
-/** A short talk with a Redis on a connection of its own. Throws within seconds if it is away. */
-export async function askRedis<T>(redisUrl: string, talk: (redis: Redis) => Promise<T>): Promise<T> {
-  const redis = new Redis(redisUrl, {
+/** A short talk with a Redis on a connection of its own; of a cluster, with any of its nodes. Throws within seconds if it is away. */
+export async function askRedis<T>(
+  server: RedisServer,
+  talk: (redis: Redis | Cluster) => Promise<T>,
+): Promise<T> {
+  const redis = openRedis(server, {
+    once: true,
     lazyConnect: true,
     connectTimeout: answerMs,
     commandTimeout: answerMs,
-    maxRetriesPerRequest: 0,
-    retryStrategy: () => null,
   });
   let why: Error | null = null;
   redis.on('error', (error: Error) => {
     why = error;
   });
   try {
-    await redis.connect();
-    await redis.ping();
+    await pingRedis(redis, answerMs);
     return await talk(redis);
   } catch (error) {
     // Of a connection that failed the event tells why, the call only that it is closed.

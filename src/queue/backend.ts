@@ -1,12 +1,17 @@
 import { type Job, Queue, type QueueOptions, runMigrations, Worker, type WorkerOptions } from 'bullmq';
-import { Redis, type RedisOptions } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
+import { type OpenRedisOptions, openRedis, type RedisServer } from './open-redis.ts';
 import { createPatientBackend } from './patient-postgres-backend.ts';
+import { pingRedis } from './ping-redis.ts';
+import { readRedisUrl } from './redis-url.ts';
 
 export interface QueueTarget {
   readonly databaseUrl: string;
   /** Redis for the queue; null: the queue lives in PostgreSQL, schema `bullmq`. */
   readonly redisUrl: string | null;
+  /** As of `RedisServer`. */
+  readonly redisCa?: string | null;
 }
 
 const pingTimeoutMs = 2_000;
@@ -24,7 +29,8 @@ export interface QueueBackend {
 }
 
 export function createQueueBackend(target: QueueTarget): QueueBackend {
-  return target.redisUrl === null ? onPostgres(target.databaseUrl) : onRedis(target.redisUrl);
+  const { databaseUrl, redisUrl, redisCa = null } = target;
+  return redisUrl === null ? onPostgres(databaseUrl) : onRedis({ redisUrl, redisCa });
 }
 
 /** Makes or updates the schema `bullmq`; needed once per database for the PostgreSQL backend. */
@@ -47,30 +53,29 @@ function onPostgres(databaseUrl: string): QueueBackend {
   };
 }
 
-function onRedis(redisUrl: string): QueueBackend {
-  const opened: Redis[] = [];
-  const open = (own: RedisOptions = {}): Redis => {
-    const redis = new Redis(redisUrl, {
-      ...own,
-      maxRetriesPerRequest: null,
-      retryStrategy: (attempt) => Math.min(attempt * 100, 2_000),
-    });
-    redis.on('error', () => undefined);
+function onRedis(server: RedisServer): QueueBackend {
+  const opened: (Redis | Cluster)[] = [];
+  const open = (own: OpenRedisOptions = {}): Redis | Cluster => {
+    const redis = openRedis(server, own);
     opened.push(redis);
     return redis;
   };
-  let pinger: Redis | undefined;
+  const inCluster = readRedisUrl(server.redisUrl).kind === 'cluster';
+  // A script touches many keys of a queue; what is in braces keeps them on one node of a cluster.
+  const placed = (name: string): { readonly prefix?: string } =>
+    inCluster ? { prefix: `{bull:${name}}` } : {};
+  let pinger: Redis | Cluster | undefined;
   return {
     kind: 'redis',
     // Adding to a queue that is away must fail at once, not hang: the ledger has it anyway.
-    createQueue: (name, options) => new Queue(name, { ...options, connection: open() as never }),
+    createQueue: (name, options) =>
+      new Queue(name, { ...options, ...placed(name), connection: open() as never }),
     createWorker: (name, process, options) =>
-      new Worker(name, process, { ...options, connection: open() as never }),
+      new Worker(name, process, { ...options, ...placed(name), connection: open() as never }),
     async ping() {
       // On a connection of its own that keeps nothing for later: while it is lost it says so at once.
       pinger ??= open({ enableOfflineQueue: false, lazyConnect: true, commandTimeout: pingTimeoutMs });
-      if (pinger.status === 'wait') await pinger.connect();
-      await pinger.ping();
+      await pingRedis(pinger, pingTimeoutMs);
     },
     close: async () => {
       for (const redis of opened) redis.disconnect();

@@ -74,7 +74,7 @@ async function withClient<T>(url: string, work: (client: Redis) => Promise<T>): 
 }
 
 /** Free a moment ago; good enough on a machine that is not fought over. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();

@@ -38,8 +38,8 @@ export interface Site {
   readonly redis: TestRedis | null;
   /** Null unless asked for. */
   readonly postgres: PrivatePostgres | null;
-  /** `sluice serve`, listening. */
-  serve(): Promise<Api>;
+  /** `sluice serve`, listening; with settings of its own beside those of the site. */
+  serve(settings?: Readonly<Record<string, string>>): Promise<Api>;
   /** `sluice work`, at work. */
   work(
     seams?: readonly (keyof LoadSeams)[],
@@ -133,8 +133,8 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     sql,
     redis,
     postgres,
-    async serve() {
-      const process = startSluice(['serve'], variables);
+    async serve(own = {}) {
+      const process = startSluice(['serve'], { ...variables, ...own });
       processes.push(process);
       const [, url = ''] = await process.says(/sluice listens on (http:\S+)\. /);
       return callApi(process, url, key);

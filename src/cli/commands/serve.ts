@@ -38,7 +38,7 @@ async function serve(cli: Cli, command: Command): Promise<void> {
   });
   await prepareDatabase(databaseUrl, config.redisUrl === null, log);
   const system = openServingSystem(config, databaseUrl, log);
-  void warnOfRedis(config.redisUrl, log);
+  void warnOfRedis(config, log);
   void warnOfStorage(config, system.files, log);
   const key = await ensureFirstKey(system.db);
   if (key !== null) announceKey(cli.terminal, key);
@@ -46,6 +46,7 @@ async function serve(cli: Cli, command: Command): Promise<void> {
   if (!stop.signal.aborted) cli.terminal.print(`sluice listens on ${surface.url}. Ctrl-C stops it.`);
   const reason = await stop.requested;
   log.info({ reason }, 'stopping');
-  await shutDown([surface.stopListening, surface.closeSystem], config.shutdownMs, log);
+  const phases = [surface.drain, surface.stopListening, surface.closeSystem];
+  await shutDown(phases, config.drainMs + config.shutdownMs, log);
   log.info('stopped');
 }

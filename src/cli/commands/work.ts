@@ -49,7 +49,7 @@ async function work(cli: Cli, command: Command): Promise<void> {
   const poolSize = config.workerPoolSize;
   const seams = readTestSeams(environment);
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
-  void warnOfRedis(config.redisUrl, log);
+  void warnOfRedis(config, log);
   void warnOfStorage(config, system.files, log);
   const worker = startWorker(system, writeExport, schedules);
   schedulePrune(system.backend).catch((err: unknown) =>

@@ -4,6 +4,7 @@ import pg from 'pg';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import { findRunningPostgres } from '../../postgres/embedded/find-running.ts';
+import { certificateErrors } from '../certificate-errors.ts';
 import { CommandFailed } from '../exit-codes.ts';
 
 /** How long a process that needs the database waits for it to come up. */
@@ -11,8 +12,8 @@ const patienceMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;
 
-/** What waiting does not mend: password, user, database name. */
-const hopeless = new Set(['28P01', '28000', '3D000']);
+/** What waiting does not mend: password, user, database name; a certificate that is not to be trusted. */
+const hopeless = new Set(['28P01', '28000', '3D000', ...certificateErrors]);
 
 export interface AwaitOptions {
   readonly signal: AbortSignal;

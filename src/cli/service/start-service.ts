@@ -49,7 +49,8 @@ interface Parts {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
   const parts: Parts = { database: null, surface: null, fleet: null, guard: null };
-  const stop = (): Promise<boolean> => shutDown(stopPhases(parts, config.shutdownMs), config.shutdownMs, log);
+  const stop = (): Promise<boolean> =>
+    shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
   try {
     const { surface } = await startParts(options, parts);
     return {
@@ -74,7 +75,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<{ read
   // The workers would refuse it, one start after another; whoever starts them is told instead.
   if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
-  void warnOfRedis(config.redisUrl, log);
+  void warnOfRedis(config, log);
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
   await prepareDatabase(database.url, config.redisUrl === null, log);
@@ -115,7 +116,7 @@ async function moveSurface(old: Surface, config: Config, databaseUrl: string, lo
 /** What lets work in stops first, what everything stands on last. */
 function stopPhases({ database, surface, fleet, guard }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
-  if (surface !== null) phases.push(surface.stopListening);
+  if (surface !== null) phases.push(surface.drain, surface.stopListening);
   if (fleet !== null) {
     const [run, force] = [() => fleet.stop(), () => fleet.kill()];
     phases.push({ name: 'workers', deadlineMs: totalMs * 0.4, run, force });

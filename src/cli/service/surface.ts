@@ -4,12 +4,15 @@ import { openSystem, type System } from '../../context.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
 import type { Phase } from '../../shutdown.ts';
 
+const drainSlackMs = 1_000;
+
 /** The HTTP server and the system it serves. */
 export interface Surface {
   readonly system: System;
   /** Where it is reached, for example http://127.0.0.1:8080. */
   readonly url: string;
   /** In the order in which they are to be stopped. */
+  readonly drain: Phase;
   readonly stopListening: Phase;
   readonly closeSystem: Phase;
 }
@@ -30,10 +33,11 @@ export async function openSurface(system: System): Promise<Surface> {
     await system.close();
     throw error;
   }
-  const { shutdownMs } = system.config;
+  const { shutdownMs, drainMs } = system.config;
   return {
     system,
     url: server.address,
+    drain: { name: 'drain', deadlineMs: drainMs + drainSlackMs, run: () => server.drain() },
     stopListening: { name: 'http', deadlineMs: shutdownMs * 0.35, run: () => server.stop() },
     closeSystem: { name: 'system', deadlineMs: shutdownMs * 0.15, run: () => system.close() },
   };

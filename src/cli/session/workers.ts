@@ -34,7 +34,7 @@ export async function countLiveWorkers({ db }: System): Promise<number> {
 export async function provideWorkers(session: Session, entry: string): Promise<Hands> {
   const { settings, database, system, log } = session;
   // A queue that is away would keep us waiting without a word; the file is worth keeping until it is back.
-  const problem = await checkRedis(settings.config.redisUrl);
+  const problem = await checkRedis(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let fleet: Fleet | null = null;
   const launch = (): void => {

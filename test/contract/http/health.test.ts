@@ -75,6 +75,26 @@ test('a service with all it stands on is live and ready, and tells so to anybody
   ]);
 });
 
+test('a service that drains is not ready, and serves all the same, each answer the last of its connection', async () => {
+  const { server } = await start({ settings: { DRAIN_MS: '1' } });
+  const idle = await server.fetch('/health/live', { key: null });
+  expect(idle.headers.get('connection')).not.toBe('close');
+  await server.drain();
+  const { status, body, retryAfter } = await probe(server);
+  expect([status, body]).toEqual([503, { status: 'not_ready', parts: allOk }]);
+  expect(Number(retryAfter)).toBeGreaterThan(0);
+  for (const path of ['/health/live', '/v1/background_jobs']) {
+    const { status: served, headers } = await server.fetch(path);
+    expect([served, headers.get('connection')]).toEqual([200, 'close']);
+  }
+});
+
+test('a service without DRAIN_MS does not drain', async () => {
+  const { server } = await start();
+  await server.drain();
+  expect((await probe(server)).body.status).toBe('ready');
+});
+
 describe('a database', () => {
   test('that is gone makes the service not ready, which is logged once, until it is back', async () => {
     const { postgres, server, ofDatabase } = await startOnPrivatePostgres();

@@ -1,0 +1,56 @@
+import pg from 'pg';
+import { type Service, startService } from './service.ts';
+
+const counts = [1, 2] as const;
+const rounds = 3;
+
+interface Fleet {
+  readonly workers: number;
+  readonly service: Service;
+  readonly seconds: number[];
+}
+
+/**
+ * Loads a file of users, all of them new, with one worker process and with two: two services, each on a PostgreSQL of its
+ * own, in turn, so that what else goes on on the machine meets both. Prints the median of each and their ratio.
+ */
+export async function compareWorkers(
+  path: string,
+  rows: number,
+  print: (line: string) => unknown,
+): Promise<void> {
+  const fleets: Fleet[] = [];
+  try {
+    for (const workers of counts)
+      fleets.push({ workers, service: await startService({ WORKERS: String(workers) }), seconds: [] });
+    for (let round = 0; round < rounds; round++) {
+      for (const { service, seconds } of fleets) {
+        await empty(service);
+        seconds.push((await service.load(path, 'text/csv')).seconds);
+      }
+    }
+  } finally {
+    for (const { service } of fleets) await service.stop();
+  }
+  print(`| worker processes | seconds, median of ${rounds} | rows/s | against one |`);
+  print('|---|---|---|---|');
+  const alone = median(fleets[0]?.seconds ?? []);
+  for (const { workers, seconds } of fleets) {
+    const taken = median(seconds);
+    print(
+      `| ${workers} | ${taken.toFixed(2)} | ${Math.round(rows / taken)} | ${(alone / taken).toFixed(2)} |`,
+    );
+  }
+}
+
+async function empty({ databaseUrl }: Service): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  await client.query('truncate sluice.users, sluice.companies');
+  await client.query('checkpoint');
+  await client.end();
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { expectExact, progressed, readLoad, report } from '../support/exactness.ts';
+import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { redisAvailable } from '../support/redis.ts';
+import { startSentinelRedis } from '../support/redis-fleet.ts';
+import { onSite } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+test.skipIf(!redisAvailable)(
+  'a load goes on with the next master of the queue when the first is lost, and is exact',
+  async () => {
+    const redis = await startSentinelRedis();
+    try {
+      await onSite({ queue: 'postgres', settings: { REDIS_URL: redis.url } }, async (site) => {
+        const [api] = await Promise.all([site.serve(), site.workers(2)]);
+        const file = createProfileFile({ rows: 100_000 });
+        const jobId = await api.upload(file.bytes);
+        await progressed(site.sql, jobId, 0.2);
+        const [master = 0, replica = 0] = redis.ports;
+        await redis.kill(master);
+        const lostAt = performance.now();
+        await waitFor('the replica to be the master', async () =>
+          (await redis.look(replica).info('replication')).includes('role:master'),
+        );
+        const failoverMs = performance.now() - lostAt;
+        const { status } = await readLoad(site.sql, jobId);
+        // Without a queue nobody is given a chunk: most of them are done by way of the new master.
+        expect(status).toBe('processing');
+        const load = await expectExact(site.sql, jobId, file, oracleOf(file));
+        const again = createProfileFile({ rows: 1_000, seed: 2 });
+        await expectExact(site.sql, await api.upload(again.bytes), again, oracleOf(file, again), {
+          fresh: false,
+        });
+        const ready = await api.fetch('/health/ready');
+        expect(await ready.json()).toMatchObject({ parts: { queue: 'ok' } });
+        report(
+          `master of the queue lost: the next one after ${(failoverMs / 1000).toFixed(1)} s, load done in ${load.seconds.toFixed(1)} s`,
+        );
+        const said = [api.process.output].join('');
+        expect(said).not.toContain('hidden-');
+      });
+    } finally {
+      await redis.stop();
+    }
+  },
+);

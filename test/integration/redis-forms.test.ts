@@ -1,0 +1,91 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { checkRedis } from '../../src/cli/service/check-redis.ts';
+import { readConfig } from '../../src/config.ts';
+import { createCertificates, type TestCertificates } from '../support/certificates.ts';
+import { serve } from '../support/http.ts';
+import { redisAvailable } from '../support/redis.ts';
+import { startClusterRedis, startSentinelRedis, startTlsRedis } from '../support/redis-fleet.ts';
+import { openTestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** Uploads, and waits until a worker has loaded it: which wants both ends of the queue. */
+async function loadThrough(settings: Readonly<Record<string, string>>): Promise<void> {
+  const system = await openTestSystem({ queue: 'postgres', worker: true, settings });
+  const server = await serve(system);
+  try {
+    expect(system.system.backend.kind).toBe('redis');
+    const { body } = await server.json<{ job_id: string }>('/v1/imports', {
+      method: 'POST',
+      body: 'user_id,plan\na,1\nb,2\n',
+      headers: { 'content-type': 'text/csv' },
+    });
+    expect(await system.ended(body.job_id)).toMatchObject({ status: 'completed', tally: { inserted: 2 } });
+    const ready = await server.json('/health/ready');
+    expect(ready.body).toMatchObject({ status: 'ready', parts: { queue: 'ok' } });
+  } finally {
+    await server.stop();
+    await system.close();
+  }
+}
+
+describe.skipIf(!redisAvailable)('REDIS_URL', () => {
+  test('for TLS: a load goes through a server whose certificate is signed by REDIS_TLS_CA, and through no other', async () => {
+    const [certificates, others] = await Promise.all([certificatesOfTest(), certificatesOfTest()]);
+    const redis = await startTlsRedis(certificates);
+    cleanups.push(() => redis.stop());
+    const check = (REDIS_URL: string, REDIS_TLS_CA: string) =>
+      checkRedis(readConfig({ REDIS_URL, REDIS_TLS_CA }));
+    expect(await check(redis.url, certificates.caFile)).toBeNull();
+    expect(await check(redis.url, '')).toMatchObject({ away: true });
+    expect(await check(redis.url, others.caFile)).toMatchObject({ away: true });
+    // The certificate is that of `localhost`.
+    const byAddress = redis.url.replace('localhost', '127.0.0.1');
+    expect(await check(byAddress, certificates.caFile)).toMatchObject({ away: true });
+    await loadThrough({ REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile });
+  });
+
+  test.each([['redis'], ['rediss']])(
+    'for a cluster (%s): a load goes through it, and each queue has its node',
+    async (scheme) => {
+      const certificates = scheme === 'redis' ? null : await certificatesOfTest('IP:127.0.0.1');
+      const cluster = await startClusterRedis(certificates);
+      cleanups.push(() => cluster.stop());
+      const settings = { REDIS_URL: cluster.url, REDIS_TLS_CA: certificates?.caFile ?? '' };
+      expect(await checkRedis(readConfig(settings))).toBeNull();
+      await loadThrough(settings);
+      const found = await Promise.all(cluster.ports.map((port) => cluster.look(port).keys('*:meta')));
+      expect(found.flat().sort()).toEqual([
+        '{bull:sluice-exports}:sluice-exports:meta',
+        '{bull:sluice}:sluice:meta',
+      ]);
+      for (const port of cluster.ports) await cluster.kill(port);
+      const problem = await waitFor('the cluster to be missed', () => checkRedis(readConfig(settings)));
+      expect(problem).toMatchObject({ away: true, sentence: expect.stringContaining('(cluster)') });
+    },
+  );
+
+  test('for sentinels and TLS: a load goes through the master that they name', async () => {
+    const certificates = await certificatesOfTest('IP:127.0.0.1');
+    const redis = await startSentinelRedis(certificates);
+    cleanups.push(() => redis.stop());
+    const settings = { REDIS_URL: redis.url, REDIS_TLS_CA: certificates.caFile };
+    expect(await checkRedis(readConfig(settings))).toBeNull();
+    const withoutCa = await checkRedis(readConfig({ REDIS_URL: redis.url }));
+    expect(withoutCa).toMatchObject({ away: true });
+    expect(withoutCa?.sentence).not.toContain('hidden');
+    await loadThrough(settings);
+    const [master = 0] = redis.ports;
+    expect(await redis.look(master).keys('*:meta')).toEqual(expect.arrayContaining(['bull:sluice:meta']));
+  });
+});
+
+async function certificatesOfTest(names?: string): Promise<TestCertificates> {
+  const made = await createCertificates(names);
+  cleanups.push(() => made.remove());
+  return made;
+}

@@ -1,0 +1,137 @@
+import { once } from 'node:events';
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { waitFor } from './wait-for.ts';
+
+/**
+ * What stands before the servers: sends each request to the next of those that are ready, over connections that it keeps.
+ * One that a server refuses goes to the next; one that a server took and lost is lost.
+ */
+export interface LoadBalancer {
+  readonly url: string;
+  /** Asks the server from now on whether it is ready; resolves when it was. */
+  add(server: string): Promise<void>;
+  /** Whether the server said that it was not ready, rather than just going away. */
+  saidGoodbye(server: string): boolean;
+  /** Answers of 500 and more, lost connections, requests without a server. */
+  readonly faults: readonly string[];
+  close(): Promise<void>;
+}
+
+interface Backend {
+  readonly url: URL;
+  readonly agent: Agent;
+  ready: boolean;
+  saidGoodbye: boolean;
+}
+
+const probeEveryMs = 50;
+
+export async function startLoadBalancer(): Promise<LoadBalancer> {
+  const backends = new Map<string, Backend>();
+  const faults: string[] = [];
+  let turn = 0;
+  let closing = false;
+
+  const probe = async (backend: Backend): Promise<void> => {
+    while (!closing) {
+      const status = await ask(backend.url);
+      if (backend.ready && status === 503) backend.saidGoodbye = true;
+      backend.ready = status === 200;
+      await delay(probeEveryMs);
+    }
+  };
+  const forward = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const parts: Buffer[] = [];
+    for await (const part of incoming) parts.push(part as Buffer);
+    const body = Buffer.concat(parts);
+    const what = `${incoming.method} ${incoming.url}`;
+    for (;;) {
+      const ready = [...backends.values()].filter((backend) => backend.ready);
+      const backend = ready[turn++ % ready.length];
+      if (backend === undefined) {
+        faults.push(`${what}: no server is ready`);
+        outgoing.writeHead(503).end();
+        return;
+      }
+      try {
+        const status = await pass(backend, incoming, body, outgoing);
+        if (status >= 500) faults.push(`${what}: ${status}`);
+        return;
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') {
+          backend.ready = false;
+          continue;
+        }
+        faults.push(`${what}: ${String(error)}`);
+        if (outgoing.headersSent) outgoing.destroy();
+        else outgoing.writeHead(502).end();
+        return;
+      }
+    }
+  };
+
+  const server = createServer((incoming, outgoing) => {
+    forward(incoming, outgoing).catch((error: unknown) => faults.push(String(error)));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
+    async add(address) {
+      const backend = {
+        url: new URL(address),
+        agent: new Agent({ keepAlive: true }),
+        ready: false,
+        saidGoodbye: false,
+      };
+      backends.set(address, backend);
+      void probe(backend);
+      await waitFor(`${address} to be ready`, () => backend.ready);
+    },
+    saidGoodbye: (address) => backends.get(address)?.saidGoodbye === true,
+    faults,
+    async close() {
+      closing = true;
+      for (const { agent } of backends.values()) agent.destroy();
+      server.close();
+      server.closeAllConnections();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** The status of /health/ready; 0: no answer. */
+function ask(url: URL): Promise<number> {
+  return new Promise((resolve) => {
+    const sending = request(new URL('/health/ready', url), { agent: false }, (response) => {
+      response.resume();
+      response.on('error', () => resolve(0));
+      response.on('end', () => resolve(response.statusCode ?? 0));
+    });
+    sending.on('error', () => resolve(0));
+    sending.end();
+  });
+}
+
+/** Resolves with the status when the whole answer went back. */
+function pass(
+  { url, agent }: Backend,
+  { method, url: path = '/', headers }: IncomingMessage,
+  body: Buffer,
+  outgoing: ServerResponse,
+): Promise<number> {
+  const { connection: _, 'transfer-encoding': __, ...kept } = headers;
+  return new Promise((resolve, reject) => {
+    const options = { method, agent, headers: { ...kept, 'content-length': body.length } };
+    const sending = request(new URL(path, url), options, (response) => {
+      const { connection: ___, 'keep-alive': ____, ...answered } = response.headers;
+      outgoing.writeHead(response.statusCode ?? 0, answered);
+      response.on('error', reject);
+      response.on('end', () => resolve(response.statusCode ?? 0));
+      response.pipe(outgoing);
+    });
+    sending.on('error', reject);
+    sending.end(body);
+  });
+}
