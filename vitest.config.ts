@@ -19,6 +19,12 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
   },
 });
 
+/** A Postgres for the files of a project, each with databases of its own. */
+const server = { globalSetup: 'test/support/postgres-server.ts' };
+
+/** Files that follow one another in a worker share the modules that they import: loading them is half of the work. */
+const onServer = { ...server, isolate: false };
+
 /**
  * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. The
  * suites that choose their queue themselves (properties, chaos) take both anyway.
@@ -29,6 +35,7 @@ const onRedis =
         project('redis', 0, 3, {
           include: ['test/contract/http/{imports,bulk-identify,rejects,deletions}.test.ts'],
           env: { SLUICE_TEST_QUEUE: 'redis' },
+          ...onServer,
         }),
       ]
     : [];
@@ -37,18 +44,25 @@ const onRedis =
 const onS3 = project('s3', 0, 3, {
   include: ['test/contract/http/{imports,rejects,exports}.test.ts', 'test/integration/export-write.test.ts'],
   env: { SLUICE_TEST_STORAGE: 's3' },
+  ...onServer,
 });
+
+const patient = { testTimeout: 300_000 };
+
+/** Chaos that looks at how fast the service recovers: nothing else may run beside it. */
+const timed = ['test/chaos/{killed-workers,paused-worker}.test.ts'];
 
 export default defineConfig({
   test: {
     projects: [
-      project('unit', 0, 3),
-      project('integration', 0, 3),
-      project('contract', 0, 3),
+      project('unit', 0, 3, { isolate: false }),
+      project('integration', 0, 3, onServer),
+      project('contract', 0, 3, onServer),
       ...onRedis,
       onS3,
-      project('acceptance', 1, 3),
-      project('chaos', 2, 1, { testTimeout: 300_000 }),
+      project('acceptance', 1, 3, server),
+      project('chaos', 2, 2, { ...server, ...patient, exclude: timed }),
+      project('timed', 3, 1, { ...server, ...patient, include: timed }),
     ],
   },
 });

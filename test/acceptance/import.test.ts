@@ -1,16 +1,28 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
 import { type Finished, type RunOptions, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { awaitGone, descendants } from './processes.ts';
 import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
+/** Made by a command, once, and copied for each test: making one takes as long as most of the tests. */
+let madeDataDir: string;
 let dataDir: string;
 let folder: string;
+beforeAll(async () => {
+  madeDataDir = await mkdtemp(join(tmpdir(), 'sluice-import-'));
+  expect(await runCli(['env', 'list', '--data-dir', madeDataDir])).toMatchObject({ code: 0 });
+});
+afterAll(() => rm(madeDataDir, { recursive: true, force: true }));
 beforeEach(async () => {
   dataDir = await temporaryFolder();
+  // With the owners of its files.
+  await promisify(execFile)('cp', ['-a', `${madeDataDir}/.`, dataDir]);
   folder = await temporaryFolder();
 });
 

@@ -83,7 +83,9 @@ async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } 
     const waiting = waitFor('a session to wait for the catalogue', async () => {
       const { rowCount } = await holder.query(`
         select from pg_locks
-        where not granted and relation in ('sluice.properties'::regclass, 'sluice.event_names'::regclass)`);
+        where not granted
+          and database = (select oid from pg_database where datname = current_database())
+          and relation in ('sluice.properties'::regclass, 'sluice.event_names'::regclass)`);
       return rowCount === 0 ? null : true;
     });
     waiting.catch(() => undefined);

@@ -700,7 +700,9 @@ describe('an export that does not come to its end', () => {
     const failed = expect(exporting).rejects.toThrow('aborted');
     await waitFor('the statement to run', async () => {
       const { rows } = await sql`select from pg_stat_activity
-        where wait_event = 'PgSleep' and query like 'copy (%'`.execute(t.system.db);
+        where datname = current_database() and wait_event = 'PgSleep' and query like 'copy (%'`.execute(
+        t.system.db,
+      );
       return rows.length > 0 ? true : null;
     });
     stop.abort();
@@ -718,7 +720,9 @@ describe('an export that does not come to its end', () => {
       const failed = expect(exporting).rejects.toThrow();
       await waitFor('it to wait for the table', async () => {
         const { rows } = await sql`select from pg_stat_activity
-          where application_name = 'sluice test' and wait_event_type = 'Lock'`.execute(t.system.db);
+          where datname = current_database() and application_name = 'sluice test' and wait_event_type = 'Lock'`.execute(
+          t.system.db,
+        );
         return rows.length > 0 ? true : null;
       });
       stop.abort();

@@ -425,14 +425,14 @@ async function expectInOrder(
 }
 
 describe('two processes, or one that died, do no harm', () => {
-  test('200 files dropped under two workers are loaded once each, in the order of their times, and the last one wins', async () => {
+  test('100 files dropped under two workers are loaded once each, in the order of their times, and the last one wins', async () => {
     const { environment, folder } = await tenant();
-    await dropInOrder(folder, 200);
-    await waitFor('all files to be concluded', async () => (await readConcluded(folder)).length >= 200, {
+    await dropInOrder(folder, 100);
+    await waitFor('all files to be concluded', async () => (await readConcluded(folder)).length >= 100, {
       timeoutMs: 120_000,
       everyMs: 200,
     });
-    await expectInOrder(t.system, environment, folder, 200);
+    await expectInOrder(t.system, environment, folder, 100);
   });
 
   test('the same holds without the lock that lets only one of them watch', async () => {

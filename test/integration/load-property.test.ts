@@ -63,7 +63,7 @@ describe('chunks merged in any order, some at a time', () => {
         expect(await countLeftovers(t.system, real.jobId)).toBe(0);
       },
     );
-    await fc.assert(property, { ...parameters, numRuns: 60 });
+    await fc.assert(property, { ...parameters, numRuns: 30 });
   });
 
   async function runShuffled(
@@ -155,7 +155,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           expect(await countLeftovers(t.system, again)).toBe(0);
         },
       );
-      await fc.assert(property, { ...parameters, numRuns: 12 });
+      await fc.assert(property, { ...parameters, numRuns: 6 });
     },
   );
 

@@ -648,7 +648,10 @@ describe('the end of a run', () => {
     );
     const file = { schedules: [], refresh: async () => false };
     const running = startSchedules(context, file, { everyMs: 60_000 });
-    await running.wake();
+    await waitFor('the end to be told', async () => {
+      await running.wake();
+      return (await bodies()).length > 0 ? true : null;
+    });
     await running.stop();
     expect(await bodies()).toMatchObject([
       { type: 'schedule.failed', data: { error_code: 'worker_lost', items: [] } },

@@ -1,0 +1,50 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import type { TestProject } from 'vitest/node';
+import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { prepareDatabase } from '../../src/postgres/prepare.ts';
+
+/** Databases of tests are copies of this one, which is migrated. */
+export const template = 'template_sluice';
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** Of the one real server that the files of a project share, each with databases of its own. */
+    postgresUrl: string;
+  }
+}
+
+/** Run by vitest before the files of a project; what it returns, after them. */
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-test-postgres-'));
+  // A killed server loses nothing without fsync, only a killed machine does.
+  const settings = { fsync: 'off', max_connections: '400' };
+  const postgres = await startEmbeddedPostgres({ dataDir: folder, log, settings });
+  await runOn(postgres.url, `create database ${template}`);
+  await prepareDatabase(databaseUrl(postgres.url, template), true, log);
+  project.provide('postgresUrl', postgres.url);
+  return async () => {
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  };
+}
+
+export function databaseUrl(serverUrl: string, name: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  return url.href;
+}
+
+export async function runOn(url: string, statement: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
