@@ -4,7 +4,7 @@ import { createProfileFile, oracleOf, type ProfileFile } from '../support/profil
 import { hold, onSite, queues, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 150_000, seed: 4 });
+const file = createProfileFile({ rows: 100_000, seed: 4 });
 /** For what is asked of a smaller load as well. */
 const small = createProfileFile({ rows: 100_000, seed: 4 });
 /** Several times what the reconciler takes. */

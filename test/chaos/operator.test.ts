@@ -5,7 +5,7 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { brakeAt, onSite, queues, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 150_000, seed: 8 });
+const file = createProfileFile({ rows: 100_000, seed: 8 });
 const table = oracleOf(file);
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {

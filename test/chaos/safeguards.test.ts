@@ -11,7 +11,7 @@ import { waitFor } from '../support/wait-for.ts';
  * ends with must notice. With the safeguard in its place the same scenario is exact: for the fence below, for the
  * replay in finish.test.ts. The reconciler's turn is in lost-api.test.ts.
  */
-const file = createProfileFile({ rows: 150_000, seed: 7 });
+const file = createProfileFile({ rows: 100_000, seed: 7 });
 const table = oracleOf(file);
 type Seam = keyof LoadSeams;
 
@@ -28,7 +28,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '1m' } }, async (site) => {
       // A refused record is kept under its row number: it would collide, and be a fence of its own.
-      const { jobId } = await wakeLate(site, createProfileFile({ rows: 150_000, allValid: true }), [
+      const { jobId } = await wakeLate(site, createProfileFile({ rows: 100_000, allValid: true }), [
         'withoutFence',
       ]);
       const load = await ended(site.sql, jobId);
@@ -42,10 +42,11 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       const jobId = await api.upload(file.bytes);
       const release = await holdChunk(site, jobId, 0);
       await site.workers(2, ['withoutReplay']);
-      await waitFor('all chunks but the first to be done', async () => {
+      const done = async (): Promise<boolean> => {
         const load = await readLoad(site.sql, jobId);
         return load.chunks_done === load.chunk_count - 1;
-      });
+      };
+      await waitFor('all chunks but the first to be done', done, { timeoutMs: 120_000 });
       await release();
       await expect(expectExact(site.sql, jobId, file, table)).rejects.toThrow(
         'differs from the serial oracle',
@@ -77,7 +78,7 @@ async function wakeLate(
       const load = await readLoad(sql, jobId);
       return load.chunks_done === chunk_count - 1;
     },
-    { timeoutMs: 40_000 },
+    { timeoutMs: 120_000 },
   );
   late.signal('SIGCONT');
   await waitFor(`the late worker to come to the end of chunk ${chunkNo}`, async () => {

@@ -11,7 +11,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type Api, callApi, openSql, type Queue, queues, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 150_000, seed: 5 });
+const file = createProfileFile({ rows: 100_000, seed: 5 });
 const table = oracleOf(file);
 
 /** `sluice start` on a data directory: embedded Postgres, HTTP server, two workers. */
