@@ -33,7 +33,7 @@ const onRedis =
   spawnSync('redis-server', ['--version']).status === 0
     ? [
         project('redis', 0, 3, {
-          include: ['test/contract/http/{imports,bulk-identify,rejects,deletions}.test.ts'],
+          include: ['test/contract/http/{imports,bulk-identify,deletions}.test.ts'],
           env: { SLUICE_TEST_QUEUE: 'redis' },
           ...onServer,
         }),

@@ -112,6 +112,13 @@ describe('a worker that comes late', () => {
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
   });
 
+  test('is counted as lost by whoever takes its chunk', async () => {
+    const { load } = await letOneComeLate(t.system);
+    const { rows } = await sql<{ losses: number }>`
+      select losses from load_chunks where load_id = ${load.loadId} order by chunk_no`.execute(t.system.db);
+    expect(rows.map(({ losses }) => losses)).toEqual([1, 0, 0]);
+  });
+
   test('counts twice without the fence: this test would notice', async () => {
     const base = { ...t.system, seams: { ...t.system.seams, withoutFence: true } };
     const { load, environmentId, before } = await letOneComeLate(base);

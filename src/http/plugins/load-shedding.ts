@@ -15,6 +15,9 @@ declare module 'fastify' {
 /** Of what V8 may use: beyond it the process spends its time on collecting, and then ends. */
 const heapShare = 0.9;
 
+/** A process that has just started has loaded its code, compiled it and connected: what that took says nothing of the load. */
+const startMs = 2_000;
+
 const overloaded: Explained = {
   status: 503,
   problems: [{ code: 'unavailable', message: 'The service is overloaded; try again later', details: '' }],
@@ -32,10 +35,15 @@ export function addLoadShedding(
   const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
   const maxHeap = heapLimit * heapShare;
   let shedding = false;
+  let judgedFrom = Number.POSITIVE_INFINITY;
+  app.addHook('onListen', async () => {
+    judgedFrom = performance.now() + startMs;
+  });
   app.register(underPressure);
   app.addHook('onRequest', (request, reply, done) => {
     const { eventLoopDelay, heapUsed } = app.memoryUsage();
-    const overload = eventLoopDelay > maxDelay || heapUsed > maxHeap;
+    const lags = eventLoopDelay > maxDelay && performance.now() > judgedFrom;
+    const overload = lags || heapUsed > maxHeap;
     if (overload !== shedding) {
       shedding = overload;
       const fields = { event_loop_delay_ms: Math.round(eventLoopDelay), heap_used_bytes: heapUsed };

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { ChunkRange } from '../../domain/chunk.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
+import { LEASE_MS, MAX_CHUNK_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import type { LoadChunks } from '../schema.ts';
 
@@ -18,17 +18,29 @@ export interface DueChunk {
 
 const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 
-/** Takes a chunk for this worker; null if it is done, taken, or its load no longer runs. */
+/**
+ * Takes a chunk for this worker; null if it is done, taken, or its load no longer runs. One whose worker vanished counts as
+ * lost by that; the loss that is one too many is left to `rescueChunks`, which fails the load.
+ */
 export async function claimChunk(db: Database, loadId: number, chunkNo: number): Promise<ChunkClaim | null> {
   const row = await db
     .updateTable('load_chunks')
-    .set((eb) => ({ state: 'running', attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .set((eb) => ({
+      state: 'running',
+      attempt: eb('attempt', '+', 1),
+      lease_until: lease,
+      losses: sql<number>`losses + (state = 'running')::int`,
+    }))
     .where('load_id', '=', loadId)
     .where('chunk_no', '=', chunkNo)
     .where((eb) =>
       eb.or([
         eb('state', '=', 'pending'),
-        eb.and([eb('state', '=', 'running'), eb('lease_until', '<', sql<Date>`now()`)]),
+        eb.and([
+          eb('state', '=', 'running'),
+          eb('lease_until', '<', sql<Date>`now()`),
+          eb('losses', '<', MAX_CHUNK_LOSSES - 1),
+        ]),
       ]),
     )
     .where((eb) =>

@@ -110,8 +110,17 @@ describe('an event loop that lags', () => {
   test('is left alone with MAX_EVENT_LOOP_DELAY_MS=0', async () => {
     const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '0' } });
     blockLoop();
-    const until = performance.now() + 2_500;
+    const until = performance.now() + 4_500;
     while (performance.now() < until) expect((await server.fetch(list)).status).toBe(200);
+  });
+
+  test('is served while the process has just started: loading its code holds up the loop too', async () => {
+    const { server } = await start({ settings: { MAX_EVENT_LOOP_DELAY_MS: '20' } });
+    const until = performance.now() + 1_500;
+    const unblock = blockLoop();
+    while (performance.now() < until) expect((await server.fetch(list)).status).toBe(200);
+    await waitFor('a refusal', async () => (await server.fetch(list)).status === 503);
+    unblock();
   });
 });
 
