@@ -1,6 +1,6 @@
 import { Interrupted } from '../domain/errors.ts';
-import { MAX_RUN_LOSSES, MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../domain/limits.ts';
-import { claimRun, rescueRuns } from '../postgres/ledger/schedule-claims.ts';
+import { MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../domain/limits.ts';
+import { claimRun, hopelessRuns, rescueRuns } from '../postgres/ledger/schedule-claims.ts';
 import { startRounds } from '../rounds.ts';
 import type { ScheduleContext } from './context.ts';
 import { endRunAndTell } from './end-run.ts';
@@ -89,9 +89,10 @@ export function startSchedules(
 }
 
 async function rescue(context: ScheduleContext): Promise<void> {
-  for (const { runId, name, losses } of await rescueRuns(context.db)) {
+  for (const { name, losses } of await rescueRuns(context.db)) {
     context.log.warn({ schedule: name, losses }, 'run taken back from a worker that went silent');
-    if (losses < MAX_RUN_LOSSES) continue;
+  }
+  for (const { runId, losses } of await hopelessRuns(context.db)) {
     const reason = `the run lost its worker ${losses} times; it may be what kills it`;
     await endRunAndTell(context, runId, { status: 'failed', code: 'worker_lost', reason }, ['queued']);
   }

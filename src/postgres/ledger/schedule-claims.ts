@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { ConflictError } from '../../domain/errors.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
+import { LEASE_MS, MAX_RUN_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
 
@@ -35,6 +35,7 @@ export async function claimRun(db: Database): Promise<RunClaim | null> {
         select run_id
         from schedule_runs r
         where status = 'queued'
+          and losses < ${MAX_RUN_LOSSES}
           and (not_before is null or not_before <= now())
           and not exists (
             select
@@ -150,6 +151,16 @@ export async function rescueRuns(db: Database): Promise<{ runId: number; name: s
     where status = 'running' and lease_until < now()
     returning run_id as "runId", schedule_name as name, losses`.execute(db);
   return rows;
+}
+
+/** Runs that have lost their workers too often: nobody claims them any more. */
+export async function hopelessRuns(db: Database): Promise<{ runId: number; losses: number }[]> {
+  return db
+    .selectFrom('schedule_runs')
+    .select(['run_id as runId', 'losses'])
+    .where('status', '=', 'queued')
+    .where('losses', '>=', MAX_RUN_LOSSES)
+    .execute();
 }
 
 /** How a run ends. */
