@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
-import { settings } from '../src/config.ts';
 import { errorCodes } from '../src/domain/errors.ts';
 import { rejectCodes } from '../src/domain/reject.ts';
+import { settings } from '../src/settings.ts';
 
 const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   missing_id: 'No `user_id` or `company_id`, or an empty one.',

@@ -6,7 +6,7 @@ import {
   countOpenInboxFiles,
   type RecentInboxFile,
   recentInboxFiles,
-} from '../postgres/ledger/inbox-files.ts';
+} from '../postgres/ledger/read-inbox-files.ts';
 import { statOf } from './claimed-file.ts';
 import { lookInto } from './look.ts';
 import { mappingErrorName } from './names.ts';

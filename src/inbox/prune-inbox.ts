@@ -1,5 +1,6 @@
 import type { LoadContext } from '../load/context.ts';
-import { expiredInboxFiles, forgetInboxFile } from '../postgres/ledger/inbox-files.ts';
+import { forgetInboxFile } from '../postgres/ledger/inbox-files.ts';
+import { expiredInboxFiles } from '../postgres/ledger/read-inbox-files.ts';
 import { storeFolder } from './take-in.ts';
 
 const filesPerRound = 500;
@@ -12,11 +13,15 @@ export async function pruneInbox(
   { db, files }: Pick<LoadContext, 'db' | 'files'>,
   jobDays: number,
 ): Promise<{ inboxFiles: number }> {
-  const expired = await expiredInboxFiles(db, jobDays, filesPerRound);
-  for (const fileId of expired) {
-    // By now it is empty.
-    await files.removeFolder(storeFolder({ fileId }));
-    await forgetInboxFile(db, fileId);
+  let inboxFiles = 0;
+  for (;;) {
+    const expired = await expiredInboxFiles(db, jobDays, filesPerRound);
+    for (const fileId of expired) {
+      // By now it is empty.
+      await files.removeFolder(storeFolder({ fileId }));
+      await forgetInboxFile(db, fileId);
+    }
+    inboxFiles += expired.length;
+    if (expired.length < filesPerRound) return { inboxFiles };
   }
-  return { inboxFiles: expired.length };
 }

@@ -7,13 +7,8 @@ import type { FileFolder } from '../files/file-store.ts';
 import { acceptLoad } from '../load/accept-load.ts';
 import type { ReceivedFile } from '../load/receive/receive.ts';
 import { receiveLocal } from '../load/receive/receive-local.ts';
-import {
-  beginAttempt,
-  dropInboxFile,
-  findTwin,
-  noteLoading,
-  noteRefused,
-} from '../postgres/ledger/inbox-files.ts';
+import { beginAttempt, dropInboxFile, noteLoading, noteRefused } from '../postgres/ledger/inbox-files.ts';
+import { findTwin } from '../postgres/ledger/read-inbox-files.ts';
 import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';
 

@@ -15,11 +15,16 @@ import type { RunDefinition } from './schedule.ts';
 
 const runsPerRound = 200;
 
-/** Ends the runs whose jobs have ended. What a run learned is remembered in the transaction that ends it. */
+/**
+ * Ends the runs whose jobs have ended. What a run learned is remembered in the transaction that ends it. One that cannot be
+ * ended now holds up no other: the first error is thrown when all have been looked at.
+ */
 export async function settleRuns(context: ScheduleContext): Promise<void> {
+  const errors: unknown[] = [];
   for (const run of await readRuns(context.db, { status: ['waiting'] }, runsPerRound)) {
-    await settleRun(context, run);
+    await settleRun(context, run).catch((error: unknown) => errors.push(error));
   }
+  if (errors.length > 0) throw errors[0];
 }
 
 async function settleRun(context: ScheduleContext, run: ScheduleRun): Promise<void> {

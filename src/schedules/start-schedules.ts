@@ -63,8 +63,10 @@ export function startSchedules(
 
   const wake = async (): Promise<void> => {
     if (stopping.signal.aborted) return;
+    await settleRuns(context).catch((error: unknown) =>
+      context.log.warn({ err: error }, 'the end of a run could not be noted; the next round tries again'),
+    );
     try {
-      await settleRuns(context);
       await makeDueRuns(context, file.schedules);
       await rescue(context);
       await startRuns();

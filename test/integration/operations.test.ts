@@ -125,12 +125,18 @@ describe('pruning', () => {
     const old = await acceptExport(system, environment.environmentId);
     await sql`update exports set status = 'cancelled', ended_at = now() - interval '8 days'
       where export_id = ${old.exportId}`.execute(system.db);
-    const others = { inboxFiles: 0, notifications: 0, runs: 0 };
+    await sql`
+      insert into inbox_files (file_id, inbox_id, environment_id, folder, name, inode, size, modified_ns, has_marker,
+        options, state, outcome, placed_as, concluded_at)
+      select overlay(gen_random_uuid()::text placing '7' from 15)::uuid, gen_random_uuid(), ${environment.environmentId},
+        '', 'f.csv', n, 1, 1, false, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
+      from generate_series(1, 510) as n`.execute(system.db);
+    const others = { inboxFiles: 510, notifications: 0, runs: 0 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };
     expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
     expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
     expect(await prune(system)).toEqual({ ...counts, temporary: 0 });
-    const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others };
+    const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others, inboxFiles: 0 };
     expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
 
     await loads(1, 31);

@@ -6,8 +6,9 @@ import { Ajv } from 'ajv';
 import pg from 'pg';
 import { pino } from 'pino';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { readConfig, settings } from '../../src/config.ts';
+import { readConfig } from '../../src/config.ts';
 import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { settings } from '../../src/settings.ts';
 import {
   type ComposeFile,
   exampleVariables,

@@ -638,6 +638,38 @@ describe('the end of a run', () => {
     expect(await bodies()).toMatchObject([{ type: 'schedule.completed' }]);
   });
 
+  test('that cannot be noted holds up no other', async () => {
+    await put('stuck.csv', 'user_id\nstuck1\n');
+    const stuck = telling('stuck.csv', { emails: [mail] });
+    const other = readSchedule({
+      load: { http: { url: `${secure.url}/none`, allow_private: true }, entity: 'users' },
+    });
+    await sql`create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'not now'; end $$`.execute(context.db);
+    await sql`create trigger refuse before insert on schedule_memory execute function refuse()`.execute(
+      context.db,
+    );
+    try {
+      // The latest due time is looked at first.
+      await askForRun(context.db, environmentId, other, new Date('2026-03-01T10:00:00Z'), new Date());
+      await askForRun(context.db, environmentId, stuck, new Date('2026-03-01T11:00:00Z'), new Date());
+      await doNext(context);
+      await doNext(context);
+      await waitFor('the other to end', async () => {
+        const refused = await settleRuns(context).then(
+          () => false,
+          () => true,
+        );
+        const [run] = await runsOf(context, other);
+        return refused && run?.status === 'failed';
+      });
+      expect(await runsOf(context, stuck)).toMatchObject([{ status: 'waiting' }]);
+    } finally {
+      await sql`drop function refuse cascade`.execute(context.db);
+    }
+    expect(await finish(context, stuck)).toMatchObject({ status: 'completed' });
+  });
+
   test('is told of a run whose workers were lost again and again', async () => {
     const schedule = telling('none-*.csv', { emails: [mail] });
     await tick(context, [schedule], '2026-03-01T10:30:00');

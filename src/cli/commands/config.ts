@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { settings } from '../../config.ts';
+import { settings } from '../../settings.ts';
 import type { Cli } from '../cli.ts';
 import { renderExample } from '../env-example.ts';
 

@@ -3,6 +3,7 @@ import type { StoredSegment } from '../../catalogue/items/items.ts';
 import { segmentsTable } from '../../catalogue/items/segments-table.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../../domain/limits.ts';
 import { isCancelledStatement } from '../../postgres/sqlstate.ts';
+import { analyzeStale } from '../../postgres/stale-statistics.ts';
 import { previewSegment, type SegmentPreview } from '../../segments/preview-segment.ts';
 import { readSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
@@ -83,6 +84,7 @@ async function count(
   segment: Segment,
   sample: number,
 ): Promise<SegmentPreview> {
+  await analyzeStale(system.db, system.log);
   try {
     return await previewSegment(system.db, environmentId, segment, { sample });
   } catch (error) {
