@@ -1,10 +1,10 @@
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
+import { startSweeping } from '../src/background-jobs/sweep.ts';
 import type { System } from '../src/context.ts';
 import { startDeletionReconciler } from '../src/deletion/reconcile-deletions.ts';
 import { Interrupted } from '../src/domain/errors.ts';
-import { ABANDONED_FILE_MS } from '../src/domain/limits.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
@@ -81,12 +81,12 @@ export function startWorker(
     { 'run-export': runExportJob(system, write, stopping.signal) },
     { concurrency: 1, log, queue: exportQueueName },
   );
-  sweepTemporary(system);
-  const reconcilers = [
+  const rounds = [
     startReconciler(system),
     startExportReconciler(system),
     startDeletionReconciler(system),
     startNotificationReconciler(sending, sender),
+    startSweeping(system),
   ];
   const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
   const life = showLife(system);
@@ -101,21 +101,13 @@ export function startWorker(
         config.shutdownMs * patientShare,
       );
       const closings = [consumer.close(), exporter.close()];
-      for (const reconciler of reconcilers) closings.push(reconciler.stop());
+      for (const round of rounds) closings.push(round.stop());
       await Promise.all(closings).finally(() => clearTimeout(patience));
       await sender.stop(Math.min(senderGraceMs, config.shutdownMs / 4));
       sending.post.close();
       await life.stop();
     },
   };
-}
-
-/** What processes that were killed have left; the prune job does the same once a day. */
-function sweepTemporary({ files, log }: System): void {
-  files.sweepTemporary(ABANDONED_FILE_MS).then(
-    (removed) => removed > 0 && log.info({ removed }, 'temporary files of killed processes removed'),
-    (error: unknown) => log.warn({ err: error }, 'temporary files could not be swept'),
-  );
 }
 
 function follow(system: System, { file, settings }: WorkerSchedules): RunningSchedules {

@@ -1,5 +1,4 @@
 import type { Config } from '../config.ts';
-import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import { pruneExports } from '../export/prune-exports.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { pruneInbox } from '../inbox/prune-inbox.ts';
@@ -9,6 +8,7 @@ import type { Database } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/ledger/deletions.ts';
 import { countPrunable } from '../postgres/ledger/prunable.ts';
 import { deleteRuns } from '../postgres/ledger/schedule-due.ts';
+import { sweep } from './sweep.ts';
 
 interface Context {
   readonly db: Database;
@@ -43,7 +43,7 @@ export async function prune({ db, files, config }: Context): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
-  const temporary = await files.sweepTemporary(ABANDONED_FILE_MS);
+  const temporary = await sweep({ db, files });
   const deletions = await forgetDeletions(db, jobDays);
   const inbox = await pruneInbox({ db, files }, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });

@@ -49,7 +49,10 @@ export const CHUNK_BYTES = 2 * MiB;
 export const READ_BYTES = 256 * KiB;
 /** Bytes written to a file between two syncs in the background. */
 export const FILE_SYNC_BYTES = 16 * MiB;
-/** Temporary files that nobody wrote to for so long are of a process that was killed, in milliseconds. */
+/**
+ * Temporary files that nobody wrote to for so long are of a process that was killed, and so are received files of which
+ * nobody made a load for so long, in milliseconds.
+ */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
 /** On S3: a file is sent in parts of at least so many bytes, so many parts at a time, and has at most so many. */
 export const S3_PART_BYTES = 8 * MiB;

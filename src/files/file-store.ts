@@ -29,6 +29,8 @@ export interface PresignedLink {
 }
 
 export interface FileWriter {
+  /** What the file is called once it is committed. */
+  readonly ref: FileRef;
   /** Resolves when more may be written. The buffer is not kept. */
   write(bytes: Uint8Array): Promise<void>;
   /** Makes the file durable and visible; returns the name to ask for it by. */

@@ -17,6 +17,7 @@ export interface NewFile {
  * disk take what is there every FILE_SYNC_BYTES, so that the sync in `commit` has little left to wait for.
  */
 export class FileSystemWriter implements FileWriter {
+  readonly ref: FileRef;
   readonly #file: NewFile;
   readonly #handle: FileHandle;
   #unsynced = 0;
@@ -27,6 +28,7 @@ export class FileSystemWriter implements FileWriter {
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
   private constructor(file: NewFile, handle: FileHandle) {
+    this.ref = file.ref;
     this.#file = file;
     this.#handle = handle;
   }

@@ -7,6 +7,7 @@ import type { FileFolder } from '../files/file-store.ts';
 import { acceptLoad } from '../load/accept-load.ts';
 import type { ReceivedFile } from '../load/receive/receive.ts';
 import { receiveLocal } from '../load/receive/receive-local.ts';
+import { discardReceived, receivingStore } from '../load/received-files.ts';
 import { beginAttempt, dropInboxFile, noteLoading, noteRefused } from '../postgres/ledger/inbox-files.ts';
 import { findTwin } from '../postgres/ledger/read-inbox-files.ts';
 import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
@@ -39,7 +40,7 @@ export async function takeIn(
     if (received === null) return;
     // Somebody still wrote to it: it was not complete, and will be looked at again.
     if (await isUnchanged(opened, file)) return await accept(context, file, attempt, received);
-    await context.files.remove(received.ref);
+    await discardReceived(context, received.ref);
   } finally {
     await opened.close();
   }
@@ -76,7 +77,8 @@ async function receiveOrRefuse(
   signal: AbortSignal,
 ): Promise<ReceivedFile | null> {
   const folder = attemptFolder(file, attempt);
-  const store = { create: () => context.files.create(folder) };
+  const receiving = receivingStore(context);
+  const store = { create: () => receiving.create(folder) };
   const hints = { filename: file.name, format: file.options.format ?? undefined };
   try {
     return await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
@@ -97,7 +99,7 @@ async function accept(
   const { sha256 } = received;
   const twin = options.ifDuplicate === 'skip' ? await findTwin(context.db, file, sha256) : null;
   if (twin !== null) {
-    await context.files.remove(received.ref);
+    await discardReceived(context, received.ref);
     return noteLoading(context.db, file.fileId, attempt, { jobId: twin, isDuplicate: true, sha256 });
   }
   try {

@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
-import { idempotencyConflict, inputError } from '../domain/errors.ts';
+import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { checkNotify, type Notify } from '../domain/notification.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
 import { insertLoad } from '../postgres/ledger/insert-load.ts';
+import { takeReceived } from '../postgres/ledger/received-files.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
 import type { ReceivedFile } from './receive/receive.ts';
+import { discardReceived } from './received-files.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -43,7 +45,7 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
   const jobId = uuidv7();
   const accepted = await settle(context, request, jobId);
   if (!accepted.created) {
-    await context.files.remove(received.ref);
+    await discardReceived(context, received.ref);
     return accepted;
   }
   const fields = {
@@ -77,7 +79,7 @@ async function settle(context: LoadContext, request: AcceptRequest, jobId: strin
     if (isWritten && isTransient(error) && (await isInLedger(context, jobId, error))) {
       return { jobId, created: true };
     }
-    await context.files.remove(request.received.ref);
+    await discardReceived(context, request.received.ref);
     throw error;
   }
 }
@@ -117,6 +119,8 @@ async function writeLoad(
   if (duplicateOf !== null && options.ifDuplicate === 'reject') {
     throw inputError('duplicate_file', 'the same file was loaded before', `job_id: ${duplicateOf}`);
   }
+  if (!(await takeReceived(db, received.ref)))
+    throw new TransientError('the file waited too long for its load');
   await insertLoad(db, {
     jobId,
     environmentId,

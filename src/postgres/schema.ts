@@ -113,6 +113,10 @@ export interface Deletions {
   losses: Generated<number>;
   purge_exports: Generated<boolean>;
   rejects_removed: Generated<number>;
+  /**
+   * Of the HTTP request that it came by; null if it came another way.
+   */
+  request_id: string | null;
   started_at: Date | null;
   status: Generated<string>;
 }
@@ -214,6 +218,10 @@ export interface Exports {
    * What was asked for, as src/domain/export.ts has it; never run as SQL.
    */
   request: Json;
+  /**
+   * Of the HTTP request that it came by; null if it came another way.
+   */
+  request_id: string | null;
   requested_at: Generated<Date>;
   /**
    * Days that its files are kept; null: as the configuration says.
@@ -395,6 +403,10 @@ export interface Loads {
    */
   notify: Json | null;
   repeats_resolved_at: Date | null;
+  /**
+   * Of the HTTP request that it came by; null if it came another way.
+   */
+  request_id: string | null;
   rows_inserted: Generated<number>;
   rows_read: Generated<number>;
   rows_rejected: Generated<number>;
@@ -479,6 +491,15 @@ export interface Properties {
   is_auto_property: Generated<boolean>;
   key: string;
   property_id: Generated<number>;
+}
+
+export interface ReceivedFiles {
+  /**
+   * Nobody came for it: it is being removed, and no load may take it any more.
+   */
+  condemned_at: Date | null;
+  file_ref: string;
+  received_at: Generated<Date>;
 }
 
 export interface ScheduleMemory {
@@ -673,6 +694,7 @@ export interface DB {
   notification_events: NotificationEvents;
   notification_subscriptions: NotificationSubscriptions;
   properties: Properties;
+  received_files: ReceivedFiles;
   schedule_memory: ScheduleMemory;
   schedule_run_items: ScheduleRunItems;
   schedule_runs: ScheduleRuns;

@@ -3,6 +3,7 @@ import { InputError } from '../domain/errors.ts';
 import { MAX_RUN_ITEMS } from '../domain/limits.ts';
 import { acceptLoad } from '../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../load/receive/receive.ts';
+import { discardReceived, receivingStore } from '../load/received-files.ts';
 import { holdRun, type RunClaim } from '../postgres/ledger/schedule-claims.ts';
 import { insertRunItem, readMemory, readRunItems } from '../postgres/ledger/schedule-items.ts';
 import { inTransaction } from '../postgres/transaction.ts';
@@ -96,12 +97,13 @@ async function takeItem(
 }
 
 async function receiveItem(
-  { files, schedules }: ScheduleContext,
+  context: ScheduleContext,
   load: ScheduledLoad,
   item: SourceItem,
   opened: OpenItem,
   signal: AbortSignal,
 ): Promise<ReceivedFile> {
+  const { schedules } = context;
   const { maxBytesPerSecond, hints } = opened;
   const limits = {
     ...schedules.limits,
@@ -111,12 +113,13 @@ async function receiveItem(
   };
   const bytes = maxBytesPerSecond === null ? opened.bytes : throttle(opened.bytes, maxBytesPerSecond, signal);
   const said = { ...hints, format: load.format ?? hints.format, filename: item.filename };
-  const received = await receive(bytes, files, { ...said, chunkBytes: schedules.chunkBytes }, limits, signal);
+  const store = receivingStore(context);
+  const received = await receive(bytes, store, { ...said, chunkBytes: schedules.chunkBytes }, limits, signal);
   try {
     await opened.check();
     return received;
   } catch (error) {
-    await files.remove(received.ref);
+    await discardReceived(context, received.ref);
     throw error;
   }
 }

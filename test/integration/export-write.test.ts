@@ -773,6 +773,7 @@ function fullAfter(files: FileStore, room: number): FileStore {
     create: async (folder) => {
       const writer = await files.create(folder);
       return {
+        ref: writer.ref,
         write: (bytes) => {
           left -= bytes.length;
           return left < 0 ? Promise.reject(new Error('disk full')) : writer.write(bytes);

@@ -1,9 +1,12 @@
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
+import { sweep } from '../../src/background-jobs/sweep.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
 import { acceptFile, nextEnvironmentName, withoutBell } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -43,6 +46,52 @@ test('an upload whose connection is lost before the commit is refused, and no fi
   const before = await t.storedFiles();
   await expect(acceptFile(losingConnection('before'), environmentId, content)).rejects.toThrow('ECONNRESET');
   expect(await t.storedFiles()).toEqual(before);
+});
+
+/** A context whose transactions wait at a gate: a process that is killed or paused there. */
+function pausedContext(): { context: LoadContext; goOn: () => void } {
+  const context = withoutBell(t.system);
+  let goOn: () => void = () => undefined;
+  const opened = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const pool = Object.create(context.pool) as typeof context.pool;
+  pool.connect = (async () => {
+    await opened;
+    return context.pool.connect();
+  }) as typeof pool.connect;
+  return { context: { ...context, pool }, goOn };
+}
+
+const receivedLongAgo = () =>
+  sql`update received_files set received_at = now() - interval '61 minutes'`.execute(t.system.db);
+
+test('the file of an upload that is killed before it is accepted is removed later, and then no load may take it', async () => {
+  const before = await t.storedFiles();
+  const paused = pausedContext();
+  const accepting = acceptFile(paused.context, environmentId, content);
+  await waitFor('the file to be stored', async () => (await t.storedFiles()).length > before.length);
+  expect(await sweep(t.system), 'too early').toBe(0);
+  await receivedLongAgo();
+  expect(await sweep(t.system)).toBe(1);
+  expect(await t.storedFiles()).toEqual(before);
+  paused.goOn();
+  await expect(accepting).rejects.toThrow('waited too long');
+  const jobs = await t.system.db
+    .selectFrom('loads')
+    .select('job_id')
+    .where('file_ref', 'is not', null)
+    .execute();
+  expect(jobs).toHaveLength(before.length);
+});
+
+test('the file of an upload that was accepted is not taken for one that was not', async () => {
+  const jobId = await acceptFile(withoutBell(t.system), environmentId, content);
+  const stored = await t.storedFiles();
+  await receivedLongAgo();
+  expect(await sweep(t.system)).toBe(0);
+  expect(await t.storedFiles()).toEqual(stored);
+  expect(await requireLoad(t.system, environmentId, jobId)).toMatchObject({ status: 'queued' });
 });
 
 test('an upload that finds the database away leaves no file', async () => {

@@ -16,6 +16,7 @@ import { finishLoad } from '../../src/load/finish-load.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
 import { processChunk } from '../../src/load/process-chunk.ts';
 import { receive } from '../../src/load/receive/receive.ts';
+import { receivingStore } from '../../src/load/received-files.ts';
 import { readRejectsPage } from '../../src/postgres/ledger/read-rejects.ts';
 import type { Profiles, StoredProfile } from './serial-oracle.ts';
 import { waitFor } from './wait-for.ts';
@@ -47,7 +48,7 @@ export async function acceptFile(
   }
   const signal = new AbortController().signal;
   const hints = { chunkBytes, filename: name, format };
-  const received = await receive(source(), context.files, hints, limits, signal);
+  const received = await receive(source(), receivingStore(context), hints, limits, signal);
   const { jobId } = await acceptLoad(context, {
     environmentId,
     type: 'import',

@@ -1,6 +1,7 @@
 import { InputError } from '../../domain/errors.ts';
 import { defaultLoadOptions, type Load, type LoadOptions } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
+import { receivingStore } from '../../load/received-files.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { explainError } from '../explain-error.ts';
@@ -54,7 +55,7 @@ export async function importFile(
     const received = await readInput(input, {
       format: flags.format,
       config: system.config,
-      files: system.files,
+      store: receivingStore(system),
       signal,
       onBytes: (bytes) => progress.receiving(bytes, input.bytes),
     });

@@ -11,7 +11,7 @@ import type { Input } from './find-files.ts';
 export interface ReadOptions {
   readonly format: SourceFormat | undefined;
   readonly config: Config;
-  readonly files: FileStore;
+  readonly store: Pick<FileStore, 'create'>;
   readonly signal: AbortSignal;
   /** Told the bytes read so far. */
   readonly onBytes: (bytes: number) => void;
@@ -24,12 +24,12 @@ export function nameOf({ path }: Input): string {
 
 /** Takes the file into the store, as an upload would be. */
 export async function readInput(input: Input, options: ReadOptions): Promise<ReceivedFile> {
-  const { config, format, files, signal, onBytes } = options;
+  const { config, format, store, signal, onBytes } = options;
   const source =
     input.path === null ? process.stdin : createReadStream(input.path, { highWaterMark: READ_BYTES });
   const hints = { format, filename: input.path ?? undefined };
   try {
-    return await receiveLocal(counted(source, onBytes), files, hints, config, signal);
+    return await receiveLocal(counted(source, onBytes), store, hints, config, signal);
   } finally {
     source.destroy();
   }

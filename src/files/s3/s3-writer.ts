@@ -15,6 +15,7 @@ export interface NewObject {
  * again. Nothing is visible before `commit`. A file that fits into one part goes by a single request, in `commit`.
  */
 export class S3Writer implements FileWriter {
+  readonly ref: FileRef;
   readonly #bucket: S3Bucket;
   readonly #file: NewObject;
   readonly #stop = new AbortController();
@@ -32,6 +33,7 @@ export class S3Writer implements FileWriter {
   #state: 'open' | 'committed' | 'discarded' = 'open';
 
   constructor(bucket: S3Bucket, file: NewObject) {
+    this.ref = file.ref;
     this.#bucket = bucket;
     this.#file = file;
     this.#filling = new PartBuffer(file.partBytes);

@@ -1,6 +1,7 @@
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { inputError } from '../../domain/errors.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
+import { discardReceived } from '../../load/received-files.ts';
 import { cleanFilename } from '../schemas/filename.ts';
 import { readUploadOptions } from '../schemas/load-options.ts';
 import type { GivenOption } from '../schemas/option-values.ts';
@@ -20,7 +21,7 @@ export async function receiveForm(upload: Upload, query: readonly GivenOption[])
     if (file === null) throw inputError('missing_field', 'The form has no part named file', 'file');
     return complete(upload, file, given);
   } catch (error) {
-    if (file !== null) await upload.system.files.remove(file.received.ref);
+    if (file !== null) await discardReceived(upload.system, file.received.ref);
     throw error;
   }
 }

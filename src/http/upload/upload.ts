@@ -5,6 +5,7 @@ import type { Entity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
 import { receive } from '../../load/receive/receive.ts';
+import { receivingStore } from '../../load/received-files.ts';
 import type { UploadHeaders } from '../schemas/upload-headers.ts';
 
 /** What the uploads of a route have in common. */
@@ -35,10 +36,11 @@ export interface Uploaded {
 
 /** Streams a file into the store under the limits of the configuration. */
 export function storeFile(
-  { system: { files, config }, kind, signal }: Upload,
+  { system, kind, signal }: Upload,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
 ): Promise<ReceivedFile> {
+  const { config } = system;
   const limits = {
     maxUploadBytes: config.maxUploadBytes,
     maxInflatedBytes: config.maxInflatedBytes,
@@ -46,7 +48,8 @@ export function storeFile(
     stallMs: config.uploadStallMs,
   };
   const envelope = kind.entity ?? undefined;
-  return receive(source, files, { ...hints, envelope, chunkBytes: config.chunkBytes }, limits, signal);
+  const store = receivingStore(system);
+  return receive(source, store, { ...hints, envelope, chunkBytes: config.chunkBytes }, limits, signal);
 }
 
 /** The body as it comes; leaving off does not close the connection, on which an answer is still owed. */

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InputError, TransientError } from '../../../src/domain/errors.ts';
-import type { FileStore } from '../../../src/files/file-store.ts';
+import type { FileRef, FileStore } from '../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
 import type { ReceiveLimits } from '../../../src/load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../../src/load/receive/receive.ts';
@@ -293,7 +293,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
           now += 60_000;
           return writer.write(bytes);
         };
-        return { write, commit: () => writer.commit(), discard: () => writer.discard() };
+        return { ref: writer.ref, write, commit: () => writer.commit(), discard: () => writer.discard() };
       },
     };
     async function* source(): AsyncGenerator<Buffer> {
@@ -337,6 +337,7 @@ describe('receive: what is refused, leaving nothing behind', () => {
       const failing: FileStore = {
         ...store,
         create: async () => ({
+          ref: 'never' as FileRef,
           write: async () => {
             if (++writes === failAt) throw full;
           },
