@@ -1,6 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import type { Entity } from '../domain/entity.ts';
 import { idempotencyConflict } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import { dispatchLane } from '../load/dispatch.ts';
 import { insertDeletion } from '../postgres/ledger/deletions.ts';
@@ -20,6 +21,7 @@ export async function requestDeletion(
   entity: Entity,
   request: DeletionRequest,
   idempotency: Idempotency | null = null,
+  requestId: string | null = null,
 ): Promise<string> {
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
@@ -31,11 +33,14 @@ export async function requestDeletion(
     }
     // Nobody retries an earlier load from now on: see `retryLoad`.
     await lockLane(db, environmentId);
-    await insertDeletion(db, { jobId, environmentId, entity, ...request });
+    await insertDeletion(db, { jobId, requestId, environmentId, entity, ...request });
     return jobId;
   });
   if (answer !== jobId) return answer;
-  context.log.info({ job_id: jobId, entity, ids: request.ids.length }, 'deletion accepted');
+  context.log.info(
+    { ...jobFields({ jobId, requestId }), entity, ids: request.ids.length },
+    'deletion accepted',
+  );
   // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
   dispatchLane(context, environmentId).catch((error: unknown) => {
     context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');

@@ -1,4 +1,5 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import { MAX_DELETION_FAILURES } from '../domain/limits.ts';
 import { dispatchLane } from '../load/dispatch.ts';
 import {
@@ -54,14 +55,14 @@ async function complete({ context, claim }: Attempt): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     if (!(await completeDeletion(db, claim))) throw new ConflictError('another worker has the deletion');
   });
-  context.log.info({ job_id: claim.jobId }, 'deletion completed');
+  context.log.info(jobFields(claim), 'deletion completed');
 }
 
 async function giveBack(context: DeletionContext, claim: DeletionClaim, error: unknown): Promise<void> {
-  const fields = { err: error, job_id: claim.jobId, attempt: claim.attempt };
+  const fields = { ...jobFields(claim), err: error, attempt: claim.attempt };
   if (error instanceof ConflictError) return;
   if (error instanceof Interrupted) {
-    context.log.info({ job_id: claim.jobId }, 'deletion given back; another worker goes on');
+    context.log.info(jobFields(claim), 'deletion given back; another worker goes on');
     await releaseDeletion(context.db, claim).catch(() => undefined);
     return;
   }
@@ -87,6 +88,6 @@ export async function endFailed(
 ): Promise<void> {
   const ended = await failDeletion(context.db, deletionId, failure);
   if (ended === null) return;
-  context.log.error({ job_id: ended.jobId, code: failure.code }, `deletion failed: ${failure.message}`);
+  context.log.error({ ...jobFields(ended), code: failure.code }, `deletion failed: ${failure.message}`);
   await dispatchLane(context, ended.environmentId);
 }

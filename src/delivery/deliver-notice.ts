@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { jobFields } from '../domain/job-fields.ts';
 import { fileLinks, linksExpireAt } from '../export/file-links.ts';
 import { requireExport } from '../export/inspect-exports.ts';
 import type { FileStore } from '../files/file-store.ts';
@@ -82,7 +83,7 @@ async function tell(
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error;
     refusal = `${address}: ${error.message}`;
-    log.warn({ job_id: claim.jobId, reason: error.message }, 'a message about an export was refused');
+    log.warn({ ...jobFields(claim), reason: error.message }, 'a message about an export was refused');
   }
   await markTold(db, claim, address, refusal);
 }
@@ -90,7 +91,7 @@ async function tell(
 async function tryLater({ db, log }: DeliveryContext, claim: NoticeClaim, error: unknown): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
   const pauseMs = pauseAfter(claim.attempt);
-  const fields = { job_id: claim.jobId, attempt: claim.attempt, reason: message };
+  const fields = { ...jobFields(claim), attempt: claim.attempt, reason: message };
   if (pauseMs === null) log.error(fields, 'a message about an export was given up');
   else log.warn(fields, 'a message about an export could not be sent; it will be tried again');
   await postponeNotice(db, claim, pauseMs, message);

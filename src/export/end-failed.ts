@@ -1,3 +1,4 @@
+import { jobFields } from '../domain/job-fields.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
 import { failExport } from '../postgres/ledger/export-claims.ts';
 import { inTransaction } from '../postgres/transaction.ts';
@@ -17,6 +18,6 @@ export async function endFailed(
     return { ...failed, due: await recordExportEnd(context, db, failed.environmentId, failed.jobId) };
   });
   if (ended === null) return;
-  context.log.warn({ job_id: ended.jobId, code }, `export failed: ${message}`);
+  context.log.warn({ ...jobFields(ended), code }, `export failed: ${message}`);
   await ringForDeliveries(context, ended.due);
 }

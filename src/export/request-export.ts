@@ -1,5 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import { checkNotify, type Notify } from '../domain/notification.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import type { Database } from '../postgres/database.ts';
@@ -11,8 +12,10 @@ import { dispatchExports } from './dispatch-exports.ts';
 import { lookUpNames } from './look-up-names.ts';
 import { type ReadRequest, readRequest } from './read-request.ts';
 
-/** What only the inside asks for. */
+/** What the body does not say. */
 export interface ExportExtras {
+  /** Of the HTTP request that it came by; by default none. */
+  readonly requestId?: string;
   /** Addresses to tell of its end, beside those of the body (which get links) and those that are subscribed. */
   readonly notify?: Notify | null;
   /** Null: as the configuration says. */
@@ -41,7 +44,8 @@ export async function requestExport(
     return accepted;
   });
   if (answer !== jobId) return answer;
-  context.log.info({ job_id: jobId, datasets: read.request.datasets }, 'export accepted');
+  const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
+  context.log.info({ ...fields, datasets: read.request.datasets }, 'export accepted');
   // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
   dispatchExports(context).catch((error: unknown) => {
     context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
@@ -65,9 +69,10 @@ async function accept(
   }
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
-  const { notify = null, retentionDays = null } = extras ?? {};
+  const { requestId = null, notify = null, retentionDays = null } = extras ?? {};
   await insertExport(db, {
     jobId,
+    requestId,
     environmentId,
     request: read.request,
     emails: read.emails,

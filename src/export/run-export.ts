@@ -1,4 +1,5 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import { EXPORT_PART_BYTES, MAX_EXPORT_FAILURES } from '../domain/limits.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
 import {
@@ -76,7 +77,7 @@ async function writeFiles(
   const segments = await findSegments(db, claim.environmentId, claim.request);
   if (segments.segment !== null || segments.excludedSegments.length > 0) await analyzeStale(db, log);
   return write(
-    { pool, log, files: { ...files, create: () => files.create(folder) } },
+    { pool, log: log.child(jobFields(claim)), files: { ...files, create: () => files.create(folder) } },
     {
       environmentId: claim.environmentId,
       request: claim.request,
@@ -104,18 +105,18 @@ async function complete(context: ExportContext, claim: ExportClaim, written: Wri
     }
     throw new ConflictError(notOurs);
   });
-  context.log.info({ job_id: claim.jobId, files: written.files.length }, 'export completed');
+  context.log.info({ ...jobFields(claim), files: written.files.length }, 'export completed');
   await ringForDeliveries(context, due);
 }
 
 async function giveBack(context: ExportContext, claim: ExportClaim, error: unknown): Promise<void> {
-  const fields = { err: error, job_id: claim.jobId, attempt: claim.attempt };
+  const fields = { ...jobFields(claim), err: error, attempt: claim.attempt };
   if (error instanceof ConflictError) {
-    context.log.info({ job_id: claim.jobId, attempt: claim.attempt }, error.message);
+    context.log.info({ ...jobFields(claim), attempt: claim.attempt }, error.message);
     return;
   }
   if (error instanceof Interrupted) {
-    context.log.info({ job_id: claim.jobId }, 'export given back; another worker begins it anew');
+    context.log.info(jobFields(claim), 'export given back; another worker begins it anew');
     await releaseExport(context.db, claim).catch(() => undefined);
     return;
   }
@@ -124,7 +125,7 @@ async function giveBack(context: ExportContext, claim: ExportClaim, error: unkno
   const failures = await noteExportFailure(context.db, claim, message).catch(() => 0);
   if (failures === null) {
     // Whoever cancelled it or took it over has ended our session, and the error says no more than that.
-    context.log.info({ job_id: claim.jobId, attempt: claim.attempt }, notOurs);
+    context.log.info({ ...jobFields(claim), attempt: claim.attempt }, notOurs);
     return;
   }
   if (error instanceof ExportFailure) return endFailed(context, claim.exportId, error);

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { checkNotify, type Notify } from '../domain/notification.ts';
 import { planColumns } from '../mapping/column-plan.ts';
@@ -24,6 +25,8 @@ export interface AcceptRequest {
   readonly received: ReceivedFile;
   readonly options: LoadOptions;
   readonly idempotencyKey: string | null;
+  /** Of the HTTP request that it came by; by default none. */
+  readonly requestId?: string;
   /** Addresses to tell of its end, beside those that are subscribed; by default none. */
   readonly notify?: Notify | null;
   /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
@@ -49,7 +52,7 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
     return accepted;
   }
   const fields = {
-    job_id: jobId,
+    ...jobFields({ jobId, requestId: request.requestId ?? null }),
     type: request.type,
     rows: received.totalRows,
     bytes: received.receivedBytes,
@@ -123,6 +126,7 @@ async function writeLoad(
     throw new TransientError('the file waited too long for its load');
   await insertLoad(db, {
     jobId,
+    requestId: request.requestId ?? null,
     environmentId,
     type: request.type,
     entity,

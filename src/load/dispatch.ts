@@ -1,3 +1,4 @@
+import { jobFields } from '../domain/job-fields.ts';
 import { takeDueChunks } from '../postgres/ledger/chunks.ts';
 import { startNext } from '../postgres/ledger/lanes.ts';
 import { inTransaction } from '../postgres/transaction.ts';
@@ -17,11 +18,11 @@ export async function dispatchLane(context: LoadContext, environmentId: number):
   });
   if (due === null) return;
   if (due.kind === 'deletion') {
-    context.log.debug({ deletion_id: due.id }, 'deletion starts');
+    context.log.info(jobFields(due), 'deletion starts');
     await ringQuietly(context, () => context.bell.ringDeletion(due.id, 0));
     return;
   }
-  context.log.debug({ load_id: due.id, chunks: due.chunks.length }, 'load starts');
+  context.log.info({ ...jobFields(due), chunks: due.chunks.length }, 'load starts');
   await ringQuietly(context, () => context.bell.ringChunks(due.id, due.chunks));
 }
 

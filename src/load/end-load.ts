@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { jobFields } from '../domain/job-fields.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import { inTransaction } from '../postgres/transaction.ts';
@@ -19,10 +20,10 @@ export async function failLoad(context: LoadContext, loadId: number, failure: Fa
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
     if (load === undefined) return null;
-    return { ...load, due: await recordLoadEnd(context, db, load.environment_id, load.job_id) };
+    return { ...load, due: await recordLoadEnd(context, db, load.environment_id, load.jobId) };
   });
   if (ended === null) return;
-  context.log.warn({ job_id: ended.job_id, code: failure.code }, `load failed: ${ended.failure_message}`);
+  context.log.warn({ ...jobFields(ended), code: failure.code }, `load failed: ${ended.failure_message}`);
   await dispatchLane(context, ended.environment_id);
   await ringForDeliveries(context, ended.due);
 }
@@ -38,7 +39,7 @@ async function markFailed(db: Database, loadId: number, failure: Failure) {
     })
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
-    .returning(['environment_id', 'job_id', 'failure_message'])
+    .returning(['environment_id', 'job_id as jobId', 'request_id as requestId', 'failure_message'])
     .executeTakeFirst();
 }
 

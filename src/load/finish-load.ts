@@ -1,4 +1,5 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
 import { balances } from '../domain/tally.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
@@ -67,18 +68,20 @@ async function settleRepeats(context: LoadContext, claim: FinishClaim): Promise<
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
 async function complete(context: LoadContext, claim: FinishClaim): Promise<DueDelivery[]> {
-  return inTransaction(context.pool, async ({ db }) => {
+  const ended = await inTransaction(context.pool, async ({ db }) => {
     await nameFinishSession(db, claim);
     if (!(await holdsFinish(db, claim))) throw new ConflictError('another worker finishes the load');
-    const { jobId, tally, totalRows, openChunks, maxErrors } = await readFinishState(db, claim.loadId);
+    const { tally, totalRows, openChunks, maxErrors } = await readFinishState(db, claim.loadId);
     if (!balances(tally) || tally.read !== totalRows) {
       throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
     }
     if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
     if (maxErrors !== null && tally.rejected > maxErrors) throw new TooManyRejects(tally.rejected, maxErrors);
     await completeLoad(db, claim);
-    return recordLoadEnd(context, db, claim.environmentId, jobId);
+    return { tally, due: await recordLoadEnd(context, db, claim.environmentId, claim.jobId) };
   });
+  context.log.info({ ...jobFields(claim), ...ended.tally }, 'load completed');
+  return ended.due;
 }
 
 class TooManyRejects extends Error {
@@ -91,7 +94,7 @@ class TooManyRejects extends Error {
 }
 
 async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown): Promise<void> {
-  const fields = { err: error, load_id: claim.loadId, attempt: claim.attempt };
+  const fields = { ...jobFields(claim), err: error, attempt: claim.attempt };
   if (error instanceof ConflictError) return;
   if (error instanceof Interrupted) return interrupt(context, claim);
   if (error instanceof TooManyRejects) return failLoad(context, claim.loadId, error.failure);
@@ -110,7 +113,7 @@ async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown
 
 /** No attempt is spent by it; see `processChunk`. */
 async function interrupt({ db, log }: LoadContext, claim: FinishClaim): Promise<void> {
-  const fields = { load_id: claim.loadId, attempt: claim.attempt };
+  const fields = { ...jobFields(claim), attempt: claim.attempt };
   try {
     await endFinishSession(db, claim);
     await releaseFinish(db, claim);

@@ -1,4 +1,5 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { Rows } from '../mapping/rows.ts';
@@ -73,7 +74,7 @@ async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadP
       // What an attempt writes that came too late collides with what the chunk's owner has written.
       if (!(await renewChunk(context.db, claim))) throw new ConflictError(notOurs);
       context.log.warn(
-        { err: error, job_id: source.jobId, chunk: claim.chunkNo },
+        { ...jobFields(claim), err: error, chunk: claim.chunkNo },
         'chunk is merged without the records that the database refuses',
       );
       return mergeChunk(context, source, claim, rows, true);
@@ -151,11 +152,11 @@ function settleChunk(
 
 async function giveBack(context: LoadContext, claim: ChunkClaim, error: unknown): Promise<void> {
   if (error instanceof ConflictError) {
-    context.log.debug({ load_id: claim.loadId, chunk: claim.chunkNo }, error.message);
+    context.log.debug({ ...jobFields(claim), chunk: claim.chunkNo }, error.message);
     return;
   }
   if (error instanceof Interrupted) return interrupt(context, claim);
-  const fields = { err: error, load_id: claim.loadId, chunk: claim.chunkNo, attempt: claim.attempt };
+  const fields = { ...jobFields(claim), err: error, chunk: claim.chunkNo, attempt: claim.attempt };
   if (isTransient(error)) {
     context.log.warn(fields, 'chunk given back; it will be tried again');
     // If the database is away this fails too, and the lease runs out instead.
@@ -178,7 +179,7 @@ async function giveBack(context: LoadContext, claim: ChunkClaim, error: unknown)
  * after that is fenced, as the chunk is no longer running.
  */
 async function interrupt({ db, log }: LoadContext, claim: ChunkClaim): Promise<void> {
-  const fields = { load_id: claim.loadId, chunk: claim.chunkNo, attempt: claim.attempt };
+  const fields = { ...jobFields(claim), chunk: claim.chunkNo, attempt: claim.attempt };
   try {
     await endChunkSession(db, claim);
     await releaseChunk(db, claim);

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import pLimit from 'p-limit';
+import { jobFields } from '../domain/job-fields.ts';
 import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { rescueChunks } from '../postgres/ledger/chunks.ts';
 import { idleLanes } from '../postgres/ledger/lanes.ts';
@@ -58,11 +59,10 @@ function ringFinish(context: LoadContext, loadId: number, attempt: number): Prom
 
 async function rescue(context: LoadContext): Promise<void> {
   await endSilentSessions(context.db);
-  for (const { loadId, chunkNo, losses } of await rescueChunks(context.db)) {
-    context.log.warn(
-      { load_id: loadId, chunk: chunkNo, losses },
-      'chunk taken back from a worker that went silent',
-    );
+  for (const lost of await rescueChunks(context.db)) {
+    const { loadId, chunkNo, losses } = lost;
+    const fields = { ...jobFields(lost), chunk: chunkNo, losses };
+    context.log.warn(fields, 'chunk taken back from a worker that went silent');
     if (losses < MAX_CHUNK_LOSSES) continue;
     await failLoad(context, loadId, {
       code: 'worker_lost',

@@ -1,5 +1,6 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
+import { jobFields } from '../domain/job-fields.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { readChunkRange } from '../postgres/ledger/chunks.ts';
 import { type FinishClaim, holdsFinish } from '../postgres/ledger/finish.ts';
@@ -24,7 +25,7 @@ export async function replayLoad(context: LoadContext, claim: FinishClaim): Prom
   const source = await readLoadSource(context.db, claim.loadId);
   if (source.dryRun) return;
   context.log.info(
-    { job_id: source.jobId, chunks: chunks.length },
+    { ...jobFields(claim), chunks: chunks.length },
     'replaying keys written out of file order',
   );
   const reader = createChunkReader(source, context.files);

@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { uuidv7 } from 'uuidv7';
 import { expect, test } from 'vitest';
 import { createDatabase } from '../../src/postgres/database.ts';
 import {
@@ -22,7 +23,8 @@ test('a worker that went silent costs another system on the same server, with lo
     await expect(silent.query('select 1')).rejects.toThrow();
     await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
     const claim = { loadId: 1, chunkNo: 0, attempt: 2, byteStart: 0, byteEnd: 1, firstRow: 1, firstLine: 1 };
-    await endEarlierAttempts(createDatabase(pool), { ...claim, rowCount: 1, oversized: false });
+    const job = { jobId: uuidv7(), requestId: null };
+    await endEarlierAttempts(createDatabase(pool), { ...claim, ...job, rowCount: 1, oversized: false });
     await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
   } finally {
     await Promise.all([

@@ -231,7 +231,14 @@ describe('the lane', () => {
     const environmentId = await newEnvironment();
     const jobId = uuidv7();
     // As a process that dies between the end of what was before and the start of the next.
-    const asked = { jobId, environmentId, entity: 'users', ids: ['k'], purgeExports: false } as const;
+    const asked = {
+      jobId,
+      requestId: null,
+      environmentId,
+      entity: 'users',
+      ids: ['k'],
+      purgeExports: false,
+    } as const;
     await inTransaction(t.system.pool, ({ db }) => insertDeletion(db, asked));
     const rung: number[] = [];
     const { bell } = withoutBell(t.system);

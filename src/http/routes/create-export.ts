@@ -17,7 +17,9 @@ export function createExport(scope: FastifyInstance, system: System): void {
     const { environmentId } = environment;
     const body = recordBody(request);
     const idempotency = readIdempotency(request, body);
-    const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency);
+    const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency, {
+      requestId: request.id,
+    });
     const found = await requireExport(system, environmentId, jobId);
     return reply.code(201).send(renderCreated(found, environment, baseUrl(request, system.config.publicUrl)));
   });

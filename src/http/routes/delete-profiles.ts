@@ -18,7 +18,7 @@ export function deleteProfilesRoute(scope: FastifyInstance, system: System, enti
     const body = recordBody(request);
     const idempotency = readIdempotency(request, body);
     const asked = readDeletionRequest(entity, body);
-    const jobId = await requestDeletion(system, environment, entity, asked, idempotency);
+    const jobId = await requestDeletion(system, environment, entity, asked, idempotency, request.id);
     const found = await requireDeletion(system, environment, jobId);
     return reply.code(202).send(renderDeletion(found, baseUrl(request, system.config.publicUrl)));
   });

@@ -39,6 +39,7 @@ export async function receiveUpload(
     received,
     options,
     idempotencyKey,
+    requestId: request.id,
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   // A repeated request gets the first answer again; only `skip` shows an earlier job as it is.

@@ -1,11 +1,12 @@
 import { type Selectable, sql } from 'kysely';
 import type { ChunkRange } from '../../domain/chunk.ts';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import { LEASE_MS, MAX_CHUNK_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import type { LoadChunks } from '../schema.ts';
 
 /** One attempt at one chunk. The attempt number fences every write it makes. */
-export interface ChunkClaim extends ChunkRange {
+export interface ChunkClaim extends ChunkRange, JobIdentity {
   readonly loadId: number;
   readonly chunkNo: number;
   readonly attempt: number;
@@ -25,13 +26,16 @@ const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 export async function claimChunk(db: Database, loadId: number, chunkNo: number): Promise<ChunkClaim | null> {
   const row = await db
     .updateTable('load_chunks')
+    .from('loads')
+    .whereRef('loads.load_id', '=', 'load_chunks.load_id')
+    .where('loads.status', '=', 'processing')
     .set((eb) => ({
       state: 'running',
       attempt: eb('attempt', '+', 1),
       lease_until: lease,
       losses: sql<number>`losses + (state = 'running')::int`,
     }))
-    .where('load_id', '=', loadId)
+    .where('load_chunks.load_id', '=', loadId)
     .where('chunk_no', '=', chunkNo)
     .where((eb) =>
       eb.or([
@@ -43,19 +47,11 @@ export async function claimChunk(db: Database, loadId: number, chunkNo: number):
         ]),
       ]),
     )
-    .where((eb) =>
-      eb.exists(
-        eb
-          .selectFrom('loads')
-          .select('load_id')
-          .where('load_id', '=', loadId)
-          .where('status', '=', 'processing'),
-      ),
-    )
-    .returning(['attempt', ...rangeColumns])
+    .returning(['attempt', 'job_id', 'request_id', ...rangeColumns])
     .executeTakeFirst();
   if (row === undefined) return null;
-  return { loadId, chunkNo, attempt: row.attempt, ...toRange(row) };
+  const { attempt, job_id: jobId, request_id: requestId } = row;
+  return { loadId, jobId, requestId, chunkNo, attempt, ...toRange(row) };
 }
 
 const rangeColumns = ['byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized'] as const;
@@ -202,11 +198,16 @@ export async function takeDueChunks(
   return rows.sort((a, b) => a.chunkNo - b.chunkNo);
 }
 
-/** Chunks whose worker gave no sign of life: due again. Returns them, with how often each has been lost. */
-export async function rescueChunks(
-  db: Database,
-): Promise<{ loadId: number; chunkNo: number; losses: number }[]> {
-  const { rows } = await sql<{ loadId: number; chunkNo: number; losses: number }>`
+export interface LostChunk extends JobIdentity {
+  readonly loadId: number;
+  readonly chunkNo: number;
+  /** How often it has been lost. */
+  readonly losses: number;
+}
+
+/** Chunks whose worker gave no sign of life: due again. */
+export async function rescueChunks(db: Database): Promise<LostChunk[]> {
+  const { rows } = await sql<LostChunk>`
     update load_chunks c
     set state = 'pending', lease_until = null, dispatched_at = null, losses = losses + 1
     from loads l
@@ -214,6 +215,11 @@ export async function rescueChunks(
       and l.status = 'processing'
       and c.state = 'running'
       and c.lease_until < now()
-    returning c.load_id as "loadId", c.chunk_no as "chunkNo", c.losses`.execute(db);
+    returning
+      c.load_id as "loadId",
+      l.job_id as "jobId",
+      l.request_id as "requestId",
+      c.chunk_no as "chunkNo",
+      c.losses`.execute(db);
   return rows;
 }

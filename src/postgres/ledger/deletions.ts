@@ -1,20 +1,19 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /** One attempt at one deletion. The attempt number fences every write it makes. */
-export interface DeletionClaim {
+export interface DeletionClaim extends JobIdentity {
   readonly deletionId: number;
-  readonly jobId: string;
   readonly environmentId: number;
   readonly entity: Entity;
   readonly purgeExports: boolean;
   readonly attempt: number;
 }
 
-export interface NewDeletion {
-  readonly jobId: string;
+export interface NewDeletion extends JobIdentity {
   readonly environmentId: number;
   readonly entity: Entity;
   readonly ids: readonly string[];
@@ -29,6 +28,7 @@ export async function insertDeletion(db: Database, asked: NewDeletion): Promise<
     .insertInto('deletions')
     .values({
       job_id: asked.jobId,
+      request_id: asked.requestId,
       environment_id: asked.environmentId,
       entity: asked.entity,
       purge_exports: asked.purgeExports,
@@ -50,12 +50,13 @@ export async function claimDeletion(db: Database, deletionId: number): Promise<D
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'processing')
     .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<', sql<Date>`now()`)]))
-    .returning(['job_id', 'environment_id', 'entity', 'purge_exports', 'attempt'])
+    .returning(['job_id', 'request_id', 'environment_id', 'entity', 'purge_exports', 'attempt'])
     .executeTakeFirst();
   if (row === undefined) return null;
   return {
     deletionId,
     jobId: row.job_id,
+    requestId: row.request_id,
     environmentId: row.environment_id,
     entity: row.entity as Entity,
     purgeExports: row.purge_exports,
@@ -169,7 +170,7 @@ export async function failDeletion(
   db: Database,
   deletionId: number,
   failure: { readonly code: string; readonly message: string },
-): Promise<{ readonly jobId: string; readonly environmentId: number } | null> {
+): Promise<(JobIdentity & { readonly environmentId: number }) | null> {
   const row = await db
     .updateTable('deletions')
     .set({
@@ -181,7 +182,7 @@ export async function failDeletion(
     })
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'processing')
-    .returning(['job_id as jobId', 'environment_id as environmentId'])
+    .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
     .executeTakeFirst();
   return row ?? null;
 }

@@ -1,12 +1,12 @@
 import { sql } from 'kysely';
 import type { ExportFile, ExportRequest } from '../../domain/export.ts';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /** One attempt at one export. The attempt number fences every write it makes. */
-export interface ExportClaim {
+export interface ExportClaim extends JobIdentity {
   readonly exportId: number;
-  readonly jobId: string;
   readonly environmentId: number;
   readonly environmentName: string;
   readonly appToken: string;
@@ -39,12 +39,13 @@ export async function claimExport(db: Database, exportId: number): Promise<Expor
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
     .where('lease_until', 'is', null)
-    .returning(['job_id', 'exports.environment_id', 'name', 'app_token', 'attempt', 'request'])
+    .returning(['job_id', 'request_id', 'exports.environment_id', 'name', 'app_token', 'attempt', 'request'])
     .executeTakeFirst();
   if (row === undefined) return null;
   return {
     exportId,
     jobId: row.job_id,
+    requestId: row.request_id,
     environmentId: row.environment_id,
     environmentName: row.name,
     appToken: row.app_token,
@@ -159,7 +160,7 @@ export async function failExport(
   db: Database,
   exportId: number,
   failure: { readonly code: string; readonly message: string },
-): Promise<{ readonly jobId: string; readonly environmentId: number } | null> {
+): Promise<(JobIdentity & { readonly environmentId: number }) | null> {
   const row = await db
     .updateTable('exports')
     .set({
@@ -172,9 +173,9 @@ export async function failExport(
     })
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])
-    .returning(['job_id', 'environment_id'])
+    .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
     .executeTakeFirst();
-  return row === undefined ? null : { jobId: row.job_id, environmentId: row.environment_id };
+  return row ?? null;
 }
 
 /** Ends an export as cancelled; null if the environment has no such export, or it has ended already. */

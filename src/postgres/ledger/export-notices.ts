@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import type { Database } from '../database.ts';
 
 /** One attempt at telling of the end of an export; the attempt number fences what it notes. */
-export interface NoticeClaim {
+export interface NoticeClaim extends JobIdentity {
   readonly exportId: number;
-  readonly jobId: string;
   readonly environmentId: number;
   readonly environmentName: string;
   readonly attempt: number;
@@ -30,6 +30,7 @@ export async function claimNotice(
     returning
       e.export_id as "exportId",
       e.job_id as "jobId",
+      e.request_id as "requestId",
       e.environment_id as "environmentId",
       v.name as "environmentName",
       e.notify_attempts as attempt,

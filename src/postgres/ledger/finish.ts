@@ -1,10 +1,11 @@
 import { sql } from 'kysely';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
 import type { Tally } from '../../domain/tally.ts';
 import type { Database } from '../database.ts';
 
 /** One attempt at finishing a load whose chunks are all done. */
-export interface FinishClaim {
+export interface FinishClaim extends JobIdentity {
   readonly loadId: number;
   readonly environmentId: number;
   readonly attempt: number;
@@ -43,6 +44,8 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
       eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
     )
     .returning([
+      'job_id',
+      'request_id',
       'environment_id',
       'finish_attempt',
       sql<boolean>`repeats_resolved_at is null
@@ -53,6 +56,8 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
   if (row === undefined) return null;
   return {
     loadId,
+    jobId: row.job_id,
+    requestId: row.request_id,
     environmentId: row.environment_id,
     attempt: row.finish_attempt,
     repeatsToResolve: row.repeats,
@@ -89,7 +94,6 @@ function owned(db: Database, claim: FinishClaim) {
 }
 
 export interface FinishState {
-  readonly jobId: string;
   readonly totalRows: number;
   /** Chunks that are not done; none, if the counter of done chunks tells the truth. */
   readonly openChunks: number;
@@ -101,7 +105,6 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
   const row = await db
     .selectFrom('loads')
     .select([
-      'job_id',
       'total_rows',
       'max_errors',
       'rows_read',
@@ -119,7 +122,6 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
   return {
-    jobId: row.job_id,
     totalRows: row.total_rows,
     openChunks: row.open_chunks,
     maxErrors: row.max_errors,

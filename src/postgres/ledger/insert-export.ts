@@ -1,9 +1,9 @@
 import type { ExportRequest } from '../../domain/export.ts';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
 
-export interface NewExport {
-  readonly jobId: string;
+export interface NewExport extends JobIdentity {
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
@@ -18,6 +18,7 @@ export async function insertExport(db: Database, asked: NewExport): Promise<numb
     .insertInto('exports')
     .values({
       job_id: asked.jobId,
+      request_id: asked.requestId,
       environment_id: asked.environmentId,
       request: JSON.stringify(asked.request),
       format: asked.request.format,

@@ -1,14 +1,14 @@
 import { sql } from 'kysely';
 import type { ChunkRange } from '../../domain/chunk.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import type { LoadType, StoredFormat } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
 
-export interface NewLoad {
-  readonly jobId: string;
+export interface NewLoad extends JobIdentity {
   readonly environmentId: number;
   readonly type: LoadType;
   readonly entity: LoadEntity;
@@ -33,6 +33,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
     .insertInto('loads')
     .values({
       job_id: load.jobId,
+      request_id: load.requestId,
       environment_id: load.environmentId,
       type: load.type,
       entity: load.entity,

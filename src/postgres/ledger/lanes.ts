@@ -1,11 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
+import type { JobIdentity } from '../../domain/job-fields.ts';
 import type { Database } from '../database.ts';
 
 /** Serialises decisions about one lane; the class half of a two-key advisory lock. */
 const laneLock = 0x4c414e45;
 
 /** Who runs now: a load, or a deletion, by the id that the workers know it by. */
-export interface LaneHead {
+export interface LaneHead extends JobIdentity {
   readonly kind: 'load' | 'deletion';
   readonly id: number;
 }
@@ -21,7 +22,7 @@ export async function lockLane(db: Database, environmentId: number): Promise<voi
  */
 export async function startNext(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
-  const { rows } = await sql<LaneHead & { status: string }>`
+  const { rows } = await sql<Pick<LaneHead, 'kind' | 'id'> & { status: string }>`
     select kind, id, status
     from (
       select 'load' as kind, load_id as id, status, lane_position
@@ -39,7 +40,8 @@ export async function startNext(db: Database, environmentId: number): Promise<La
   if (next?.status !== 'queued') return null;
   const { kind, id } = next;
   // It may have been cancelled since it was looked at.
-  return (await (kind === 'load' ? startLoad(db, id) : startDeletion(db, id))) ? { kind, id } : null;
+  const job = await (kind === 'load' ? startLoad(db, id) : startDeletion(db, id));
+  return job && { kind, id, ...job };
 }
 
 const started = {
@@ -48,26 +50,28 @@ const started = {
   dispatched_at: sql<Date>`now()`,
 };
 
-async function startLoad(db: Database, loadId: number): Promise<boolean> {
-  const rows = await db
+const identity = ['job_id as jobId', 'request_id as requestId'] as const;
+
+async function startLoad(db: Database, loadId: number): Promise<JobIdentity | null> {
+  const row = await db
     .updateTable('loads')
     .set(started)
     .where('load_id', '=', loadId)
     .where('status', '=', 'queued')
-    .returning('load_id')
-    .execute();
-  return rows.length > 0;
+    .returning(identity)
+    .executeTakeFirst();
+  return row ?? null;
 }
 
-async function startDeletion(db: Database, deletionId: number): Promise<boolean> {
-  const rows = await db
+async function startDeletion(db: Database, deletionId: number): Promise<JobIdentity | null> {
+  const row = await db
     .updateTable('deletions')
     .set(started)
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'queued')
-    .returning('deletion_id')
-    .execute();
-  return rows.length > 0;
+    .returning(identity)
+    .executeTakeFirst();
+  return row ?? null;
 }
 
 /** Environments in which something waits and nothing runs. */

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type CollectedLog, collectLog } from '../../support/collected-log.ts';
+import { serve, type TestServer } from '../../support/http.ts';
+import { acceptFile } from '../../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let t: TestSystem;
+let server: TestServer;
+let collected: CollectedLog;
+beforeAll(async () => {
+  collected = collectLog();
+  t = await openTestSystem({ log: collected.log, worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server.stop();
+  await t.close();
+});
+
+/** What was logged for a request, once the line that is to be the last is there. */
+async function linesOf(requestId: string, last: string): Promise<{ messages: unknown[]; jobs: unknown[] }> {
+  return waitFor(`"${last}" of ${requestId}`, () => {
+    const lines = collected.lines.filter((line) => line['request_id'] === requestId);
+    const messages = lines.map(({ msg }) => msg);
+    const jobs = [...new Set(lines.map((line) => line['job_id']))];
+    return messages.includes(last) ? { messages, jobs } : null;
+  });
+}
+
+interface Asked {
+  readonly id: string;
+  readonly job_id: string;
+}
+
+async function ask(path: string, method: string, body: object, requestId?: string): Promise<Asked> {
+  const headers = {
+    'content-type': 'application/json',
+    ...(requestId !== undefined && { 'x-request-id': requestId }),
+  };
+  const answer = await server.json<Record<string, string>>(path, {
+    method,
+    headers,
+    body: JSON.stringify(body),
+  });
+  expect(answer.status).toBeGreaterThanOrEqual(200);
+  expect(answer.status).toBeLessThan(300);
+  const id = answer.headers.get('x-request-id') ?? '';
+  return { id, job_id: answer.body['job_id'] ?? answer.body['id'] ?? '' };
+}
+
+test('lead from an upload to what the workers log about its load', async () => {
+  const { id, job_id } = await ask(
+    '/v1/users/bulk_identify',
+    'POST',
+    { users: [{ user_id: 'a' }] },
+    'upload-1',
+  );
+  expect(id).toBe('upload-1');
+  expect(await linesOf(id, 'load completed')).toEqual({
+    messages: ['load accepted', 'load starts', 'load completed'],
+    jobs: [job_id],
+  });
+});
+
+test('are made where the caller has none, and lead to why a load failed', async () => {
+  const users = { users: [{ user_id: 'new' }, { user_id: '' }] };
+  const { id, job_id } = await ask('/v1/users/bulk_identify?max_errors=0', 'POST', users);
+  expect(id).toMatch(/^[0-9a-f-]{36}$/);
+  const { messages, jobs } = await linesOf(
+    id,
+    'load failed: 1 records were refused and max_errors allows 0 (1 rows had been applied)',
+  );
+  expect(messages).not.toContain('load completed');
+  expect(jobs).toEqual([job_id]);
+});
+
+test('lead from a request for an export to its end, and from one for a deletion to its', async () => {
+  const dates = { from: '2026-01-01', to: '2026-01-02' };
+  const exporting = await ask('/api/v1/analytics/exports', 'POST', dates, 'export-1');
+  expect(await linesOf('export-1', 'export completed')).toEqual({
+    messages: ['export accepted', 'export completed'],
+    jobs: [exporting.job_id],
+  });
+  const deleting = await ask('/v1/users', 'DELETE', { users: ['a'] }, 'deletion-1');
+  expect(await linesOf('deletion-1', 'deletion completed')).toEqual({
+    messages: ['deletion accepted', 'deletion starts', 'deletion completed'],
+    jobs: [deleting.job_id],
+  });
+});
+
+test('are not made up for what came another way', async () => {
+  const jobId = await acceptFile(t.system, t.environment.environmentId, 'user_id\nb\n');
+  await t.ended(jobId);
+  await waitFor('the end to be logged', () =>
+    collected.lines.some((line) => line['job_id'] === jobId && line['msg'] === 'load completed'),
+  );
+  const lines = collected.lines.filter((line) => line['job_id'] === jobId);
+  expect(lines.filter((line) => 'request_id' in line)).toEqual([]);
+});
