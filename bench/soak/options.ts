@@ -15,8 +15,23 @@ export interface Options {
   readonly json: string | null;
 }
 
-/** Throws if a flag is unknown or its value is none. */
-export function readOptions(args: readonly string[]): Options {
+export const usage = `npm run soak [-- flags]
+
+  --minutes N         how long the service is used and broken (10)
+  --seed N            determines what is sent, and which faults come in which order (of the moment)
+  --queue QUEUE       redis or postgres (redis, if redis-server is on the PATH)
+  --fault-seconds N   mean time between two faults (7)
+  --no-kills          nothing is broken: the load alone
+  --json FILE         the report, for programs
+  --keep              data and logs stay; after a failure they always do
+
+  npm run soak -- --minutes 60 --seed 42 --json report.json
+  npm run soak -- --minutes 2 --queue postgres --keep
+
+Exit code 0: everything is as it must be; 1: something is not; 2: the flags are wrong. docs/soak.md says what is checked.`;
+
+/** Null: only the usage is asked for. Throws if a flag is unknown or its value is none. */
+export function readOptions(args: readonly string[]): Options | null {
   const { values } = parseArgs({
     args: [...args],
     options: {
@@ -27,8 +42,10 @@ export function readOptions(args: readonly string[]): Options {
       'no-kills': { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
       json: { type: 'string' },
+      help: { type: 'boolean', short: 'h', default: false },
     },
   });
+  if (values.help) return null;
   const { queue } = values;
   if (queue !== 'redis' && queue !== 'postgres') throw new Error('--queue is redis or postgres');
   return {

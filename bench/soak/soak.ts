@@ -1,5 +1,5 @@
 /**
- * npm run soak [-- --minutes 10 --seed N --queue redis|postgres --fault-seconds 7 --no-kills --keep --json FILE]
+ * npm run soak [-- --help]
  *
  * Uses a whole service as many callers would, while its processes and databases are killed, paused and emptied, and then
  * checks that everything that was acknowledged is there exactly once, and that nothing else is left. docs/soak.md.
@@ -9,14 +9,26 @@ import { mkdtemp, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Journal } from './journal.ts';
-import { readOptions } from './options.ts';
+import { type Options, readOptions, usage } from './options.ts';
 import { renderReport } from './report.ts';
 import { runSoak } from './run.ts';
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
+function askedFor(): Options {
+  try {
+    const options = readOptions(process.argv.slice(2));
+    if (options !== null) return options;
+    print(usage);
+    process.exit(0);
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n\n${usage}\n`);
+    process.exit(2);
+  }
+}
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130));
-const options = readOptions(process.argv.slice(2));
+const options = askedFor();
 const folder = await mkdtemp(join(tmpdir(), 'sluice-soak-'));
 print(
   `seed ${options.seed}, queue on ${options.queue}, ${options.minutes} minutes; data and logs in ${folder}`,
