@@ -1,13 +1,13 @@
 const offered = ['application/json', 'text/csv', 'application/x-ndjson'] as const;
-export type RejectsType = (typeof offered)[number];
+export type RowsType = (typeof offered)[number];
 
-const aliases: Readonly<Record<string, RejectsType>> = {
+const aliases: Readonly<Record<string, RowsType>> = {
   'application/ndjson': 'application/x-ndjson',
   'application/jsonl': 'application/x-ndjson',
 };
 
 /** Of what is offered, what the caller likes best; JSON where it names none of it (anything, or no header). */
-export function rejectsType(accept = ''): RejectsType {
+export function rowsType(accept = ''): RowsType {
   const wanted = accept
     .split(',')
     .map((each) => {
