@@ -48,14 +48,20 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-/** Starts `sluice …`; it is ended with the test. Only what is told is in its environment. */
+/** Starts `sluice …`; it is ended with the test. Only what is told is in its environment, and where temporary files go. */
 export function startCli(
   args: readonly string[],
   { env = {}, cwd, input, keepInputOpen, deaf }: RunOptions = {},
 ): Running {
   const child = spawn(process.execPath, [entry, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'] ?? '', PORT: '0', WORKERS: args[0] === 'start' ? '2' : '1', ...env },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      TMPDIR: tmpdir(),
+      PORT: '0',
+      WORKERS: args[0] === 'start' ? '2' : '1',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.on('error', () => undefined);
