@@ -11,7 +11,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type Api, callApi, openSql, type Queue, queues, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 100_000, seed: 5 });
+const file = createProfileFile({ rows: 60_000, seed: 5 });
 const table = oracleOf(file);
 
 /** `sluice start` on a data directory: embedded Postgres, HTTP server, two workers. */
@@ -80,7 +80,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
     PORT: '0',
     WORKERS: '2',
     LOG_LEVEL: 'warn',
-    CHUNK_BYTES: '128k',
+    CHUNK_BYTES: '64k',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
   };
   const services: SluiceProcess[] = [];
