@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
 import { expectExact, progressed, report } from '../support/exactness.ts';
@@ -85,6 +86,8 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
   };
   const services: SluiceProcess[] = [];
   let key = '';
+  /** By the address of the database, which may change with a start. */
+  const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
     queue,
     dataDir,
@@ -100,17 +103,15 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
       const url = await waitFor('the embedded Postgres', () =>
         findRunningPostgres(join(dataDir, 'postgres')),
       );
-      const { pool, sql } = openSql(url);
-      try {
-        return await sql(text, values);
-      } finally {
-        await pool.end();
-      }
+      const look = looks.get(url) ?? openSql(url);
+      looks.set(url, look);
+      return look.sql(text, values);
     },
   };
   try {
     await run(house);
   } finally {
+    await Promise.all([...looks.values()].map(({ pool }) => pool.end()));
     await Promise.all(services.map((service) => stop(service)));
     await redis?.stop();
     await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
