@@ -1,5 +1,29 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+
+/**
+ * Where there is plenty of memory, temporary folders are in it: a killed process loses nothing of what it wrote there,
+ * and nobody waits for a disk. A container has 64 MB of it unless told otherwise.
+ */
+const memory = '/dev/shm';
+const plenty = 8 * 2 ** 30;
+
+function memoryIsPlenty(): boolean {
+  try {
+    const mount = readFileSync('/proc/mounts', 'utf8')
+      .split('\n')
+      .find((line) => line.split(' ')[1] === memory);
+    const { bavail, bsize } = statfsSync(memory);
+    // The programs of the embedded Postgres are run from copies, too.
+    const runsPrograms = mount !== undefined && !/\bnoexec\b/.test(mount);
+    return runsPrograms && Math.min(bavail * bsize, process.availableMemory()) >= plenty;
+  } catch {
+    return false;
+  }
+}
+
+if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR'] = memory;
 
 /**
  * One project per level of test. Forks, because Postgres dies with the thread that started it. Groups run one after

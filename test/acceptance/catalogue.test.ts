@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { packageRoot } from '../../src/package-root.ts';
-import { type Finished, runCli } from './cli.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { type Finished, type RunOptions, runCli } from './cli.ts';
 
 const sample = join(packageRoot, 'docs', 'samples', 'catalogue.yaml');
 
@@ -19,8 +20,11 @@ interface Result {
 }
 
 let dataDir: string;
-const catalogue = (...args: string[]): Promise<Finished> =>
-  runCli(['catalogue', ...args, '--data-dir', dataDir]);
+let database: TestDatabase;
+/** On a server that runs already: commands.test.ts has commands start the embedded one. */
+const sluice = (args: readonly string[], options: RunOptions = {}): Promise<Finished> =>
+  runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url }, ...options });
+const catalogue = (...args: string[]): Promise<Finished> => sluice(['catalogue', ...args]);
 const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
 
 async function file(name: string, text: string): Promise<string> {
@@ -30,10 +34,14 @@ async function file(name: string, text: string): Promise<string> {
 }
 
 beforeAll(async () => {
+  database = await createTestDatabase();
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-catalogue-'));
-  await runCli(['env', 'create', 'staging', '--data-dir', dataDir]);
+  await sluice(['env', 'create', 'staging']);
 });
-afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+afterAll(async () => {
+  await database.drop();
+  await rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 });
+});
 
 describe('sluice catalogue', () => {
   test('an environment without one says so', async () => {
@@ -90,9 +98,8 @@ describe('sluice catalogue', () => {
 
   test('segments preview counts who is in one and shows the first, by key or id', async () => {
     const users = await file('users.csv', 'user_id,plan\nu3,starter\nu1,free\nu2,business\nu4,\n');
-    await runCli(['import', users, '--data-dir', dataDir]);
-    const preview = (...args: string[]): Promise<Finished> =>
-      runCli(['segments', 'preview', ...args, '--data-dir', dataDir]);
+    await sluice(['import', users]);
+    const preview = (...args: string[]): Promise<Finished> => sluice(['segments', 'preview', ...args]);
     const shown = await preview('paying-users');
     expect(shown).toMatchObject({ code: 0, stdout: 'Paying users (paying-users): 2 users\n  u2\n  u3\n' });
     const { segments } = json<{ segments: { id: number; key: string }[] }>(await catalogue('show', '--json'));
@@ -109,12 +116,9 @@ describe('sluice catalogue', () => {
     expect(yaml).toMatchObject({ code: 0, stderr: '' });
     const written = await catalogue('export', '--format', 'json');
     expect(json(written)).toEqual(parse(yaml.stdout));
-    const piped = await runCli(
-      ['catalogue', 'apply', '-', '--env', 'staging', '--json', '--data-dir', dataDir],
-      {
-        input: yaml.stdout,
-      },
-    );
+    const piped = await sluice(['catalogue', 'apply', '-', '--env', 'staging', '--json'], {
+      input: yaml.stdout,
+    });
     expect(json<Result>(piped)).toMatchObject({ environment: 'staging', written: true });
     expect((await catalogue('export', '--env', 'staging')).stdout).toBe(yaml.stdout);
     const path = await file('catalogue.json', written.stdout);

@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterEach } from 'vitest';
+import { promisify } from 'node:util';
+import { afterAll, afterEach } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The command as it is shipped: built, and run by node. */
@@ -48,14 +49,42 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-/** Starts `sluice …`; it is ended with the test. Only what is told is in its environment. */
+let made: Promise<string> | undefined;
+afterAll(async () => {
+  if (made !== undefined) await rm(await made, { recursive: true, force: true });
+});
+
+/** A data directory of the test's own whose database was made by a command, and nothing is in it. */
+export async function preparedDataDir(): Promise<string> {
+  // Once for all tests of a file: making one takes as long as most of them.
+  made ??= makeDataDir();
+  const folder = await temporaryFolder();
+  // With the owners of its files.
+  await promisify(execFile)('cp', ['-a', `${await made}/.`, folder]);
+  return folder;
+}
+
+async function makeDataDir(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));
+  const { code, stderr } = await runCli(['migrate', '--data-dir', folder]);
+  if (code !== 0) throw new Error(stderr);
+  return folder;
+}
+
+/** Starts `sluice …`; it is ended with the test. Only what is told is in its environment, and where temporary files go. */
 export function startCli(
   args: readonly string[],
   { env = {}, cwd, input, keepInputOpen, deaf }: RunOptions = {},
 ): Running {
   const child = spawn(process.execPath, [entry, ...args], {
     cwd,
-    env: { PATH: process.env['PATH'] ?? '', PORT: '0', WORKERS: args[0] === 'start' ? '2' : '1', ...env },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      TMPDIR: tmpdir(),
+      PORT: '0',
+      WORKERS: args[0] === 'start' ? '2' : '1',
+      ...env,
+    },
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   child.stdin.on('error', () => undefined);

@@ -5,10 +5,14 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { readConfig } from '../../src/config.ts';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type Finished, runCli } from './cli.ts';
 
 let dataDir: string;
-const sluice = (...args: string[]): Promise<Finished> => runCli([...args, '--data-dir', dataDir]);
+let database: TestDatabase;
+/** On a server that runs already: to start the embedded one each time is what the last cases below are about. */
+const sluice = (...args: string[]): Promise<Finished> =>
+  runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url } });
 const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
 
 interface Key {
@@ -23,10 +27,14 @@ interface Job {
 }
 
 beforeAll(async () => {
+  database = await createTestDatabase();
   dataDir = await mkdtemp(join(tmpdir(), 'sluice-commands-'));
   await writeFile(join(dataDir, 'users.csv'), 'user_id,name\na,Ada\n,nobody\nb,x,y\n');
 });
-afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+afterAll(async () => {
+  await database.drop();
+  await rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 });
+});
 
 describe('sluice env and keys', () => {
   test('an environment is made, listed, and not made twice', async () => {
@@ -145,10 +153,12 @@ describe('the command itself', () => {
     expect(shown).toMatchObject({ code: 0, stdout: expect.stringContaining('Examples:\n  $ ') });
   });
 
-  test('flags win over the environment', async () => {
+  test('flags win over the environment; each command starts the embedded server where none runs', async () => {
     const env = { DATA_DIR: '/nowhere/at/all', DATABASE_URL: 'nonsense' };
     const flags = ['--data-dir', dataDir, '--database-url', ''];
-    expect(await runCli(['env', 'list', '--json', ...flags], { env })).toMatchObject({ code: 0 });
+    expect(await runCli(['env', 'create', 'embedded', ...flags], { env })).toMatchObject({ code: 0 });
+    const listed = json<{ name: string }[]>(await runCli(['env', 'list', '--json', ...flags], { env }));
+    expect(listed.map(({ name }) => name)).toEqual(['embedded']);
     expect(readConfig(env, { DATA_DIR: dataDir, DATABASE_URL: '' })).toMatchObject({
       dataDir,
       databaseUrl: null,
@@ -156,8 +166,8 @@ describe('the command itself', () => {
   });
 
   test('a reader that leaves early is no error', async () => {
-    const list = ['jobs', 'list', '--data-dir', dataDir];
-    expect(await runCli(list, { deaf: true })).toEqual({ code: 0, stdout: '', stderr: '' });
+    const env = { DATABASE_URL: database.url };
+    expect(await runCli(['jobs', 'list'], { env, deaf: true })).toEqual({ code: 0, stdout: '', stderr: '' });
   });
 
   test('a database that is away is said in a sentence, without a stack or a password', async () => {

@@ -32,7 +32,7 @@ test('the demo runs whatever the environment says, balances, and removes all it 
 
 test('Ctrl-C amid the demo stops and removes everything', async () => {
   const before = await leftovers();
-  const running = startCli(['demo', '--users', '400000']);
+  const running = startCli(['demo', '--users', '200000']);
   await waitFor('the upload', () => running.stdout.includes('users.csv http'), { timeoutMs: 60_000 });
   const processes = await descendants(running.pid);
   running.signal('SIGINT');

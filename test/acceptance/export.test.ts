@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
-import { type Finished, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { type Finished, preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
 beforeEach(async () => {
-  dataDir = await temporaryFolder();
+  dataDir = await preparedDataDir();
   folder = await temporaryFolder();
 });
 

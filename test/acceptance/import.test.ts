@@ -1,30 +1,29 @@
-import { execFile } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { type Finished, type RunOptions, runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import {
+  type Finished,
+  preparedDataDir,
+  type RunOptions,
+  runCli,
+  startCli,
+  startService,
+  temporaryFolder,
+} from './cli.ts';
 import { awaitGone, descendants } from './processes.ts';
 import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
-/** Made by a command, once, and copied for each test: making one takes as long as most of the tests. */
-let madeDataDir: string;
 let dataDir: string;
 let folder: string;
-beforeAll(async () => {
-  madeDataDir = await mkdtemp(join(tmpdir(), 'sluice-import-'));
-  expect(await runCli(['env', 'list', '--data-dir', madeDataDir])).toMatchObject({ code: 0 });
-});
-afterAll(() => rm(madeDataDir, { recursive: true, force: true }));
 beforeEach(async () => {
-  dataDir = await temporaryFolder();
-  // With the owners of its files.
-  await promisify(execFile)('cp', ['-a', `${madeDataDir}/.`, dataDir]);
   folder = await temporaryFolder();
 });
+const prepare = async (): Promise<void> => {
+  dataDir = await preparedDataDir();
+};
 
 const put = (name: string, content: string | Uint8Array): Promise<void> =>
   writeFile(join(folder, name), content);
@@ -44,6 +43,8 @@ const results = ({ stdout }: Finished): readonly Result[] =>
   (JSON.parse(stdout) as { loads: readonly Result[] }).loads;
 
 describe('sluice import, without a server', () => {
+  beforeEach(prepare);
+
   test('loads a file and shows what became of it', async () => {
     await put('users.csv', usersCsv(1_000));
     const done = await importing(['users.csv']);
@@ -155,29 +156,6 @@ describe('sluice import, without a server', () => {
     expect(await importing(['users.csv', '--if-duplicate', 'reject'])).toMatchObject({ code: 1 });
   });
 
-  test.each([
-    ['a file that is not there', ['nowhere.csv'], 'There is no file nowhere.csv'],
-    ['a pattern that matches nothing', ['*.xml'], 'No file matches *.xml'],
-    ['a folder', ['.'], 'is a folder'],
-    ['an unknown environment', ['good.csv', '--env', 'nowhere'], 'sluice env create nowhere'],
-    ['a bad limit', ['good.csv', '--max-errors', 'some'], '5%'],
-    ['a bad map', ['good.csv', '--map', 'user_id'], 'Their Header=user_id'],
-    ['an unknown option', ['good.csv', '--fast'], "unknown option '--fast'"],
-    ['no file at all', [], "missing required argument 'files'"],
-    ['columns nobody knows', ['odd.csv'], 'columns seen: a, b'],
-    ['an empty file', ['empty.csv'], 'The file is empty'],
-    ['a workbook', ['book.csv'], 'Excel workbook'],
-  ])('says what is wrong and exits with 2: %s', async (_what, args, message) => {
-    await put('good.csv', usersCsv(1));
-    await put('odd.csv', 'a,b\n1,2\n');
-    await put('empty.csv', '');
-    await put('book.csv', 'PK\u0003\u0004…');
-    const refused = await importing(args);
-    expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain(message);
-    expect(refused.stderr).not.toMatch(/^ +at /m);
-  });
-
   test('stops at the first file that cannot be loaded, and names those left out', async () => {
     await put('1.csv', usersCsv(1));
     await put('2.csv', 'a,b\n1,2\n');
@@ -190,7 +168,7 @@ describe('sluice import, without a server', () => {
   });
 
   test('Ctrl-C amid a load: says how to go on, and the next start completes it exactly', async () => {
-    await put('users.csv', usersCsv(200_000));
+    await put('users.csv', usersCsv(100_000));
     const args = ['import', 'users.csv', '--data-dir', dataDir, '--json'];
     const running = startCli(args, { cwd: folder, env: { CHUNK_BYTES: '64k' } });
     await waitFor(
@@ -209,8 +187,8 @@ describe('sluice import, without a server', () => {
     const service = await startService(dataDir);
     const key = (await runCli(['keys', 'create', '--data-dir', dataDir])).stdout.trim();
     const job = await jobEnded(service.url, key, jobId);
-    expect(job).toMatchObject({ status: 'completed', counts: { read: 200_000, inserted: 200_000 } });
-    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 200_000 }]);
+    expect(job).toMatchObject({ status: 'completed', counts: { read: 100_000, inserted: 100_000 } });
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 100_000 }]);
   });
 
   test('Ctrl-C before anything was accepted: says so, and leaves nothing', async () => {
@@ -226,6 +204,8 @@ describe('sluice import, without a server', () => {
 });
 
 describe('sluice import, beside a running start', () => {
+  beforeEach(prepare);
+
   test('uses its database and its workers', async () => {
     const service = await startService(dataDir, { WORKERS: '1' });
     await put('users.csv', usersCsv(5_000));
@@ -265,5 +245,39 @@ describe('sluice import, beside a running start', () => {
       expect(done, done.stderr).toMatchObject({ code: 0 });
       expect(results(done)[0]?.job?.status).toBe('completed');
     }
+  });
+});
+
+describe('sluice import, told something wrong', () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(() => database.drop());
+
+  test.each([
+    ['a file that is not there', ['nowhere.csv'], 'There is no file nowhere.csv'],
+    ['a pattern that matches nothing', ['*.xml'], 'No file matches *.xml'],
+    ['a folder', ['.'], 'is a folder'],
+    ['an unknown environment', ['good.csv', '--env', 'nowhere'], 'sluice env create nowhere'],
+    ['a bad limit', ['good.csv', '--max-errors', 'some'], '5%'],
+    ['a bad map', ['good.csv', '--map', 'user_id'], 'Their Header=user_id'],
+    ['an unknown option', ['good.csv', '--fast'], "unknown option '--fast'"],
+    ['no file at all', [], "missing required argument 'files'"],
+    ['columns nobody knows', ['odd.csv'], 'columns seen: a, b'],
+    ['an empty file', ['empty.csv'], 'The file is empty'],
+    ['a workbook', ['book.csv'], 'Excel workbook'],
+  ])('says what is wrong and exits with 2: %s', async (_what, args, message) => {
+    await put('good.csv', usersCsv(1));
+    await put('odd.csv', 'a,b\n1,2\n');
+    await put('empty.csv', '');
+    await put('book.csv', 'PK\u0003\u0004…');
+    const refused = await runCli(['import', ...args], {
+      cwd: folder,
+      env: { DATABASE_URL: database.url, DATA_DIR: folder },
+    });
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain(message);
+    expect(refused.stderr).not.toMatch(/^ +at /m);
   });
 });

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
-import { runCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
 import { awaitGone, descendants, serverOf, workersOf } from './processes.ts';
 import { call, jobEnded, query, upload, usersCsv } from './service.ts';
 
@@ -17,14 +17,14 @@ describe('sluice start', () => {
   });
 
   test('loads an uploaded file', async () => {
-    const service = await startService(await temporaryFolder());
+    const service = await startService(await preparedDataDir());
     const { job_id: jobId } = await upload(service.url, service.key, usersCsv(2_000));
     const job = await jobEnded(service.url, service.key, jobId);
     expect(job).toMatchObject({ status: 'completed', counts: { read: 2_000, inserted: 2_000, rejected: 0 } });
   });
 
   test('stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
-    const service = await startService(await temporaryFolder());
+    const service = await startService(await preparedDataDir());
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
     const processes = await descendants(service.pid);
     const stoppedAt = performance.now();
@@ -35,20 +35,20 @@ describe('sluice start', () => {
   });
 
   test('stopped amid a load, it gives the work back and the next start completes it exactly', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const first = await startService(dataDir, { CHUNK_BYTES: '64k' });
-    const { job_id: jobId } = await upload(first.url, first.key, usersCsv(150_000));
+    const { job_id: jobId } = await upload(first.url, first.key, usersCsv(75_000));
     await waitFor('rows', async () => (await rowsRead(dataDir, jobId)) > 0);
     first.signal('SIGINT');
     expect(await first.finished).toMatchObject({ code: 0 });
     const second = await startService(dataDir);
     const job = await jobEnded(second.url, first.key, jobId);
-    expect(job).toMatchObject({ status: 'completed', counts: { read: 150_000, inserted: 150_000 } });
-    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 150_000 }]);
+    expect(job).toMatchObject({ status: 'completed', counts: { read: 75_000, inserted: 75_000 } });
+    expect(await query(dataDir, 'select count(*)::int as n from sluice.users')).toEqual([{ n: 75_000 }]);
   });
 
   test('a second signal ends it at once', async () => {
-    const service = await startService(await temporaryFolder());
+    const service = await startService(await preparedDataDir());
     const processes = await descendants(service.pid);
     service.signal('SIGTERM');
     service.signal('SIGTERM');
@@ -58,7 +58,7 @@ describe('sluice start', () => {
   });
 
   test('killed with -9, it leaves neither a worker nor a database server behind', async () => {
-    const service = await startService(await temporaryFolder());
+    const service = await startService(await preparedDataDir());
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
     const processes = await descendants(service.pid);
     expect(processes.length).toBeGreaterThan(3);
@@ -67,7 +67,7 @@ describe('sluice start', () => {
   });
 
   test('killed with -9 while its workers still start, it leaves none of them behind', async () => {
-    const service = await startService(await temporaryFolder());
+    const service = await startService(await preparedDataDir());
     const processes = await waitFor('two processes', async () => {
       const below = await descendants(service.pid);
       return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
@@ -77,7 +77,7 @@ describe('sluice start', () => {
   });
 
   test('keeps data and key from one start to the next, also after kill -9, and prints no second key', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const first = await startService(dataDir);
     const { job_id: jobId } = await upload(first.url, first.key, usersCsv(100));
     await jobEnded(first.url, first.key, jobId);
@@ -90,7 +90,7 @@ describe('sluice start', () => {
   });
 
   test('refuses a data directory that another one uses, and says so', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const service = await startService(dataDir);
     const second = await runCli(['start', '--data-dir', dataDir]);
     expect(second.code).toBe(1);
@@ -103,7 +103,7 @@ describe('sluice start', () => {
     await once(other, 'listening');
     const address = other.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const refused = await runCli(['start', '--data-dir', await temporaryFolder()], {
+    const refused = await runCli(['start', '--data-dir', await preparedDataDir()], {
       env: { PORT: String(port) },
     });
     other.close();
@@ -118,7 +118,7 @@ describe('sluice start', () => {
   });
 
   test('replaces a worker that dies', async () => {
-    const service = await startService(await temporaryFolder());
+    const service = await startService(await preparedDataDir());
     const [victim] = await waitFor('two workers', async () => {
       const workers = await workersOf(service.pid);
       return workers.length === 2 ? workers : null;
@@ -133,7 +133,7 @@ describe('sluice start', () => {
   });
 
   test('brings a database server that dies back on the same port and goes on', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     const service = await startService(dataDir);
     const { job_id: before } = await upload(service.url, service.key, usersCsv(100));
     await jobEnded(service.url, service.key, before);

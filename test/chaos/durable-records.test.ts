@@ -16,7 +16,7 @@ import { waitFor } from '../support/wait-for.ts';
 
 /* Single records never meet the queue, so once is enough, with whichever. */
 const connections = 64;
-const rounds = 3;
+const rounds = 2;
 /** Between two faults. */
 const recordsBetween = 500;
 /** It takes two seconds, most of them for a process to start; more where the machine has other work. */

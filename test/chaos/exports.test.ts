@@ -15,8 +15,8 @@ import {
   type WatchedExport,
 } from '../support/watched-exports.ts';
 
-/** With these, an export takes a few seconds: it can be hit in the middle. */
-const rows = 100_000;
+/** With these, an export takes a second or more: it can be hit in the middle. */
+const rows = 50_000;
 /** A lease, the reconciler's rounds, and the export itself. */
 const recoveryMs = 30_000;
 /** Before its answer, the ledger is all that an export waits for. */

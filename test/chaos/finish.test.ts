@@ -4,7 +4,7 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { hold, holdChunk, onSite, queues, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 100_000, seed: 6 });
+const file = createProfileFile({ rows: 50_000, seed: 6 });
 const table = oracleOf(file);
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {

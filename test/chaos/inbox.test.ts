@@ -7,13 +7,13 @@ import { drop, list, readClaimed, readConcluded } from '../support/inbox.ts';
 import { onSite, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const count = 150;
-/** Every so many files one has a few megabytes. */
-const largeEvery = 30;
-const largeRows = 40_000;
+const count = 80;
+/** Every so many files one has a megabyte or more. */
+const largeEvery = 20;
+const largeRows = 20_000;
 /** All workers are killed when so many files have been accepted, and once more when so many are concluded. */
-const killsAtLoads = [1, 25, 80];
-const killsAtConcluded = [120];
+const killsAtLoads = [1, 20, 45];
+const killsAtConcluded = [65];
 
 test('files dropped while workers are killed are each loaded once, in order, and end in done with a receipt', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));

@@ -4,7 +4,7 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { redisAvailable, type TestRedis } from '../support/redis.ts';
 import { onSite, type Site } from '../support/site.ts';
 
-const file = createProfileFile({ rows: 100_000 });
+const file = createProfileFile({ rows: 50_000 });
 const table = oracleOf(file);
 /** The ledger answers for Redis: what it needs to accept a load is its own. */
 const quickMs = 3_000;

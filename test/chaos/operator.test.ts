@@ -5,7 +5,7 @@ import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { brakeAt, onSite, queues, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 100_000, seed: 8 });
+const file = createProfileFile({ rows: 60_000, seed: 8 });
 const table = oracleOf(file);
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
@@ -62,11 +62,11 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 
   test('a chunk that kills every worker fails its load with the reason, and the load is exact once the cause is gone', async () => {
-    const small = createProfileFile({ rows: 20_000, seed: 9 });
+    const small = createProfileFile({ rows: 10_000, seed: 9 });
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       const api = await site.serve();
-      const release = await brakeAt(site, small.loneKey(5_000));
+      const release = await brakeAt(site, small.loneKey(2_500));
       const jobId = await api.upload(small.bytes);
       // As if it had killed its workers all day; the last three the test kills itself, whenever one comes to it.
       const deaths = 3;

@@ -6,10 +6,10 @@ import { brakeAt, hold, onSite, queues, type Site, type Sql, workingSession } fr
 import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
-const file = createProfileFile({ rows: 150_000, seed: 3 });
-const small = createProfileFile({ rows: 100_000, seed: 3 });
+const file = createProfileFile({ rows: 75_000, seed: 3 });
+const small = createProfileFile({ rows: 50_000, seed: 3 });
 /** In one of the first chunks; who waits for its key holds all rows of the chunk with a lower one. */
-const someRow = 13_000;
+const someRow = 6_500;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a worker that is paused while it holds row locks loses its chunk within 15 s, and changes nothing when it wakes', async () => {

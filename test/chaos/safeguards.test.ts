@@ -11,13 +11,13 @@ import { waitFor } from '../support/wait-for.ts';
  * ends with must notice. With the safeguard in its place the same scenario is exact: for the fence below, for the
  * replay in finish.test.ts. The reconciler's turn is in lost-api.test.ts.
  */
-const file = createProfileFile({ rows: 100_000, seed: 7 });
+const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
 type Seam = keyof LoadSeams;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('the fence: a worker that wakes late changes nothing', async () => {
-    await onSite({ queue, settings: { CHUNK_BYTES: '1m' } }, async (site) => {
+    await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file, []);
       await expectExact(site.sql, jobId, file, table);
       // It is no error, even where what it wrote collides with what the owner of the chunk has written (the rejects).
@@ -26,9 +26,9 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
-    await onSite({ queue, settings: { CHUNK_BYTES: '1m' } }, async (site) => {
+    await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       // A refused record is kept under its row number: it would collide, and be a fence of its own.
-      const { jobId } = await wakeLate(site, createProfileFile({ rows: 100_000, allValid: true }), [
+      const { jobId } = await wakeLate(site, createProfileFile({ rows: 50_000, allValid: true }), [
         'withoutFence',
       ]);
       const load = await ended(site.sql, jobId);

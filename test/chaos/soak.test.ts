@@ -58,7 +58,7 @@ async function soak(
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const json = join(folder, 'report.json');
   const child = spawn(process.execPath, [entry, '--seed', '7', '--queue', queue, '--json', json, ...flags], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...variables },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], TMPDIR: tmpdir(), ...variables },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGTERM'));

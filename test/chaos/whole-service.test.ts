@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
 import { expectExact, progressed, report } from '../support/exactness.ts';
@@ -11,7 +12,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type Api, callApi, openSql, type Queue, queues, type Sql } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const file = createProfileFile({ rows: 100_000, seed: 5 });
+const file = createProfileFile({ rows: 60_000, seed: 5 });
 const table = oracleOf(file);
 
 /** `sluice start` on a data directory: embedded Postgres, HTTP server, two workers. */
@@ -80,11 +81,13 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
     PORT: '0',
     WORKERS: '2',
     LOG_LEVEL: 'warn',
-    CHUNK_BYTES: '128k',
+    CHUNK_BYTES: '64k',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
   };
   const services: SluiceProcess[] = [];
   let key = '';
+  /** By the address of the database, which may change with a start. */
+  const looks = new Map<string, { readonly pool: pg.Pool; readonly sql: Sql }>();
   const house: House = {
     queue,
     dataDir,
@@ -100,17 +103,15 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
       const url = await waitFor('the embedded Postgres', () =>
         findRunningPostgres(join(dataDir, 'postgres')),
       );
-      const { pool, sql } = openSql(url);
-      try {
-        return await sql(text, values);
-      } finally {
-        await pool.end();
-      }
+      const look = looks.get(url) ?? openSql(url);
+      looks.set(url, look);
+      return look.sql(text, values);
     },
   };
   try {
     await run(house);
   } finally {
+    await Promise.all([...looks.values()].map(({ pool }) => pool.end()));
     await Promise.all(services.map((service) => stop(service)));
     await redis?.stop();
     await rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });

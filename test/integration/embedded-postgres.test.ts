@@ -20,7 +20,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { DataDirInUseError } from '../../src/postgres/embedded/errors.ts';
 import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
 import { locatePackage } from '../../src/postgres/embedded/locate-package.ts';
@@ -43,6 +43,27 @@ async function temporaryDir(parent = tmpdir()): Promise<string> {
   const path = await mkdtemp(join(parent, 'sluice-embedded-'));
   cleanups.push(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
   return path;
+}
+
+let used: Promise<string> | undefined;
+afterAll(async () => {
+  if (used !== undefined) await rm(await used, { recursive: true, force: true });
+});
+
+/** A data directory as a first start and a stop leave it: for tests that ask of something else, each a copy. */
+async function usedDir(): Promise<string> {
+  used ??= makeUsedDir();
+  const dataDir = join(await temporaryDir(), 'postgres');
+  // With the owners of its files.
+  await run('cp', ['-a', join(await used, 'postgres'), dataDir]);
+  return dataDir;
+}
+
+async function makeUsedDir(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-embedded-used-'));
+  const server = await startEmbeddedPostgres({ dataDir: join(folder, 'postgres'), log });
+  await server.stop();
+  return folder;
 }
 
 async function start(dataDir: string, settings: Record<string, string> = {}): Promise<EmbeddedPostgres> {
@@ -202,7 +223,7 @@ describe('an embedded Postgres', () => {
   });
 
   test('refuses a second start on the same directory and shows where the first one runs', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     await start(dataDir);
     const pid = await serverPid(dataDir);
     const second = startEmbeddedPostgres({ dataDir, log });
@@ -223,14 +244,14 @@ describe('an embedded Postgres', () => {
   });
 
   test('refuses a wrong password', async () => {
-    const server = await start(join(await temporaryDir(), 'postgres'));
+    const server = await start(await usedDir());
     const url = new URL(server.url);
     url.password = 'guessed';
     await expect(query(url.href, 'select 1')).rejects.toMatchObject({ code: '28P01' });
   });
 
   test('lets the caller override a setting, but not the address', async () => {
-    const server = await start(join(await temporaryDir(), 'postgres'), {
+    const server = await start(await usedDir(), {
       work_mem: '5MB',
       listen_addresses: '*',
     });
@@ -258,8 +279,7 @@ describe('an embedded Postgres', () => {
   });
 
   test('moves a log that has grown large out of the way', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
-    await mkdir(dataDir);
+    const dataDir = await usedDir();
     await writeFile(join(dataDir, 'postgres.log'), Buffer.alloc(11 * 1024 * 1024));
     await start(dataDir);
     expect((await stat(join(dataDir, 'postgres.log'))).size).toBeLessThan(100_000);
@@ -274,7 +294,7 @@ describe('an embedded Postgres', () => {
   });
 
   test.each(['posix', 'sysv', 'mmap'])('runs parallel queries on %s shared memory', async (type) => {
-    const server = await start(join(await temporaryDir(), 'postgres'), { dynamic_shared_memory_type: type });
+    const server = await start(await usedDir(), { dynamic_shared_memory_type: type });
     await query(server.url, 'create table numbers as select n from generate_series(1, 200000) n');
     const forced =
       'set debug_parallel_query = on; set parallel_setup_cost = 0; set min_parallel_table_scan_size = 0';
@@ -296,7 +316,7 @@ describe('an embedded Postgres', () => {
 
 describe('an embedded Postgres and the process that started it', () => {
   test('ends with a killed process, and what was committed is there at the next start', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     const { child, next } = startInChild(dataDir);
     const { url } = await next();
     await query(url, 'create table kept as select 42 as answer');
@@ -309,7 +329,7 @@ describe('an embedded Postgres and the process that started it', () => {
   });
 
   test('is replaced at once after a kill: the start waits until the old server has gone', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     for (let round = 0; round < 3; round++) {
       const { child, next } = startInChild(dataDir);
       const { url } = await next();
@@ -326,7 +346,7 @@ describe('an embedded Postgres and the process that started it', () => {
   });
 
   test('reports its own death, and starts again at once with all that was committed', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     const first = await start(dataDir);
     await query(first.url, 'create table kept as select 42 as answer');
     process.kill(await serverPid(dataDir), 'SIGKILL');
@@ -336,7 +356,7 @@ describe('an embedded Postgres and the process that started it', () => {
   });
 
   test('is not taken in by a lock file whose pid now belongs to somebody else', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     const first = await start(dataDir);
     const lockFile = join(dataDir, 'data/postmaster.pid');
     const lock = await readFile(lockFile, 'utf8');
@@ -346,7 +366,7 @@ describe('an embedded Postgres and the process that started it', () => {
   });
 
   test('lets us in again when the password file was lost', async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     const first = await start(dataDir);
     await query(first.url, 'create table kept as select 42 as answer');
     await first.stop();
@@ -357,7 +377,7 @@ describe('an embedded Postgres and the process that started it', () => {
   });
 
   test("outlives the terminal's Ctrl-C until its owner has finished", async () => {
-    const dataDir = join(await temporaryDir(), 'postgres');
+    const dataDir = await usedDir();
     const connection = pathToFileURL(join(repository, 'src/postgres/embedded/connection.ts')).href;
     const { child, next } = startInChild(dataDir, {
       afterwards: `
@@ -378,7 +398,7 @@ describe('an embedded Postgres and the process that started it', () => {
 
   test('is watched over by a pipe where the kernel cannot do it', async () => {
     const lifeline = pathToFileURL(join(repository, 'src/postgres/embedded/lifeline.ts')).href;
-    const { child, next } = startInChild(join(await temporaryDir(), 'postgres'), {
+    const { child, next } = startInChild(await usedDir(), {
       afterwards: `
         const { spawn } = await import('node:child_process');
         const { watchOverServer } = await import(${JSON.stringify(lifeline)});

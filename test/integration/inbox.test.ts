@@ -447,7 +447,8 @@ describe('two processes, or one that died, do no harm', () => {
         await Promise.all(watches.map((watch) => watch.goOn()));
         return (await readConcluded(folder)).length >= count;
       };
-      await waitFor('all files to be concluded', look, { timeoutMs: 90_000 });
+      // Each look does some of the work.
+      await waitFor('all files to be concluded', look, { timeoutMs: 90_000, everyMs: 20 });
       stop.abort();
       await Promise.all(watches.map((watch) => watch.ended()));
       await other.close();

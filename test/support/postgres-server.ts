@@ -21,8 +21,14 @@ declare module 'vitest' {
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-postgres-'));
-  // A killed server loses nothing without fsync, only a killed machine does.
-  const settings = { fsync: 'off', max_connections: '400' };
+  // A killed server loses nothing without fsync and tears no page, only a killed machine does.
+  const settings = {
+    fsync: 'off',
+    full_page_writes: 'off',
+    max_wal_size: '512MB',
+    min_wal_size: '80MB',
+    max_connections: '400',
+  };
   const postgres = await startEmbeddedPostgres({ dataDir: folder, log, settings });
   await runOn(postgres.url, `create database ${template}`);
   await prepareDatabase(databaseUrl(postgres.url, template), true, log);

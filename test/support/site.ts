@@ -120,7 +120,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     LOG_LEVEL: 'warn',
     // A machine that is busy with other tests is no reason to refuse a request.
     MAX_EVENT_LOOP_DELAY_MS: '0',
-    CHUNK_BYTES: '128k',
+    CHUNK_BYTES: '64k',
     ...(redis === null ? {} : { REDIS_URL: redis.url }),
     ...settings,
   };

@@ -1,5 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
+/** Whoever has waited long is in no hurry, and each look costs those who are waited for. */
+const shortestPauseMs = 20;
+const longestPauseMs = 100;
+
 /**
  * Looks again and again until `look` gives something other than null, undefined or false, and gives that. Says at the end
  * what it was waiting for and what it saw last (or how looking failed).
@@ -9,8 +13,9 @@ export async function waitFor<T>(
   look: () => T | Promise<T>,
   options: { readonly timeoutMs?: number; readonly everyMs?: number } = {},
 ): Promise<NonNullable<Exclude<T, false>>> {
-  const { timeoutMs = 20_000, everyMs = 20 } = options;
-  const deadline = performance.now() + timeoutMs;
+  const { timeoutMs = 20_000, everyMs } = options;
+  const startedAt = performance.now();
+  const deadline = startedAt + timeoutMs;
   for (let seen: unknown; ; ) {
     try {
       const found = await look();
@@ -24,6 +29,7 @@ export async function waitFor<T>(
     if (performance.now() > deadline) {
       throw new Error(`waited ${timeoutMs} ms for ${what}; saw last: ${String(seen)}`, { cause: seen });
     }
-    await sleep(everyMs);
+    const waited = performance.now() - startedAt;
+    await sleep(everyMs ?? Math.min(longestPauseMs, Math.max(shortestPauseMs, waited / 20)));
   }
 }
