@@ -13,7 +13,8 @@ export interface ScheduledSource {
 
 const keys = 1_000;
 const rows = 1_500;
-const filesMost = 8;
+/** So many that some stand there from one run to the next. */
+const filesMost = 12;
 
 /** A folder to which files are added, and in which they are overwritten. */
 export function createScheduledFiles(folder: string, space: ProfileSpace, random: Random): ScheduledSource {
@@ -21,7 +22,7 @@ export function createScheduledFiles(folder: string, space: ProfileSpace, random
   const paths: string[] = [];
 
   function pickPath(): string {
-    if (paths.length > 0 && (paths.length >= filesMost || random.chance(0.6))) return random.pick(paths);
+    if (paths.length > 0 && (paths.length >= filesMost || random.chance(0.5))) return random.pick(paths);
     const path = join(folder, `${space.prefix}${paths.length}.${random.pick(['csv', 'ndjson'])}`);
     paths.push(path);
     return path;

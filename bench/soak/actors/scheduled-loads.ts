@@ -30,6 +30,7 @@ export async function checkScheduledLoads(
 ): Promise<string[]> {
   const problems: string[] = [];
   const loaded = new Map<string, string>();
+  const jobs: string[] = [];
   for (const taken of await readTaken(sql, tenant, schedule)) {
     const { item, version, job_id } = taken;
     const name = `${item} ${version}`;
@@ -40,6 +41,7 @@ export async function checkScheduledLoads(
     else if (taken.is_new && before !== undefined) problems.push(`${name} was loaded twice: ${job_id}`);
     if (batch === undefined || !taken.is_new) continue;
     loaded.set(name, job_id);
+    jobs.push(job_id);
     const { refused, ...expected } = layBatch(batch);
     const wanted = JSON.stringify({ ...expected, refused: refused.length });
     const found = JSON.stringify({
@@ -51,7 +53,7 @@ export async function checkScheduledLoads(
     });
     if (found !== wanted) problems.push(`load ${job_id} of ${name} came to ${found}, not ${wanted}`);
   }
-  const strays = await readStrays(sql, tenant, space.prefix, [...loaded.values()]);
+  const strays = await readStrays(sql, tenant, space.prefix, jobs);
   if (strays.length > 0) problems.push(`loads that no run knows of: ${some(strays)}`);
   const missed = versions
     .standingSince(await readLastGood(sql, tenant, schedule))
