@@ -38,6 +38,7 @@ export async function runSoak(
   const stage: Stage = {
     site,
     journal,
+    minutes: options.minutes,
     closing: closing.signal,
     random: (name) => Random.stream(options.seed, name),
     client: (tenant) =>
@@ -55,6 +56,7 @@ export async function runSoak(
   try {
     journal.note('the site is open');
     const actors = createCast(stage);
+    for (const actor of actors) await actor.prepare?.();
     const faults: Inflicted[] = [];
     const memory = new Memory();
     const watching = Promise.all([

@@ -9,6 +9,8 @@ import type { Site, Sql, Tenant } from '../site/site.ts';
  */
 export interface Actor {
   readonly name: string;
+  /** Before anybody works, and before anything is broken. */
+  prepare?(): Promise<void>;
   /** Works until there is to be no new work, and then until what was begun has its answer. */
   run(): Promise<void>;
   /** For the progress line and the report. */
@@ -21,6 +23,8 @@ export interface Actor {
 export interface Stage {
   readonly site: Site;
   readonly journal: Journal;
+  /** How long it is until there is to be no new work. */
+  readonly minutes: number;
   /** Given when there is to be no new work. */
   readonly closing: AbortSignal;
   random(name: string): Random;
