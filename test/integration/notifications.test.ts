@@ -472,6 +472,12 @@ describe('a sender', () => {
     const { db, log } = t.system;
     const claim = await claimDelivery(db, deliveryId, open.attempts);
     if (claim === null) throw new Error('nothing to claim');
+    const { rows } = await sql<{ ms: number }>`
+      select extract(epoch from lease_until - now())::float8 * 1000 as ms from notification_deliveries
+      where delivery_id = ${deliveryId}`.execute(db);
+    // Until it is over, what a dead worker was sending counts as under way to the receiver.
+    expect(rows[0]?.ms).toBeGreaterThan(open.totalTimeoutMs);
+    expect(rows[0]?.ms).toBeLessThan(2 * open.totalTimeoutMs);
     // All that a worker does before it would note it.
     await sendWebhook({ url: target, ...claim.event, secrets: claim.secrets }, open, goOn);
     const rung: number[] = [];

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATION_LEASE_MS } from '../../domain/limits.ts';
+import { EMAIL_LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, WEBHOOK_LEASE_MS } from '../../domain/limits.ts';
 import type { Channel, EventType } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
 
@@ -27,7 +27,7 @@ export interface DeliveryClaim {
   readonly closed: string | null;
 }
 
-const lease = sql<Date>`now() + ${NOTIFICATION_LEASE_MS} * interval '1 millisecond'`;
+const leaseMs = sql<number>`case d.channel when 'webhook' then ${WEBHOOK_LEASE_MS} else ${EMAIL_LEASE_MS} end`;
 const isFree = sql<boolean>`(d.lease_until is null or d.lease_until < now())`;
 
 /**
@@ -45,7 +45,7 @@ export async function claimDelivery(
     set
       attempt = d.attempt + 1,
       attempts_left = d.attempts_left - 1,
-      lease_until = ${lease},
+      lease_until = now() + ${leaseMs} * interval '1 millisecond',
       last_attempt_at = now()
     where d.delivery_id = ${deliveryId}
       and d.state = 'pending'
