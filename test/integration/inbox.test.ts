@@ -163,6 +163,10 @@ describe('a file that is dropped', () => {
       expect(found?.receipt.sha256, name).toBe(sha256(content));
       expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(content);
     }
+    const [strange] = await concluded(folder, 'strange.csv');
+    expect(strange?.receipt.reasons[0]?.message).toContain(
+      'in mapping.yaml with `map: { "Their Header": user_id }`',
+    );
     const [bad] = await concluded(folder, 'companies/bad.csv');
     expect(bad?.beside).toContain('.rejects.csv');
   });

@@ -72,7 +72,12 @@ async function run(cli: Cli, command: Command, name: string, flags: Flags): Prom
     }
     const look = () => findRun(session, environmentId, schedule, dueAt);
     let found = await look();
+    let told: string | null = null;
     while (flags.wait && found.endedAt === null && !stop.signal.aborted) {
+      if (found.status === 'queued' && found.lastError !== null && found.lastError !== told) {
+        told = found.lastError;
+        cli.terminal.note(`It will be tried again: ${told}`);
+      }
       await delay(pollMs, undefined, { signal: stop.signal }).catch(() => undefined);
       found = await look();
     }

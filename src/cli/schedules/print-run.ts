@@ -29,6 +29,6 @@ export function runCells(run: ScheduleRun, items: readonly RunItem[]): string[] 
     run.cause.replace('_', ' '),
     showTime(run.endedAt),
     String(items.filter(({ jobId }) => jobId !== null).length),
-    printable([passed, problem].filter((each) => each !== '').join('; '), 80),
+    printable([passed, problem].filter((each) => each !== '').join('; '), 160),
   ];
 }
