@@ -9,6 +9,7 @@ import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/con
 import { Experience } from './load/experience.ts';
 import { createDatabase } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
+import { readSchedules } from './postgres/ledger/schedule-overview.ts';
 import { createPool } from './postgres/pool.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
@@ -58,7 +59,11 @@ export function openSystem(options: SystemOptions): System {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
-  const metrics = new Metrics({ backlog: () => readBacklog(watch), loadRows: () => readLoadRows(watch) });
+  const metrics = new Metrics({
+    backlog: () => readBacklog(watch),
+    loadRows: () => readLoadRows(watch),
+    schedules: () => readSchedules(watch),
+  });
   const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
   const ingest = openIngest({ pool, db, catalogue, metrics });
   return {

@@ -4,6 +4,7 @@ import { type Config, readConfig } from '../config.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { Cli } from './cli.ts';
 import type { Environment } from './environment.ts';
+import { logConsole } from './service/log-console.ts';
 
 /** The configuration of one run, with the flags taken in. */
 export interface Settings {
@@ -50,7 +51,11 @@ export function readSettings(cli: Cli, command: Command, own: Environment = {}):
   return {
     config,
     environment,
-    serviceLog: (role) => createLogger(config.logLevel, role),
+    serviceLog: (role) => {
+      const log = createLogger(config.logLevel, role);
+      logConsole(log);
+      return log;
+    },
     commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
   };
 }

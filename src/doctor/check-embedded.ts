@@ -5,7 +5,7 @@ import { layoutOf } from '../postgres/embedded/layout.ts';
 import { locatePackage } from '../postgres/embedded/locate-package.ts';
 import { sentenceOf } from './check.ts';
 import { type Finding, failed, ok, warning } from './finding.ts';
-import { nearestFolder } from './nearest-folder.ts';
+import { judgeFolder } from './judge-folder.ts';
 
 /** What can be told of the embedded PostgreSQL while it does not run. Starts nothing. */
 export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
@@ -15,7 +15,7 @@ export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
     found,
     'Run `sluice start`, or set DATABASE_URL; then `sluice doctor` again.',
   );
-  return [stopped, await checkProgram(dataDir), await checkDataDir(dataDir)];
+  return [stopped, await checkProgram(dataDir), await judgeFolder('data folder', dataDir, 'DATA_DIR')];
 }
 
 async function checkProgram(dataDir: string): Promise<Finding> {
@@ -35,19 +35,4 @@ async function checkProgram(dataDir: string): Promise<Finding> {
   } catch (error) {
     return failed(check, sentenceOf(error), 'As it says; or set DATABASE_URL to a PostgreSQL of your own.');
   }
-}
-
-async function checkDataDir(dataDir: string): Promise<Finding> {
-  const check = 'data folder';
-  const { folder } = await nearestFolder(dataDir);
-  try {
-    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch {
-    const advice = `Make ${folder} writable for the user that runs sluice, or choose another DATA_DIR.`;
-    return failed(check, `this user may not write into ${folder}`, advice);
-  }
-  return ok(
-    check,
-    folder === dataDir ? `${dataDir} is writable` : `${dataDir} is not there yet, and can be made`,
-  );
 }

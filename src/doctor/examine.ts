@@ -2,24 +2,27 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { openFileStore } from '../files/open-file-store.ts';
 import { findRunningPostgres } from '../postgres/embedded/find-running.ts';
+import type { Variables } from '../schedules/placeholders.ts';
 import { type Check, runChecks } from './check.ts';
 import { checkDisk } from './check-disk.ts';
 import { checkEmbedded } from './check-embedded.ts';
 import { checkNode } from './check-node.ts';
 import { checkPublicUrl } from './check-public-url.ts';
 import { checkRedis } from './check-redis.ts';
+import { checkSchedules } from './check-schedules.ts';
 import { checkSmtp } from './check-smtp.ts';
 import { checkStorage } from './check-storage.ts';
-import type { Finding } from './finding.ts';
+import { type Finding, ok } from './finding.ts';
 import { hideSecrets } from './hide-secrets.ts';
+import { judgeFolder } from './judge-folder.ts';
 import { checkPostgres } from './postgres/check-postgres.ts';
 
-/** Looks at all that a service with this configuration stands on. Starts and migrates nothing, and never throws. */
-export async function examine(config: Config): Promise<Finding[]> {
-  return hideSecrets(await runChecks(checksOf(config)), config);
+/** Looks at all that a service with this configuration stands on. `variables` are those of the environment, for the schedules. Starts and migrates nothing, and never throws. */
+export async function examine(config: Config, variables: Variables = {}): Promise<Finding[]> {
+  return hideSecrets(await runChecks(checksOf(config, variables)), config);
 }
 
-function checksOf(config: Config): Check[] {
+function checksOf(config: Config, variables: Variables): Check[] {
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   return [
     {
@@ -58,12 +61,29 @@ function checksOf(config: Config): Check[] {
         'Is SMTP_URL right, and may this machine reach that port? Without SMTP_URL messages go to the outbox.',
     },
     {
+      name: 'inbox',
+      deadlineMs: 5_000,
+      run: () => checkInbox(config),
+      advice: 'Is INBOX_DIR right, and its disk mounted?',
+    },
+    {
+      name: 'schedules',
+      deadlineMs: 5_000,
+      run: () => checkSchedules(config, variables),
+      advice: 'Is SCHEDULES_FILE right, and may this user read it?',
+    },
+    {
       name: 'public url',
       deadlineMs: 2_000,
       run: () => checkPublicUrl(config),
       advice: 'Set PUBLIC_URL as in https://sluice.example.com.',
     },
   ];
+}
+
+async function checkInbox({ inboxDir }: Config): Promise<Finding[]> {
+  if (inboxDir === null) return [ok('inbox', 'not set: no folder is watched')];
+  return [await judgeFolder('inbox', inboxDir, 'INBOX_DIR')];
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {

@@ -185,6 +185,9 @@ export const MAX_INBOX_FAILURES = 8;
 /** A file of the inbox from this size on is stored in a folder of its own, which is cleared after a crash. */
 export const INBOX_FOLDER_BYTES = MiB;
 
+/** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
+export const WORKER_ALIVE_SECONDS = 15;
+
 /** Schedules of a file. */
 export const MAX_SCHEDULES = 500;
 /** Due times that nobody was there for and that are made up at once. */

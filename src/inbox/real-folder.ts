@@ -14,13 +14,28 @@ export async function findFolder(path: string): Promise<DropFolder | null> {
   }
 }
 
-/** Makes it if need be. Throws `TransientError` if something else is there: it might lead out of the inbox. */
-export async function ensureFolder(path: string): Promise<void> {
+/** Whether something is there that is no folder: a file, or a symbolic link. */
+export async function isInTheWay(path: string): Promise<boolean> {
+  try {
+    return !(await statOf(path)).isDirectory;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return false;
+    throw error;
+  }
+}
+
+/** Makes it, unless something of that name is there. */
+export async function offerFolder(path: string): Promise<void> {
   try {
     await mkdir(path);
   } catch (error) {
     if (codeOf(error) !== 'EEXIST') throw error;
   }
+}
+
+/** Makes it if need be. Throws `TransientError` if something else is there: it might lead out of the inbox. */
+export async function ensureFolder(path: string): Promise<void> {
+  await offerFolder(path);
   if ((await findFolder(path)) === null) throw new TransientError(`${path} is in the way: it is no folder`);
 }
 

@@ -179,7 +179,15 @@ async function* readThrough(handle: FileHandle, signal: AbortSignal): AsyncGener
 }
 
 function reasonsOf(error: InputError): InboxReason[] {
-  return error.problems.map(({ code, message, details }) => ({ error_code: code, message, details }));
+  return error.problems.map(({ code, message, details }) => ({
+    error_code: code,
+    // The rule is told as the HTTP interface has it; here it stands in a file.
+    message: message.replace(
+      /\bwith map=Their Header=(\w+)/,
+      'in mapping.yaml with `map: { "Their Header": $1 }`',
+    ),
+    details,
+  }));
 }
 
 const unreadable: InboxReason = {

@@ -6,7 +6,7 @@ import type { DropFolder, Inbox, InboxContext } from './context.ts';
 import { lookInto } from './look.ts';
 import { FolderMapping } from './mapping/folder-mapping.ts';
 import { putBackOrphans } from './put-back-orphans.ts';
-import { ensureFolder, findFolder } from './real-folder.ts';
+import { ensureFolder, findFolder, isInTheWay, offerFolder } from './real-folder.ts';
 import { type Moment, type SeenFile, Settling } from './settling.ts';
 
 /** What one process remembers of an environment's folders between two looks. */
@@ -55,6 +55,7 @@ export class EnvironmentWatch {
 
   async #begin(): Promise<void> {
     await ensureFolder(this.#path);
+    for (const folder of inboxFolders) if (folder !== '') await offerFolder(join(this.#path, folder));
     for (const folder of inboxFolders) {
       await putBackOrphans(this.#context, this.#inbox, this.#environment.name, folder);
     }
@@ -65,10 +66,17 @@ export class EnvironmentWatch {
   async #find(folder: InboxFolder): Promise<DropFolder | null> {
     const path = join(this.#path, folder);
     const found = await findFolder(path);
-    if (folder === '' || found === null) return found;
+    if (folder === '') return found;
+    if (found === null) {
+      if (await isInTheWay(path)) this.#tools.notices.warn(path, notReal);
+      return null;
+    }
     const own = await findFolder(this.#path);
     if (own?.device === found.device) return found;
     this.#tools.notices.warn(path, 'is left alone: it lies on another file system than its environment');
     return null;
   }
 }
+
+/** `cp a.csv inbox/default/users` makes a file of that name, where there is no such folder. */
+const notReal = 'is left alone: it is to be a folder, not a file or a link; rename it, and make the folder';

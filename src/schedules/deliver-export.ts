@@ -32,12 +32,16 @@ export async function deliverExport(
   context.log.info({ schedule: claim.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 
-async function makeFolder(roots: readonly string[], toDir: string, claim: RunClaim): Promise<string> {
+/** Told before there is an export, too: it would have been written for nobody. @throws SourceFailure */
+export function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));
-  if (root === undefined) {
-    throw new SourceFailure('outside_roots', 'to_dir leads out of the folders of SCHEDULES_EXPORT_ROOTS');
-  }
+  if (root !== undefined) return { parent, root };
+  throw new SourceFailure('outside_roots', 'to_dir leads out of the folders of SCHEDULES_EXPORT_ROOTS');
+}
+
+async function makeFolder(roots: readonly string[], toDir: string, claim: RunClaim): Promise<string> {
+  const { parent, root } = findParent(roots, toDir);
   const name = claim.dueAt.toISOString().slice(0, 19).replaceAll(':', '');
   const folder = join(parent, `${claim.name}-${name}Z`);
   await mkdir(folder, { recursive: true });

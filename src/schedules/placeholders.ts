@@ -13,6 +13,11 @@ export function placeholderProblem(value: string): string | null {
     : null;
 }
 
+/** The variables that a text names, each once. */
+export function namedVariables(text: string): string[] {
+  return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
+}
+
 /** The text with its `${env:…}` filled in: not to be logged. @throws SourceFailure */
 export function fillIn(value: string, variables: Variables): string {
   return value.replace(wellFormed, (_, name: string) => {

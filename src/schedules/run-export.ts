@@ -5,7 +5,7 @@ import type { Database } from '../postgres/database.ts';
 import { holdRun, noteRange, type RunClaim } from '../postgres/ledger/schedule-claims.ts';
 import { insertRunItem, readExportedUntil, readRunItems } from '../postgres/ledger/schedule-items.ts';
 import type { ScheduleContext } from './context.ts';
-import { deliverExport } from './deliver-export.ts';
+import { deliverExport, findParent } from './deliver-export.ts';
 import { type ExportRange, resolveRange } from './range.ts';
 import type { ScheduledExport } from './schedule.ts';
 
@@ -34,6 +34,7 @@ export async function runExportRun(
     if (work.toDir !== null) await deliverExport(context, claim, taken.jobId, work.toDir, signal);
     return;
   }
+  if (work.toDir !== null) findParent(context.schedules.exportRoots, work.toDir);
   const range = await findRange(context.db, claim, work, timeZone);
   // Nothing lies between: an earlier due time is done after a later one.
   if (range?.from != null && Date.parse(range.from) >= Date.parse(range.to)) return;

@@ -90,7 +90,12 @@ async function takeItem(
     if (!(error instanceof InputError)) throw error;
     // A query that finds nothing has nothing to load, and that is no mistake.
     if (load.source.kind === 'postgres' && error.problems[0].code === 'empty_file') return;
-    await noteRefused(context, claim, key, { code: error.problems[0].code, message: error.message });
+    // The rule is told as the HTTP interface has it; here it stands in the file.
+    const message = error.message.replace(
+      /\bwith map=Their Header=(\w+)/,
+      'with `map: { "Their Header": $1 }`',
+    );
+    await noteRefused(context, claim, key, { code: error.problems[0].code, message });
   } finally {
     await opened.close();
   }

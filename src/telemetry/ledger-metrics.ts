@@ -1,17 +1,20 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Backlog, LoadRows } from '../postgres/ledger/overview.ts';
+import type { SchedulesOverview } from '../postgres/ledger/schedule-overview.ts';
 import { type Answer, createProbe } from './probe.ts';
+import { createScheduleGauges, type MakeGauge } from './schedule-metrics.ts';
 
-/** How the ledger is read; both throw while the database is away. */
+/** How the ledger is read; all throw while the database is away. */
 export interface LedgerReader {
   backlog(): Promise<Backlog>;
   loadRows(): Promise<LoadRows[]>;
+  schedules(): Promise<SchedulesOverview>;
 }
 
 /** A scrape waits no longer than this for the database. */
 const deadlineMs = 1_500;
 const freshMs = 5_000;
-/** Reading all loads may take up a hundredth of a connection's time, whatever is kept. */
+/** Reading all loads, and many runs of schedules, may take up a hundredth of a connection's time, whatever is kept. */
 const restPerWork = 100;
 
 const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected'] as const;
@@ -36,7 +39,9 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     'sluice_notifications_dead',
     'Notifications that were given up, of those that are kept; a replay takes them off.',
   );
+  const workers = gauge('sluice_workers', 'Worker processes that showed their life within 15 seconds.');
   const jobs = createJobGauges(gauge);
+  const schedules = createScheduleGauges(gauge);
   const rows = gauge(
     'sluice_load_rows',
     'Rows of the loads kept in the ledger, dry runs aside.',
@@ -51,10 +56,13 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     deadlineMs,
     keepMs: (_tookMs, failed) => (failed ? 0 : freshMs),
   });
-  let latest: readonly LoadRows[] | null = null;
-  const askRows = createProbe(
+  let latestRows: readonly LoadRows[] | null = null;
+  let latestSchedules: SchedulesOverview | null = null;
+  // One after the other: the second connection that watches is wanted for /health/ready.
+  const askTotals = createProbe(
     async () => {
-      latest = await reader.loadRows().catch(() => null);
+      latestRows = await reader.loadRows().catch(() => null);
+      latestSchedules = await reader.schedules().catch(() => null);
     },
     { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
   );
@@ -64,8 +72,9 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     if ('error' in answer) {
       chunks.reset();
       loads.reset();
-      for (const each of [oldest, notifications, dead]) each.remove();
+      for (const each of [oldest, notifications, dead, workers]) each.remove();
       jobs.clear();
+      schedules.showBacklog(null);
       return;
     }
     const { value } = answer;
@@ -76,7 +85,9 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
     oldest.set(value.oldestWaitingSeconds);
     notifications.set(value.pendingNotifications);
     dead.set(value.deadNotifications);
+    workers.set(value.liveWorkers);
     jobs.show(value);
+    schedules.showBacklog(value);
   };
 
   const showRows = (found: readonly LoadRows[] | null): void => {
@@ -95,13 +106,12 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
       showBacklog(backlog);
       const away = 'error' in backlog;
       // Should they take longer than the scrape waits, those read before are shown.
-      if (!away) await askRows();
-      showRows(away ? null : latest);
+      if (!away) await askTotals();
+      showRows(away ? null : latestRows);
+      schedules.show(away ? null : latestSchedules);
     },
   };
 }
-
-type MakeGauge = <const L extends string>(name: string, help: string, ...labelNames: L[]) => Gauge<L>;
 
 /** What is unfinished besides loads: exports and deletions. */
 function createJobGauges(gauge: MakeGauge): { show(backlog: Backlog): void; clear(): void } {

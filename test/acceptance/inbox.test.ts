@@ -15,7 +15,7 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
   await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
   const [done] = await concluded(folder, 'users.csv');
   await concluded(folder, 'companies/bad.csv');
-  await mkdir(join(folder, 'users'));
+  await mkdir(join(folder, 'users'), { recursive: true });
   await writeFile(join(folder, 'users', 'mapping.yaml.error'), 'wrong');
   await writeFile(join(folder, 'users', 'mapping.yaml'), 'wrong: true');
   await drop(join(folder, 'users', 'held.csv'), 'user_id\nu2\n');

@@ -23,6 +23,8 @@ describe('sluice schedules', () => {
     expect(JSON.parse(json.stdout)).toMatchObject({ problem_count: 1, problems: [{ line: 3, column: 11 }] });
     const started = await runCli(['start', '--data-dir', dataDir], { env: { SCHEDULES_FILE: file } });
     expect(started).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(place) });
+    const set = await runCli(['schedules', 'check'], { env: { SCHEDULES_FILE: file } });
+    expect(set).toMatchObject({ code: checked.code, stderr: checked.stderr });
     const sample = await runCli(['schedules', 'check', 'docs/samples/schedules.yaml']);
     expect(sample).toMatchObject({ code: 0, stdout: expect.stringContaining('warehouse') });
   });
@@ -57,6 +59,6 @@ describe('sluice schedules', () => {
       { schedule: 'drop', last_status: 'completed', environment_exists: true },
     ]);
     const history = await sluice('history', 'drop');
-    expect(history.stdout).toMatch(/drop +2026-01-01 00:00:00Z +completed +asked/);
+    expect(history.stdout).toMatch(/drop +default +2026-01-01 00:00:00Z +completed +asked/);
   });
 });

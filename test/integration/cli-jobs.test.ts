@@ -88,7 +88,18 @@ test('status, prune and doctor print what they found', async () => {
     exports: { queued: 0 },
   });
   expect(await sluice('status')).toMatch(/^workers +none is alive\nloads /);
-  expect(JSON.parse(await sluice('prune', '--dry-run', '--json'))).toMatchObject({ dry_run: true, files: 0 });
+  expect(JSON.parse(await sluice('prune', '--dry-run', '--json'))).toEqual({
+    dry_run: true,
+    received_files: 0,
+    files_of_exports: 0,
+    loads: 0,
+    exports: 0,
+    deletions: 0,
+    inbox_files: 0,
+    notifications: 0,
+    schedule_runs: 0,
+    unfinished_files: null,
+  });
   expect(await sluice('prune')).toMatch(/^Removed: 0 received files/);
   expect(await sluice('doctor')).toMatch(/^ok +node: .* 0 failed\n$/s);
   expect(process.exitCode).toBe(0);

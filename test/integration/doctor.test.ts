@@ -30,7 +30,8 @@ afterAll(async () => {
 });
 
 async function look(settings: Readonly<Record<string, string>> = {}): Promise<ReadonlyMap<string, Finding>> {
-  const findings = await examine(readConfig({ DATA_DIR: dataDir, DATABASE_URL: database.url, ...settings }));
+  const given = { DATA_DIR: dataDir, DATABASE_URL: database.url, ...settings };
+  const findings = await examine(readConfig(given), given);
   return new Map(findings.map((finding) => [finding.check, finding]));
 }
 
@@ -51,6 +52,8 @@ describe('the doctor', () => {
       redis: 'ok',
       storage: 'ok',
       smtp: 'ok',
+      inbox: 'ok',
+      schedules: 'ok',
       'public url': 'ok',
     });
     expect([...found.values()].filter(({ verdict }) => verdict === 'failed')).toEqual([]);
@@ -178,6 +181,37 @@ describe('of Postgres', () => {
     expect(await clock(-10_000)).toMatchObject([
       { verdict: 'warning', found: expect.stringContaining('ahead') },
     ]);
+  });
+
+  test('an inbox that cannot be made, a schedules file that is wrong or wants variables', async () => {
+    const file = join(dataDir, 'schedules.yaml');
+    const load = '{ http: { url: "https://example.com/$' + '{env:SCHEDULE_WHERE}" } }';
+    await writeFile(file, `schedules:\n  - name: a\n    cron: "61 * * * *"\n    load: ${load}\n`);
+    const bad = await look({ INBOX_DIR: join(file, 'inbox'), SCHEDULES_FILE: file });
+    expect(bad.get('inbox')).toMatchObject({ verdict: 'failed' });
+    expect(bad.get('schedules')).toMatchObject({
+      verdict: 'failed',
+      found: expect.stringContaining('schedules.yaml:3:11: '),
+    });
+    await writeFile(file, `schedules:\n  - name: a\n    cron: "1 * * * *"\n    load: ${load}\n`);
+    const settings = { INBOX_DIR: join(dataDir, 'inbox'), SCHEDULES_FILE: file };
+    const wanting = await look(settings);
+    expect(wanting.get('inbox')).toMatchObject({
+      verdict: 'ok',
+      found: expect.stringContaining('can be made'),
+    });
+    expect(wanting.get('schedules')).toMatchObject({
+      verdict: 'warning',
+      found: 'not set here: SCHEDULE_WHERE',
+    });
+    const right = await look({ ...settings, SCHEDULE_WHERE: 'users.csv' });
+    expect(right.get('schedules')).toMatchObject({ verdict: 'ok', found: `1 in ${file}` });
+    expect((await look({ SCHEDULES_FILE: `${file}.gone` })).get('schedules')).toMatchObject({
+      verdict: 'failed',
+      found: expect.stringContaining('ENOENT'),
+    });
+    expect(await readdir(dataDir)).not.toContain('inbox');
+    await rm(file);
   });
 
   test('where no embedded server runs none is started, and what can be told is', async () => {

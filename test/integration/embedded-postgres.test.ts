@@ -23,6 +23,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { DataDirInUseError } from '../../src/postgres/embedded/errors.ts';
 import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
+import { ensureRoot, layoutOf } from '../../src/postgres/embedded/layout.ts';
 import { locatePackage } from '../../src/postgres/embedded/locate-package.ts';
 import { serverSettings } from '../../src/postgres/embedded/settings.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
@@ -505,6 +506,14 @@ describe('an embedded Postgres in an ordinary installation', () => {
     await mkdir(dataDir, { mode: 0o700 });
     const { next } = startInChild(dataDir, { prefix: asNobody });
     await expect(next()).rejects.toThrow(/belongs to another user \(uid 0\).*DATA_DIR/);
+  });
+
+  test('tells what to do where the directory cannot be made', async () => {
+    const file = join(await temporaryDir(), 'file');
+    await writeFile(file, '');
+    await expect(ensureRoot(layoutOf(join(file, 'postgres')))).rejects.toThrow(
+      /postgres cannot be made: .*ENOTDIR.*choose another DATA_DIR/,
+    );
   });
 
   test.runIf(isRoot)('tells root without the right to change users what to do', async () => {

@@ -64,7 +64,8 @@ afterAll(async () => {
 async function tenant(): Promise<{ environment: Environment; folder: string }> {
   const { environment } = await t.addEnvironment(`tenant-${++environments}`);
   const folder = join(inbox, environment.name);
-  await waitFor('the folder of the environment', () => stat(folder));
+  // The last of its folders that is made.
+  await waitFor('the folders of the environment', () => stat(join(folder, 'companies')));
   return { environment, folder };
 }
 
@@ -162,6 +163,10 @@ describe('a file that is dropped', () => {
       expect(found?.receipt.sha256, name).toBe(sha256(content));
       expect(await readFile(found?.path ?? '', 'utf8'), name).toBe(content);
     }
+    const [strange] = await concluded(folder, 'strange.csv');
+    expect(strange?.receipt.reasons[0]?.message).toContain(
+      'in mapping.yaml with `map: { "Their Header": user_id }`',
+    );
     const [bad] = await concluded(folder, 'companies/bad.csv');
     expect(bad?.beside).toContain('.rejects.csv');
   });
@@ -267,7 +272,11 @@ describe('a file is not taken', () => {
     const outside = join(inbox, '..', `sluice-secret-${randomBytes(4).toString('hex')}.csv`);
     await writeFile(outside, users('secret'));
     await symlink(outside, join(folder, 'link.csv'));
+    await rm(join(folder, 'users'), { recursive: true });
     await symlink(join(inbox, '..'), join(folder, 'users'));
+    // As `cp a.csv inbox/default/companies` leaves it, where there is no such folder.
+    await rm(join(folder, 'companies'), { recursive: true });
+    await writeFile(join(folder, 'companies'), users('left'));
     await mkdir(join(folder, 'folder.csv'));
     expect(spawnSync('mkfifo', [join(folder, 'pipe.csv')]).status).toBe(0);
     const server = createServer().listen(join(folder, 'socket.csv'));
@@ -288,7 +297,7 @@ describe('a file is not taken', () => {
     await drop(join(folder, 'last.csv'), users('last again'));
     await concluded(folder, 'last.csv', 2);
     server.close();
-    const refused = ['link.csv', 'folder.csv', 'pipe.csv', 'socket.csv', 'notes.txt'];
+    const refused = ['link.csv', 'folder.csv', 'pipe.csv', 'socket.csv', 'notes.txt', 'users', 'companies'];
     for (const name of refused)
       expect(said(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
     expect(said(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);

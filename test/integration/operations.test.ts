@@ -93,6 +93,30 @@ describe('the status', () => {
         { environment: 'second', job_id: other, type: 'import', error_code: 'file_lost', message: 'gone' },
       ],
     });
+
+    // Of a run that made a job, the job tells why.
+    await sql`insert into schedules (environment_id, schedule_name, considered_until)
+      values (${second}, 'nightly', now())`.execute(system.db);
+    await sql`insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, ended_at,
+        reason_code, reason)
+      values (${second}, 'nightly', now() - interval '1 h', 'due', 'failed', '{}', now() + interval '1 s', 'source_refused',
+          'answers with status 404'),
+        (${second}, 'nightly', now(), 'due', 'failed', '{}', now() + interval '1 s', 'file_lost', 'gone')`.execute(
+      system.db,
+    );
+    await sql`insert into schedule_run_items (run_id, item, job_id)
+      select max(run_id), 'a.csv', ${other} from schedule_runs`.execute(system.db);
+    await sql`insert into schedule_runs (environment_id, schedule_name, due_at, cause, definition)
+      values (${second}, 'nightly', now() - interval '2 h', 'due', '{}')`.execute(system.db);
+    const failed = await status();
+    expect(failed).toMatchObject({
+      schedule_runs: { queued: 1, running: 0, waiting: 0 },
+      failures: [
+        { environment: 'second', job_id: null, schedule: 'nightly', error_code: 'source_refused' },
+        { job_id: other, schedule: null },
+      ],
+    });
+    expect(failed.lines).toMatch(/second +nightly +schedule: answers with status 404/);
     await watch.end();
   });
 });

@@ -166,6 +166,7 @@ describe('files', () => {
     const schedule = files('b-*.csv');
     const failed = await runNow(context, environmentId, schedule);
     expect(failed).toMatchObject({ status: 'failed', code: 'unrecognised_columns' });
+    expect(failed.reason).toContain('with `map: { "Their Header": user_id }`');
     expect(await userIds()).toEqual(['u3']);
     await put('b-1.csv', 'user_id\nu4\n');
     expect(await runNow(context, environmentId, schedule)).toMatchObject({
@@ -527,10 +528,10 @@ describe('an export', () => {
 
   test('to a folder outside those that are allowed fails', async () => {
     const schedule = readSchedule({ export: { event_type: 'users', to_dir: folder } });
-    expect(await runNow(context, environmentId, schedule)).toMatchObject({
-      status: 'failed',
-      code: 'outside_roots',
-    });
+    const run = await runNow(context, environmentId, schedule);
+    expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
+    // Nothing is written that nobody is to have.
+    expect(run.items.map(({ jobId }) => jobId)).toEqual([null]);
   });
 });
 

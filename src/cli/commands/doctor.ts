@@ -10,8 +10,8 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
     .command('doctor')
     .summary('look at all that sluice stands on, and say what to do')
     .description(
-      'Looks at PostgreSQL (version, rights, settings, clock, migrations), Redis, storage, disks, mail server and settings, and\n' +
-        'says of each what it found and what to do. Starts no database, applies no migration, sends no message; the storage is\n' +
+      'Looks at PostgreSQL (version, rights, settings, clock, migrations), Redis, storage, disks, mail server, inbox, schedules\n' +
+        'and settings, and says of each what it found and what to do. Starts no database, applies no migration, sends no message; the storage is\n' +
         'tried with one small file, which is removed.',
     )
     .option('--json', 'print the findings as JSON', false)
@@ -29,7 +29,7 @@ Examples:
 }
 
 async function doctor(cli: Cli, command: Command, json: boolean): Promise<void> {
-  const findings = await examine(readSettings(cli, command).config);
+  const findings = await examine(readSettings(cli, command).config, cli.environment);
   if (json) cli.terminal.json(findings);
   else printFindings(cli.terminal, findings);
   const isBad = findings.some(({ verdict }) => verdict === 'failed');

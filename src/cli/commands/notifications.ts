@@ -12,7 +12,7 @@ export function addNotificationsCommand(program: Command, cli: Cli): void {
   const notifications = program
     .command('notifications')
     .summary('webhooks and e-mail when jobs end: add, list, test, replay …')
-    .description('Who is told when a load or an export of an environment ends. A server need not run.')
+    .description('Who is told when a load, an export or a run of a schedule ends. A server need not run.')
     .addHelpText(
       'after',
       '\nExamples:\n  $ sluice notifications add --url https://example.com/hooks\n  $ sluice notifications deliveries --failed',

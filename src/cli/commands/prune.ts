@@ -27,9 +27,26 @@ export function addPruneCommand(program: Command, cli: Cli): void {
 async function run(cli: Cli, command: Command, { dryRun, json }: Flags): Promise<void> {
   await withSession(cli, command, async ({ system }) => {
     const counts = await (dryRun ? planPrune(system) : prune(system));
-    if (json) cli.terminal.json({ dry_run: dryRun, ...counts });
+    if (json) cli.terminal.json(renderCounts(counts, dryRun));
     else cli.terminal.print(describe(counts, dryRun));
   });
+}
+
+/** For scripts. */
+function renderCounts(counts: Pruned, dryRun: boolean) {
+  return {
+    dry_run: dryRun,
+    received_files: counts.files,
+    files_of_exports: counts.exports,
+    loads: counts.jobs,
+    exports: counts.records,
+    deletions: counts.deletions,
+    inbox_files: counts.inboxFiles,
+    notifications: counts.notifications,
+    schedule_runs: counts.runs,
+    // Null: a dry run does not count them.
+    unfinished_files: counts.temporary,
+  };
 }
 
 function describe(counts: Pruned, dryRun: boolean): string {

@@ -6,6 +6,7 @@ import { exitCodes, UsageError } from '../exit-codes.ts';
 import { explainProblems } from '../explain-problems.ts';
 import { readBytes } from '../read-bytes.ts';
 import { showTime } from '../schedules/print-run.ts';
+import { readSettings } from '../settings.ts';
 import { renderTable } from '../table.ts';
 
 interface Flags {
@@ -27,7 +28,7 @@ export function addSchedulesCheckCommand(schedules: Command, cli: Cli): void {
       'Reads a schedules file and tells everything that is wrong with it, with lines. Needs no database; whether the\n' +
         'environments and the variables that it names are there is not looked at.',
     )
-    .argument('<file>', 'YAML or JSON; - for standard input')
+    .argument('[file]', 'YAML or JSON; - for standard input; default: SCHEDULES_FILE')
     .option('--json', 'print JSON', false)
     .addHelpText(
       'after',
@@ -38,7 +39,15 @@ Examples:
   $ sluice schedules check sluice.schedules.yaml
   $ sluice schedules check - --json < sluice.schedules.yaml`,
     )
-    .action((file: string, flags: Flags) => check(cli, file, flags));
+    .action((file: string | undefined, flags: Flags, command: Command) =>
+      check(cli, file ?? fileOf(cli, command), flags),
+    );
+}
+
+function fileOf(cli: Cli, command: Command): string {
+  const { schedulesFile } = readSettings(cli, command).config;
+  if (schedulesFile !== null) return schedulesFile;
+  throw new UsageError('Name a file, or set SCHEDULES_FILE.');
 }
 
 async function check({ terminal }: Cli, file: string, { json }: Flags): Promise<void> {

@@ -56,7 +56,9 @@ async function run(cli: Cli, command: Command, name: string, flags: Flags): Prom
   const dueAt = readDue(flags.due);
   const schedules = await readFileInForce(readSettings(cli, command).config, flags.file);
   const schedule = schedules.find((each) => each.name === name);
-  if (schedule === undefined) throw new UsageError(`The file has no schedule ${name}.`);
+  if (schedule === undefined) {
+    throw new UsageError(`The file has no schedule ${name}; \`sluice schedules list\` shows those it has.`);
+  }
   await withSession(cli, command, async (session) => {
     const { db } = session.system;
     const { environmentId } = await requireEnvironment(session, schedule.environment);
@@ -70,7 +72,12 @@ async function run(cli: Cli, command: Command, name: string, flags: Flags): Prom
     }
     const look = () => findRun(session, environmentId, schedule, dueAt);
     let found = await look();
+    let told: string | null = null;
     while (flags.wait && found.endedAt === null && !stop.signal.aborted) {
+      if (found.status === 'queued' && found.lastError !== null && found.lastError !== told) {
+        told = found.lastError;
+        cli.terminal.note(`It will be tried again: ${told}`);
+      }
       await delay(pollMs, undefined, { signal: stop.signal }).catch(() => undefined);
       found = await look();
     }

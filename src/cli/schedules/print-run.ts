@@ -4,6 +4,7 @@ import { printable } from '../table.ts';
 
 export const runColumns = [
   { title: 'schedule' },
+  { title: 'environment' },
   { title: 'due' },
   { title: 'status' },
   { title: 'why' },
@@ -18,15 +19,16 @@ export function showTime(at: Date | null): string {
 }
 
 export function runCells(run: ScheduleRun, items: readonly RunItem[]): string[] {
-  const passed = run.missed > 0 ? `stands for ${run.missed} more; ` : '';
+  const passed = run.missed > 0 ? `stands for ${run.missed} more` : '';
   const problem = run.reason ?? (run.endedAt === null ? run.lastError : null) ?? '';
   return [
     run.name,
+    run.environment,
     showTime(run.dueAt),
     run.status,
     run.cause.replace('_', ' '),
     showTime(run.endedAt),
     String(items.filter(({ jobId }) => jobId !== null).length),
-    printable(`${passed}${problem}`, 80),
+    printable([passed, problem].filter((each) => each !== '').join('; '), 160),
   ];
 }

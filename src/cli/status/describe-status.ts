@@ -23,7 +23,7 @@ const exportColumns: readonly Column[] = [
 const failureColumns: readonly Column[] = [
   { title: 'failed' },
   { title: 'environment' },
-  { title: 'job' },
+  { title: 'job or schedule' },
   { title: 'why' },
 ];
 
@@ -36,6 +36,7 @@ export function describeStatus(status: ServiceStatus): string[] {
     `loads      ${counts(b.processingLoads, b.queuedLoads, b.oldestWaitingSeconds)}; chunks: ${formatCount(b.runningChunks)} under way, ${formatCount(b.pendingChunks)} to do`,
     `exports    ${counts(b.processingExports, b.queuedExports, b.oldestQueuedExportSeconds)}`,
     `deletions  ${counts(b.processingDeletions, b.queuedDeletions, b.oldestQueuedDeletionSeconds)}`,
+    `schedules  ${counts(b.runningRuns + b.waitingRuns, b.queuedRuns, b.oldestQueuedRunSeconds)}`,
     ...section(laneColumns, lanes.map(laneCells)),
     ...section(
       exportColumns,
@@ -49,10 +50,10 @@ export function describeStatus(status: ServiceStatus): string[] {
     ),
     ...section(
       failureColumns,
-      failures.map(({ environment, jobId, type, endedAt, code, message }) => [
+      failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => [
         `${endedAt.toISOString().slice(0, 19).replace('T', ' ')}Z`,
         environment,
-        jobId,
+        jobId ?? schedule ?? '',
         printable(`${type}: ${message} [${code}]`, 120),
       ]),
     ),

@@ -13,6 +13,11 @@ export function renderStatus({ workers, backlog, lanes, exports, failures }: Ser
     chunks: { pending: backlog.pendingChunks, running: backlog.runningChunks },
     exports: { queued: backlog.queuedExports, processing: backlog.processingExports },
     deletions: { queued: backlog.queuedDeletions, processing: backlog.processingDeletions },
+    schedule_runs: {
+      queued: backlog.queuedRuns,
+      running: backlog.runningRuns,
+      waiting: backlog.waitingRuns,
+    },
     oldest_waiting_seconds: Math.max(...waits),
     rows_per_second: lanes.reduce((sum, { running }) => sum + (running?.rowsPerSecond ?? 0), 0),
     lanes: lanes.map(({ environment, running, waiting, oldestWaitingSeconds }) => ({
@@ -35,9 +40,10 @@ export function renderStatus({ workers, backlog, lanes, exports, failures }: Ser
       bytes,
       running_seconds: runningSeconds,
     })),
-    failures: failures.map(({ environment, jobId, type, endedAt, code, message }) => ({
+    failures: failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => ({
       environment,
       job_id: jobId,
+      schedule,
       type,
       end_time: endedAt.toISOString(),
       error_code: code,

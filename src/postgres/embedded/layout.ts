@@ -1,6 +1,6 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { EmbeddedPostgresError } from './errors.ts';
+import { EmbeddedPostgresError, hasCode } from './errors.ts';
 
 /** Every path the launcher owns, all below the one directory it is given. */
 export interface Layout {
@@ -26,14 +26,29 @@ export function layoutOf(dataDir: string): Layout {
 
 /** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
 export async function ensureRoot(layout: Layout): Promise<void> {
-  await mkdir(layout.root, { recursive: true, mode: 0o700 });
+  await mkdir(layout.root, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
+    const why = hasCode(cause, 'EACCES', 'EPERM')
+      ? 'this user may not write there'
+      : cause instanceof Error
+        ? cause.message
+        : String(cause);
+    throw new EmbeddedPostgresError(
+      `${layout.root} cannot be made: ${why}. Make the folder above it writable, or choose another DATA_DIR.`,
+      { cause },
+    );
+  });
   try {
     await access(layout.root, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch (cause) {
+    if (hasCode(cause, 'EROFS')) throw new EmbeddedPostgresError(readOnly(layout.root), { cause });
     const { uid } = await stat(layout.root);
     throw new EmbeddedPostgresError(
       `${layout.root} belongs to another user (uid ${uid}). Start as that user or as root, or choose another DATA_DIR.`,
       { cause },
     );
   }
+}
+
+function readOnly(folder: string): string {
+  return `${folder} is on a file system that is read-only. Mount it writable, or choose another DATA_DIR.`;
 }

@@ -57,7 +57,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const password = await ensurePassword(layout.password);
   const server = await launchServer({ ...context, password, settings, port: options.port });
   const ms = Math.round(performance.now() - startedAt);
-  log.info({ pid: server.process.pid, version: server.version, ms }, 'embedded Postgres is ready');
+  log.info({ postgres_pid: server.process.pid, version: server.version, ms }, 'embedded Postgres is ready');
   return supervise(server, context, log);
 }
 

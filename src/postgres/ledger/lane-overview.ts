@@ -1,9 +1,8 @@
 import type pg from 'pg';
+import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import { withTimeout } from '../watch-pool.ts';
 
 const timeoutMs = 3_000;
-/** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
-const aliveSeconds = 15;
 /** Over this long the rate of a running load is measured. */
 const rateSeconds = 30;
 /** Among so many of the latest jobs of each kind failures are looked for: it must not cost more the more is kept. */
@@ -47,7 +46,10 @@ export interface RunningExport {
 
 export interface Failure {
   readonly environment: string;
-  readonly jobId: string;
+  /** Null: a run of a schedule that failed before there was a job. */
+  readonly jobId: string | null;
+  /** Null for all others. */
+  readonly schedule: string | null;
   readonly type: string;
   readonly endedAt: Date;
   readonly code: string;
@@ -58,7 +60,7 @@ export async function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
   const statement = `
     select host, pid, started_at as "startedAt"
     from workers
-    where seen_at > now() - interval '${aliveSeconds} s'
+    where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s'
     order by started_at, worker_id`;
   return (await watch.query<LiveWorker>(withTimeout(statement, timeoutMs))).rows;
 }
@@ -144,34 +146,43 @@ export async function readRunningExports(watch: pg.Pool): Promise<RunningExport[
   return (await watch.query<RunningExport>(withTimeout(statement, timeoutMs))).rows;
 }
 
-/** The latest failures of any kind, latest first. */
+/** The latest failures of any kind, latest first; of a run of a schedule that made jobs, those of its jobs. */
 export async function readFailures(watch: pg.Pool): Promise<Failure[]> {
   const statement = `
     with latest as (
       (
-        select environment_id, job_id, type, status, ended_at, failure_code, failure_message
+        select environment_id, job_id, null as schedule, type, status, ended_at, failure_code, failure_message
         from loads
         order by load_id desc
         limit ${failuresAmong}
       )
       union all
       (
-        select environment_id, job_id, 'export', status, ended_at, failure_code, failure_message
+        select environment_id, job_id, null, 'export', status, ended_at, failure_code, failure_message
         from exports
         order by export_id desc
         limit ${failuresAmong}
       )
       union all
       (
-        select environment_id, job_id, 'delete_' || entity, status, ended_at, failure_code, failure_message
+        select environment_id, job_id, null, 'delete_' || entity, status, ended_at, failure_code, failure_message
         from deletions
         order by deletion_id desc
+        limit ${failuresAmong}
+      )
+      union all
+      (
+        select environment_id, null, schedule_name, 'schedule', status, ended_at, reason_code, reason
+        from schedule_runs r
+        where not exists (select from schedule_run_items i where i.run_id = r.run_id and i.job_id is not null)
+        order by run_id desc
         limit ${failuresAmong}
       )
     )
     select
       e.name as environment,
       l.job_id as "jobId",
+      l.schedule,
       l.type,
       l.ended_at as "endedAt",
       l.failure_code as code,

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import { withTimeout } from '../watch-pool.ts';
 
 /** How long we wait for an answer; the server gives up by itself too (`createWatchPool`). */
@@ -28,12 +29,20 @@ export interface Backlog {
   readonly processingDeletions: number;
   /** Since the longest waiting deletion was accepted; 0 if none waits. */
   readonly oldestQueuedDeletionSeconds: number;
+  /** Runs of schedules that nobody is at: they wait for a worker, for another run, or to be tried again. */
+  readonly queuedRuns: number;
+  readonly runningRuns: number;
+  /** Runs whose jobs are under way. */
+  readonly waitingRuns: number;
+  /** Since the longest queued run was made; 0 if none is. */
+  readonly oldestQueuedRunSeconds: number;
+  readonly liveWorkers: number;
 }
 
 /*
  * Costs what is unfinished, not what is kept: the loads come from loads_lane_idx, and only the chunks of those that run
- * (one load per environment) are looked at, through load_chunks_open_idx. Exports and deletions have such indexes
- * too, notifications one per state.
+ * (one load per environment) are looked at, through load_chunks_open_idx. Exports, deletions and runs of schedules have
+ * such indexes too, notifications one per state.
  */
 const backlogStatement = `
   with of_loads as (
@@ -82,9 +91,26 @@ const backlogStatement = `
     select
       (select count(*) from notification_deliveries where state = 'pending') as "pendingNotifications",
       (select count(*) from notification_deliveries where state = 'dead') as "deadNotifications"
+  ),
+  of_runs as (
+    select
+      count(*) filter (where status = 'queued') as "queuedRuns",
+      count(*) filter (where status = 'running') as "runningRuns",
+      count(*) filter (where status = 'waiting') as "waitingRuns",
+      coalesce(
+        extract(epoch from now() - min(created_at) filter (where status = 'queued')),
+        0
+      )::float8 as "oldestQueuedRunSeconds"
+    from schedule_runs
+    where status in ('queued', 'running', 'waiting')
+  ),
+  of_workers as (
+    select count(*) as "liveWorkers"
+    from workers
+    where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s'
   )
   select *
-  from of_loads, of_exports, of_deletions, of_notifications`;
+  from of_loads, of_exports, of_deletions, of_notifications, of_runs, of_workers`;
 
 export async function readBacklog(watch: pg.Pool): Promise<Backlog> {
   const { rows } = await watch.query<Backlog>(withTimeout(backlogStatement, backlogTimeoutMs));
