@@ -34,7 +34,8 @@ async function markFailed(db: Database, loadId: number, failure: Failure) {
     .set({
       status: 'failed',
       failure_code: failure.code,
-      failure_message: sql`${failure.message}::text || ' (' || (rows_inserted + rows_updated) || ' rows had been applied)'`,
+      failure_message: sql`${failure.message}::text || ' (' || (rows_inserted + rows_updated)
+        || case when rows_inserted + rows_updated = 1 then ' row' else ' rows' end || ' had been applied)'`,
       ended_at: sql`now()`,
     })
     .where('load_id', '=', loadId)
@@ -46,6 +47,6 @@ async function markFailed(db: Database, loadId: number, failure: Failure) {
 export function tooManyRejects(rejected: number, maxErrors: number): { code: string; message: string } {
   return {
     code: 'too_many_rejects',
-    message: `${rejected} records were refused and max_errors allows ${maxErrors}`,
+    message: `${rejected} ${rejected === 1 ? 'record was' : 'records were'} refused and max_errors allows ${maxErrors}`,
   };
 }
