@@ -27,7 +27,7 @@ export interface DeliveryClaim {
   readonly closed: string | null;
 }
 
-const leaseMs = sql<number>`case d.channel when 'webhook' then ${WEBHOOK_LEASE_MS} else ${EMAIL_LEASE_MS} end`;
+const leaseMs = sql<number>`case d.channel when 'webhook' then ${WEBHOOK_LEASE_MS}::integer else ${EMAIL_LEASE_MS} end`;
 const isFree = sql<boolean>`(d.lease_until is null or d.lease_until < now())`;
 
 /**
