@@ -40,7 +40,8 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('commit');
     return applied;
   } catch (error) {
-    await client.query('rollback');
+    // Where the connection is lost, so is the transaction.
+    await client.query('rollback').catch(() => undefined);
     throw error;
   }
 }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { connectTo } from '../support/connect.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';
@@ -29,6 +31,41 @@ describe('sluice serve and sluice work', () => {
       const rows = await query<{ pid: number }>(dataDir, 'select pid from sluice.workers');
       return rows.some(({ pid }) => pid === worker.pid);
     });
+  });
+
+  test('go on with a start in which the database went away', async () => {
+    const database = await createTestDatabase();
+    const running = await connectTo(database.url, async (client) => {
+      // What migrations take: the process waits there, and then loses its connection.
+      await client.query(`select pg_advisory_lock(${0x534c5549})`);
+      const started = startCli(['work', '--data-dir', await temporaryFolder()], {
+        env: { DATABASE_URL: database.url },
+      });
+      const migrating = async (besides: readonly number[]): Promise<number> => {
+        const pid = await waitFor('a process that waits to migrate', async () => {
+          const { rows } = await client.query<{ pid: number }>(
+            `select pid from pg_stat_activity
+            where application_name = 'sluice migrate' and wait_event = 'advisory' and pid <> all ($1)`,
+            [besides],
+          );
+          return rows[0]?.pid;
+        });
+        return pid;
+      };
+      const first = await migrating([]);
+      await client.query('select pg_terminate_backend($1)', [first]);
+      await migrating([first]);
+      await client.query('select pg_advisory_unlock_all()');
+      await waitFor('the worker to sign on', async () => {
+        const { rowCount } = await client.query('select from sluice.workers where pid = $1', [started.pid]);
+        return rowCount === 1;
+      });
+      return started;
+    });
+    expect(running.stderr).toContain('the database went away during the start');
+    running.signal('SIGTERM');
+    expect(await running.finished).toMatchObject({ code: 0 });
+    await database.drop();
   });
 
   test('a worker asks for one pruning a day, however many workers there are', async () => {

@@ -7,6 +7,7 @@ import { warnOfRedis } from '../service/check-redis.ts';
 import { announceKey, ensureFirstKey } from '../service/first-key.ts';
 import { openServingSystem, openSurface } from '../service/surface.ts';
 import { warnOfStorage } from '../service/warn-of-storage.ts';
+import { whileAway } from '../service/while-away.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -36,11 +37,12 @@ async function serve(cli: Cli, command: Command): Promise<void> {
     signal: stop.signal,
     onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
   });
-  await prepareDatabase(databaseUrl, config.redisUrl === null, log);
+  const patience = { signal: stop.signal, log };
+  await whileAway(patience, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const system = openServingSystem(config, databaseUrl, log);
   void warnOfRedis(config, log);
   void warnOfStorage(config, system.files, log);
-  const key = await ensureFirstKey(system.db);
+  const key = await whileAway(patience, () => ensureFirstKey(system.db));
   if (key !== null) announceKey(cli.terminal, key);
   const surface = await openSurface(system);
   if (!stop.signal.aborted) cli.terminal.print(`sluice listens on ${surface.url}. Ctrl-C stops it.`);

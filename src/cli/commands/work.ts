@@ -12,6 +12,7 @@ import { warnOfRedis } from '../service/check-redis.ts';
 import { followParent, isForked } from '../service/parent.ts';
 import { readTestSeams } from '../service/test-seams.ts';
 import { warnOfStorage } from '../service/warn-of-storage.ts';
+import { whileAway } from '../service/while-away.ts';
 import { openWorkerSchedules } from '../service/worker-schedules.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
@@ -45,7 +46,8 @@ async function work(cli: Cli, command: Command): Promise<void> {
     signal: stop.signal,
     onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
   });
-  await prepareDatabase(databaseUrl, config.redisUrl === null, log);
+  const patience = { signal: stop.signal, log };
+  await whileAway(patience, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
   const seams = readTestSeams(environment);
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });

@@ -13,6 +13,7 @@ import { ensureFirstKey } from './first-key.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 import { openServingSystem, openSurface, type Surface } from './surface.ts';
 import { warnOfStorage } from './warn-of-storage.ts';
+import { whileAway } from './while-away.ts';
 import { workerEnvironment } from './worker-environment.ts';
 
 export interface ServiceOptions {
@@ -78,10 +79,10 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<{ read
   void warnOfRedis(config, log);
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
-  await prepareDatabase(database.url, config.redisUrl === null, log);
+  await whileAway(options, () => prepareDatabase(database.url, config.redisUrl === null, log));
   const system = openServingSystem(config, database.url, log);
   void warnOfStorage(config, system.files, log);
-  const key = await ensureFirstKey(system.db).catch(async (error: unknown) => {
+  const key = await whileAway(options, () => ensureFirstKey(system.db)).catch(async (error: unknown) => {
     await system.close();
     throw error;
   });
