@@ -508,7 +508,10 @@ describe('a sender', () => {
       const running = startSender(sender());
       const ids = (await deliveries()).map(({ deliveryId }) => deliveryId);
       for (const id of ids.sort((a, b) => a - b)) running.offer(id);
-      await waitFor('the other receiver to be told', () => receiver.received.length === 1);
+      await waitFor('the other receiver to be told', async () =>
+        (await deliveries()).some(({ state }) => state === 'delivered'),
+      );
+      expect(receiver.received).toHaveLength(1);
       await waitFor('two to be under way', () => slow.received.length === 2);
       await running.stop(0);
       expect(slow.connections).toBe(2);
