@@ -81,7 +81,9 @@ async function expectExact(site: Site, folder: string, contents: readonly string
     expect(await readFile(path, 'utf8'), path).toBe(contents[Number(receipt.file.slice(0, 3))]);
   }
   expect(await readClaimed(folder)).toEqual([]);
-  expect((await list(folder)).filter((name) => !['.claimed', 'done'].includes(name))).toEqual([]);
+  expect(
+    (await list(folder)).filter((name) => !['.claimed', 'companies', 'done', 'users'].includes(name)),
+  ).toEqual([]);
   const [loads] = await site.sql<{ loads: number; losses: number }>(
     `select count(*)::int as loads, sum((select sum(losses) from sluice.load_chunks c where c.load_id = l.load_id))::int as losses
      from sluice.loads l where status = 'completed'`,
