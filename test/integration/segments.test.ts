@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
-import { compileCompaniesOfSegment } from '../../src/segments/compile-companies.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';
 import { previewSegment } from '../../src/segments/preview-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
@@ -10,7 +9,6 @@ import type { Segment } from '../../src/segments/segment.ts';
 import { nextEnvironmentName } from '../support/load-file.ts';
 import { conditionsOn, definition, now, storedValues, world } from '../support/random-segments.ts';
 import {
-  companiesOfSegment,
   isInSegment,
   usersInSegment,
   type World,
@@ -258,12 +256,6 @@ test('of a random world a segment finds who the documentation says, whatever ano
         expect(rows.filter((row) => row.environment_id !== environmentId && row.holds !== false)).toEqual([]);
         // As a condition it is planned otherwise: as joins.
         expect(await usersOf(environmentId, json)).toEqual(usersInSegment(json, content));
-        const companies = await t.system.db
-          .selectFrom('companies as c')
-          .select('c.company_id')
-          .where(compileCompaniesOfSegment(segment, { ...scope, company: 'c' }))
-          .execute();
-        expect(companies.map((row) => row.company_id).sort()).toEqual(companiesOfSegment(json, content));
       }
     },
   );
@@ -285,13 +277,6 @@ test('nothing of a definition stands in the statement, and every parameter is te
         .selectFrom('users as u')
         .selectAll()
         .where(compileSegment(segment, { ...scope, user: 'u' }))
-        .where(({ exists, selectFrom }) =>
-          exists(
-            selectFrom('companies as c')
-              .selectAll()
-              .where(compileCompaniesOfSegment(segment, { ...scope, company: 'c' })),
-          ),
-        )
         .compile();
       expect(query.sql).not.toMatch(/⟦|918273|2026|e\+|e-/);
       expect(query.parameters.filter((parameter) => typeof parameter !== 'string')).toEqual([]);

@@ -61,14 +61,6 @@ export function usersInSegment(definition: Definition, world: World): string[] {
     .sort();
 }
 
-export function companiesOfSegment(definition: Definition, world: World): string[] {
-  const members = world.users.filter((user) => isInSegment(definition, user, world));
-  return world.companies
-    .map(({ companyId }) => companyId)
-    .filter((id) => members.some(({ companyId }) => companyId === id))
-    .sort();
-}
-
 /** JSON text, or undefined where it is missing. */
 function userValue(user: WorldUser, name: string): string | undefined {
   if (name === 'user_id') return JSON.stringify(user.userId);
