@@ -1,7 +1,6 @@
 import type { Entity } from './entity.ts';
 
 export const deletionTypes = ['delete_users', 'delete_companies'] as const;
-export type DeletionType = (typeof deletionTypes)[number];
 
 /** queued → processing → completed | failed. It is not cancelled: half of it would be worse than none. */
 export const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;

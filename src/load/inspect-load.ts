@@ -4,45 +4,6 @@ import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
 import { aheadInLane } from '../postgres/ledger/lanes.ts';
 import type { LoadContext } from './context.ts';
 
-export interface LoadFilter {
-  readonly type?: LoadType;
-  readonly status?: LoadStatus;
-  /** Accepted at or after. */
-  readonly since?: Date;
-}
-
-export interface LoadPage {
-  readonly loads: readonly Load[];
-  /** Loads that match, on all pages. */
-  readonly total: number;
-  /** Job id to continue after, or null on the last page. */
-  readonly next: string | null;
-}
-
-/** Newest first. `after` is the job id at which the page before ended. */
-export async function listLoads(
-  context: Pick<LoadContext, 'db'>,
-  environmentId: number,
-  filter: LoadFilter,
-  page: { readonly limit: number; readonly after: string | null },
-): Promise<LoadPage> {
-  let matching = context.db.selectFrom('loads').where('loads.environment_id', '=', environmentId);
-  if (filter.type !== undefined) matching = matching.where('loads.type', '=', filter.type);
-  if (filter.status !== undefined) matching = matching.where('loads.status', '=', filter.status);
-  if (filter.since !== undefined) matching = matching.where('loads.accepted_at', '>=', filter.since);
-  const { total } = await matching
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow();
-  let rows = matching
-    .select(loadColumns)
-    .orderBy('loads.job_id', 'desc')
-    .limit(page.limit + 1);
-  if (page.after !== null) rows = rows.where('loads.job_id', '<', page.after);
-  const found = (await rows.execute()).map(toLoad);
-  const loads = found.slice(0, page.limit);
-  return { loads, total, next: found.length > page.limit ? (loads.at(-1)?.jobId ?? null) : null };
-}
-
 /** The environment's loads of these ids, in no order. */
 export async function readLoads(
   context: Pick<LoadContext, 'db'>,

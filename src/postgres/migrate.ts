@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ClientBase } from 'pg';
-import { Fault, TransientError } from '../domain/errors.ts';
+import { Fault } from '../domain/errors.ts';
 import { packageRoot } from '../package-root.ts';
 
 /** Spells SLUI: one migration at a time per database, whichever process starts first. */
@@ -82,17 +82,4 @@ async function applyPending(client: ClientBase, known: readonly Migration[]): Pr
     applied.push(migration.name);
   }
   return applied;
-}
-
-/** Throws `TransientError` while the database lacks a migration this version needs. */
-export async function requireMigrated(client: ClientBase): Promise<void> {
-  const { rows } = await client.query<{ t: string | null }>(
-    "select to_regclass('sluice.migrations')::text as t",
-  );
-  const names = rows[0]?.t
-    ? (await client.query<{ name: string }>('select name from sluice.migrations')).rows.map((row) => row.name)
-    : [];
-  const missing = (await readMigrations()).filter((migration) => !names.includes(migration.name));
-  if (missing.length > 0)
-    throw new TransientError(`the database lacks ${missing.map((m) => m.name).join(', ')}`);
 }
