@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createSmtpPost } from '../../src/delivery/smtp-post.ts';
+import { MAX_SENDS_PER_SUBSCRIPTION } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
 import { cancelExport } from '../../src/export/cancel-export.ts';
 import { runExport } from '../../src/export/run-export.ts';
@@ -31,6 +32,7 @@ import {
 import { packageRoot } from '../../src/package-root.ts';
 import { claimDelivery, markDelivered } from '../../src/postgres/ledger/notification-deliveries.ts';
 import { collectLog } from '../support/collected-log.ts';
+import { connectTo } from '../support/connect.ts';
 import { acceptExport, withoutExportBell } from '../support/exports.ts';
 import {
   acceptFile,
@@ -523,6 +525,26 @@ describe('a sender', () => {
     } finally {
       await slow.stop();
     }
+  });
+
+  test('does not send more to one receiver at a time than it may, however many take at the same moment', async () => {
+    await subscribe();
+    for (let count = 0; count < 4; count++) await load();
+    const { db } = t.system;
+    const ids = (await deliveries()).map(({ deliveryId }) => deliveryId);
+    const claims = await connectTo(t.databaseUrl, async (gate) => {
+      await gate.query('begin; select from sluice.notification_deliveries for update');
+      const claiming = ids.map((id) => claimDelivery(db, id, open.attempts));
+      await waitFor('all of them to stand at the gate', async () => {
+        const { rows } = await sql<{ n: number }>`
+          select count(*)::int as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`.execute(db);
+        return (rows[0]?.n ?? 0) >= ids.length;
+      });
+      await gate.query('commit');
+      return Promise.all(claiming);
+    });
+    expect(claims.filter((claim) => claim !== null)).toHaveLength(MAX_SENDS_PER_SUBSCRIPTION);
   });
 
   test('works in every worker, and tells once', async () => {

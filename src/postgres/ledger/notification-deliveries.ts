@@ -40,6 +40,20 @@ export async function claimDelivery(
   deliveryId: number,
   attempts: number,
 ): Promise<DeliveryClaim | null> {
+  const attempt = await db.transaction().execute(async (transaction) => {
+    // Whoever takes another one to the same receiver waits here, and then counts this one.
+    await sql`
+      select
+      from notification_deliveries d
+      join notification_subscriptions s using (subscription_id)
+      where d.delivery_id = ${deliveryId}
+      for no key update of s`.execute(transaction);
+    return takeDelivery(transaction, deliveryId);
+  });
+  return attempt === null ? null : readClaim(db, deliveryId, attempt, attempts);
+}
+
+async function takeDelivery(db: Database, deliveryId: number): Promise<number | null> {
   const { rows } = await sql<{ attempt: number }>`
     update notification_deliveries d
     set
@@ -58,7 +72,7 @@ export async function claimDelivery(
         where o.subscription_id = d.subscription_id and o.state = 'pending' and o.lease_until > now()
       ) < ${MAX_SENDS_PER_SUBSCRIPTION}
     returning d.attempt`.execute(db);
-  return rows[0] === undefined ? null : readClaim(db, deliveryId, rows[0].attempt, attempts);
+  return rows[0]?.attempt ?? null;
 }
 
 async function readClaim(
