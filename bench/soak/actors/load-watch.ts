@@ -7,6 +7,9 @@ import type { Expected } from './batch.ts';
 export interface ShownLoad {
   readonly status: string;
   readonly total_rows: number;
+  readonly completed_rows: number;
+  /** Null unless it waits. */
+  readonly queue_position: number | null;
   readonly counts: Readonly<
     Record<'read' | 'inserted' | 'updated' | 'unchanged' | 'superseded' | 'rejected', number>
   >;
@@ -20,7 +23,7 @@ interface Watched {
 }
 
 const endedStatuses = ['completed', 'failed', 'cancelled'];
-/** A load that takes longer, with everything that is done to the service meanwhile, hangs. */
+/** A load of which, and before which in its lane, nothing is done for so long hangs, with everything that is done to the service. */
 const patienceMs = 180_000;
 
 /** Loads that were accepted: each must be completed, with the tally that it must have. */
@@ -53,7 +56,9 @@ export class LoadWatch {
   async #finish({ jobId, expected }: Watched): Promise<void> {
     const shown = await awaitLoad(this.#client, jobId);
     if (shown === null)
-      return void this.#problem(`load ${jobId} has not ended after ${patienceMs / 1_000} s`);
+      return void this.#problem(
+        `load ${jobId} has not ended, and nothing was done for ${patienceMs / 1_000} s`,
+      );
     this.ended++;
     this.records += shown.counts.read;
     this.refused += shown.counts.rejected;
@@ -96,8 +101,8 @@ export class LoadWatch {
 
 /** The load once it has ended; null if it does not. */
 export async function awaitLoad(client: Client, jobId: string): Promise<ShownLoad | null> {
-  const deadline = performance.now() + patienceMs;
-  while (performance.now() < deadline) {
+  let seen = '';
+  for (let movedAt = performance.now(); performance.now() < movedAt + patienceMs; ) {
     const answer = await client.once({
       method: 'GET',
       path: `/v1/background_jobs/${jobId}`,
@@ -106,6 +111,9 @@ export async function awaitLoad(client: Client, jobId: string): Promise<ShownLoa
     if (answer?.status === 200) {
       const shown = JSON.parse(answer.text) as ShownLoad;
       if (endedStatuses.includes(shown.status)) return shown;
+      const now = `${shown.status} ${shown.queue_position} ${shown.completed_rows}`;
+      if (now !== seen) movedAt = performance.now();
+      seen = now;
     }
     await pause(150);
   }
