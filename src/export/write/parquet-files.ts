@@ -8,8 +8,8 @@ import { filenameOf } from './split-files.ts';
 import type { StoredFileWriter } from './stored-file.ts';
 
 /** A row group is held in memory until it is complete, and encoding it holds up everything else in the process. */
-const groupRows = 5_000;
-const maxGroupBytes = 1024 * 1024;
+const groupRows = 2_500;
+const maxGroupBytes = 512 * 1024;
 
 interface OpenFile {
   readonly stored: StoredFileWriter;
