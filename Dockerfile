@@ -2,7 +2,7 @@
 # Without engines at hand it is held to account by test/integration/packaging.test.ts.
 
 # The compiler is a platform package, so this stage installs what is optional too.
-FROM node:24-slim AS build
+FROM node:24.21.0-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
@@ -12,12 +12,12 @@ COPY jobs jobs
 RUN npx tsc -p tsconfig.build.json
 
 # What runs, and nothing else: optional are the embedded PostgreSQL and a native decoder, neither of which is needed here.
-FROM node:24-slim AS packages
+FROM node:24.21.0-slim AS packages
 WORKDIR /packages
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --omit=optional --ignore-scripts
 
-FROM node:24-slim
+FROM node:24.21.0-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data
 WORKDIR /app
 COPY package.json LICENSE ./
@@ -27,8 +27,8 @@ COPY docs/samples docs/samples
 COPY docs/schemas docs/schemas
 COPY --from=build /build/dist/src dist/src
 COPY --from=build /build/dist/jobs dist/jobs
-# Belongs to root and is only read; what may be written is /data, for those who keep files in a folder.
-RUN mkdir /data && chown 1000:1000 /data
+# All this belongs to root and is only read. A volume that is mounted at one of these is made with its owner.
+RUN mkdir /data /inbox /schedules && chown 1000:1000 /data /inbox /schedules
 USER 1000:1000
 EXPOSE 8080
 STOPSIGNAL SIGTERM

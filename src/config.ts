@@ -68,7 +68,8 @@ export type Config = {
 };
 
 /**
- * Reads the configuration. `environment` is `process.env` or a test's own; `overrides` come from flags.
+ * Reads the configuration. `environment` is `process.env` or a test's own; `overrides` come from flags. A setting NAME can
+ * be given by a file, as secrets of containers are: NAME_FILE names it.
  * Throws `ConfigError` that names every setting at fault and its rule.
  */
 export function readConfig(
@@ -78,8 +79,8 @@ export function readConfig(
   const problems: string[] = [];
   const values: Record<string, unknown> = {};
   for (const [key, setting] of Object.entries<Setting<unknown>>(settings)) {
-    const given = overrides[setting.name] ?? environment[setting.name];
     try {
+      const given = overrides[setting.name] ?? givenValue(setting.name, environment);
       values[key] = setting.read(given === undefined || given === '' ? setting.fallback : given);
     } catch (error) {
       problems.push(`${setting.name}: ${error instanceof Error ? error.message : String(error)}`);
@@ -87,6 +88,21 @@ export function readConfig(
   }
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return Object.freeze(derive(values as { [K in keyof Settings]: ReturnType<Settings[K]['read']> }));
+}
+
+function givenValue(
+  name: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): string | undefined {
+  const [value, file] = [environment[name] ?? '', environment[`${name}_FILE`] ?? ''];
+  if (file === '') return value;
+  if (value !== '') throw new ConfigError(`set ${name} or ${name}_FILE, not both`);
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigError(`the file that ${name}_FILE names cannot be read (${code})`);
+  }
 }
 
 function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> }): Config {

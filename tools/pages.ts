@@ -83,8 +83,9 @@ export function configurationPage(): string {
   );
   return `# Configuration
 
-Generated from \`src/config.ts\` by \`npm run generate:docs\`. Settings come from the environment; \`sluice --help\` tells
-which of them have a flag. A bad value stops the start with a message that names the setting and its rule.
+Generated from \`src/settings.ts\` by \`npm run generate:docs\`. Settings come from the environment; \`sluice --help\` tells
+which of them have a flag. A bad value stops the start with a message that names the setting and its rule. Each can be given
+by a file instead, as secrets of containers are: \`NAME_FILE\` names the file whose content is the value.
 
 | variable | default | meaning |
 |---|---|---|

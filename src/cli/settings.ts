@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { createLogger } from '../telemetry/logger.ts';
 import type { Cli } from './cli.ts';
-import type { Environment } from './environment.ts';
+import { type Environment, overrideEnvironment } from './environment.ts';
 import { logConsole } from './service/log-console.ts';
 
 /** The configuration of one run, with the flags taken in. */
@@ -45,7 +45,7 @@ export function readSettings(cli: Cli, command: Command, own: Environment = {}):
     if (typeof value === 'string') overrides[name] = value;
   }
   Object.assign(overrides, own);
-  const environment = { ...cli.environment, ...overrides };
+  const environment = overrideEnvironment(cli.environment, overrides);
   const config = readConfig(cli.environment, overrides);
   const asked = (environment['LOG_LEVEL'] ?? '') !== '';
   return {

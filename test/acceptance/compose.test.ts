@@ -1,19 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir, readFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
-import { exampleVariables, readCompose, repository, type Service } from '../support/compose.ts';
+import {
+  exampleVariables,
+  makeSecrets,
+  readCompose,
+  repository,
+  type Service,
+  withSecrets,
+} from '../support/compose.ts';
 import { freePort } from '../support/free-port.ts';
 import { buildImage, type Image } from '../support/image.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
 import { SluiceProcess } from '../support/processes.ts';
 import { redisAvailable } from '../support/redis.ts';
-import { startS3 } from '../support/s3.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { temporaryFolder } from './cli.ts';
 import { call, jobEnded, upload, usersCsv } from './service.ts';
@@ -23,38 +29,37 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test('what docker-compose.yml runs, run without an engine: migrate, bucket, serve, work; a file in, a file out', async () => {
+test('what docker-compose.yml runs, run without an engine: migrate, serve, work; a file in, a file out, a file dropped', async () => {
   const [image, { services }] = await Promise.all([
     temporaryFolder().then(buildImage),
     exampleVariables().then(readCompose),
   ]);
-  const [database, s3, redisUrl, port] = await Promise.all([
-    createEmptyDatabase(),
-    startS3({ bucket: 'another' }),
-    startRedisOf(services['redis']),
-    freePort(),
-  ]);
-  cleanups.push(() => s3.stop());
+  const host = await temporaryFolder();
+  await chmod(host, 0o755);
+  const [database, port, secrets] = await Promise.all([createEmptyDatabase(), freePort(), makeSecrets(host)]);
+  // As the engine mounts them: the folder itself keeps nobody out of a container.
+  await chmod(secrets, 0o755);
+  const redisUrl = await startRedisOf(services['redis'], secrets);
   // The names of other containers become addresses of this machine.
+  await writeFile(join(secrets, 'database_url'), database.url);
+  await writeFile(join(secrets, 'redis_url'), redisUrl);
+  const volumes = { DATA_DIR: join(host, 'data'), INBOX_DIR: join(host, 'inbox') };
+  for (const folder of Object.values(volumes)) await mkdir(folder).then(() => chmod(folder, 0o777));
   const here: Record<string, string> = {
-    DATABASE_URL: database.url,
-    REDIS_URL: redisUrl,
-    STORAGE_URL: `s3://sluice?endpoint=${s3.endpoint}&path_style=true`,
-    AWS_ACCESS_KEY_ID: s3.variables['AWS_ACCESS_KEY_ID'] ?? '',
-    AWS_SECRET_ACCESS_KEY: s3.variables['AWS_SECRET_ACCESS_KEY'] ?? '',
+    ...volumes,
+    INBOX_SETTLE_MS: '100',
     PORT: String(port),
     PUBLIC_URL: `http://127.0.0.1:${port}`,
   };
   const run = (name: string, part: Part): SluiceProcess => {
     const service = services[name];
     if (service === undefined) throw new Error(`there is no ${name}`);
-    return runPart(image, name, service, part, here);
+    const given = { ...service, environment: withSecrets(service.environment, secrets) };
+    return runPart(image, name, given, part, here);
   };
   const exitCode = (name: string, part: Part): Promise<string> => ended(run(name, part));
   expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
   expect(await exitCode('migrate', 'program')).toBe('exit code 0');
-  expect(await exitCode('bucket', 'program')).toBe('exit code 0');
-  expect(await exitCode('bucket', 'program')).toBe('exit code 0');
   expect(await exitCode('work', 'healthcheck')).toBe('exit code 1');
 
   const server = run('serve', 'program');
@@ -70,7 +75,11 @@ test('what docker-compose.yml runs, run without an engine: migrate, bucket, serv
   const { job_id: jobId } = await upload(url, key, usersCsv(2_000));
   expect(await jobEnded(url, key, jobId)).toMatchObject({ status: 'completed', counts: { inserted: 2_000 } });
   expect(await exportedLines(url, key)).toBe(2_000);
-  expect(s3.requests.some((request) => request.startsWith('PUT /sluice/'))).toBe(true);
+  await writeFile(join(volumes.INBOX_DIR, 'default', 'dropped.csv'), 'user_id\ndropped\n');
+  await waitFor('the dropped file', async () => {
+    const users = await execute(database.url, `select from sluice.users where user_id = 'dropped'`);
+    return users.length === 1;
+  });
 
   // A worker that hangs: it stays in the table, and is not seen any more.
   worker.signal('SIGSTOP');
@@ -134,16 +143,20 @@ async function ended(process: SluiceProcess): Promise<string> {
   return waitFor(`${process.name} to end`, () => process.ending, { timeoutMs: 60_000 });
 }
 
-/** The redis-server of the machine with the options of the service; empty where there is none. */
-async function startRedisOf(service: Service | undefined): Promise<string> {
+/** The redis-server of the machine, started by the command of the service; empty where there is none. */
+async function startRedisOf(service: Service | undefined, secrets: string): Promise<string> {
   if (!redisAvailable) return '';
   const [program = '', ...options] = service?.command ?? [];
-  expect(program).toBe('redis-server');
+  expect(program).toBe('sh');
   const [port, folder] = [await freePort(), await temporaryFolder()];
   const own = ['--port', String(port), '--bind', '127.0.0.1', '--dir', folder];
-  const child = spawn(program, [...options, ...own], { stdio: 'ignore' });
+  // The start script of the image is not here: it only changes the owner of the data and the user.
+  const here = options.map((text) =>
+    text.replace('docker-entrypoint.sh ', '').replace('/run/secrets', secrets),
+  );
+  const child = spawn(program, [...here, ...own], { stdio: 'ignore' });
   cleanups.push(() => endNow(child));
-  const password = service?.environment?.['REDISCLI_AUTH'] ?? '';
+  const password = await readFile(join(secrets, 'redis_password'), 'utf8');
   const url = `redis://:${password}@127.0.0.1:${port}`;
   const redis = new Redis(url, { retryStrategy: () => 20 });
   redis.on('error', () => undefined);
@@ -185,7 +198,6 @@ async function exportedLines(url: string, key: string): Promise<number> {
     };
     return found.presigned_urls.find(({ filename }) => filename.startsWith('users.'))?.url;
   });
-  // MinIO cannot be reached from outside, so the server has to stream it.
   expect(link.startsWith(`${url}/`)).toBe(true);
   const text = gunzipSync(Buffer.from(await (await fetch(link)).arrayBuffer())).toString();
   return text.trimEnd().split('\n').length;

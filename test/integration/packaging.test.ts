@@ -1,34 +1,42 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import pg from 'pg';
 import { pino } from 'pino';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
 import { settings } from '../../src/settings.ts';
 import {
   type ComposeFile,
   exampleVariables,
+  makeSecrets,
   only,
   readCompose,
   readDockerfile,
   repository,
   type Service,
+  withSecrets,
 } from '../support/compose.ts';
 
 let variables: Record<string, string>;
 let compose: ComposeFile;
 let services: [string, Service][];
 let ours: [string, Service][];
+let folder: string;
+let secrets: string;
 beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'));
+  secrets = await makeSecrets(folder);
   variables = await exampleVariables();
   compose = await readCompose(variables);
   services = Object.entries(compose.services);
   ours = services.filter(([, { build }]) => build !== undefined);
 });
+
+afterAll(() => rm(folder, { recursive: true }));
 
 const strings = { type: 'array', items: { type: 'string' } };
 const duration = { type: 'string', pattern: '^[1-9][0-9]*s$' };
@@ -37,7 +45,7 @@ const closed = { type: 'object', additionalProperties: false };
 /** What of the format is used, and no more: a misspelt key is one that is not known. */
 const schema = {
   ...closed,
-  required: ['name', 'services', 'networks', 'volumes'],
+  required: ['name', 'services', 'networks', 'volumes', 'secrets'],
   patternProperties: { '^x-': {} },
   properties: {
     name: { type: 'string' },
@@ -45,11 +53,12 @@ const schema = {
       type: 'object',
       additionalProperties: {
         ...closed,
-        required: ['image', 'networks', 'restart', 'stop_grace_period'],
+        required: ['image', 'networks', 'restart', 'stop_grace_period', 'logging', 'deploy'],
         // Ours have the one of the image, unless they say otherwise.
         anyOf: [{ required: ['build'] }, { required: ['healthcheck'] }],
         properties: {
-          image: { type: 'string', pattern: '^[a-z/]+:[\\w.-]+$' },
+          // A version that is never made anew, or our own.
+          image: { type: 'string', pattern: '^(?:sluice:local|[a-z/]+:v?[0-9]+\\.[0-9]+(?:\\.[0-9]+)?)$' },
           build: { type: 'string' },
           init: { type: 'boolean' },
           user: { type: 'string', pattern: '^[1-9][0-9]*:[1-9][0-9]*$' },
@@ -66,7 +75,30 @@ const schema = {
           ports: strings,
           volumes: strings,
           shm_size: { type: 'string', pattern: '^[0-9]+mb$' },
-          deploy: { ...closed, properties: { replicas: { type: 'string', pattern: '^[0-9]+$' } } },
+          secrets: strings,
+          logging: {
+            const: { driver: 'local', options: { 'max-size': '20m', 'max-file': '5' } },
+          },
+          deploy: {
+            ...closed,
+            required: ['resources'],
+            properties: {
+              replicas: { type: 'string', pattern: '^[0-9]+$' },
+              resources: {
+                ...closed,
+                properties: {
+                  limits: {
+                    ...closed,
+                    required: ['memory'],
+                    properties: {
+                      memory: { type: 'string', pattern: '^[1-9][0-9]*[mg]$' },
+                      pids: { type: 'integer' },
+                    },
+                  },
+                },
+              },
+            },
+          },
           healthcheck: {
             ...closed,
             properties: {
@@ -94,6 +126,13 @@ const schema = {
       additionalProperties: { ...closed, properties: { internal: { type: 'boolean' } } },
     },
     volumes: { type: 'object', additionalProperties: closed },
+    secrets: {
+      type: 'object',
+      additionalProperties: {
+        ...closed,
+        properties: { file: { type: 'string', pattern: '^\\./secrets/[a-z_]+$' } },
+      },
+    },
   },
 };
 
@@ -117,18 +156,39 @@ describe('docker-compose.yml', () => {
       }
     }
     const mounted = services.flatMap(([, { volumes = [] }]) => volumes.map((each) => each.split(':')[0]));
-    expect(mounted.sort()).toEqual(Object.keys(compose.volumes).sort());
+    expect([...new Set(mounted)].sort()).toEqual(Object.keys(compose.volumes).sort());
+    const read = services.flatMap(([, service]) => service.secrets ?? []);
+    expect([...new Set(read)].sort()).toEqual(Object.keys(compose.secrets).sort());
   });
 
-  test('gives sluice settings that exist and pass its own check', () => {
-    const known = new Set<string>(Object.values(settings).map(({ name }) => name));
+  test('gives sluice every setting there is, none that there is not, and what passes its own check', () => {
+    const known = Object.values(settings).map(({ name }) => name as string);
+    const given = new Set<string>();
     for (const [, { environment = {} }] of ours) {
-      expect(Object.keys(environment).filter((name) => !known.has(name))).toEqual([]);
-      const config = readConfig(environment);
-      expect(config.storage).toMatchObject({ kind: 's3', bucket: 'sluice', presign: false });
-      expect(config.databaseUrl).not.toBeNull();
-      expect(config.redisUrl).not.toBeNull();
+      for (const name of Object.keys(environment)) {
+        const setting = known.includes(name) ? name : name.replace(/_FILE$/, '');
+        expect(known).toContain(setting);
+        given.add(setting);
+      }
+      const config = readConfig(withSecrets(environment, secrets));
+      expect(config.storage).toEqual({ kind: 'folder', directory: '/data/files' });
+      expect(config.databaseUrl).toMatch(/^postgres:\/\/sluice:\w{48}@postgres:5432\/sluice$/);
+      expect(config.redisUrl).toMatch(/^redis:\/\/:\w{48}@redis:6379$/);
     }
+    // How many worker processes there are is compose's.
+    expect(known.filter((name) => !given.has(name))).toEqual(['WORKERS']);
+  });
+
+  test('passes on what compose.env sets', async () => {
+    const set = { STORAGE_URL: 's3://bucket', RATE_LIMIT: '7', SCHEDULES: './schedules' };
+    const { services: theirs } = await readCompose({ ...variables, ...set });
+    const { environment, volumes } = theirs['work'] ?? {};
+    expect(readConfig(withSecrets(environment, secrets))).toMatchObject({
+      storage: { kind: 's3', bucket: 'bucket' },
+      rateLimit: 7,
+      inboxDir: '/inbox',
+    });
+    expect(volumes).toContain('./schedules:/schedules:ro');
   });
 
   test('runs what test/acceptance/compose.test.ts runs, and nothing else', () => {
@@ -136,35 +196,38 @@ describe('docker-compose.yml', () => {
       ['migrate', 'migrate'],
       ['serve', 'serve'],
       ['work', 'work'],
-      ['bucket'],
     ]);
   });
 
-  test('refuses to start without its secrets, and has none of its own', async () => {
-    for (const name of ['POSTGRES_PASSWORD', 'REDIS_PASSWORD', 'MINIO_USER', 'MINIO_PASSWORD']) {
-      await expect(readCompose({ ...variables, [name]: '' })).rejects.toThrow(name);
-      expect(JSON.stringify(compose)).toContain(variables[name]);
-    }
-    const example = await readFile(join(repository, 'compose.env.example'), 'utf8');
-    expect(example).toMatch(/^(?:POSTGRES_PASSWORD|MINIO_PASSWORD)=$/m);
-    expect(example.match(/^\w*(?:PASSWORD|USER)=.+$/gm)).toBeNull();
-    // Whatever is interpolated can be set where a user would look for it.
+  test('has secrets in files only: made once, kept from other users, never in the environment', async () => {
+    const names = Object.keys(compose.secrets);
+    const read = () => Promise.all(names.map((name) => readFile(join(secrets, name), 'utf8')));
+    const [first, again] = [await read(), await makeSecrets(folder).then(read)];
+    expect(again).toEqual(first);
+    expect(new Set(first).size).toBe(names.length);
+    expect((await stat(secrets)).mode & 0o777).toBe(0o700);
+    const password = await readFile(join(secrets, 'postgres_password'), 'utf8');
+    expect(await readFile(join(secrets, 'database_url'), 'utf8')).toContain(password);
+    // Whatever can be set is a setting, or is named where a user would look for it.
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
-    const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name));
-    expect([...used].filter((name) => name !== 'SLUICE_VERSION').sort()).toEqual(
-      Object.keys(variables).sort(),
-    );
+    const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
+    const known = new Set<string>(Object.values(settings).map(({ name }) => name));
+    const others = [...used].filter((name) => !known.has(name) && !Object.hasOwn(variables, name));
+    expect(others).toEqual(['SLUICE_VERSION']);
+    expect(Object.keys(variables).filter((name) => !used.has(name))).toEqual([]);
+    expect(text).not.toMatch(/PASSWORD(?!_FILE)\b/);
+    await expect(readCompose({ ...variables, SMTP_URL: '' })).rejects.toThrow('SMTP_URL');
   });
 
   test('lets nobody in but through 127.0.0.1, and gives sluice no more than it needs', () => {
     for (const [, { ports = [] }] of services)
       for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\d+:\d+$/);
-    const data = services.filter(([name]) => ['postgres', 'redis', 'minio'].includes(name));
+    const data = services.filter(([name]) => ['postgres', 'redis'].includes(name));
     for (const [, { ports, networks }] of data) expect([ports, networks]).toEqual([undefined, ['inside']]);
     expect(compose.networks['inside']).toEqual({ internal: true });
     for (const [, service] of ours) {
       expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], user: '1000:1000' });
-      const { shutdownMs } = readConfig(service.environment ?? {});
+      const { shutdownMs } = readConfig(withSecrets(service.environment, secrets));
       expect(Number.parseInt(service.stop_grace_period ?? '', 10) * 1000).toBeGreaterThan(shutdownMs + 5_000);
     }
   });
@@ -190,13 +253,32 @@ describe('docker-compose.yml', () => {
       await server.stop();
       await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
     }
-    const connections = (service: string) => readConfig(compose.services[service]?.environment ?? {});
+    const connections = (service: string) =>
+      readConfig(withSecrets(compose.services[service]?.environment, secrets));
     const [perServer, perWorker] = [
       connections('serve').poolSize + 2,
       connections('work').workerPoolSize + 1,
     ];
     // As docs/operations.md counts: five for superusers, commands and migrating.
     expect(perServer + 13 * perWorker + 5).toBeLessThanOrEqual(Number(chosen['max_connections']));
+  });
+});
+
+describe('examples/compose/tls.yml', () => {
+  test('puts Caddy, and nothing else, in front of the server', async () => {
+    const set = { ...variables, SITE: 'sluice.example.com' };
+    const tls = await readCompose(set, 'examples/compose/tls.yml');
+    expect(Object.keys(tls.services)).toEqual(['caddy']);
+    const { image, ports, networks, volumes, logging, read_only } = tls.services['caddy'] ?? {};
+    expect(image).toMatch(/^caddy:\d+\.\d+\.\d+$/);
+    expect(ports).toEqual(['80:80', '443:443', '443:443/udp']);
+    expect(networks).toEqual(['outside']);
+    expect({ logging, read_only }).toEqual({ logging: compose.services['serve']?.logging, read_only: true });
+    const [config = ''] = volumes?.[0]?.split(':') ?? [];
+    expect(await readFile(join(repository, config), 'utf8')).toContain(
+      'reverse_proxy {$UPSTREAM:serve:8080}',
+    );
+    await expect(readCompose(variables, 'examples/compose/tls.yml')).rejects.toThrow('SITE');
   });
 });
 
@@ -235,7 +317,7 @@ describe('Dockerfile', () => {
     expect(only(last, 'STOPSIGNAL')).toBe('SIGTERM');
     expect(JSON.parse(only(last, 'ENTRYPOINT'))).toEqual(['node', 'dist/src/cli/main.js']);
     expect(JSON.parse(only(last, 'CMD'))).toEqual(['serve']);
-    const major = Number(/^node:(\d+)-slim$/.exec(only(last, 'FROM'))?.[1]);
+    const major = Number(/^node:(\d+)\.\d+\.\d+-slim$/.exec(only(last, 'FROM'))?.[1]);
     expect(major).toBeGreaterThanOrEqual(Number(/\d+/.exec(engines.node)?.[0]));
   });
 });

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import { parse } from 'yaml';
 
 /** The folder of docker-compose.yml and the Dockerfile. */
@@ -22,31 +24,44 @@ export interface Service {
   readonly user?: string;
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];
+  readonly secrets?: readonly string[];
+  readonly logging?: object;
+  readonly deploy?: { readonly resources?: { readonly limits: { readonly memory: string } } };
 }
 
 export interface ComposeFile {
   readonly services: Readonly<Record<string, Service>>;
   readonly networks: Readonly<Record<string, object>>;
   readonly volumes: Readonly<Record<string, object>>;
+  readonly secrets: Readonly<Record<string, { readonly file: string }>>;
 }
 
 /** What compose would work with: merged and interpolated. Throws where compose would refuse. */
-export async function readCompose(variables: Readonly<Record<string, string>>): Promise<ComposeFile> {
-  const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
+export async function readCompose(
+  variables: Readonly<Record<string, string>>,
+  name = 'docker-compose.yml',
+): Promise<ComposeFile> {
+  const text = await readFile(join(repository, name), 'utf8');
   return interpolate(parse(text, { merge: true }), variables) as ComposeFile;
 }
 
-/** compose.env.example with the empty ones filled in. */
+/** What compose.env.example sets. */
 export async function exampleVariables(): Promise<Record<string, string>> {
   const text = await readFile(join(repository, 'compose.env.example'), 'utf8');
   const lines = text.split('\n').filter((line) => /^[A-Z]/.test(line));
-  return Object.fromEntries(
-    lines.map((line) => {
-      const [name = '', ...rest] = line.split('=');
-      const value = rest.join('=');
-      return [name, value === '' ? `${name.toLowerCase().replace('_', '')}0123456789abcdef` : value];
-    }),
-  );
+  return Object.fromEntries(lines.map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1) ?? [line, '']));
+}
+
+/** Makes the secrets as a user would, in a folder; returns the folder that containers see as /run/secrets. */
+export async function makeSecrets(folder: string): Promise<string> {
+  await promisify(execFile)('sh', [join(repository, 'examples/compose/make-secrets.sh')], { cwd: folder });
+  return join(folder, 'secrets');
+}
+
+/** Variables of a container whose secrets are in this folder of ours. */
+export function withSecrets(environment: Service['environment'], secrets: string): Record<string, string> {
+  const entries = Object.entries(environment ?? {});
+  return Object.fromEntries(entries.map(([name, value]) => [name, value.replace('/run/secrets', secrets)]));
 }
 
 const pattern = /\$(?:(\$)|\{([A-Z_]+)(?:(:[-?])([^}]*))?\}|([A-Z_]+)|(.?))/g;
