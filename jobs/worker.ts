@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import { uuidv7 } from 'uuidv7';
+import { doSuspect, type RunAlone, startSuspects } from '../src/background-jobs/suspects.ts';
 import { startSweeping } from '../src/background-jobs/sweep.ts';
 import type { System } from '../src/context.ts';
 import { startDeletionReconciler } from '../src/deletion/reconcile-deletions.ts';
@@ -20,12 +21,10 @@ import type { ScheduleSettings } from '../src/schedules/context.ts';
 import type { SchedulesFile } from '../src/schedules/schedules-file.ts';
 import { type RunningSchedules, startSchedules } from '../src/schedules/start-schedules.ts';
 import { deliverNotificationJob } from './deliver-notification.ts';
-import { finishLoadJob } from './finish-load.ts';
+import { doNextTaskJob } from './do-next-task.ts';
 import { notifyExportJob } from './notify-export.ts';
-import { processChunkJob } from './process-chunk.ts';
 import { pruneFilesJob } from './prune-files.ts';
 import { ringSchedulesJob } from './ring-schedules.ts';
-import { runDeletionJob } from './run-deletion.ts';
 import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
@@ -51,11 +50,15 @@ export interface WorkerSchedules {
   readonly settings: ScheduleSettings;
 }
 
-/** One worker: consumes the queue, reconciles the ledger, sees to the schedules, and says that it lives. */
+/**
+ * One worker: consumes the queue, reconciles the ledger, sees to the schedules, and says that it lives. Without `runAlone`
+ * it does itself what lost its worker before.
+ */
 export function startWorker(
   system: System,
   write: ExportWriter = writeExport,
   schedules: WorkerSchedules | null = null,
+  runAlone: RunAlone = (suspect, signals) => doSuspect(system, write, suspect, signals),
 ): RunningWorker {
   const { log, config } = system;
   const stopping = new AbortController();
@@ -63,14 +66,16 @@ export function startWorker(
   const sending = openSender(system);
   const sender = startSender(sending);
   const scheduled = schedules === null ? null : follow(system, schedules);
+  const signals = { stopping: stopping.signal, hurry: hurry.signal };
+  const doNextTask = doNextTaskJob(system, signals);
   const consumer = consume(
     system.backend,
     {
-      'process-chunk': processChunkJob(system, hurry.signal),
-      'finish-load': finishLoadJob(system, hurry.signal),
+      'process-chunk': doNextTask,
+      'finish-load': doNextTask,
+      'run-deletion': doNextTask,
       'prune-files': pruneFilesJob(system),
       'notify-export': notifyExportJob(system),
-      'run-deletion': runDeletionJob(system, stopping.signal),
       'deliver-notification': deliverNotificationJob(sender),
       'ring-schedules': ringSchedulesJob(scheduled),
     },
@@ -87,6 +92,7 @@ export function startWorker(
     startDeletionReconciler(system),
     startNotificationReconciler(sending, sender),
     startSweeping(system),
+    startSuspects(system, runAlone, signals),
   ];
   const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
   const life = showLife(system);

@@ -21,17 +21,17 @@ import { removeExports, removeKeptFiles } from './remove-files.ts';
 
 /**
  * Does one deletion whose turn it is: profiles with what hangs on them, refused records, kept files, exports if asked;
- * then the next of the lane. May be called twice, late, or for one that has ended: then it does nothing. `stopping` is
- * aborted when the worker is to stop; the deletion is then given back, and goes on where it was.
+ * then the next of the lane. May be called twice, late, or for one that has ended: false then, there was nothing to do.
+ * `stopping` is aborted when the worker is to stop; the deletion is then given back, and goes on where it was.
  */
 export async function runDeletion(
   context: DeletionContext,
   deletionId: number,
   stopping: AbortSignal,
-): Promise<void> {
-  if (stopping.aborted) return;
+): Promise<boolean> {
+  if (stopping.aborted) return false;
   const claim = await claimDeletion(context.db, deletionId);
-  if (claim === null) return;
+  if (claim === null) return false;
   const attempt = startAttempt(context, claim, stopping);
   try {
     await deleteProfiles(attempt);
@@ -43,11 +43,12 @@ export async function runDeletion(
   } catch (error) {
     attempt.end();
     await giveBack(context, claim, error);
-    return;
+    return true;
   } finally {
     attempt.end();
   }
   await dispatchLane(context, claim.environmentId);
+  return true;
 }
 
 /** This commit waits for the disk. */

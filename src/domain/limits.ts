@@ -95,8 +95,15 @@ export const MAX_LOOKUP_PAGE_SIZE = 200;
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
-/** A chunk whose worker vanished this often is taken to be what kills it. */
-export const MAX_CHUNK_LOSSES = 20;
+/** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
+export const SUSPECT_LOSSES = 2;
+/** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */
+export const MAX_CHUNK_LOSSES = 10;
+/**
+ * A worker whose event loop gave no sign for this long is ended, in milliseconds in which its process ran. Longer than a
+ * lease: what it had under way is another's by then, and it could commit nothing of it.
+ */
+export const SILENT_WORKER_MS = 20_000;
 /** Attempts a chunk gets at errors that are not known to pass. */
 export const MAX_CHUNK_FAILURES = 5;
 
@@ -135,6 +142,9 @@ export const MAX_COMPARED_CHARS = 100;
 export const MAX_SEGMENT_SAMPLE = 100;
 export const SEGMENT_PREVIEW_TIMEOUT_MS = 10_000;
 
+/** How long a task that failed waits before it is tried again, in milliseconds. */
+export const TASK_PAUSE_MS = 5_000;
+
 /** Attempts at an export whose worker vanished, and at one that met an error; then it fails. */
 export const MAX_EXPORT_LOSSES = 5;
 export const MAX_EXPORT_FAILURES = 5;
@@ -154,8 +164,8 @@ export const MAX_DELETION_BYTES = 8 * MiB;
 /** Ids that share the transactions of a deletion, and rows that one of those removes or changes. */
 export const DELETION_BATCH_IDS = 200;
 export const DELETION_BATCH_ROWS = 5_000;
-/** Attempts at a deletion whose worker vanished, and at one that met an error; then it fails. */
-export const MAX_DELETION_LOSSES = 20;
+/** Attempts in a row at a deletion whose worker vanished before it got any further, and at one that met an error; then it fails. */
+export const MAX_DELETION_LOSSES = 10;
 export const MAX_DELETION_FAILURES = 5;
 
 /** Addresses that one job names to be told of its end. */

@@ -9,6 +9,7 @@ import {
   noteExportFailure,
   releaseExport,
 } from '../postgres/ledger/export-claims.ts';
+import { findNextExport } from '../postgres/ledger/next-tasks.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import {
   endEarlierExportSessions,
@@ -18,6 +19,7 @@ import {
 import { isTransient } from '../postgres/sqlstate.ts';
 import { analyzeStale } from '../postgres/stale-statistics.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import type { Turns } from '../turns.ts';
 import { type Attempt, notOurs, startAttempt } from './attempt.ts';
 import type { ExportContext } from './context.ts';
 import { dispatchNotices } from './dispatch-exports.ts';
@@ -31,20 +33,38 @@ import type { WrittenExport, writeExport } from './write/write-export.ts';
 /** What writes the files; the tests have others, that stop where they are told to. */
 export type ExportWriter = typeof writeExport;
 
+/** Times that another worker may take the export that was found to be next before this one looks no further. */
+const raceLimit = 10;
+
+/** Does the export that is next, as `runExport`; nothing, if none is due. */
+export async function runNextExport(
+  context: ExportContext,
+  turns: Turns,
+  write: ExportWriter,
+  stopping: AbortSignal,
+): Promise<void> {
+  for (let race = 0; race < raceLimit && !stopping.aborted; race++) {
+    const next = await findNextExport(context.db, turns.served);
+    if (next === null) return;
+    turns.took(next.environmentId);
+    if (await runExport(context, next.exportId, write, stopping)) return;
+  }
+}
+
 /**
  * Does one export: claim, write the files from one snapshot, complete; the last in one transaction with the list of the
- * files. May be called twice, late, or for an export that has ended: then it does nothing. `stopping` is aborted when
- * the worker is to stop; the export is then given back.
+ * files. May be called twice, late, or for an export that has ended: false then, there was nothing to do. `stopping` is
+ * aborted when the worker is to stop; the export is then given back.
  */
 export async function runExport(
   context: ExportContext,
   exportId: number,
   write: ExportWriter,
   stopping: AbortSignal,
-): Promise<void> {
-  if (stopping.aborted) return;
+): Promise<boolean> {
+  if (stopping.aborted) return false;
   const claim = await claimExport(context.db, exportId);
-  if (claim === null) return;
+  if (claim === null) return false;
   const attempt = startAttempt(context, claim, stopping);
   let committing = false;
   try {
@@ -64,6 +84,7 @@ export async function runExport(
   }
   // Should it fail, the reconciler does it.
   await dispatchNotices(context).catch(() => undefined);
+  return true;
 }
 
 async function writeFiles(

@@ -27,16 +27,16 @@ import { type Hurry, noHurry, untilHurry } from './until-hurry.ts';
 
 /**
  * Ends a load whose chunks are all done: settle keys that stood in several chunks, replay those written out of
- * order, check that the ledger balances, complete, start the next of the lane. May be called twice or late.
- * When there is no time left it is given back, wherever it is.
+ * order, check that the ledger balances, complete, start the next of the lane. May be called twice or late: false then,
+ * there was nothing to do. When there is no time left it is given back, wherever it is.
  */
 export async function finishLoad(
   context: LoadContext,
   loadId: number,
   hurry: Hurry = noHurry,
-): Promise<void> {
+): Promise<boolean> {
   const claim = await claimFinish(context.db, loadId);
-  if (claim === null) return;
+  if (claim === null) return false;
   const heartbeat = keepAlive(HEARTBEAT_MS, () => holdsFinish(context.db, claim));
   let due: readonly DueDelivery[];
   try {
@@ -44,12 +44,13 @@ export async function finishLoad(
   } catch (error) {
     heartbeat.stop();
     await giveBack(context, claim, error);
-    return;
+    return true;
   } finally {
     heartbeat.stop();
   }
   await dispatchLane(context, claim.environmentId);
   await ringForDeliveries(context, due);
+  return true;
 }
 
 async function settle(context: LoadContext, claim: FinishClaim): Promise<DueDelivery[]> {

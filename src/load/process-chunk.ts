@@ -7,6 +7,7 @@ import {
   type ChunkClaim,
   type ChunkTally,
   claimChunk,
+  claimNextChunk,
   failChunk,
   finishChunk,
   type LoadProgress,
@@ -43,7 +44,17 @@ export async function processChunk(
   hurry: Hurry = noHurry,
 ): Promise<void> {
   const claim = await claimChunk(context.db, loadId, chunkNo);
-  if (claim === null) return;
+  if (claim !== null) await doChunk(context, claim, hurry);
+}
+
+/** Does the chunk of a load that is next, as `processChunk`. False: there is none. */
+export async function processNextChunk(context: LoadContext, loadId: number, hurry: Hurry): Promise<boolean> {
+  const claim = await claimNextChunk(context.db, loadId);
+  if (claim !== null) await doChunk(context, claim, hurry);
+  return claim !== null;
+}
+
+async function doChunk(context: LoadContext, claim: ChunkClaim, hurry: Hurry): Promise<void> {
   const heartbeat = keepAlive(HEARTBEAT_MS, () => renewChunk(context.db, claim));
   let progress: LoadProgress;
   try {
@@ -55,7 +66,7 @@ export async function processChunk(
   } finally {
     heartbeat.stop();
   }
-  await followUp(context, loadId, progress);
+  await followUp(context, claim.loadId, progress);
 }
 
 async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadProgress> {

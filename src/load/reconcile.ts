@@ -3,6 +3,7 @@ import pLimit from 'p-limit';
 import { jobFields } from '../domain/job-fields.ts';
 import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { rescueChunks } from '../postgres/ledger/chunks.ts';
+import { rescueFinishes } from '../postgres/ledger/finish.ts';
 import { idleLanes } from '../postgres/ledger/lanes.ts';
 import { endSilentSessions } from '../postgres/ledger/sessions.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
@@ -67,6 +68,15 @@ async function rescue(context: LoadContext): Promise<void> {
     await failLoad(context, loadId, {
       code: 'worker_lost',
       message: `chunk ${chunkNo} lost its worker ${losses} times; it may be what kills it`,
+    });
+  }
+  for (const lost of await rescueFinishes(context.db)) {
+    const { loadId, losses } = lost;
+    context.log.warn({ ...jobFields(lost), losses }, 'finish taken back from a worker that went silent');
+    if (losses < MAX_CHUNK_LOSSES) continue;
+    await failLoad(context, loadId, {
+      code: 'worker_lost',
+      message: `the finish lost its worker ${losses} times; it may be what kills it`,
     });
   }
 }

@@ -46,6 +46,7 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
       attempts: eb('attempts', '+', 1),
       finish_lease_until: null,
       finish_failures: 0,
+      finish_losses: 0,
       // A load that failed for its rejects would fail again at once: retrying says that they are accepted.
       max_errors: sql`case when failure_code = 'too_many_rejects' then null else max_errors end`,
     }))

@@ -88,6 +88,10 @@ export interface Deletions {
   attempt: Generated<number>;
   deletion_id: Generated<number>;
   dispatched_at: Date | null;
+  /**
+   * Not to be taken before: after an error, a while later.
+   */
+  due_at: Generated<Date>;
   ended_at: Date | null;
   entity: string;
   environment_id: number;
@@ -183,6 +187,10 @@ export interface Exports {
   bytes_written: Generated<number>;
   compression: string;
   dispatched_at: Date | null;
+  /**
+   * Not to be taken before: after an error, a while later.
+   */
+  due_at: Generated<Date>;
   emails: Generated<string[]>;
   /**
    * Addresses that have had their message, or are refused for good: a later try leaves them out.
@@ -388,8 +396,13 @@ export interface Loads {
   file_size: number;
   filename: string;
   finish_attempt: Generated<number>;
+  /**
+   * Not to be finished before: after an error, a while later.
+   */
+  finish_due_at: Generated<Date>;
   finish_failures: Generated<number>;
   finish_lease_until: Date | null;
+  finish_losses: Generated<number>;
   header: Json | null;
   job_id: string;
   /**

@@ -46,7 +46,7 @@ beforeEach(async () => {
 
 const accept = (body = {}): Promise<ManualExport> => acceptExport(t.system, environmentId, body);
 
-function run(work: ManualExport, write: ExportWriter = writeExport, stopping = never): Promise<void> {
+function run(work: ManualExport, write: ExportWriter = writeExport, stopping = never): Promise<boolean> {
   return runExport(withoutExportBell(t.system), work.exportId, write, stopping);
 }
 

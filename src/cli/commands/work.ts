@@ -1,7 +1,10 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
 import { startWorker } from '../../../jobs/worker.ts';
-import { openSystem } from '../../context.ts';
+import { doSuspect } from '../../background-jobs/suspects.ts';
+import { openSystem, type System } from '../../context.ts';
+import { Interrupted } from '../../domain/errors.ts';
+import { SILENT_WORKER_MS } from '../../domain/limits.ts';
 import { writeExport } from '../../export/write/write-export.ts';
 import { prepareDatabase } from '../../postgres/prepare.ts';
 import { schedulePrune } from '../../queue/schedule-prune.ts';
@@ -10,14 +13,24 @@ import type { Cli } from '../cli.ts';
 import { awaitDatabase } from '../service/await-database.ts';
 import { warnOfRedis } from '../service/check-redis.ts';
 import { followParent, isForked } from '../service/parent.ts';
+import { readSuspect, runInProcess } from '../service/run-alone.ts';
 import { readTestSeams } from '../service/test-seams.ts';
 import { warnOfStorage } from '../service/warn-of-storage.ts';
+import { startWatchdog } from '../service/watchdog.ts';
 import { whileAway } from '../service/while-away.ts';
 import { openWorkerSchedules } from '../service/worker-schedules.ts';
 import { readSettings } from '../settings.ts';
-import { listenForStop } from '../stop-signals.ts';
+import { listenForStop, type StopRequest } from '../stop-signals.ts';
 
-export function addWorkCommand(program: Command, cli: Cli): void {
+/** What a worker process is made of; the fault tests have parts of their own. */
+export interface WorkerParts {
+  readonly openSystem: typeof openSystem;
+  readonly silentMs: number;
+}
+
+const ownParts: WorkerParts = { openSystem, silentMs: SILENT_WORKER_MS };
+
+export function addWorkCommand(program: Command, cli: Cli, parts = ownParts): void {
   program
     .command('work')
     .summary('one worker process')
@@ -32,12 +45,14 @@ Examples:
   $ DATABASE_URL=postgres://… REDIS_URL=redis://… STORAGE_URL=/mnt/shared sluice work
   $ sluice work                                  # one more worker for a running \`sluice start\``,
     )
-    .action((_options, command: Command) => work(cli, command));
+    .addOption(new Option('--only <task>', 'do this one task, and end').hideHelp())
+    .action(({ only }: { only?: string }, command: Command) => work(cli, command, parts, only));
 }
 
-async function work(cli: Cli, command: Command): Promise<void> {
+async function work(cli: Cli, command: Command, parts: WorkerParts, only?: string): Promise<void> {
   const { config, environment, serviceLog } = readSettings(cli, command);
   const log = serviceLog('work');
+  startWatchdog('work', parts.silentMs);
   const schedules = await openWorkerSchedules(config, environment, log);
   // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
   const stop = listenForStop(isForked() ? { ignored: ['SIGINT', 'SIGHUP'] } : {});
@@ -50,10 +65,12 @@ async function work(cli: Cli, command: Command): Promise<void> {
   await whileAway(patience, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
   const seams = readTestSeams(environment);
-  const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
+  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
+  if (only !== undefined) return doOnly(system, only, stop);
   void warnOfRedis(config, log);
   void warnOfStorage(config, system.files, log);
-  const worker = startWorker(system, writeExport, schedules);
+  const runAlone = runInProcess(cli.entry, environment, log);
+  const worker = startWorker(system, writeExport, schedules, runAlone);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),
   );
@@ -69,4 +86,15 @@ async function work(cli: Cli, command: Command): Promise<void> {
     shutdownMs,
     log,
   );
+}
+
+/** What ends the process here ends nothing else. Told to stop, it gives the task back. */
+async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
+  const stopping = new AbortController();
+  stop.signal.addEventListener('abort', () => stopping.abort(new Interrupted('the worker stops')));
+  await doSuspect(system, writeExport, readSuspect(task), {
+    stopping: stopping.signal,
+    hurry: stopping.signal,
+  });
+  await system.close();
 }

@@ -1,9 +1,9 @@
 import { type Selectable, sql } from 'kysely';
 import type { ChunkRange } from '../../domain/chunk.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS, MAX_CHUNK_LOSSES } from '../../domain/limits.ts';
+import { LEASE_MS, MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
-import type { LoadChunks } from '../schema.ts';
+import type { LoadChunks, Loads } from '../schema.ts';
 
 /** One attempt at one chunk. The attempt number fences every write it makes. */
 export interface ChunkClaim extends ChunkRange, JobIdentity {
@@ -47,14 +47,62 @@ export async function claimChunk(db: Database, loadId: number, chunkNo: number):
         ]),
       ]),
     )
-    .returning(['attempt', 'job_id', 'request_id', ...rangeColumns])
+    .returning(claimed)
     .executeTakeFirst();
-  if (row === undefined) return null;
-  const { attempt, job_id: jobId, request_id: requestId } = row;
-  return { loadId, jobId, requestId, chunkNo, attempt, ...toRange(row) };
+  return row === undefined ? null : toClaim(row);
+}
+
+/** Takes the first chunk of a load that waits and that the queue was told of; null if there is none, or the load no longer runs. */
+export async function claimNextChunk(db: Database, loadId: number): Promise<ChunkClaim | null> {
+  const row = await db
+    .updateTable('load_chunks')
+    .from('loads')
+    .whereRef('loads.load_id', '=', 'load_chunks.load_id')
+    .where('loads.status', '=', 'processing')
+    .set((eb) => ({ state: 'running', attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .where('load_chunks.load_id', '=', loadId)
+    .where('chunk_no', '=', (eb) =>
+      eb
+        .selectFrom('load_chunks as waiting')
+        .select('waiting.chunk_no')
+        .where('waiting.load_id', '=', loadId)
+        .where('waiting.state', '=', 'pending')
+        .where('waiting.dispatched_at', 'is not', null)
+        .where('waiting.losses', '<', SUSPECT_LOSSES)
+        .orderBy('waiting.chunk_no')
+        .limit(1)
+        .forUpdate()
+        .skipLocked(),
+    )
+    .returning(claimed)
+    .executeTakeFirst();
+  return row === undefined ? null : toClaim(row);
 }
 
 const rangeColumns = ['byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized'] as const;
+
+const claimed = [
+  'load_chunks.load_id',
+  'chunk_no',
+  'attempt',
+  'job_id',
+  'request_id',
+  ...rangeColumns,
+] as const;
+
+function toClaim(
+  row: Pick<Selectable<LoadChunks>, 'load_id' | 'chunk_no' | 'attempt' | (typeof rangeColumns)[number]> &
+    Pick<Selectable<Loads>, 'job_id' | 'request_id'>,
+): ChunkClaim {
+  return {
+    loadId: row.load_id,
+    jobId: row.job_id,
+    requestId: row.request_id,
+    chunkNo: row.chunk_no,
+    attempt: row.attempt,
+    ...toRange(row),
+  };
+}
 
 function toRange(row: Pick<Selectable<LoadChunks>, (typeof rangeColumns)[number]>): ChunkRange {
   return {

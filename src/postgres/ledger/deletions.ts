@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
+import { LEASE_MS, MAX_DELETION_LOSSES, TASK_PAUSE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /** One attempt at one deletion. The attempt number fences every write it makes. */
@@ -21,6 +21,7 @@ export interface NewDeletion extends JobIdentity {
 }
 
 const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
+const pause = sql<Date>`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`;
 
 /** Puts a deletion into its lane, behind all that is accepted; call it in the transaction that holds the lane's lock. */
 export async function insertDeletion(db: Database, asked: NewDeletion): Promise<void> {
@@ -42,14 +43,26 @@ export async function insertDeletion(db: Database, asked: NewDeletion): Promise<
     from unnest(${[...asked.ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** Takes a deletion whose turn it is for this worker; null if it has ended or another has it. */
+/**
+ * Takes a deletion whose turn it is for this worker; null if it has ended or another has it. One whose worker vanished counts
+ * as lost by that; the loss that is one too many is left to `rescueDeletions`.
+ */
 export async function claimDeletion(db: Database, deletionId: number): Promise<DeletionClaim | null> {
   const row = await db
     .updateTable('deletions')
-    .set((eb) => ({ attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .set((eb) => ({
+      attempt: eb('attempt', '+', 1),
+      lease_until: lease,
+      losses: sql<number>`losses + (lease_until is not null)::int`,
+    }))
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'processing')
-    .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<', sql<Date>`now()`)]))
+    .where((eb) =>
+      eb.or([
+        eb('lease_until', 'is', null),
+        eb.and([eb('lease_until', '<', sql<Date>`now()`), eb('losses', '<', MAX_DELETION_LOSSES - 1)]),
+      ]),
+    )
     .returning(['job_id', 'request_id', 'environment_id', 'entity', 'purge_exports', 'attempt'])
     .executeTakeFirst();
   if (row === undefined) return null;
@@ -75,7 +88,7 @@ export interface DeletionStep {
 }
 
 /**
- * Prolongs the lease and adds up what was done. The fence, the last statement of each transaction of a deletion: false
+ * Prolongs the lease and adds up what was done; one that gets further is not what ended its workers. The fence, the last statement of each transaction of a deletion: false
  * when it is no longer ours, and the caller must roll back.
  */
 export async function noteStep(
@@ -83,15 +96,17 @@ export async function noteStep(
   claim: DeletionClaim,
   step: DeletionStep = {},
 ): Promise<boolean> {
+  const { deleted = 0, notFound = 0, events = 0, rejects = 0, files = 0, exports = 0 } = step;
   const rows = await own(db, claim)
     .set((eb) => ({
       lease_until: lease,
-      ids_deleted: eb('ids_deleted', '+', step.deleted ?? 0),
-      ids_not_found: eb('ids_not_found', '+', step.notFound ?? 0),
-      events_removed: eb('events_removed', '+', step.events ?? 0),
-      rejects_removed: eb('rejects_removed', '+', step.rejects ?? 0),
-      files_removed: eb('files_removed', '+', step.files ?? 0),
-      exports_removed: eb('exports_removed', '+', step.exports ?? 0),
+      ids_deleted: eb('ids_deleted', '+', deleted),
+      ids_not_found: eb('ids_not_found', '+', notFound),
+      events_removed: eb('events_removed', '+', events),
+      rejects_removed: eb('rejects_removed', '+', rejects),
+      files_removed: eb('files_removed', '+', files),
+      exports_removed: eb('exports_removed', '+', exports),
+      ...(deleted + notFound + events + rejects + files + exports > 0 && { losses: 0 }),
     }))
     .returning('deletion_id')
     .execute();
@@ -134,7 +149,7 @@ export async function completeDeletion(db: Database, claim: DeletionClaim): Prom
 /** Gives a deletion back: due again at once, or, after an error that passes, a while later. */
 export async function releaseDeletion(db: Database, claim: DeletionClaim, later = false): Promise<void> {
   await own(db, claim)
-    .set({ lease_until: null, dispatched_at: later ? sql`now()` : null })
+    .set({ lease_until: null, dispatched_at: null, ...(later && { due_at: pause }) })
     .execute();
 }
 
@@ -147,7 +162,8 @@ export async function noteDeletionFailure(
   const row = await own(db, claim)
     .set((eb) => ({
       lease_until: null,
-      dispatched_at: sql`now()`,
+      dispatched_at: null,
+      due_at: pause,
       failures: eb('failures', '+', 1),
       last_error: message,
     }))
@@ -197,6 +213,7 @@ export async function takeDueDeletions(
     .set({ dispatched_at: sql`now()` })
     .where('status', '=', 'processing')
     .where('lease_until', 'is', null)
+    .where('due_at', '<=', sql<Date>`now()`)
     .where((eb) =>
       eb.or([
         eb('dispatched_at', 'is', null),

@@ -22,6 +22,7 @@ export async function takeDueExports(
       from exports
       where status in ('queued', 'processing')
         and lease_until is null
+        and due_at <= now()
         and (dispatched_at is null or dispatched_at < now() - ${olderThanMs} * interval '1 millisecond')
       order by export_id
       limit ${limit}

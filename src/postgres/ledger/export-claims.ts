@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { ExportFile, ExportRequest } from '../../domain/export.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
+import { LEASE_MS, TASK_PAUSE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /** One attempt at one export. The attempt number fences every write it makes. */
@@ -96,7 +96,8 @@ export async function noteExportFailure(
   const row = await own(db, claim)
     .set((eb) => ({
       lease_until: null,
-      dispatched_at: sql`now()`,
+      dispatched_at: null,
+      due_at: sql`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`,
       failures: eb('failures', '+', 1),
       last_error: message,
     }))

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
+import { LEASE_MS, MAX_CHUNK_LOSSES, TASK_PAUSE_MS } from '../../domain/limits.ts';
 import type { Tally } from '../../domain/tally.ts';
 import type { Database } from '../database.ts';
 
@@ -32,16 +32,29 @@ const unresolved = sql`
       )
     )`;
 
-/** Null if the load is not ready to be finished, or another worker is at it. */
+/**
+ * Null if the load is not ready to be finished, or another worker is at it. One whose worker vanished counts as lost by that;
+ * the loss that is one too many is left to `rescueFinishes`.
+ */
 export async function claimFinish(db: Database, loadId: number): Promise<FinishClaim | null> {
   const row = await db
     .updateTable('loads')
-    .set((eb) => ({ finish_attempt: eb('finish_attempt', '+', 1), finish_lease_until: lease }))
+    .set((eb) => ({
+      finish_attempt: eb('finish_attempt', '+', 1),
+      finish_lease_until: lease,
+      finish_losses: sql<number>`finish_losses + (finish_lease_until is not null)::int`,
+    }))
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
     .whereRef('chunks_done', '=', 'chunk_count')
     .where((eb) =>
-      eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
+      eb.or([
+        eb('finish_lease_until', 'is', null),
+        eb.and([
+          eb('finish_lease_until', '<', sql<Date>`now()`),
+          eb('finish_losses', '<', MAX_CHUNK_LOSSES - 1),
+        ]),
+      ]),
     )
     .returning([
       'job_id',
@@ -69,10 +82,14 @@ export async function releaseFinish(db: Database, claim: FinishClaim): Promise<v
   await owned(db, claim).set({ finish_lease_until: null }).execute();
 }
 
-/** As `releaseFinish`, after an error not known to pass; returns how often that has happened. */
+/** Gives the finish back after an error not known to pass, due a while later; returns how often that has happened. */
 export async function failFinish(db: Database, claim: FinishClaim): Promise<number> {
   const row = await owned(db, claim)
-    .set((eb) => ({ finish_lease_until: lease, finish_failures: eb('finish_failures', '+', 1) }))
+    .set((eb) => ({
+      finish_lease_until: null,
+      finish_due_at: sql`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`,
+      finish_failures: eb('finish_failures', '+', 1),
+    }))
     .returning('finish_failures')
     .executeTakeFirst();
   return row?.finish_failures ?? 0;
@@ -91,6 +108,19 @@ function owned(db: Database, claim: FinishClaim) {
     .where('load_id', '=', claim.loadId)
     .where('status', '=', 'processing')
     .where('finish_attempt', '=', claim.attempt);
+}
+
+/** Loads whose finisher gave no sign of life: due again. Returns them, with how often each has been lost. */
+export async function rescueFinishes(
+  db: Database,
+): Promise<(JobIdentity & { readonly loadId: number; readonly losses: number })[]> {
+  return db
+    .updateTable('loads')
+    .set((eb) => ({ finish_lease_until: null, finish_losses: eb('finish_losses', '+', 1) }))
+    .where('status', '=', 'processing')
+    .where('finish_lease_until', '<', sql<Date>`now()`)
+    .returning(['load_id as loadId', 'job_id as jobId', 'request_id as requestId', 'finish_losses as losses'])
+    .execute();
 }
 
 export interface FinishState {
