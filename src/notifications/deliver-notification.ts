@@ -3,7 +3,6 @@ import {
   type AttemptReport,
   claimDelivery,
   type DeliveryClaim,
-  findNextOf,
   markDead,
   markDelivered,
   postponeDelivery,
@@ -21,27 +20,15 @@ export interface Attempt extends AttemptReport {
   readonly retryAfterMs: number | null;
 }
 
-/** Deliveries to one receiver that one job sends one after another. */
-const inARow = 50;
-
-/**
- * Tells one receiver of one event, if that is due, and then whatever else is due to the same one. May be called twice or
- * late: then there is nothing to do.
- */
+/** Tells one receiver of one event, if that is due. May be called twice or late: then there is nothing to do. */
 export async function deliverNotification(
   context: SendContext,
   deliveryId: number,
   stopping: AbortSignal,
 ): Promise<void> {
-  for (let next: number | null = deliveryId, sent = 0; next !== null && sent < inARow; sent++) {
-    if (stopping.aborted) return;
-    const claim: DeliveryClaim | null = await claimDelivery(context.db, next, context.policy.attempts);
-    if (claim === null) return;
-    const attempt = await attemptDelivery(context, claim, stopping);
-    // One that fails has its pause, and the others to the same receiver their own attempts.
-    const goOn = attempt?.outcome === 'delivered' && claim.subscriptionId !== null;
-    next = goOn ? await findNextOf(context.db, claim.subscriptionId) : null;
-  }
+  if (stopping.aborted) return;
+  const claim = await claimDelivery(context.db, deliveryId, context.policy.attempts);
+  if (claim !== null) await attemptDelivery(context, claim, stopping);
 }
 
 /** Sends what was claimed, and notes how that went. Null: the worker stops, and it was given back. */

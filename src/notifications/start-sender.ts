@@ -1,43 +1,68 @@
 import { NOTIFICATIONS_AT_A_TIME } from '../domain/limits.ts';
+import { findNextDeliveries } from '../postgres/ledger/notification-deliveries.ts';
+import { Turns } from '../turns.ts';
 import type { SendContext } from './context.ts';
 import { deliverNotification } from './deliver-notification.ts';
 
 /** Sends beside the jobs of a worker: a receiver that hangs takes none of their places. */
 export interface Sender {
-  /** This one may be due. It is forgotten if very many wait: what is due stands in the ledger. */
-  offer(deliveryId: number): void;
+  /** Something may be due; what, and whose turn it is, stands in the ledger. */
+  wake(): void;
   /** Takes no more, and waits for what it has, but no longer than `graceMs`: the rest is given back. */
   stop(graceMs: number): Promise<void>;
 }
 
-const mostWaiting = 1_000;
+/** Found at once. Few: who comes next must not wait for many of those who came before. */
+const foundAtOnce = 2 * NOTIFICATIONS_AT_A_TIME;
 
 export function startSender(context: SendContext): Sender {
   const leaving = new AbortController();
-  const waiting = new Set<number>();
-  const underWay = new Set<Promise<void>>();
+  const turns = new Turns();
+  const underWay = new Map<number, Promise<void>>();
+  let waiting: readonly number[] = [];
+  let looking: Promise<void> | null = null;
+  let lookAgain = false;
   let stopped = false;
+
   const fill = (): void => {
-    for (const deliveryId of waiting) {
-      if (underWay.size >= NOTIFICATIONS_AT_A_TIME) return;
-      waiting.delete(deliveryId);
-      const sending: Promise<void> = send(context, deliveryId, leaving.signal).then(() => {
-        underWay.delete(sending);
+    while (!stopped && underWay.size < NOTIFICATIONS_AT_A_TIME) {
+      const [next, ...others] = waiting;
+      if (next === undefined) {
+        look();
+        return;
+      }
+      waiting = others;
+      const sending = send(context, next, leaving.signal).then(() => {
+        underWay.delete(next);
         fill();
       });
-      underWay.add(sending);
+      underWay.set(next, sending);
+    }
+  };
+  const look = (): void => {
+    lookAgain = looking !== null;
+    looking ??= find().finally(() => {
+      looking = null;
+      if (waiting.length > 0) fill();
+      else if (lookAgain) look();
+    });
+  };
+  const find = async (): Promise<void> => {
+    try {
+      const found = await findNextDeliveries(context.db, turns.served, foundAtOnce, [...underWay.keys()]);
+      for (const { environmentId } of found) turns.took(environmentId);
+      waiting = found.map(({ deliveryId }) => deliveryId);
+    } catch (error) {
+      context.log.warn({ err: error }, 'notifications are left for later');
     }
   };
   return {
-    offer(deliveryId) {
-      if (stopped || waiting.size >= mostWaiting) return;
-      waiting.add(deliveryId);
-      fill();
-    },
+    wake: fill,
     async stop(graceMs) {
       stopped = true;
       const patience = setTimeout(() => leaving.abort(), graceMs);
-      while (underWay.size > 0) await Promise.all(underWay);
+      await looking;
+      while (underWay.size > 0) await Promise.all(underWay.values());
       clearTimeout(patience);
     },
   };

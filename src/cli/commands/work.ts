@@ -91,7 +91,7 @@ async function work(cli: Cli, command: Command, parts: WorkerParts, only?: strin
 /** What ends the process here ends nothing else. Told to stop, it gives the task back. */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();
-  stop.signal.addEventListener('abort', () => stopping.abort(new Interrupted('the worker stops')));
+  void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));
   await doSuspect(system, writeExport, readSuspect(task), {
     stopping: stopping.signal,
     hurry: stopping.signal,

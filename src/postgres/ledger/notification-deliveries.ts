@@ -178,39 +178,54 @@ function own(db: Database, claim: DeliveryClaim) {
     .where('lease_until', 'is not', null);
 }
 
-/** Up to `limit` deliveries that are due, no more than `each` of one receiver: none crowds out the others. */
-export async function findDueDeliveries(db: Database, limit: number, each: number): Promise<DueDelivery[]> {
-  const { rows } = await sql<DueDelivery>`
-    select delivery_id as "deliveryId", attempt
-    from (
-      select
-        d.delivery_id,
-        d.attempt,
-        d.next_at,
-        row_number() over (partition by d.channel, d.target order by d.next_at, d.delivery_id) as place
-      from notification_deliveries d
-      where d.state = 'pending' and d.next_at <= now() and d.attempts_left > 0 and ${isFree}
-    ) due
-    where place <= ${each}
-    order by next_at, delivery_id
-    limit ${limit}`.execute(db);
-  return rows;
+/** A delivery whose turn it is. */
+export interface NextDelivery {
+  readonly deliveryId: number;
+  readonly environmentId: number;
 }
 
-/** The next one that is due to a subscription, if there is one. */
-export async function findNextOf(db: Database, subscriptionId: number): Promise<number | null> {
-  const row = await db
-    .selectFrom('notification_deliveries as d')
-    .select('d.delivery_id')
-    .where('d.subscription_id', '=', subscriptionId)
-    .where('d.state', '=', 'pending')
-    .where('d.attempts_left', '>', 0)
-    .where('d.next_at', '<=', sql<Date>`now()`)
-    .where(isFree)
-    .orderBy('d.next_at')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.delivery_id ?? null;
+/**
+ * Up to `limit` deliveries that are due, but for `excluded`. Environments take turns as with all tasks (`next-tasks.ts`), and
+ * within an environment its receivers, so that none crowds out the others; a receiver has as many as may be under way to one.
+ */
+export async function findNextDeliveries(
+  db: Database,
+  served: readonly number[],
+  limit: number,
+  excluded: readonly number[],
+): Promise<NextDelivery[]> {
+  const { rows } = await sql<NextDelivery>`
+    with open as (
+      select d.delivery_id, d.next_at, d.subscription_id, d.target, e.environment_id,
+        coalesce(d.lease_until > now(), false) as is_under_way
+      from notification_deliveries d
+      join notification_events e using (event_id)
+      where d.state = 'pending'
+        and ((d.next_at <= now() and d.attempts_left > 0) or d.lease_until > now())
+    ),
+    by_receiver as (
+      select *,
+        row_number() over (
+          partition by environment_id, subscription_id, case when subscription_id is null then target end
+          order by is_under_way desc, next_at, delivery_id
+        ) as place
+      from open
+    ),
+    by_environment as (
+      select *,
+        row_number() over (
+          partition by environment_id
+          order by is_under_way desc, place, next_at, delivery_id
+        ) as turn
+      from by_receiver
+      where is_under_way or subscription_id is null or place <= ${MAX_SENDS_PER_SUBSCRIPTION}
+    )
+    select delivery_id as "deliveryId", environment_id as "environmentId"
+    from by_environment
+    where not is_under_way and delivery_id <> all (${[...excluded]}::bigint[])
+    order by turn, array_position(${[...served]}::integer[], environment_id) nulls first, next_at, delivery_id
+    limit ${limit}`.execute(db);
+  return rows;
 }
 
 /** Those whose last attempt was lost with its worker: nobody would ever be at them again. */
