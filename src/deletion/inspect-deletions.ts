@@ -1,5 +1,6 @@
 import type { Deletion, IdOutcome } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
+import { defuse } from '../domain/formula.ts';
 import { csvCell } from '../load/csv-record.ts';
 import { readDeletions, readOutcomes } from '../postgres/ledger/read-deletions.ts';
 import type { DeletionContext } from './context.ts';
@@ -62,7 +63,7 @@ export async function* exportOutcomes(
 }
 
 function csvLine(item: IdOutcome): string {
-  return `${columns.map((column) => csvCell(String(item[column]), ',')).join(',')}\n`;
+  return `${columns.map((column) => csvCell(defuse(String(item[column])), ',')).join(',')}\n`;
 }
 
 function jsonLine({ id, outcome, events, users }: IdOutcome): string {

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES } from '../domain/limits.ts';
-import type { CsvHeader } from './csv-header.ts';
+import { type CsvHeader, isDefusedFile } from './csv-header.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { CR, LF } from './record-scanner.ts';
 
@@ -33,7 +33,9 @@ export function readCsvHeader(bytes: Buffer, final: boolean): HeaderRecord | nul
   if (scanner.problem !== null) throw malformedHeader(scanner.problem);
   const text = decode(bytes.subarray(0, scanner.contentEnd));
   if (/^[ \t]*$/.test(text)) return { header: null, end, lines: scanner.lines };
-  return { header: { delimiter, columns: readColumns(text, delimiter) }, end, lines: scanner.lines };
+  const columns = readColumns(text, delimiter);
+  const header = { delimiter, columns, ...(isDefusedFile(columns, text) && { defused: true as const }) };
+  return { header, end, lines: scanner.lines };
 }
 
 /** The candidate that comes most often in the first record, outside quotes; a single column has none: `,`. */

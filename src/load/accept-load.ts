@@ -99,7 +99,7 @@ async function isInLedger({ db }: LoadContext, jobId: string, cause: unknown): P
 /** In a CSV the header settles what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   if (received.header === null) return options.entity;
-  return planColumns(received.header.columns, options.map, options.entity).entity;
+  return planColumns(received.header.columns, options.map, options.entity, received.header.defused).entity;
 }
 
 async function writeLoad(

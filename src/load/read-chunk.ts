@@ -46,7 +46,7 @@ function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
   if (source.header === null) return new NdjsonRows(source.entity, source.columnMap, rows);
   return new CsvRows(
     source.header,
-    planColumns(source.header.columns, source.columnMap, source.entity),
+    planColumns(source.header.columns, source.columnMap, source.entity, source.header.defused),
     rows,
   );
 }

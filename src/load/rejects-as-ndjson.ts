@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { undoDefuse } from '../domain/formula.ts';
 import type { Reject } from '../domain/reject.ts';
 import { isRejectColumn, rejectKey, rejectRawKey } from '../domain/reject-columns.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
@@ -60,11 +61,12 @@ function keysOf(text: string): string[] | null {
 }
 
 /** By the names of the header; empty cells are left out, which means the same. */
-function csvObject(raw: Buffer, { columns, delimiter }: CsvHeader): string | null {
+function csvObject(raw: Buffer, { columns, delimiter, defused }: CsvHeader): string | null {
   const cells = splitRecord(raw, delimiter);
   if (cells === null || cells.length !== columns.length) return null;
+  const meant = (text: string): string => (defused === true ? undoDefuse(text) : text);
   const pairs = cells
-    .map((cell, at): [string, string] => [columns[at] ?? '', cellText(cell)])
+    .map((cell, at): [string, string] => [meant(columns[at] ?? ''), meant(cellText(cell))])
     .filter(([name, text]) => text !== '' && !isRejectColumn(name));
   return JSON.stringify(Object.fromEntries(pairs));
 }

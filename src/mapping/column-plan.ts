@@ -1,6 +1,7 @@
 import { isAutomaticProperty } from '../domain/automatic-properties.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
+import { undoDefuse } from '../domain/formula.ts';
 import { isRejectColumn } from '../domain/reject-columns.ts';
 import { propertyNameProblem } from './property-name.ts';
 
@@ -22,15 +23,17 @@ export interface ColumnPlan {
 /**
  * Decides, once per file, what each column of a CSV is: the header's names, renamed by `map`, say it.
  * Throws `InputError`: `unrecognised_columns` when no id column is there, `invalid_field` for names that
- * cannot be properties, for two columns that mean the same and for a map of columns that do not exist.
+ * cannot be properties, for two columns that mean the same and for a map of columns that do not exist. `defused`: names that
+ * are formulas have an apostrophe in front.
  */
 export function planColumns(
   columns: readonly string[],
   map: Readonly<Record<string, string>>,
   entity: LoadEntity,
+  defused = false,
 ): ColumnPlan {
   requireMapped(columns, map);
-  const names = columns.map((column) => ownName(map, column) ?? column);
+  const names = columns.map((column) => ownName(map, column) ?? (defused ? undoDefuse(column) : column));
   const resolved = entity === 'auto' ? entityOf(names) : entity;
   const key = resolved === null ? undefined : idColumn[resolved];
   if (resolved === null || key === undefined || !names.includes(key)) {

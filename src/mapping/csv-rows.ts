@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { parse } from 'csv-parse/sync';
 import type { ChunkRange } from '../domain/chunk.ts';
 import { idColumn } from '../domain/entity.ts';
+import { isDefused } from '../domain/formula.ts';
 import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Reason, Reject, RejectCode } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
@@ -21,6 +22,7 @@ const OPEN = 0x7b;
 const CLOSE = 0x7d;
 const COMMA = 0x2c;
 const QUOTE = 0x22;
+const APOSTROPHE = 0x27;
 const CAPITAL_N = 0x4e;
 /** TABs, braces, \N and the like around what a row holds. */
 const rowOverhead = 64;
@@ -141,6 +143,7 @@ export class CsvRows {
     const found = this.#cells.find(bytes, start, end);
     if (found === -1) return this.#readSplit(bytes, start, end, record);
     if (found !== columns) return wrongCount(columns, found);
+    if (this.#header.defused === true) this.#undoDefused(bytes);
     const out = this.#out;
     // A doubled quote, two bytes, becomes an escaped one, three.
     out.reserve(2 * (end - start) + this.#prefixBytes + rowOverhead);
@@ -158,6 +161,16 @@ export class CsvRows {
     out.endRow(rowStart, keyEnd, propertyEnd, companyEnd, record, 0);
     if (record < SAMPLED_ROWS) this.#types.noteWalked(bytes, start, end, this.#cells);
     return null;
+  }
+
+  /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
+  #undoDefused(bytes: Buffer): void {
+    const { starts, ends } = this.#cells;
+    for (let column = 0; column < this.#plan.roles.length; column++) {
+      const start = starts[column] ?? 0;
+      if (bytes[start] !== APOSTROPHE) continue;
+      if (isDefused(bytes.toString('utf8', start, ends[column]))) starts[column] = start + 1;
+    }
   }
 
   /** TAB, brace, and the properties behind the key; returns where they end. */
@@ -205,9 +218,10 @@ export class CsvRows {
   }
 
   /** A record given as cells (byte strings). Null if it became a row. */
-  #readCells(cells: readonly string[], record: number): Reason | null {
+  #readCells(written: readonly string[], record: number): Reason | null {
     const { roles, names, idIndex, entity } = this.#plan;
-    if (cells.length !== roles.length) return wrongCount(roles.length, cells.length);
+    if (written.length !== roles.length) return wrongCount(roles.length, written.length);
+    const cells = this.#header.defused === true ? written.map(undoDefusedBytes) : written;
     const reason = this.#cellProblem(cells);
     if (reason !== null) return reason;
     const properties: string[] = [];
@@ -280,6 +294,12 @@ function propertiesInJsonbOrder(plan: ColumnPlan): number[] {
   return [...keys.keys()]
     .filter((column) => plan.roles[column] === 'property')
     .sort((a, b) => bytes(a).length - bytes(b).length || bytes(a).compare(bytes(b)));
+}
+
+/** Of a byte string. */
+function undoDefusedBytes(cell: string): string {
+  if (cell.charCodeAt(0) !== APOSTROPHE) return cell;
+  return isDefused(Buffer.from(cell, 'latin1').toString('utf8')) ? cell.slice(1) : cell;
 }
 
 const noBytes = new Uint8Array();

@@ -1,24 +1,34 @@
 import { type RawBuilder, sql } from 'kysely';
+import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
 
-/** What makes a spreadsheet run a cell. A number begins with a sign too, and does no harm. */
-const formula = /^[=+\-@\t\r]/;
-const numeral = '^[-+]?[0-9]+([.][0-9]+)?([eE][-+]?[0-9]+)?$';
-const isNumeral = new RegExp(numeral);
+const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
 
-export function escapeFormula(cell: string): string {
-  return formula.test(cell) && !isNumeral.test(cell) ? `'${cell}` : cell;
+/**
+ * `defuse` in SQL. By the number of the first character: a regular expression for every cell would take far longer. Hardly
+ * any cell has an apostrophe to be looked behind.
+ */
+export function defused(cell: RawBuilder<string>): RawBuilder<string> {
+  const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
+  return sql`case
+    when ascii(${cell}) in (${codes}) and ${cell} !~ ${sql.lit(numeral)} then ${sql.lit(apostrophe)} || ${cell}
+    when ascii(${cell}) = ${sql.lit(apostrophe.charCodeAt(0))}
+      and ascii(${behind}) in (${codes})
+      and ${behind} !~ ${sql.lit(numeral)}
+    then ${sql.lit(apostrophe)} || ${cell}
+    else ${cell}
+  end`;
 }
 
-/** The same in SQL. By the number of the first character: a regular expression for every cell would take far longer. */
-export function cellIsFormula(cell: RawBuilder<string>): RawBuilder<boolean> {
-  return sql`(ascii(${cell}) in (9, 13, 43, 45, 61, 64) and ${cell} !~ ${sql.lit(numeral)})`;
-}
-
-/** Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. */
+/**
+ * Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. If cells are
+ * left as they are, so is the last name quoted: that is how a load knows that there is nothing to undo (`csv-header.ts`).
+ */
 export function csvHeader(names: readonly string[], escapeFormulas: boolean): Buffer {
-  const cells = names.map((name) => (escapeFormulas ? escapeFormula(name) : name));
-  const quoted = cells.map((cell) =>
-    /[",;|\t\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell,
+  const cells = names.map((name) => (escapeFormulas ? defuse(name) : name));
+  const quoted = cells.map((cell, index) =>
+    /[",;|\t\r\n]|^\s|\s$/.test(cell) || (!escapeFormulas && index === cells.length - 1)
+      ? `"${cell.replaceAll('"', '""')}"`
+      : cell,
   );
   return Buffer.from(`${quoted.join(',')}\n`);
 }

@@ -8,7 +8,7 @@ import { text } from '../filter/parameters.ts';
 import { leftOut } from '../filter/wildcard.ts';
 import type { Compilable } from './copy-select.ts';
 import { heading, listPropertyColumns } from './csv-columns.ts';
-import { cellIsFormula, csvHeader } from './csv-text.ts';
+import { csvHeader, defused } from './csv-text.ts';
 import { pageMetadata, pageOf, pageTime, rawSelect } from './page.ts';
 
 export interface CsvPlan {
@@ -88,7 +88,7 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
   const cells = columns.map(({ value }, index) => sql`${value} as ${sql.ref(cellName(index))}`);
   const escaped = columns.map(({ isFree }, index) => {
     const cell = sql.ref<string>(`cells.${cellName(index)}`);
-    return isFree ? sql`case when ${cellIsFormula(cell)} then '''' || ${cell} else ${cell} end` : cell;
+    return isFree ? defused(cell) : cell;
   });
   return rawSelect(sql`select ${sql.join(escaped)}
     from (select ${sql.join(cells)} from ${pageOf(dataset, filter)} as page offset 0) as cells`);

@@ -1,0 +1,156 @@
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { createApiKey } from '../../src/access/api-keys.ts';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { startFleet } from '../../src/cli/service/fleet.ts';
+import { MAX_CHUNK_LOSSES, MAX_DELETION_LOSSES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
+import { createDatabase } from '../../src/postgres/database.ts';
+import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
+const entry = fileURLToPath(new URL('../support/poisoned-worker.ts', import.meta.url));
+
+test('a load, an export and a deletion whose code never yields fail as worker_lost, and keep nobody else from anything', async () => {
+  await onSite({ queue: 'postgres' }, async (site) => {
+    const api = await site.serve();
+    const poisoned = {
+      load: await callFor(site, api, 'poisoned-load'),
+      export: await callFor(site, api, 'poisoned-export'),
+      deletion: await callFor(site, api, 'poisoned-deletion'),
+    };
+    const fleet = startWorkers(site);
+    const stopHurry = shortenLeases(site);
+    try {
+      // What is removed with a user: the file that it came in.
+      await ended(poisoned.deletion, await poisoned.deletion.upload(file));
+      const jobs = {
+        load: await poisoned.load.upload(file),
+        export: await ask(poisoned.export, 'POST', '/api/v1/analytics/exports', {}),
+        deletion: await ask(poisoned.deletion, 'DELETE', '/v1/users', { users: ['a'] }),
+      };
+      await waitFor('all of them to have ended a worker', async () => {
+        const losses = await readLosses(site);
+        return losses.load > 0 && losses.export > 0 && losses.deletion > 0;
+      });
+      const longest = { health: 0, load: 0 };
+      const pids = new Set(fleet.pids);
+      let failed: readonly Job[] = [];
+      await waitFor(
+        'the poisoned jobs to fail, while others are done',
+        async () => {
+          longest.health = Math.max(longest.health, await timed(() => api.fetch('/health/live')));
+          longest.load = Math.max(longest.load, await timed(async () => ended(api, await api.upload(file))));
+          for (const pid of fleet.pids) pids.add(pid);
+          failed = await Promise.all([
+            look(poisoned.load, jobs.load),
+            look(poisoned.export, jobs.export),
+            look(poisoned.deletion, jobs.deletion),
+          ]);
+          return failed.every(({ status }) => status === 'failed');
+        },
+        { timeoutMs: 150_000 },
+      );
+      const workerLost = expect.objectContaining({ error_code: 'worker_lost' });
+      expect(failed.map(({ failure }) => failure)).toEqual([workerLost, workerLost, workerLost]);
+      expect(longest.health).toBeLessThan(1_000);
+      expect(longest.load).toBeLessThan(30_000);
+      // Those that hung were ended, and the last losses were of none of them.
+      expect(pids.size).toBeGreaterThan(2);
+      const workers = [...fleet.pids].sort();
+      await ended(api, await api.upload(file));
+      expect([...fleet.pids].sort()).toEqual(workers);
+    } finally {
+      stopHurry();
+      fleet.kill();
+    }
+  });
+});
+
+interface Job {
+  readonly status: string;
+  readonly failure: { readonly error_code: string } | null;
+}
+
+async function callFor(site: Site, api: Api, name: string): Promise<Api> {
+  const { pool } = openSql(site.databaseUrl);
+  const db = createDatabase(pool);
+  const { environmentId } = await createEnvironment(db, name);
+  const { key } = await createApiKey(db, environmentId, { label: 'test' });
+  await pool.end();
+  return callApi(api.process, api.url, key);
+}
+
+function startWorkers(site: Site) {
+  return startFleet({
+    size: 2,
+    entry,
+    environment: {
+      PATH: process.env['PATH'],
+      DATABASE_URL: site.databaseUrl,
+      DATA_DIR: site.dataDir,
+      LOG_LEVEL: 'silent',
+      NODE_OPTIONS: `--import=${import.meta.resolve('tsx')}`,
+    },
+    log: pino({ level: 'silent' }),
+  });
+}
+
+/**
+ * What would take minutes takes seconds: a lease that was not renewed for 4 s has run out, and of the losses between the
+ * one that makes a task a suspect and the last two, nobody sees anything but that they are counted.
+ */
+function shortenLeases({ sql }: Site): () => void {
+  const soon = `now() + interval '4 seconds'`;
+  const shorten = async (): Promise<void> => {
+    for (const [table, limit] of [
+      ['load_chunks', MAX_CHUNK_LOSSES],
+      ['deletions', MAX_DELETION_LOSSES],
+      ['exports', MAX_EXPORT_LOSSES],
+    ] as const) {
+      await sql(
+        `update sluice.${table} set
+           losses = case when losses = 3 and lease_until is null then $1 else losses end,
+           lease_until = case when lease_until < ${soon} then now() - interval '1 second' else lease_until end
+         where lease_until < ${soon} or (losses = 3 and lease_until is null)`,
+        [Math.max(3, limit - 1)],
+      );
+    }
+  };
+  const timer = setInterval(() => void shorten().catch(() => undefined), 200);
+  return () => clearInterval(timer);
+}
+
+async function readLosses({ sql }: Site): Promise<{ load: number; export: number; deletion: number }> {
+  const [losses] = await sql<{ load: number; export: number; deletion: number }>(
+    `select (select coalesce(max(losses), 0) from sluice.load_chunks) as load,
+       (select coalesce(max(losses), 0) from sluice.exports) as export,
+       (select coalesce(max(losses), 0) from sluice.deletions) as deletion`,
+  );
+  return losses ?? { load: 0, export: 0, deletion: 0 };
+}
+
+async function ask(api: Api, method: string, path: string, body: object): Promise<string> {
+  const headers = { 'content-type': 'application/json' };
+  const response = await api.fetch(path, { method, body: JSON.stringify(body), headers });
+  const { job_id: jobId } = (await response.json()) as { job_id?: string };
+  if (jobId === undefined) throw new Error(`${path} was answered ${response.status}`);
+  return jobId;
+}
+
+async function look(api: Api, jobId: string): Promise<Job> {
+  return (await (await api.fetch(`/v1/background_jobs/${jobId}`)).json()) as Job;
+}
+
+async function ended(api: Api, jobId: string): Promise<void> {
+  await waitFor('the load to be completed', async () => (await look(api, jobId)).status === 'completed', {
+    timeoutMs: 60_000,
+  });
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const began = performance.now();
+  await work();
+  return performance.now() - began;
+}

@@ -1,0 +1,61 @@
+/**
+ * `sluice work` over files that hang it: whoever touches those of an environment called `poisoned-…` never yields again.
+ * Run it with tsx; its event loop may be silent for 1.5 seconds.
+ */
+import { setTimeout as delay } from 'node:timers/promises';
+import { Command } from 'commander';
+import { sql } from 'kysely';
+import { addWorkCommand } from '../../src/cli/commands/work.ts';
+import { addGlobalOptions } from '../../src/cli/settings.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
+import { openSystem, type System, type SystemOptions } from '../../src/context.ts';
+import type { FileRef } from '../../src/files/file-store.ts';
+
+const silentMs = 1_500;
+
+function openPoisoned(options: SystemOptions): System {
+  const system = openSystem(options);
+  const { files } = system;
+  const hangIf = async (what: string, condition: ReturnType<typeof sql<boolean>>): Promise<void> => {
+    const { rows } = await sql`
+      select from environments e
+      where e.name = ${`poisoned-${what}`} and ${condition}`.execute(system.db);
+    if (rows.length > 0) for (;;);
+  };
+  const ofLoad = (ref: FileRef) =>
+    sql<boolean>`exists (select from loads l where l.environment_id = e.environment_id and l.file_ref = ${ref})`;
+  return {
+    ...system,
+    files: {
+      ...files,
+      async readRange(ref, start, end) {
+        await hangIf('load', ofLoad(ref));
+        return files.readRange(ref, start, end);
+      },
+      async remove(ref) {
+        await hangIf('deletion', ofLoad(ref));
+        return files.remove(ref);
+      },
+      async create(folder) {
+        const jobId = folder?.split('/')[1] ?? null;
+        await hangIf(
+          'export',
+          sql<boolean>`exists (
+            select from exports x where x.environment_id = e.environment_id and x.job_id::text = ${jobId}
+          )`,
+        );
+        return files.create(folder);
+      },
+    },
+  };
+}
+
+const program = new Command('sluice');
+addGlobalOptions(program);
+const environment = process.env;
+const cli = { environment, terminal: createTerminal(environment), entry: process.argv[1] ?? '' };
+addWorkCommand(program, cli, { openSystem: openPoisoned, silentMs });
+await program.parseAsync(process.argv);
+// As the command does: nothing that was left open may hold us.
+await delay(10);
+process.exit();
