@@ -1,16 +1,25 @@
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { build } from 'esbuild';
 import { pino } from 'pino';
-import { expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { createApiKey } from '../../src/access/api-keys.ts';
 import { createEnvironment } from '../../src/access/environments.ts';
 import { startFleet } from '../../src/cli/service/fleet.ts';
 import { MAX_CHUNK_LOSSES, MAX_DELETION_LOSSES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
+import { packageRoot } from '../../src/package-root.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
+import { bundleOptions } from '../../tools/bundle-options.ts';
 import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
-const entry = fileURLToPath(new URL('../support/poisoned-worker.ts', import.meta.url));
+const outdir = join(packageRoot, 'dist', 'test');
+const entry = join(outdir, 'poisoned-worker.js');
+
+beforeAll(async () => {
+  const source = join(packageRoot, 'test', 'support', 'poisoned-worker.ts');
+  await build({ ...bundleOptions, entryPoints: [source], outdir });
+});
 
 test('a load, an export and a deletion whose code never yields fail as worker_lost, and keep nobody else from anything', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
@@ -91,7 +100,6 @@ function startWorkers(site: Site) {
       DATABASE_URL: site.databaseUrl,
       DATA_DIR: site.dataDir,
       LOG_LEVEL: 'silent',
-      NODE_OPTIONS: `--import=${import.meta.resolve('tsx')}`,
     },
     log: pino({ level: 'silent' }),
   });

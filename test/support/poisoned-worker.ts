@@ -1,6 +1,6 @@
 /**
  * `sluice work` over files that hang it: whoever touches those of an environment called `poisoned-…` never yields again.
- * Run it with tsx; its event loop may be silent for 1.5 seconds.
+ * Its event loop may be silent for 1.5 seconds.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';

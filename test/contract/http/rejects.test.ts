@@ -1,4 +1,8 @@
+import { parse } from 'csv-parse/sync';
+import fc from 'fast-check';
+import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hazardousText } from '../../support/formulas.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
@@ -265,5 +269,39 @@ describe('access', () => {
     const response = await server.fetch(path, { method: 'HEAD', headers: { accept: 'text/csv' } });
     expect([response.status, await response.text()]).toEqual([200, '']);
     expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${jobId}-rejects.csv"`);
+  });
+});
+
+describe('what a spreadsheet would run', () => {
+  const record = fc.tuple(hazardousText, hazardousText);
+  const cell = (text: string): string => `"${text.replaceAll('"', '""')}"`;
+
+  test('is defused in a file of rejects, its header included, and stored as it was when that is mended and sent', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 5 }), async (records) => {
+        const body = records.map((cells) => `,${cells.map(cell).join(',')}\n`).join('');
+        const jobId = await load(`user_id,=a,"'=b"\n${body}`);
+        const [header = [], ...rows] = parse(await download(jobId, 'text/csv')) as string[][];
+        expect(header.slice(0, 3)).toEqual(['user_id', "'=a", "''=b"]);
+        expect(rows).toHaveLength(records.length);
+        for (const text of rows.flat()) expect(text).not.toMatch(/^[=+\-@\t\r\n＝＋－＠](?![0-9.eE+-]*$)/);
+        const ids = rows.map(() => uuidv7());
+        const mended = [header, ...rows.map((row, at) => [ids[at] ?? '', ...row.slice(1)])];
+        const again = await load(mended.map((row) => `${row.map(cell).join(',')}\n`).join(''));
+        expect(await codesOf(again)).toEqual([]);
+        for (const [at, [a, b]] of records.entries()) {
+          const stored = { ...(a === '' ? {} : { '=a': a }), ...(b === '' ? {} : { "'=b": b }) };
+          expect((await userOf(ids[at] ?? ''))?.metadata).toEqual(stored);
+        }
+      }),
+      { numRuns: 8 },
+    );
+  });
+
+  test('is not defused twice, however often a file of rejects is refused and fetched again', async () => {
+    const first = await download(await load('user_id,=a\n,=1\n'), 'text/csv');
+    const second = await download(await load(first), 'text/csv');
+    expect(first.split('\n')[1]).toMatch(/^,'=1,/);
+    expect(second).toBe(first);
   });
 });

@@ -1,0 +1,26 @@
+import fc from 'fast-check';
+
+/** Text of what spreadsheets, CSV and the marks of a defused cell are made of. No U+0000: no column takes it. */
+export const hazardousText = fc
+  .array(
+    fc.oneof(
+      fc.constantFrom("'", "''", '=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠', '"', ',', ';'),
+      fc.constantFrom(
+        '1',
+        '-5',
+        '1.5e3',
+        ' ',
+        'a',
+        '\\',
+        'é',
+        '😀',
+        '\ufeff',
+        '\u00a0',
+        '.',
+        'HYPERLINK("x")',
+      ),
+      fc.string({ unit: 'grapheme', maxLength: 3 }).map((text) => text.replaceAll('\0', '')),
+    ),
+    { maxLength: 6 },
+  )
+  .map((pieces) => pieces.join(''));

@@ -1,0 +1,42 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { defuse, undoDefuse } from '../../../src/domain/formula.ts';
+import { hazardousText } from '../../support/formulas.ts';
+
+describe('a cell that is defused', () => {
+  test('is made whole again, whatever it holds', () => {
+    fc.assert(
+      fc.property(hazardousText, (cell) => {
+        expect(undoDefuse(defuse(cell))).toBe(cell);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('begins with nothing that a spreadsheet would run', () => {
+    fc.assert(
+      fc.property(hazardousText, (cell) => {
+        expect(defuse(cell)).not.toMatch(/^[=+\-@\t\r\n＝＋－＠](?!([0-9.eE+-]*)$)/);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test.each([
+    ['=1+1', "'=1+1"],
+    ['\n=1', "'\n=1"],
+    ['＝1', "'＝1"],
+    ['＠a', "'＠a"],
+    ["'=1", "''=1"],
+    ["''-x", "'''-x"],
+    ['-5', '-5'],
+    ["'-5", "'-5"],
+    ['＋5', "'＋5"],
+    ["'tis", "'tis"],
+    ["'", "'"],
+    ['', ''],
+    ['a=1', 'a=1'],
+  ])('%j is written as %j', (cell, written) => {
+    expect(defuse(cell)).toBe(written);
+  });
+});
