@@ -78,6 +78,7 @@ export function openSystem(options: SystemOptions): System {
     catalogue,
     ingest,
     bell,
+    exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
     seams: options.seams ?? noSeams,

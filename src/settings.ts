@@ -158,6 +158,13 @@ export const settings = {
     0,
     36_500,
   ),
+  exportTimeoutMinutes: integer(
+    'EXPORT_TIMEOUT_MINUTES',
+    '720',
+    'Minutes that an export may take from when a worker begins it; one that takes longer fails.',
+    1,
+    20_000,
+  ),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',
     '48',

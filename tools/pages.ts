@@ -59,19 +59,19 @@ ${rejects.join('\n')}
 ## Loads that fail
 
 \`failure.error_code\` of a job: \`too_many_rejects\` (\`max_errors\` was passed), \`chunk_failed\` and \`finish_failed\` (an error
-that did not pass; the message tells it), \`worker_lost\` (a chunk lost its worker again and again). What was applied
-before stays and is told in the message; \`retry\` goes on with what is left.
+that did not pass; the message tells it), \`worker_lost\` (a chunk, or the finish, lost its worker again and again). What
+was applied before stays and is told in the message; \`retry\` goes on with what is left.
 
 ## Exports that fail
 
 \`failure.error_code\`: \`export_failed\` (an error that did not pass; the message tells it), \`unknown_segment\` (a segment
-was removed, or cannot be read, before the export began), \`worker_lost\` (the export lost its worker again and again).
-Nothing of a failed export is kept; ask for it anew.
+was removed, or cannot be read, before the export began), \`worker_lost\` (the export lost its worker again and again),
+\`export_timeout\` (it took longer than \`EXPORT_TIMEOUT_MINUTES\`; ask for less at a time). Nothing of a failed export is kept; ask for it anew.
 
 ## Deletions that fail
 
 \`failure.error_code\`: \`deletion_failed\` (an error that did not pass; the message tells it), \`worker_lost\` (the deletion
-lost its worker again and again). What was deleted before stays deleted, and \`outcomes\` says which ids are \`pending\`:
+lost its worker again and again and got no further). What was deleted before stays deleted, and \`outcomes\` says which ids are \`pending\`:
 ask for them anew.
 `;
 }

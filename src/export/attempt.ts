@@ -3,12 +3,16 @@ import { HEARTBEAT_MS } from '../domain/limits.ts';
 import { keepAlive } from '../load/keep-alive.ts';
 import { type ExportClaim, renewExport } from '../postgres/ledger/export-claims.ts';
 import type { ExportContext } from './context.ts';
+import { ExportFailure } from './export-failure.ts';
 
 export const notOurs = 'the export has ended, or another worker has it';
 
 /** An attempt under way: it keeps its lease, tells how far it is, and says when it is to stop. */
 export interface Attempt {
-  /** Aborted with the reason: `ConflictError` (cancelled, or another has it), or what `stopping` gives. */
+  /**
+   * Aborted with the reason: `ConflictError` (cancelled, or another has it), `ExportFailure` (it takes too long), or what
+   * `stopping` gives.
+   */
   readonly signal: AbortSignal;
   expect(rows: number): void;
   reached(rows: number, bytes: number): void;
@@ -18,6 +22,8 @@ export interface Attempt {
 /** Each beat notes the progress too, so that however fast it is made the ledger is written every two seconds. */
 export function startAttempt(context: ExportContext, claim: ExportClaim, stopping: AbortSignal): Attempt {
   const lost = new AbortController();
+  const late = new AbortController();
+  const deadline = setTimeout(() => late.abort(tookTooLong(context.exportTimeoutMs)), context.exportTimeoutMs);
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
   const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
     const ours = await renewExport(context.db, claim, progress);
@@ -25,7 +31,7 @@ export function startAttempt(context: ExportContext, claim: ExportClaim, stoppin
     return ours;
   });
   return {
-    signal: AbortSignal.any([lost.signal, stopping]),
+    signal: AbortSignal.any([lost.signal, late.signal, stopping]),
     expect(rows) {
       progress.rowsExpected = Math.max(0, Math.round(rows));
     },
@@ -33,6 +39,18 @@ export function startAttempt(context: ExportContext, claim: ExportClaim, stoppin
       progress.rowsWritten = rows;
       progress.bytesWritten = bytes;
     },
-    end: () => heartbeat.stop(),
+    end() {
+      clearTimeout(deadline);
+      heartbeat.stop();
+    },
   };
+}
+
+/** Others wait meanwhile, and an attempt that is begun anew would take as long. */
+function tookTooLong(timeoutMs: number): ExportFailure {
+  const minutes = Math.round(timeoutMs / 60_000);
+  return new ExportFailure(
+    'export_timeout',
+    `the export took longer than ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} (EXPORT_TIMEOUT_MINUTES); ask for less at a time`,
+  );
 }

@@ -13,6 +13,8 @@ export interface ExportContext {
   readonly bell: ExportBell;
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
+  /** How long one attempt at an export may take. */
+  readonly exportTimeoutMs: number;
   readonly log: Logger;
 }
 

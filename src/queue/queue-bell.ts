@@ -12,8 +12,6 @@ const askAgainMs = 30_000;
 const chunksPerCall = 250;
 /** Ringing again within this time adds nothing. */
 const ringAgainMs = 5_000;
-/** Loads of so few chunks go to the head of the queue, so that a small array need not wait behind a large file. */
-const smallLoad = 2;
 
 export interface QueueBell extends Bell, ExportBell {
   close(): Promise<void>;
@@ -21,7 +19,8 @@ export interface QueueBell extends Bell, ExportBell {
 
 /**
  * Rings by adding a job. Job ids are made from what is due, so that ringing twice adds one job; a new attempt has
- * a new id. Jobs leave no trace when done: what happened stands in the ledger.
+ * a new id. Jobs leave no trace when done: what happened stands in the ledger. So does what comes first: whoever takes a job
+ * of the lanes, an export or a delivery does what is next there (`next-tasks.ts`), and a job's place in the queue means nothing.
  */
 export function createQueueBell(backend: QueueBackend, onError: (error: Error) => void): QueueBell {
   const [queue, exportQueue] = [queueName, exportQueueName].map((name) => {
@@ -34,19 +33,16 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
   const inTime = createPatience();
   return {
     async ringChunks(loadId, chunks, manner = 'once') {
-      const isSmall = chunks.length <= smallLoad;
       for (let at = 0; at < chunks.length; at += chunksPerCall) {
-        const jobs = chunks.slice(at, at + chunksPerCall).map(({ chunkNo, attempt }) =>
-          job(
-            'process-chunk',
-            { v: 1, loadId, chunkNo },
-            // A chunk that was begun before has waited already: for the lease of the worker it lost.
-            {
-              jobId: `chunk-${loadId}-${chunkNo}-${attempt}${turn(manner)}`,
-              lifo: isSmall || attempt > 0 || manner === 'again',
-            },
-          ),
-        );
+        const jobs = chunks
+          .slice(at, at + chunksPerCall)
+          .map(({ chunkNo, attempt }) =>
+            job(
+              'process-chunk',
+              { v: 1, loadId, chunkNo },
+              { jobId: `chunk-${loadId}-${chunkNo}-${attempt}${turn(manner)}` },
+            ),
+          );
         await inTime(() => queue.addBulk(jobs));
       }
     },
@@ -54,7 +50,7 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
       const { name, data, opts } = job(
         'finish-load',
         { v: 1, loadId },
-        { jobId: `finish-${loadId}-${attempt}${turn(manner)}`, lifo: true },
+        { jobId: `finish-${loadId}-${attempt}${turn(manner)}` },
       );
       await inTime(() => queue.add(name, data, opts));
     },
@@ -62,7 +58,7 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
       const { name, data, opts } = job(
         'run-deletion',
         { v: 1, deletionId },
-        { jobId: `deletion-${deletionId}-${attempt}${turn(manner)}`, lifo: true },
+        { jobId: `deletion-${deletionId}-${attempt}${turn(manner)}` },
       );
       await inTime(() => queue.add(name, data, opts));
     },

@@ -1,45 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createQueueBackend } from '../../src/queue/backend.ts';
 import { consume } from '../../src/queue/consume.ts';
 import { createQueueBell } from '../../src/queue/queue-bell.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { redisAvailable, startRedis } from '../support/redis.ts';
-import { queues } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
-
-describe.each(queues)('with the queue on %s', (queue) => {
-  test('a chunk that lost its worker goes ahead of those that wait, however many are told at once', async () => {
-    const database = await createTestDatabase();
-    const redis = queue === 'redis' ? await startRedis() : null;
-    const backend = createQueueBackend({ databaseUrl: database.url, redisUrl: redis?.url ?? null });
-    const bell = createQueueBell(backend, () => undefined);
-    const taken: number[] = [];
-    try {
-      const chunks = Array.from({ length: 20 }, (_, chunkNo) => ({ chunkNo, attempt: 0 }));
-      await bell.ringChunks(1, chunks.slice(1));
-      await bell.ringChunks(1, [{ chunkNo: 0, attempt: 1 }, ...chunks.slice(1)]);
-      const consumer = consume(
-        backend,
-        {
-          'process-chunk': async ({ chunkNo }) => void taken.push(chunkNo),
-          'finish-load': async () => undefined,
-          'prune-files': async () => undefined,
-        },
-        { concurrency: 1, log: pino({ level: 'silent' }) },
-      );
-      await waitFor('all chunks to be taken', () => taken.length === chunks.length);
-      await consumer.close();
-      expect(taken[0]).toBe(0);
-    } finally {
-      await bell.close();
-      await backend.close();
-      await redis?.stop();
-      await database.drop();
-    }
-  });
-});
 
 test.skipIf(!redisAvailable)(
   'while the queue does not answer a ring fails at once, and none pile up until it does',

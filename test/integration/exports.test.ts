@@ -220,6 +220,15 @@ describe('a worker that is lost', () => {
   });
 });
 
+test('an export that takes longer than it may fails with the reason, and leaves no file', async () => {
+  const work = await accept();
+  const gate = gatedWriter(writeExport, { deaf: false });
+  const context = { ...withoutExportBell(t.system), exportTimeoutMs: 60_000 / 200 };
+  await runExport(context, work.exportId, gate.write, never);
+  expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'export_timeout' } });
+  expect(await filesOf(work)).toEqual([]);
+});
+
 describe('an export that is cancelled', () => {
   test('stops the worker that is at it, and leaves no file', async () => {
     const work = await accept();

@@ -1,11 +1,15 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
+import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
 import { cancelLoad } from '../../src/load/cancel-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { dispatchLane } from '../../src/load/dispatch.ts';
 import { reconcile } from '../../src/load/reconcile.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
+import { claimNextChunk } from '../../src/postgres/ledger/chunks.ts';
+import { claimFinish } from '../../src/postgres/ledger/finish.ts';
+import { findLaneTasks, findSuspect } from '../../src/postgres/ledger/next-tasks.ts';
 import { inTransaction } from '../../src/postgres/transaction.ts';
 import {
   countLeftovers,
@@ -377,3 +381,34 @@ async function waitingSessions(prefix: string): Promise<boolean> {
   );
   return (rows[0]?.count ?? 0) > 0;
 }
+
+test('a finish that loses its worker is left to who does it alone, and after too many losses its load fails', async () => {
+  const environmentId = await newEnvironment();
+  const load = await startManually(t.system, environmentId, 'user_id\na\n');
+  await load.chunk(0);
+  const ours = async () =>
+    (await findLaneTasks(t.system.db, [], 100)).filter((task) => task.environmentId === environmentId);
+  expect(await ours()).toEqual([{ kind: 'finish', environmentId, id: load.loadId }]);
+  for (let losses = 1; losses <= MAX_CHUNK_LOSSES; losses++) {
+    expect(await claimFinish(t.system.db, load.loadId)).not.toBeNull();
+    expect(await ours()).toEqual([]);
+    await expireLeases(load.loadId);
+    await reconcile(withoutBell(t.system));
+    expect(await ours()).toHaveLength(losses < SUSPECT_LOSSES ? 1 : 0);
+    const suspect = losses < SUSPECT_LOSSES || losses === MAX_CHUNK_LOSSES ? null : 'finish';
+    expect((await findSuspect(t.system.db))?.kind ?? null).toBe(suspect);
+  }
+  expect(await load.look()).toMatchObject({ status: 'failed', failure: { code: 'worker_lost' } });
+});
+
+test('a chunk that lost its worker goes ahead of those that wait', async () => {
+  const environmentId = await newEnvironment();
+  const { loadId } = await startManually(t.system, environmentId, 'user_id\na\nb\nc\n', { chunkBytes: 1 });
+  const next = async () => (await claimNextChunk(t.system.db, loadId))?.chunkNo;
+  expect([await next(), await next()]).toEqual([0, 1]);
+  await sql`update load_chunks set lease_until = now() - interval '1 second' where load_id = ${loadId} and chunk_no = 0`.execute(
+    t.system.db,
+  );
+  await reconcile(withoutBell(t.system));
+  expect([await next(), await next(), await next()]).toEqual([0, 2, undefined]);
+});

@@ -82,7 +82,7 @@ describe('DELETE /v1/users', () => {
     }
     await send('/v1/track', { user_id: 'u1', event_name: 'seen' });
     // As text: JavaScript would round the number.
-    const body = `{"users":["u1",{"user_id":7},${exact},"nobody","u1"]}`;
+    const body = `{"users":["u1",{"user_id":7},${exact},"=nobody","u1"]}`;
     const { status, body: job } = await server.json<Job>('/v1/users', {
       method: 'DELETE',
       body: gzipSync(body),
@@ -105,7 +105,7 @@ describe('DELETE /v1/users', () => {
       { id: 'u1', outcome: 'deleted', events: 1, users: 0 },
       { id: '7', outcome: 'deleted', events: 0, users: 0 },
       { id: exact, outcome: 'deleted', events: 0, users: 0 },
-      { id: 'nobody', outcome: 'not_found', events: 0, users: 0 },
+      { id: '=nobody', outcome: 'not_found', events: 0, users: 0 },
     ];
     const first = await outcomes(job.job_id, '?limit=3');
     expect(first.data).toEqual(items.slice(0, 3));
@@ -115,7 +115,7 @@ describe('DELETE /v1/users', () => {
     const file = async (accept: string) =>
       (await server.fetch(done.outcomes.links, { headers: { accept } })).text();
     expect(await file('text/csv')).toBe(
-      `id,outcome,events,users\nu1,deleted,1,0\n7,deleted,0,0\n${exact},deleted,0,0\nnobody,not_found,0,0\n`,
+      `id,outcome,events,users\nu1,deleted,1,0\n7,deleted,0,0\n${exact},deleted,0,0\n'=nobody,not_found,0,0\n`,
     );
     expect(
       (await file('application/x-ndjson'))
