@@ -47,7 +47,7 @@ export interface Site {
   ): Promise<SluiceProcess>;
   /** That many of them. */
   workers(count: number, seams?: readonly (keyof LoadSeams)[]): Promise<SluiceProcess[]>;
-  /** kill -9 for every worker there is. */
+  /** kill -9 for every worker there is, and for what it forked. */
   killWorkers(): Promise<void>;
   close(): Promise<void>;
 }
@@ -152,7 +152,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
       return process;
     },
     async killWorkers() {
-      await Promise.all(working.splice(0).map((process) => process.kill('SIGKILL')));
+      await Promise.all(working.splice(0).map((process) => process.killGroup()));
     },
     workers: (count, seams) => Promise.all(Array.from({ length: count }, () => site.work(seams))),
     async close() {
