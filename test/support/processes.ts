@@ -56,7 +56,7 @@ export class SluiceProcess {
 
   /** SIGKILL for its whole process group: the process and all that it forked. */
   async killGroup(): Promise<void> {
-    process.kill(-this.pid, 'SIGKILL');
+    if (this.ending === null) process.kill(-this.pid, 'SIGKILL');
     await this.gone;
   }
 
