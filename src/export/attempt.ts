@@ -23,7 +23,10 @@ export interface Attempt {
 export function startAttempt(context: ExportContext, claim: ExportClaim, stopping: AbortSignal): Attempt {
   const lost = new AbortController();
   const late = new AbortController();
-  const deadline = setTimeout(() => late.abort(tookTooLong(context.exportTimeoutMs)), context.exportTimeoutMs);
+  const deadline = setTimeout(
+    () => late.abort(tookTooLong(context.exportTimeoutMs)),
+    context.exportTimeoutMs,
+  );
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
   const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
     const ours = await renewExport(context.db, claim, progress);
