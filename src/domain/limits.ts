@@ -54,6 +54,11 @@ export const FILE_SYNC_BYTES = 16 * MiB;
  * nobody made a load for so long, in milliseconds.
  */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
+/**
+ * How long an upload waits to learn whether a COMMIT whose answer was lost took effect. Longer than a session may idle in its
+ * transaction (15 s): one that hears no COMMIT has rolled back by then.
+ */
+export const COMMIT_DOUBT_MS = 20_000;
 /** On S3: a file is sent in parts of at least so many bytes, so many parts at a time, and has at most so many. */
 export const S3_PART_BYTES = 8 * MiB;
 export const S3_PARTS_IN_FLIGHT = 2;

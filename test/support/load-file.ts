@@ -29,6 +29,7 @@ export interface FileOptions extends Partial<LoadOptions> {
   /** Said rather than found out. */
   readonly format?: StoredFormat;
   readonly notify?: Notify;
+  readonly idempotencyKey?: string;
 }
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -40,7 +41,7 @@ export async function acceptFile(
   content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<string> {
-  const { chunkBytes, filename, format, notify, ...load } = options;
+  const { chunkBytes, filename, format, notify, idempotencyKey, ...load } = options;
   const bytes = Buffer.from(content as string);
   const name = filename ?? (bytes[0] === 0x7b ? 'users.ndjson' : 'users.csv');
   async function* source() {
@@ -55,7 +56,7 @@ export async function acceptFile(
     filename: name,
     received,
     options: { ...defaultLoadOptions, ...load },
-    idempotencyKey: null,
+    idempotencyKey: idempotencyKey ?? null,
     notify: notify ?? null,
   });
   return jobId;
