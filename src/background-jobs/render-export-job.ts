@@ -34,6 +34,7 @@ export function renderExportDetail(found: Export, baseUrl: string, now = new Dat
     completed_rows: found.rowsWritten,
     progress: found.progress,
     failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
+    last_error: found.lastError,
     attempts: found.attempts,
     rows_per_second: rowsPerSecond(found, now),
   };

@@ -104,6 +104,11 @@ export const RECONCILE_MS = 2_000;
 export const MAX_CHUNK_LOSSES = 20;
 /** Attempts a chunk gets at errors that are not known to pass. */
 export const MAX_CHUNK_FAILURES = 5;
+/**
+ * Tries in a row, of a chunk, a finish or a deletion, that a timeout of the server ended (`statement_timeout`); then the job
+ * fails. More than of other errors, since waiting for a lock of somebody else counts too.
+ */
+export const MAX_TIMEOUTS = 10;
 
 /** Records that share a statement of the commit window, and the bytes they were sent in. */
 export const MAX_WINDOW_RECORDS = 500;

@@ -51,6 +51,8 @@ export interface Load {
   readonly tally: Tally;
   readonly dryRun: boolean;
   readonly failure: { readonly code: string; readonly message: string } | null;
+  /** What the last try ran into, as long as the job goes on trying. */
+  readonly lastError: string | null;
   readonly attempts: number;
   /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
   readonly queuePosition: number | null;

@@ -1,6 +1,6 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
-import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
+import { HEARTBEAT_MS, MAX_CHUNK_FAILURES, MAX_TIMEOUTS } from '../domain/limits.ts';
 import { balances } from '../domain/tally.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
 import {
@@ -15,7 +15,7 @@ import {
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { resolveRepeats } from '../postgres/ledger/repeats.ts';
 import { endFinishSession, nameFinishSession } from '../postgres/ledger/sessions.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
@@ -98,16 +98,16 @@ async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown
   if (error instanceof ConflictError) return;
   if (error instanceof Interrupted) return interrupt(context, claim);
   if (error instanceof TooManyRejects) return failLoad(context, claim.loadId, error.failure);
-  if (isTransient(error)) {
+  const message = error instanceof Error ? error.message : String(error);
+  if (isTransient(error) && !isTimeout(error)) {
     context.log.warn(fields, 'finish given back; it will be tried again');
-    await releaseFinish(context.db, claim).catch(() => undefined);
+    await releaseFinish(context.db, claim, message).catch(() => undefined);
     return;
   }
   context.log.error(fields, 'finish failed');
-  const message = error instanceof Error ? error.message : String(error);
-  const failures = await failFinish(context.db, claim);
-  if (failures >= MAX_CHUNK_FAILURES || error instanceof Fault) {
-    await failLoad(context, claim.loadId, { code: 'finish_failed', message });
+  const failures = await failFinish(context.db, claim, message);
+  if (failures >= (isTimeout(error) ? MAX_TIMEOUTS : MAX_CHUNK_FAILURES) || error instanceof Fault) {
+    await failLoad(context, claim.loadId, describeFailure(error, 'finish_failed'));
   }
 }
 

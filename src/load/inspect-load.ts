@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
@@ -54,6 +55,20 @@ export async function countRejects(
   return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
 }
 
+/** Of a load that runs, of which there is one a lane. */
+const lastError = sql<string | null>`case
+  when loads.status = 'processing' then coalesce(
+    loads.finish_error,
+    (
+      select 'chunk ' || c.chunk_no || ': ' || c.last_error
+      from load_chunks c
+      where c.load_id = loads.load_id and c.state <> 'done' and c.last_error is not null
+      order by c.chunk_no
+      limit 1
+    )
+  )
+end`.as('last_error');
+
 const loadColumns = [
   'loads.job_id',
   'loads.type',
@@ -74,6 +89,7 @@ const loadColumns = [
   'loads.dry_run',
   'loads.failure_code',
   'loads.failure_message',
+  lastError,
   'loads.attempts',
   'loads.sha256',
   'loads.duplicate_of',
@@ -100,6 +116,7 @@ interface LoadRow {
   dry_run: boolean;
   failure_code: string | null;
   failure_message: string | null;
+  last_error: string | null;
   attempts: number;
   sha256: Buffer;
   duplicate_of: string | null;
@@ -132,6 +149,7 @@ function toLoad(row: LoadRow): Load {
       row.failure_code === null
         ? null
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+    lastError: row.last_error,
     attempts: row.attempts,
     queuePosition: status === 'queued' ? row.ahead : status === 'processing' ? 0 : null,
     sha256: row.sha256.toString('hex'),

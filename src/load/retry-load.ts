@@ -46,6 +46,7 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
       attempts: eb('attempts', '+', 1),
       finish_lease_until: null,
       finish_failures: 0,
+      finish_error: null,
       // A load that failed for its rejects would fail again at once: retrying says that they are accepted.
       max_errors: sql`case when failure_code = 'too_many_rejects' then null else max_errors end`,
     }))
@@ -63,7 +64,14 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
   }
   await db
     .updateTable('load_chunks')
-    .set({ state: 'pending', lease_until: null, dispatched_at: null, losses: 0, failures: 0 })
+    .set({
+      state: 'pending',
+      lease_until: null,
+      dispatched_at: null,
+      losses: 0,
+      failures: 0,
+      last_error: null,
+    })
     .where('load_id', '=', load.load_id)
     .where('state', '<>', 'done')
     .execute();

@@ -388,6 +388,10 @@ export interface Loads {
   file_size: number;
   filename: string;
   finish_attempt: Generated<number>;
+  /**
+   * What the last try to finish the load ran into; null if there was nothing.
+   */
+  finish_error: string | null;
   finish_failures: Generated<number>;
   finish_lease_until: Date | null;
   header: Json | null;

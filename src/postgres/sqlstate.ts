@@ -37,6 +37,29 @@ export function isTransient(error: unknown): boolean {
 /** pg says it without a code. Not queryable: what it says of a statement sent after the connection was lost. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
+/**
+ * A limit that the server is set to ended it: `statement_timeout`, `transaction_timeout`. The same work meets the same limit, so
+ * it is tried again only so often. Not `lock_timeout`: whoever holds the lock lets it go. A cancel by a person has the code of
+ * `statement_timeout`, and its text tells it; where the server speaks another language it counts as a timeout.
+ */
+export function isTimeout(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === '25P04') return true;
+  return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
+}
+
+/** Why work is given up after its last try, for the job record. */
+export function describeFailure(
+  error: unknown,
+  code: string,
+): { readonly code: string; readonly message: string } {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!isTimeout(error)) return { code, message };
+  const advice =
+    'raise statement_timeout (PostgreSQL 17: and transaction_timeout) of the database role, or set it to 0, and retry the job';
+  return { code: 'database_timeout', message: `${message}; ${advice}` };
+}
+
 /** It ran into `statement_timeout`, or somebody cancelled it. */
 export function isCancelledStatement(error: unknown): boolean {
   return codeOf(error) === '57014';

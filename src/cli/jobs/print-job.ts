@@ -31,6 +31,7 @@ function printExportJob(terminal: Terminal, found: Export): void {
   say('written', `${formatCount(rowsWritten)} rows, ${formatBytes(bytesWritten)}`);
   sayTimes(say, found.requestedAt, found.endedAt, found.attempts);
   if (found.failure !== null) say('failed', `${found.failure.message} [${found.failure.code}]`);
+  if (found.lastError !== null) say('last error', found.lastError);
   if (filesExpired) say('files', 'expired');
   if (files.length === 0) return;
   terminal.print('');
@@ -55,6 +56,7 @@ function printDeletionJob(terminal: Terminal, found: Deletion): void {
   say('removed', `${formatCount(removed.events)} events, ${others}`);
   sayTimes(say, found.acceptedAt, found.endedAt, found.attempts);
   if (found.failure !== null) say('failed', `${found.failure.message} [${found.failure.code}]`);
+  if (found.lastError !== null) say('last error', found.lastError);
 }
 
 type Say = (title: string, text: string) => void;

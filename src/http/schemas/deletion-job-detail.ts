@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox';
 import { component } from './component.ts';
-import { failure } from './job-detail.ts';
+import { failure, lastError } from './job-detail.ts';
 import { listItemFields } from './job-record.ts';
 import { orNull } from './or-null.ts';
 
@@ -36,6 +36,7 @@ export const deletionJobDetail = component(
         { additionalProperties: false },
       ),
       failure: orNull(failure),
+      last_error: lastError,
       attempts: count('How often it was begun.'),
       queue_position: orNull(count('Unfinished jobs before this one; 0 once it runs, null once it ended.')),
     },

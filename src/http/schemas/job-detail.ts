@@ -49,6 +49,14 @@ export const failure = Type.Object(
   { additionalProperties: false, description: 'Why the job failed; null unless it did.' },
 );
 
+export const lastError = orNull(
+  Type.String({
+    description:
+      'What the last try ran into, as long as the job goes on trying; null where nothing is wrong.',
+    examples: ['chunk 3: canceling statement due to statement timeout'],
+  }),
+);
+
 export const jobDetail = component(
   'JobDetail',
   Type.Object(
@@ -59,6 +67,7 @@ export const jobDetail = component(
       counts: tally.ref,
       rejects,
       failure: orNull(failure),
+      last_error: lastError,
       attempts: Type.Integer({ minimum: 1, description: 'How often the job was begun; a retry adds one.' }),
       rows_per_second: orNull(count('While it ran; null if it has not.')),
       queue_position: orNull(count('Unfinished jobs before this one; 0 once it runs, null once it ended.')),

@@ -83,18 +83,33 @@ export async function renewChunk(db: Database, claim: ChunkClaim): Promise<boole
   return row !== undefined;
 }
 
-/** Gives a chunk back; it is due again at once. No attempt is held against it. */
-export async function releaseChunk(db: Database, claim: ChunkClaim): Promise<void> {
-  await own(db, claim).set({ state: 'pending', lease_until: null, dispatched_at: null }).execute();
+/** Gives a chunk back; it is due again at once. No attempt is held against it. `message`: what it ran into, if anything. */
+export async function releaseChunk(db: Database, claim: ChunkClaim, message?: string): Promise<void> {
+  await own(db, claim)
+    .set({
+      state: 'pending',
+      lease_until: null,
+      dispatched_at: null,
+      ...(message !== undefined && { last_error: message }),
+    })
+    .execute();
 }
 
-/** Gives a chunk back after an error that is not known to pass; returns how often that has happened. */
-export async function failChunk(db: Database, claim: ChunkClaim, message: string): Promise<number> {
+/**
+ * Gives a chunk back after an error that is not known to pass; returns how often that has happened. Due again at once, or,
+ * if `later`, when the queue is told again of what it was told of before.
+ */
+export async function failChunk(
+  db: Database,
+  claim: ChunkClaim,
+  message: string,
+  later = false,
+): Promise<number> {
   const row = await own(db, claim)
     .set((eb) => ({
       state: 'pending',
       lease_until: null,
-      dispatched_at: null,
+      dispatched_at: later ? sql`now()` : null,
       failures: eb('failures', '+', 1),
       last_error: message,
     }))

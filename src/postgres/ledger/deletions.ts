@@ -75,17 +75,19 @@ export interface DeletionStep {
 }
 
 /**
- * Prolongs the lease and adds up what was done. The fence, the last statement of each transaction of a deletion: false
- * when it is no longer ours, and the caller must roll back.
+ * Prolongs the lease and adds up what was done; errors are counted anew then, since those in a row count. The fence, the
+ * last statement of each transaction of a deletion: false when it is no longer ours, and the caller must roll back.
  */
 export async function noteStep(
   db: Database,
   claim: DeletionClaim,
   step: DeletionStep = {},
 ): Promise<boolean> {
+  const moves = Object.values(step).some((count) => count > 0);
   const rows = await own(db, claim)
     .set((eb) => ({
       lease_until: lease,
+      ...(moves && { failures: 0, last_error: null }),
       ids_deleted: eb('ids_deleted', '+', step.deleted ?? 0),
       ids_not_found: eb('ids_not_found', '+', step.notFound ?? 0),
       events_removed: eb('events_removed', '+', step.events ?? 0),
@@ -131,10 +133,15 @@ export async function completeDeletion(db: Database, claim: DeletionClaim): Prom
   return rows.length > 0;
 }
 
-/** Gives a deletion back: due again at once, or, after an error that passes, a while later. */
-export async function releaseDeletion(db: Database, claim: DeletionClaim, later = false): Promise<void> {
+/** Gives a deletion back: due again at once, or, after an error that passes and that `message` tells, a while later. */
+export async function releaseDeletion(db: Database, claim: DeletionClaim, message?: string): Promise<void> {
   await own(db, claim)
-    .set({ lease_until: null, dispatched_at: later ? sql`now()` : null })
+    .set({
+      lease_until: null,
+      ...(message === undefined
+        ? { dispatched_at: null }
+        : { dispatched_at: sql`now()`, last_error: message }),
+    })
     .execute();
 }
 

@@ -64,15 +64,21 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
   };
 }
 
-/** Gives the finish back: due again at once. */
-export async function releaseFinish(db: Database, claim: FinishClaim): Promise<void> {
-  await owned(db, claim).set({ finish_lease_until: null }).execute();
+/** Gives the finish back: due again at once. `message`: what it ran into, if anything. */
+export async function releaseFinish(db: Database, claim: FinishClaim, message?: string): Promise<void> {
+  await owned(db, claim)
+    .set({ finish_lease_until: null, ...(message !== undefined && { finish_error: message }) })
+    .execute();
 }
 
 /** As `releaseFinish`, after an error not known to pass; returns how often that has happened. */
-export async function failFinish(db: Database, claim: FinishClaim): Promise<number> {
+export async function failFinish(db: Database, claim: FinishClaim, message: string): Promise<number> {
   const row = await owned(db, claim)
-    .set((eb) => ({ finish_lease_until: lease, finish_failures: eb('finish_failures', '+', 1) }))
+    .set((eb) => ({
+      finish_lease_until: lease,
+      finish_failures: eb('finish_failures', '+', 1),
+      finish_error: message,
+    }))
     .returning('finish_failures')
     .executeTakeFirst();
   return row?.finish_failures ?? 0;

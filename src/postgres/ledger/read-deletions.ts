@@ -41,6 +41,7 @@ export async function readDeletions(
         row.failure_code === null
           ? null
           : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+      lastError: row.ended_at === null ? row.last_error : null,
       queuePosition: status === 'queued' ? row.ahead : status === 'processing' ? 0 : null,
     };
   });

@@ -108,6 +108,7 @@ const exportColumns = [
   'snapshot_at',
   'failure_code',
   'failure_message',
+  'last_error',
   'files_expired_at',
 ] as const;
 
@@ -128,6 +129,7 @@ interface ExportRow {
   snapshot_at: Date | null;
   failure_code: string | null;
   failure_message: string | null;
+  last_error: string | null;
   files_expired_at: Date | null;
 }
 
@@ -152,6 +154,7 @@ function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
       row.failure_code === null
         ? null
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+    lastError: row.ended_at === null ? row.last_error : null,
     files: status === 'completed' ? files : [],
     filesExpired: row.files_expired_at !== null,
   };
