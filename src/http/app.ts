@@ -70,7 +70,7 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
   });
   app.server.headersTimeout = headersTimeoutMs;
   addExpectContinue(app);
-  addErrorHandler(app, system.log);
+  addErrorHandler(app, system);
   addRequestId(app);
   addRequestMetrics(app, system);
   addLoadShedding(app, system);

@@ -1,5 +1,5 @@
 import { errorCodes, InputError, type Problem, TransientError } from '../domain/errors.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
 
 /** What a caller is told of an error. */
 export interface Explained {
@@ -19,8 +19,6 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-const diskFull = new Set(['ENOSPC', 'EDQUOT']);
-
 /**
  * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
  * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
@@ -30,15 +28,20 @@ export function explainError(error: unknown): Explained {
   const code = codeOf(error);
   const known = frameworkErrors[code];
   if (known !== undefined) return explained(known, (error as Error).message);
-  if (diskFull.has(code)) return explained('unavailable', 'The disk is full; try again later');
+  if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
   }
   return explained('internal_error', 'The service failed; the error is in its log under the request id');
 }
 
-function explained(code: Problem['code'], message: string): Explained {
-  return { status: errorCodes[code], problems: [{ code, message, details: '' }] };
+/** `of`: whose disk it is. */
+export function diskFull(of: string): Explained {
+  return explained('unavailable', 'The disk is full; try again later', `disk of ${of}: no room left`);
+}
+
+function explained(code: Problem['code'], message: string, details = ''): Explained {
+  return { status: errorCodes[code], problems: [{ code, message, details }] };
 }
 
 function codeOf(error: unknown): string {

@@ -5,6 +5,7 @@ const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
 /** 25 is here for 25P03: our session idled in a transaction, as a paused process does. */
 const dataClasses = new Set(['22', '23', '54']);
+const diskFullCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
 const networkCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -63,6 +64,14 @@ export function describeFailure(
 /** It ran into `statement_timeout`, or somebody cancelled it. */
 export function isCancelledStatement(error: unknown): boolean {
   return codeOf(error) === '57014';
+}
+
+/** A disk has no room left: the server's, or that of this process. */
+export function isDiskFull(error: unknown): boolean {
+  return (
+    diskFullCodes.has(codeOf(error) ?? '') ||
+    (error instanceof Error && diskFullCodes.has(codeOf(error.cause) ?? ''))
+  );
 }
 
 /** The database refuses the data itself: some record of the batch is at fault. */

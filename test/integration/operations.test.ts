@@ -23,7 +23,8 @@ describe('the status', () => {
     const watch = createWatchPool(t.databaseUrl, 'test');
     const status = async () => {
       const found = await readStatus(watch);
-      return { ...renderStatus(found), lines: describeStatus(found).join('\n') };
+      const disks = [{ folder: '/data', device: 1, freeBytes: 2 ** 20, allBytes: 2 ** 30 }];
+      return { ...renderStatus(found, disks), lines: describeStatus(found, disks).join('\n') };
     };
     expect(await status()).toMatchObject({
       workers: [],
@@ -54,8 +55,13 @@ describe('the status', () => {
       values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`.execute(
       system.db,
     );
+    await sql`update load_chunks set last_error = 'no room' where chunk_no = 1`.execute(system.db);
     const seen = await status();
     expect(seen).toMatchObject({
+      retries: [
+        { environment: 'default', job_id: running.jobId, type: 'import', last_error: 'chunk 1: no room' },
+      ],
+      disks: [{ folder: '/data', free_bytes: 2 ** 20, total_bytes: 2 ** 30 }],
       workers: [{ host: 'alive', pid: 7 }],
       loads: { queued: 1, processing: 1 },
       chunks: { pending: 2, running: 0 },
@@ -83,6 +89,8 @@ describe('the status', () => {
     expect(rate).toBeLessThanOrEqual(1);
     expect(seen.lines).toContain(running.jobId);
     expect(seen.lines).toContain('1 of 2');
+    expect(seen.lines).toContain('import: chunk 1: no room');
+    expect(seen.lines).toContain('disk       full: 1.0 MiB free of 1.0 GiB at /data');
     expect(waiting.jobId).not.toBe(running.jobId);
 
     await sql`update loads set status = 'failed', ended_at = now(), failure_code = 'file_lost', failure_message = 'gone'

@@ -7,6 +7,7 @@ import { checkConnections } from './check-connections.ts';
 import { checkMigrations } from './check-migrations.ts';
 import { checkPrivileges } from './check-privileges.ts';
 import { checkSettings } from './check-settings.ts';
+import { checkSpace } from './check-space.ts';
 import { checkVersion } from './check-version.ts';
 
 const connectMs = 5_000;
@@ -30,6 +31,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       'postgres privileges': () => checkPrivileges(client, config.redisUrl === null),
       'postgres connections': () => checkConnections(client, config),
       'postgres settings': () => checkSettings(client),
+      'postgres disk': () => checkSpace(client),
       'postgres clock': () => checkClock(client),
       migrations: () => checkMigrations(client),
     };
