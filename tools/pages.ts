@@ -59,18 +59,21 @@ ${rejects.join('\n')}
 ## Loads that fail
 
 \`failure.error_code\` of a job: \`too_many_rejects\` (\`max_errors\` was passed), \`chunk_failed\` and \`finish_failed\` (an error
-that did not pass; the message tells it), \`worker_lost\` (a chunk lost its worker again and again). What was applied
-before stays and is told in the message; \`retry\` goes on with what is left.
+that did not pass; the message tells it), \`database_timeout\` (ten times in a row \`statement_timeout\` of the database role, or
+PostgreSQL 17's \`transaction_timeout\`, ended a chunk or the finish), \`worker_lost\` (a chunk lost its worker again and again).
+What was applied before stays and is told in the message; \`retry\` goes on with what is left.
+
+As long as a job of any kind is tried again, \`last_error\` of its detail tells what the last try ran into.
 
 ## Exports that fail
 
 \`failure.error_code\`: \`export_failed\` (an error that did not pass; the message tells it), \`unknown_segment\` (a segment
-was removed, or cannot be read, before the export began), \`worker_lost\` (the export lost its worker again and again).
+was removed, or cannot be read, before the export began), \`database_timeout\` (as above), \`worker_lost\` (the export lost its worker again and again).
 Nothing of a failed export is kept; ask for it anew.
 
 ## Deletions that fail
 
-\`failure.error_code\`: \`deletion_failed\` (an error that did not pass; the message tells it), \`worker_lost\` (the deletion
+\`failure.error_code\`: \`deletion_failed\` (an error that did not pass; the message tells it), \`database_timeout\` (as above), \`worker_lost\` (the deletion
 lost its worker again and again). What was deleted before stays deleted, and \`outcomes\` says which ids are \`pending\`:
 ask for them anew.
 `;

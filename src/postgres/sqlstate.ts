@@ -84,6 +84,11 @@ export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }
 
+/** `lock_timeout` ended the wait for a lock. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === '55P03';
+}
+
 /** Two transactions waited for each other and this one was chosen to give way. */
 export function isDeadlock(error: unknown): boolean {
   return codeOf(error) === '40P01';
