@@ -114,7 +114,9 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   expect(status.code).toBe('exit code 0');
   expect(status.output).toMatch(/^disk +full: /m);
   expect(status.output).toMatch(/import: chunk \d+: .*No space left/);
-  expect((await house.run('doctor')).output).toContain('the disk is full');
+  const { output: diagnosis } = await house.run('doctor');
+  expect(diagnosis).toContain('the disk is full');
+  expect(diagnosis).toMatch(/the disk of the database is full|No space left/);
 
   // Nor for its log: it ends, and cannot start again.
   const log = `select pg_logical_emit_message(false, 'test', repeat('x', 1000000)) from generate_series(1, 64)`;
@@ -126,7 +128,6 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
     code: 'exit code 1',
     output: expect.stringContaining('the disk is full'),
   });
-  expect(await readdir(join(house.dataDir, 'postgres')), 'no drafts are left').toHaveLength(5);
 
   await rm(ballast);
   const freedAt = performance.now();
@@ -135,6 +136,10 @@ async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
   await ended(sql, jobId);
   await sender.stop();
   await expectEachOnce(sql, sender);
+  const drafts = (await readdir(join(house.dataDir, 'postgres'))).filter((name) =>
+    name.startsWith('server.json.'),
+  );
+  expect(drafts, 'what could not be written').toEqual([]);
   for (const entity of ['users', 'companies'])
     await sql(`delete from sluice.${entity} where metadata ? 'id'`);
   await expectExact(sql, jobId, file, table);
