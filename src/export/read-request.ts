@@ -63,8 +63,10 @@ function readTexts(value: unknown, name: string, maxBytes: number, problems: Pro
   const texts = given.flatMap((item, index) => {
     const text = typeof item === 'number' && Number.isSafeInteger(item) ? String(item) : item;
     const wrong = typeof text === 'string' ? textProblem(text, maxBytes) : 'is no string';
-    if (wrong !== null) refuse(problems, `A value of ${name} ${wrong}`, `${name}[${index}]`);
-    return typeof text === 'string' ? [text] : [];
+    if (wrong === null) return [text as string];
+    // Not to be looked up: Postgres takes no such text.
+    refuse(problems, `A value of ${name} ${wrong}`, `${name}[${index}]`);
+    return [];
   });
   return [...new Set(texts)];
 }

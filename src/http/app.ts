@@ -1,6 +1,7 @@
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
+import { DocumentText } from './document-text.ts';
 import { explainError } from './explain-error.ts';
 import { addApiDocs } from './plugins/api-docs.ts';
 import { addApiDocument } from './plugins/api-document.ts';
@@ -13,8 +14,8 @@ import { addLoadShedding } from './plugins/load-shedding.ts';
 import { addNotFound } from './plugins/not-found.ts';
 import { addRateLimit } from './plugins/rate-limit.ts';
 import { addRawBody } from './plugins/raw-body.ts';
-import { addRequestId, chooseRequestId } from './plugins/request-id.ts';
 import { addRequestMetrics } from './plugins/request-metrics.ts';
+import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addRecordBody } from './record-body.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
@@ -64,14 +65,14 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
     routerOptions: { ignoreTrailingSlash: true, maxParamLength },
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id);
+      setStandardHeaders(request, reply);
       sendErrors(reply, explainError(error));
     },
   });
   app.server.headersTimeout = headersTimeoutMs;
   addExpectContinue(app);
   addErrorHandler(app, system);
-  addRequestId(app);
+  addStandardHeaders(app);
   addRequestMetrics(app, system);
   addLoadShedding(app, system);
   addAuth(app, system);
@@ -86,6 +87,7 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
 }
 
 function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
+  const document = new DocumentText(app);
   createImport(app, system);
   bulkIdentify(app, system, 'users');
   bulkIdentify(app, system, 'companies');
@@ -104,9 +106,9 @@ function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
   showLiveness(app);
   showReadiness(app, system, doors);
   showMetrics(app, system);
-  showDocument(app, system);
+  showDocument(app, system, document);
   showQueues(app, system);
-  addApiDocs(app, system);
+  addApiDocs(app, system, document);
   app.register(async (scope) => {
     addRecordBody(scope, { timeoutMs: system.config.uploadStallMs });
     identify(scope, system);

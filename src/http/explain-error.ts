@@ -19,6 +19,9 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
+/** Of errors of plugins that have a status and no code that we know: paths that no file of theirs can have. */
+const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
+
 /**
  * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
  * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
@@ -28,6 +31,7 @@ export function explainError(error: unknown): Explained {
   const code = codeOf(error);
   const known = frameworkErrors[code];
   if (known !== undefined) return explained(known, (error as Error).message);
+  if (pathStatuses.has(statusOf(error))) return explained('route_not_found', 'There is no such address');
   if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
@@ -42,6 +46,10 @@ export function diskFull(of: string): Explained {
 
 function explained(code: Problem['code'], message: string, details = ''): Explained {
   return { status: errorCodes[code], problems: [{ code, message, details }] };
+}
+
+function statusOf(error: unknown): unknown {
+  return (error as { statusCode?: unknown } | null | undefined)?.statusCode;
 }
 
 function codeOf(error: unknown): string {

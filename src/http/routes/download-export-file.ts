@@ -5,6 +5,7 @@ import { inputError } from '../../domain/errors.ts';
 import { contentType } from '../../export/content-type.ts';
 import { findLinkedFile, type LinkedFile, openLinkedFile } from '../../export/linked-file.ts';
 import { type ByteRange, readByteRange } from '../byte-range.ts';
+import { namesTag } from '../entity-tag.ts';
 import { downloadFileSchema } from '../schemas/download-file-schema.ts';
 import { readLink } from '../schemas/file-link.ts';
 
@@ -49,11 +50,5 @@ async function sendFile(
     .header('accept-ranges', 'bytes')
     .header('content-disposition', `attachment; filename="${file.filename}"`)
     .header('cache-control', 'private, no-cache')
-    .header('x-content-type-options', 'nosniff')
     .send(body);
-}
-
-function namesTag(header: string | undefined, etag: string): boolean {
-  const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return tags.includes(etag) || tags.includes('*');
 }

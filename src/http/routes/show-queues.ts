@@ -13,7 +13,6 @@ const headers = {
   'content-security-policy':
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 } as const;
@@ -49,10 +48,11 @@ function createGuard(adminKey: string): (request: FastifyRequest, reply: Fastify
     }
     if (!isAdmin(authorization)) {
       // A browser comes without a login first.
-      if (authorization !== undefined) failures.note(ip);
+      if (authorization !== undefined) failures.failed(ip);
       reply.header('www-authenticate', 'Basic realm="sluice", charset="UTF-8"');
       return inputError('invalid_api_key', 'Unauthorized', 'user admin, password ADMIN_KEY');
     }
+    failures.succeeded(ip);
     if (method === 'GET' || method === 'HEAD') return null;
     reply.header('allow', 'GET, HEAD');
     return inputError(

@@ -49,7 +49,7 @@ export const answerHeaders = {
   },
   ETag: {
     required: true,
-    description: 'SHA-256 of the whole file, in quotes.',
+    description: 'Stands for the content, in quotes; of a file it is its SHA-256.',
     schema: { type: 'string', pattern: '^"[0-9a-f]{64}"$' },
   },
   'Accept-Ranges': { required: true, schema: { type: 'string', const: 'bytes' } },
