@@ -75,12 +75,18 @@ async function isMarked(folder: DropFolder, name: string, file: BigIntStats): Pr
   return marker?.isFile() === true && marker.ctimeNs >= file.ctimeNs;
 }
 
+/** Whoever may write here could so have any file loaded that we can read and they cannot. */
+export function hasOtherNames({ nlink }: BigIntStats): boolean {
+  return nlink > 1n;
+}
+
 const unknownName =
   'is left alone: files are taken by the names .csv, .ndjson, .jsonl and .json, also with .gz behind';
 
 function problem(stats: BigIntStats, folder: DropFolder): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
+  if (hasOtherNames(stats)) return 'is left alone: it is a hard link; put a copy of the file here';
   return stats.dev === folder.device ? null : 'is left alone: it lies on another file system';
 }
 

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { ConflictError } from '../../domain/errors.ts';
+import { ConflictError, keepableText } from '../../domain/errors.ts';
 import { LEASE_MS, MAX_RUN_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
@@ -110,7 +110,7 @@ export async function noteRunFailure(
       lease_until: null,
       not_before: sql<Date>`now() + ${pauseMs} * power(2, failures) * interval '1 millisecond'`,
       failures: eb('failures', '+', 1),
-      last_error: message,
+      last_error: keepableText(message),
     }))
     .returning('failures')
     .executeTakeFirst();
