@@ -8,9 +8,12 @@ import { type Scope, scopes } from './scopes.ts';
 export interface Caller {
   readonly environment: Environment;
   readonly scopes: readonly Scope[];
-  /** `API_KEY` for the key of the configuration. */
+  /** `staticKeyId` for the key of the configuration. */
   readonly keyId: string;
 }
+
+/** Stands for the key of the configuration where others have their id. */
+export const staticKeyId = 'API_KEY';
 
 /** Compared with where there is no such key, so that an unknown id costs what a wrong secret does. */
 const nobody = digestKey('');
@@ -31,16 +34,24 @@ export async function verifyKey(
   return keyId === null ? null : findCaller(db, keyId, text);
 }
 
+const isLive = sql<boolean>`revoked_at is null and (expires_at is null or expires_at > clock_timestamp())`;
+
+/** Whether a key is neither revoked nor expired. */
+export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('api_keys')
+    .select(isLive.as('live'))
+    .where('key_id', '=', keyId)
+    .executeTakeFirst();
+  return row?.live === true;
+}
+
 async function findCaller(db: Database, keyId: string, text: string): Promise<Caller | null> {
   const row = await db
     .selectFrom('api_keys as k')
     .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
     .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
-    .select(
-      sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`.as(
-        'live',
-      ),
-    )
+    .select(isLive.as('live'))
     .where('k.key_id', '=', keyId)
     .executeTakeFirst();
   const matches = matchesDigest(text, row?.digest ?? nobody);
@@ -54,5 +65,5 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
 
 async function defaultCaller(db: Database): Promise<Caller | null> {
   const environment = await findEnvironment(db, defaultEnvironmentName);
-  return environment && { environment, scopes, keyId: 'API_KEY' };
+  return environment && { environment, scopes, keyId: staticKeyId };
 }

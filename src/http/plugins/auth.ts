@@ -72,6 +72,11 @@ export function environmentId(request: FastifyRequest): number {
   return caller(request).environment.environmentId;
 }
 
+/** Public id of the key. */
+export function callerKeyId(request: FastifyRequest): string {
+  return caller(request).keyId;
+}
+
 /** For what takes more than the route's own scope. @throws InputError `insufficient_scope`. */
 export function requireScope(request: FastifyRequest, scope: Scope): void {
   const { scopes } = caller(request);

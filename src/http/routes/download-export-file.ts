@@ -9,11 +9,11 @@ import { namesTag } from '../entity-tag.ts';
 import { downloadFileSchema } from '../schemas/download-file-schema.ts';
 import { readLink } from '../schemas/file-link.ts';
 
-/** Names no scope: it is the link that authorises. */
+/** Names no scope: it is the link that authorises, as long as the key is valid that it was given to. */
 export function downloadExportFile(app: FastifyInstance, system: System): void {
   const path = '/api/v1/analytics/exports/files/:job_id/:filename';
   app.get(path, { schema: downloadFileSchema }, async (request, reply) => {
-    const file = await findLinkedFile(system, readLink(request));
+    const file = await findLinkedFile(system, readLink(request), system.config.apiKey);
     const etag = `"${file.sha256}"`;
     reply.header('etag', etag);
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
