@@ -1,20 +1,25 @@
 import { createGunzip } from 'node:zlib';
 import type { Multipart } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
+import { UploadRate } from '../../load/receive/intake.ts';
 import { readNext } from '../../load/receive/read-next.ts';
 import type { Upload } from './upload.ts';
 
 /**
- * The parts of a form as they come. Between them, as within them, the sender may not stall; endless fields, or
- * an endless tail, end there too.
+ * The parts of a form as they come. Between them, as within them, the sender may neither stall nor trickle; endless
+ * fields, or an endless tail, end there too.
  * @throws InputError for a form that is malformed or cut off; `upload_too_slow`.
  */
 export async function* formParts(upload: Upload): AsyncGenerator<Multipart> {
-  const { uploadStallMs } = upload.system.config;
+  const { uploadStallMs, minUploadRate } = upload.system.config;
+  const { socket } = upload.request.raw;
+  const rate = new UploadRate(minUploadRate);
   const parts = openForm(upload);
   try {
     for (;;) {
+      const [before, bytes] = [performance.now(), socket.bytesRead];
       const result = await readNext(parts, uploadStallMs, upload.signal);
+      rate.note(performance.now() - before, socket.bytesRead - bytes);
       if (result.done === true) return;
       yield result.value;
     }
