@@ -27,6 +27,9 @@ const fields: ReadonlySet<string> = new Set([
   ...['format', 'compression', 'escape_formulas'],
 ]);
 
+export const noSuchSegment =
+  'There is no such segment; the lookup of segments lists those there are, and `sluice catalogue apply FILE` makes them: docs/catalogue.md';
+
 /** Of a body that is wrong all over nobody reads more. */
 const maxProblems = 100;
 
@@ -89,7 +92,7 @@ function readSegmentId(value: unknown, problems: Problem[]): number | null {
   const id = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
   if (typeof value === 'string') {
-    problems.push({ code: 'unknown_segment', message: 'There is no such segment', details: 'segment_id' });
+    problems.push({ code: 'unknown_segment', message: noSuchSegment, details: 'segment_id' });
   } else refuse(problems, 'segment_id is a string or an integer', 'segment_id');
   return null;
 }

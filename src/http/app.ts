@@ -40,6 +40,7 @@ import { showLiveness } from './routes/show-liveness.ts';
 import { showMetrics } from './routes/show-metrics.ts';
 import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
+import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
 
 /** Request line and headers must have come by then; a body may take as long as it flows. */
@@ -103,6 +104,7 @@ function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
   downloadExportFile(app, system);
   listSegmentPages(app, system);
   listLookups(app, system);
+  showService(app, system);
   showLiveness(app);
   showReadiness(app, system, doors);
   showMetrics(app, system);

@@ -1,5 +1,6 @@
 import { errorCodes, InputError, type Problem, TransientError } from '../domain/errors.ts';
 import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
+import { noSuchAddress } from './plugins/not-found.ts';
 
 /** What a caller is told of an error. */
 export interface Explained {
@@ -31,7 +32,7 @@ export function explainError(error: unknown): Explained {
   const code = codeOf(error);
   const known = frameworkErrors[code];
   if (known !== undefined) return explained(known, (error as Error).message);
-  if (pathStatuses.has(statusOf(error))) return explained('route_not_found', 'There is no such address');
+  if (pathStatuses.has(statusOf(error))) return explained('route_not_found', noSuchAddress);
   if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');

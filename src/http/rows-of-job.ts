@@ -52,6 +52,8 @@ export function addRowsOfJob(app: FastifyInstance, system: System, kind: RowsOfJ
     const jobId = readJobId(request);
     const type = rowsType(request.headers.accept);
     reply.header('vary', 'accept');
+    // A file has all of them, whatever page is asked for.
+    if (type !== 'application/json') new PageQuery(request.query).allow('limit', 'cursor').check();
     return type === 'application/json'
       ? sendPage(system, kind, request, reply, jobId)
       : sendFile(kind, request, reply, jobId, type);

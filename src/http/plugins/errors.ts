@@ -55,6 +55,7 @@ function logError(
     route: request.routeOptions.url ?? null,
     environment: request.caller?.environment.name ?? null,
     status,
+    ...describeRefusal(request),
   };
   const { raw } = request;
   if (raw.destroyed && !raw.complete) log.info(fields, 'the client went away');
@@ -64,4 +65,9 @@ function logError(
     log[level]({ ...fields, error_code: problems[0]?.code }, 'request refused');
   } else if (status === 503) log.warn({ ...fields, err: error }, 'request cannot be served now');
   else log.error({ ...fields, err: error }, 'request failed');
+}
+
+/** Which key was refused, and why: callers are not told as much. */
+function describeRefusal({ keyRefusal }: FastifyRequest): object {
+  return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }

@@ -7,14 +7,13 @@ import { nextLink } from '../next-link.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { renderExportItem } from '../render-export.ts';
 import { listExportsSchema } from '../schemas/list-exports-schema.ts';
-import { readListJobsQuery } from '../schemas/list-jobs-query.ts';
+import { readListExportsQuery } from '../schemas/list-jobs-query.ts';
 
 /** Newest first; a bare array, its continuation in the headers. */
 export function listExportsRoute(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'export' }, schema: listExportsSchema } as const;
   app.get('/api/v1/analytics/exports/jobs', options, async (request, reply) => {
-    const { limit, cursor, status } = request.query as Record<string, string>;
-    const query = readListJobsQuery({ limit, cursor, status });
+    const query = readListExportsQuery(request.query);
     const environment = callerEnvironment(request);
     const filter = query.status === undefined ? {} : { status: query.status };
     const page = await listExports(system, environment.environmentId, filter, query);

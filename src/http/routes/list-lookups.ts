@@ -16,6 +16,7 @@ import {
   surveyItem,
 } from '../schemas/lookup-items.ts';
 import { type LookupText, lookupSchema } from '../schemas/lookup-schema.ts';
+import { PageQuery } from '../schemas/page-query.ts';
 
 interface Lookup extends LookupText {
   readonly item: TSchema;
@@ -76,13 +77,17 @@ const lookups: Readonly<Record<string, Lookup>> = {
   },
 };
 
+/** Clients that page through the segments send these to every lookup; the others are lists of one page. */
+const pageParameters = ['limit', 'cursor', 'after_cursor', 'before_cursor'];
+
 /** All lookups but the segments. */
 export function listLookups(app: FastifyInstance, system: System): void {
   for (const [name, { item, read, ...text }] of Object.entries(lookups)) {
     const options = { config: { scope: 'read' }, schema: lookupSchema(text, item) } as const;
-    app.get(`/api/v1/analytics/exports/lookups/${name}`, options, async (request, reply) =>
-      reply.send(await read(system, environmentId(request))),
-    );
+    app.get(`/api/v1/analytics/exports/lookups/${name}`, options, async (request, reply) => {
+      new PageQuery(request.query).allow(...pageParameters).check();
+      return reply.send(await read(system, environmentId(request)));
+    });
   }
 }
 

@@ -6,7 +6,7 @@ import { type InputError, inputError } from '../../domain/errors.ts';
 import { explainError } from '../explain-error.ts';
 import { sendErrors } from '../plugins/errors.ts';
 
-const path = '/admin/queues';
+export const queuesPath = '/admin/queues';
 
 /** Everything from here: the page would fetch a font from elsewhere, and telling others who looks is nobody's wish. */
 const headers = {
@@ -23,7 +23,7 @@ export function showQueues(app: FastifyInstance, { config, openQueueDashboard }:
   if (adminKey === null) return;
   const guard = createGuard(adminKey);
   app.register(async (scope) => {
-    const dashboard = await openQueueDashboard(path);
+    const dashboard = await openQueueDashboard(queuesPath);
     scope.addHook('onClose', () => dashboard.close());
     scope.addHook('onRequest', (request, reply, done) => {
       reply.headers(headers);
@@ -32,7 +32,7 @@ export function showQueues(app: FastifyInstance, { config, openQueueDashboard }:
       if (refusal === null) done();
       else sendErrors(reply, explainError(refusal));
     });
-    scope.register(dashboard.plugin, { prefix: path });
+    scope.register(dashboard.plugin, { prefix: queuesPath });
   });
 }
 

@@ -1,4 +1,5 @@
 import type { Problem } from '../../domain/errors.ts';
+import { quoteName, suggest } from '../suggest.ts';
 
 /** An option as it was given, in the query or as a form field; one name may come several times. */
 export type GivenOption = readonly [name: string, value: string];
@@ -18,10 +19,7 @@ export class OptionValues {
     this.#given = given;
     for (const name of new Set(given.map(([each]) => each))) {
       if (known.includes(name)) continue;
-      this.refuse(
-        name,
-        `${JSON.stringify(name.slice(0, 100))} is no option here; known: ${known.join(', ')}`,
-      );
+      this.refuse(name, `${quoteName(name)} is no option here; ${suggest(name, known)}`);
     }
   }
 
