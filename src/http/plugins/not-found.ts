@@ -26,7 +26,7 @@ export function addNotFound(app: FastifyInstance): void {
 }
 
 function matches(pattern: string, path: string): boolean {
-  const wanted = pattern.split('/');
+  const wanted = pattern.replace(/\/$/, '').split('/');
   const given = path.split('/');
   return (
     wanted.length === given.length && wanted.every((each, at) => each.startsWith(':') || each === given[at])

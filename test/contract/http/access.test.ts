@@ -144,7 +144,7 @@ describe('a key', () => {
 });
 
 describe('addresses', () => {
-  test.each(['//x', '/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1//imports'])(
+  test.each(['/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1//imports'])(
     '%s is 404',
     async (path) => {
       for (const method of ['GET', 'POST']) {

@@ -61,7 +61,7 @@ test('refusals and failures are not remembered', async () => {
   const { cache, asked } = open();
   const refused = cache.find('a');
   asked[0]?.answer(refusal);
-  expect(await refused).toBeNull();
+  expect(await refused).toBe(refusal);
   const failed = cache.find('a');
   asked[1]?.answer(new Error('away'));
   await expect(failed).rejects.toThrow('away');
