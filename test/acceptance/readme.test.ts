@@ -41,7 +41,7 @@ test('the commands of the README work as they stand, in their order, and are ans
 function commandsOf(readme: string): Command[] {
   const from = readme.indexOf('H="Authorization');
   const part = readme.slice(readme.lastIndexOf('```sh', from), readme.indexOf('## Unattended'));
-  return [...part.matchAll(/^```sh\n(.*?)^```$|^\| [A-Z]+ \/.*$/gms)].flatMap(([row, block]) =>
+  return [...part.matchAll(/^```sh\n(.*?)^```$|^\| [A-Z]+ \/[^\n]*/gms)].flatMap(([row, block]) =>
     block === undefined ? readRow(row) : readBlock(block),
   );
 }
