@@ -36,8 +36,12 @@ export const MAX_BODY_DEPTH = 100_000;
 export const MAX_COLUMNS = 10_000;
 /** Rows at the head of each chunk of a CSV that tell which columns are dates; in NDJSON, values looked at closely for it. */
 export const SAMPLED_ROWS = 64;
-/** The header line of a CSV. */
+/** The header line of a CSV, and the blank lines before it. */
 export const MAX_HEADER_BYTES = MiB;
+export const MAX_BLANK_BYTES = 64 * KiB;
+/** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
+export const MAX_HEADER_PROBLEMS = 100;
+export const MAX_SHOWN_COLUMNS = 20;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** What is kept of a refused record; a longer one is cut and the message says so. */
