@@ -155,6 +155,8 @@ export const MAX_EXPORT_FAILURES = 5;
 /** Ids, or event keys, that one filter of an export may list; and terms to leave out. */
 export const MAX_EXPORT_VALUES = 10_000;
 export const MAX_EXCLUSIONS = 1_000;
+/** Of these, terms with a wildcard: each is held against every row and name, and takes up to the product of the two lengths. */
+export const MAX_EXCLUSION_PATTERNS = 100;
 /** Addresses that are told of the end of one export. */
 export const MAX_EXPORT_EMAILS = 20;
 /** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
