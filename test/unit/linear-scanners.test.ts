@@ -241,7 +241,7 @@ function eachRaw(input: Buffer, matches: (raw: Uint8Array) => boolean): void {
 }
 
 /** Keys of one length, side by side. */
-const colliding = collidingKeys(32 * KiB);
+const colliding = collidingKeys(8 * KiB);
 const keyBytes = colliding[0]?.length ?? 0;
 
 function enterKeys(input: Buffer): void {
