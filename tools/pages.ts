@@ -11,7 +11,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_quote: 'A quote inside an unquoted cell, or something behind a closing quote. Costs that record.',
   unclosed_quote:
     'A quoted cell is never properly closed. Costs the line it opens on; reading goes on with the next.',
-  record_too_large: 'The record is longer than 1 MiB.',
+  record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',
   value_too_large: 'A value is longer than 64 KiB.',
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
   nul_character: 'U+0000, which PostgreSQL cannot store.',
@@ -22,7 +22,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_property_name: 'A property name is empty or longer than 255 characters.',
   forbidden_property: '`__proto__`, `constructor` or `prototype` as a property name.',
   too_deep: 'Nested deeper than 32 levels.',
-  number_out_of_range: 'A number with a power of ten beyond 1000.',
+  number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 2 100 digits.',
   refused_by_database:
     'Passed every check and was refused by PostgreSQL all the same; the message is its own.',
 };

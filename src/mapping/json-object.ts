@@ -1,7 +1,12 @@
-import { MAX_DEPTH, MAX_PROPERTY_NAME_CHARS, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import {
+  MAX_DEPTH,
+  MAX_PROPERTY_NAME_CHARS,
+  MAX_RECORD_PROPERTIES,
+  MAX_VALUE_BYTES,
+} from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import { fromByteString, toByteString } from './byte-string.ts';
-import { exponentInRange, markedNumber, type ParsedJson, parseJson, writeJson } from './json-text.ts';
+import { markedNumber, numberInRange, type ParsedJson, parseJson, tooDeep, writeJson } from './json-text.ts';
 import { propertyNameProblem } from './property-name.ts';
 import type { PropertyTypes } from './property-types.ts';
 import { NESTED, REMOVES } from './row-buffer.ts';
@@ -43,14 +48,14 @@ export function writeProperties(
   source: string | null = null,
 ): JsonContent | Reason {
   let flags = 0;
-  let isEmpty = true;
+  let count = 0;
   // Of plain text and numbers there is nothing that the parser would have let pass and we must not.
   const allPlain = !parsed.decoded && !parsed.marked;
   const members = types.membersOf(parsed);
   for (const name in object) {
     const value = object[name];
     if (value === undefined) continue;
-    isEmpty = false;
+    if (++count > MAX_RECORD_PROPERTIES) return tooManyProperties(path);
     const isPlain = allPlain && typeof value !== 'object';
     const problem =
       nameProblem(name, path, parsed) ??
@@ -64,10 +69,19 @@ export function writeProperties(
       if (large !== null) return readable(large, parsed);
     }
   }
-  if (isEmpty) return { text: '', flags };
+  if (count === 0) return { text: '', flags };
   if (source !== null) return { text: source.slice(1, -1), flags };
   const text = writeJson(object, parsed.marked).slice(1, -1);
   return { text: parsed.decoded ? toByteString(text) : text, flags };
+}
+
+/** `path` is of the object that has them. */
+export function tooManyProperties(path: string): Reason {
+  return {
+    code: 'record_too_large',
+    message: `the record has more than ${MAX_RECORD_PROPERTIES} properties`,
+    column: path === '' ? null : path,
+  };
 }
 
 /**
@@ -106,11 +120,7 @@ function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: s
   if (typeof value === 'string') return parsed.decoded || parsed.marked ? textProblem(value, path) : null;
   if (typeof value !== 'object' || value === null) return null;
   if (depth > MAX_DEPTH) {
-    return {
-      code: 'too_deep',
-      message: `nested deeper than ${MAX_DEPTH} levels`,
-      column: path.split('.').slice(0, 4).join('.'),
-    };
+    return tooDeep(path.split('.').slice(0, 4).join('.'));
   }
   if (Array.isArray(value)) {
     for (const item of value) {
@@ -131,7 +141,7 @@ function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: s
 function textProblem(value: string, path: string): Reason | null {
   const number = markedNumber(value);
   if (number !== null) {
-    if (exponentInRange(number)) return null;
+    if (numberInRange(number)) return null;
     return {
       code: 'number_out_of_range',
       message: `${number.slice(0, 40)} is beyond what can be stored`,
