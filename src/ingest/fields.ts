@@ -1,6 +1,12 @@
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
-import { MAX_ID_BYTES, MAX_RECORD_PROPERTIES, MAX_VALUE_BYTES } from '../domain/limits.ts';
-import { isObject, type JsonObject, propertyProblem, tooManyProperties } from '../mapping/json-object.ts';
+import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import {
+  hasTooManyProperties,
+  isObject,
+  type JsonObject,
+  propertyProblem,
+  tooManyProperties,
+} from '../mapping/json-object.ts';
 import { markedNumber, type ParsedJson } from '../mapping/json-text.ts';
 import type { Properties } from './records.ts';
 
@@ -71,15 +77,13 @@ export class Fields {
 
   /** Checks names and values. A null stands for removal and is always allowed. */
   properties(object: JsonObject, path: string, rule: ValueRule): Properties {
-    let count = 0;
+    if (hasTooManyProperties(object, this.#bytes)) {
+      this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);
+      return object;
+    }
     for (const name in object) {
       const value = object[name];
       if (value === undefined) continue;
-      if (++count > MAX_RECORD_PROPERTIES) {
-        const { message } = tooManyProperties(path);
-        this.refuse('invalid_metadata_value', sentence(message), path);
-        break;
-      }
       const reason = propertyProblem(name, value, this.#parsed, path, this.#bytes > MAX_VALUE_BYTES);
       if (reason !== null) {
         this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);

@@ -48,14 +48,15 @@ export function writeProperties(
   source: string | null = null,
 ): JsonContent | Reason {
   let flags = 0;
-  let count = 0;
+  let isEmpty = true;
+  if (hasTooManyProperties(object, sourceBytes)) return tooManyProperties(path);
   // Of plain text and numbers there is nothing that the parser would have let pass and we must not.
   const allPlain = !parsed.decoded && !parsed.marked;
   const members = types.membersOf(parsed);
   for (const name in object) {
     const value = object[name];
     if (value === undefined) continue;
-    if (++count > MAX_RECORD_PROPERTIES) return tooManyProperties(path);
+    isEmpty = false;
     const isPlain = allPlain && typeof value !== 'object';
     const problem =
       nameProblem(name, path, parsed) ??
@@ -69,10 +70,19 @@ export function writeProperties(
       if (large !== null) return readable(large, parsed);
     }
   }
-  if (count === 0) return { text: '', flags };
+  if (isEmpty) return { text: '', flags };
   if (source !== null) return { text: source.slice(1, -1), flags };
   const text = writeJson(object, parsed.marked).slice(1, -1);
   return { text: parsed.decoded ? toByteString(text) : text, flags };
+}
+
+/** `,"a":1` is the least that one takes. */
+const leastPropertyBytes = 6;
+
+/** To be asked before the properties are looked at one by one, and their names noted. Of few bytes nothing is counted. */
+export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
+  if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;
+  return Object.keys(object).length > MAX_RECORD_PROPERTIES;
 }
 
 /** `path` is of the object that has them. */
