@@ -1,5 +1,15 @@
 import { STATUS_CODES } from 'node:http';
 import { errorCodes } from '../src/domain/errors.ts';
+import {
+  INFLATE_RATIO_GRACE_BYTES,
+  MAX_BLANK_BYTES,
+  MAX_COLUMNS,
+  MAX_EXCLUSION_PATTERNS,
+  MAX_EXCLUSIONS,
+  MAX_HEADER_BYTES,
+  MAX_INFLATE_RATIO,
+  MAX_MAPPED_COLUMNS,
+} from '../src/domain/limits.ts';
 import { rejectCodes } from '../src/domain/reject.ts';
 import { settings } from '../src/settings.ts';
 
@@ -55,6 +65,17 @@ with row, line, byte offset, column, code, message and the raw record.
 | error_code | meaning |
 |---|---|
 ${rejects.join('\n')}
+
+## Bounds of a request
+
+| what | at most | else |
+|---|---|---|
+| blank lines before the header of a CSV | ${MAX_BLANK_BYTES / 1024} KiB | 400 \`invalid_field\` |
+| the header of a CSV | ${MAX_HEADER_BYTES / 1024 ** 2} MiB, ${MAX_COLUMNS} columns | 400 \`invalid_field\` |
+| columns that \`map\` names | ${MAX_MAPPED_COLUMNS} | 400 \`invalid_field\` |
+| growth of what comes as gzip, a form around the file included, beyond ${INFLATE_RATIO_GRACE_BYTES / 1024 ** 2} MiB | ${MAX_INFLATE_RATIO} times what was sent | 413 \`payload_too_large\` |
+| properties of a single record, its depth, the digits of a number | as in a file, above | 400 \`invalid_metadata_value\` |
+| terms of an export's \`exclusions\`, of these with a \`*\` | ${MAX_EXCLUSIONS}, ${MAX_EXCLUSION_PATTERNS} | 400 \`invalid_field\` |
 
 ## Loads that fail
 
