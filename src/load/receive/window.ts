@@ -14,7 +14,8 @@ export class Window {
   append(added: Buffer): void {
     const kept = this.bytes;
     const length = kept.length + added.length;
-    if (this.#start + length > this.#memory.length) {
+    // Moved where that costs no more than what is added, and stays in the processor's cache; or when there is no room.
+    if (kept.length <= added.length || this.#start + length > this.#memory.length) {
       // Twice what is kept, so that it is moved again only when as much has come: small buffers cost no more than large ones.
       const room = roomFor(2 * kept.length + added.length);
       if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
