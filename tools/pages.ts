@@ -32,7 +32,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_property_name: 'A property name is empty or longer than 255 characters.',
   forbidden_property: '`__proto__`, `constructor` or `prototype` as a property name.',
   too_deep: 'Nested deeper than 32 levels.',
-  number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 2 100 digits.',
+  number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 20 000 digits.',
   refused_by_database:
     'Passed every check and was refused by PostgreSQL all the same; the message is its own.',
 };

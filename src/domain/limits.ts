@@ -51,7 +51,7 @@ export const MAX_SHOWN_COLUMNS = 20;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** Of a number written out, its power of ten included. */
-export const MAX_NUMBER_CHARS = 2_100;
+export const MAX_NUMBER_CHARS = 20_000;
 /** What is kept of a refused record; a longer one is cut and the message says so. */
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
