@@ -1,6 +1,7 @@
 import { deleteRejects, findLoadsWithRejects } from '../postgres/deletion/earlier-loads.ts';
 import { readIds } from '../postgres/ledger/deletions.ts';
 import { readRejectsPage } from '../postgres/ledger/read-rejects.ts';
+import { yielding } from '../yielding.ts';
 import type { Attempt } from './attempt.ts';
 import { createIdMatcher } from './id-matcher.ts';
 
@@ -14,7 +15,11 @@ export async function deleteMatchingRejects({ context, claim, step, goOn }: Atte
     for (let after = 0; ; ) {
       goOn();
       const page = await readRejectsPage(context.db, loadId, after, rowsAtATime);
-      const doomed = page.filter(({ raw }) => matches(raw)).map(({ row }) => row);
+      const doomed: number[] = [];
+      for await (const { raw, row } of yielding(page)) {
+        goOn();
+        if (matches(raw)) doomed.push(row);
+      }
       if (doomed.length > 0) await step(async (db) => ({ rejects: await deleteRejects(db, loadId, doomed) }));
       const last = page.at(-1);
       if (last === undefined || page.length < rowsAtATime) break;

@@ -31,15 +31,27 @@ export const MAX_QUESTION_CHARS = 2_000;
 export const MAX_REMEMBERED_NAMES = 200_000;
 /** Objects and arrays inside one another, the record itself being level 1. */
 export const MAX_DEPTH = 32;
+/** The same before it is parsed, with the `company` and the `metadata` that may stand around a value. */
+export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
+/** Properties of one record beside its documented keys, and as many in its `metadata` and in its `company`. */
+export const MAX_RECORD_PROPERTIES = 10_000;
 /** Nesting a JSON array body may reach before it is refused as a whole; bounds the parser's stack. */
 export const MAX_BODY_DEPTH = 100_000;
 export const MAX_COLUMNS = 10_000;
+/** Columns that `map` renames. */
+export const MAX_MAPPED_COLUMNS = MAX_COLUMNS;
 /** Rows at the head of each chunk of a CSV that tell which columns are dates; in NDJSON, values looked at closely for it. */
 export const SAMPLED_ROWS = 64;
-/** The header line of a CSV. */
+/** The header line of a CSV, and the blank lines before it. */
 export const MAX_HEADER_BYTES = MiB;
+export const MAX_BLANK_BYTES = 64 * KiB;
+/** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
+export const MAX_HEADER_PROBLEMS = 100;
+export const MAX_SHOWN_COLUMNS = 20;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
+/** Of a number written out, its power of ten included. */
+export const MAX_NUMBER_CHARS = 20_000;
 /** What is kept of a refused record; a longer one is cut and the message says so. */
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
@@ -151,6 +163,8 @@ export const MAX_EXPORT_FAILURES = 5;
 /** Ids, or event keys, that one filter of an export may list; and terms to leave out. */
 export const MAX_EXPORT_VALUES = 10_000;
 export const MAX_EXCLUSIONS = 1_000;
+/** Of these, terms with a wildcard: each is held against every row and name, and takes up to the product of the two lengths. */
+export const MAX_EXCLUSION_PATTERNS = 100;
 /** Addresses that are told of the end of one export. */
 export const MAX_EXPORT_EMAILS = 20;
 /** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */

@@ -4,6 +4,9 @@ import { quoteName, suggest } from '../suggest.ts';
 /** An option as it was given, in the query or as a form field; one name may come several times. */
 export type GivenOption = readonly [name: string, value: string];
 
+/** Of options that are wrong all over nobody reads more. */
+const maxProblems = 100;
+
 export function queryOptions(query: unknown): GivenOption[] {
   return Object.entries(query as Record<string, string | string[]>).flatMap(([name, values]) =>
     [values].flat().map((value): GivenOption => [name, value]),
@@ -40,6 +43,7 @@ export class OptionValues {
   }
 
   refuse(name: string, message: string): void {
+    if (this.problems.length === maxProblems) return;
     this.problems.push({ code: 'invalid_field', message, details: name.slice(0, 100) });
   }
 }

@@ -190,8 +190,21 @@ describe('POST /api/v1/analytics/exports', () => {
     expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, code]);
   });
 
+  test('refuses a body that is 500 000 levels deep', async () => {
+    const answer = await server.json<ErrorBody>(exportsPath, {
+      method: 'POST',
+      body: `{"from":${'['.repeat(500_000)}${']'.repeat(500_000)}}`,
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([answer.status, answer.body.errors[0]?.message]).toEqual([
+      400,
+      'The body is nested deeper than 34 levels',
+    ]);
+  });
+
   test.each([
     [{ from: '2026-13-01' }, 'invalid_date', 'from'],
+    [{ exclusions: Array.from({ length: 101 }, (_, n) => `${n}*`).join() }, 'invalid_field', 'exclusions'],
     [{ to: 'yesterday' }, 'invalid_date', 'to'],
     [{ from: 5 }, 'invalid_date', 'from'],
     [{ from: '0000-01-01' }, 'invalid_date', 'from'],

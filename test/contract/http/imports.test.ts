@@ -134,6 +134,36 @@ describe('a file in a form', () => {
     expect([status, body.total_rows, body.filename]).toEqual([200, '1', 'users.csv']);
   });
 
+  test.each([
+    ['gzip', (rows: Buffer) => rows],
+    ['gzip, with a file in it that is gzip', (rows: Buffer) => gzipSync(rows)],
+  ])('that grows more than 200 times over from a form that is %s is 413, and not kept', async (_, pack) => {
+    const before = await t.storedFiles();
+    const rows = Buffer.alloc(24 * 1024 * 1024, 'a'.repeat(1023).concat('\n'));
+    const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\n';
+    const file = pack(Buffer.concat([Buffer.from('user_id\n'), rows]));
+    const packed = gzipSync(Buffer.concat([Buffer.from(head), file, Buffer.from('\r\n--b--\r\n')]));
+    const { status, body } = await post(new Uint8Array(packed), '/v1/imports', {
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-encoding': 'gzip',
+    });
+    expect([status, body.errors?.[0]?.message]).toEqual([
+      413,
+      'The upload unpacks to more than 200 times its size',
+    ]);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test('with a map of more columns than a file may have is 400', async () => {
+    const body = new FormData();
+    const pairs = (from: number) =>
+      Array.from({ length: 3_400 }, (_, n) => `h${from + n}=p${from + n}`).join(',');
+    for (const from of [0, 10_000, 20_000]) body.append('map', pairs(from));
+    body.append('file', new Blob([csv]), 'users.csv');
+    const { status, body: answer } = await post(body);
+    expect([status, answer.errors]).toMatchObject([400, [{ message: 'map may name 10000 columns' }]]);
+  });
+
   test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
     const before = await t.storedFiles();
     const part =
