@@ -8,6 +8,7 @@ import type { System } from '../../src/context.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { InboxLock } from '../../src/postgres/ledger/inbox-lock.ts';
 import { createPool } from '../../src/postgres/pool.ts';
+import { startRounds } from '../../src/rounds.ts';
 import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
@@ -135,6 +136,9 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     proxy.silence();
     const silentSince = performance.now();
     const seen = new Set<number>();
+    const health = startRounds(100, async () => {
+      seen.add((await server.fetch('/health/ready', { key: null })).status);
+    });
     const answers: ReturnType<typeof sendAll>[] = [];
     let n = 20;
     let mended = false;
@@ -142,12 +146,13 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
       expect(performance.now() - silentSince).toBeLessThan(mendedMs);
       const answer = sendAll(n++);
       answers.push(answer);
-      const health = await server.fetch('/health/ready', { key: null });
       const soon = await Promise.race([answer, delay(500)]);
-      mended = Array.isArray(soon) && soon.every(({ status }) => status === 202) && health.status === 200;
+      mended = Array.isArray(soon) && soon.every(({ status }) => status === 202);
     }
     const all = (await Promise.all(answers)).flat();
+    await health.stop();
     expect(seen).toEqual(new Set([200, 503]));
+    expect((await server.fetch('/health/ready', { key: null })).status).toBe(200);
     expect(new Set(all.map(({ status }) => status))).toEqual(new Set([202, 503]));
     expect(Math.max(...all.map(({ tookMs }) => tookMs))).toBeLessThan(12_000);
     // Whoever was told 503 repeats it, as he is told to.
@@ -180,6 +185,44 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     expect(await theirs.hold()).toBe(true);
     await theirs.release();
   });
+});
+
+test('what a server had under way when it died does not overwrite what was acknowledged later', async () => {
+  const { t, proxy, system: dying } = await openBehindProxy();
+  const { environmentId } = t.environment;
+  const write = ({ ingest }: System, n: number, plan: string) =>
+    ingest.identifyUser(
+      {
+        environmentId,
+        marked: false,
+        bytes: 1,
+        userId: `u${n}`,
+        companyId: null,
+        properties: { plan },
+        company: {},
+      },
+      null,
+    );
+  const numbers = [1, 2, 3, 4, 5, 6];
+  await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
+  const holder = await connect(t.databaseUrl);
+  // Its window gets the row of u1, and those that share its lane wait behind that, in order of their keys.
+  await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
+  const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
+  const direct = await connect(t.databaseUrl);
+  await waitFor('its statements to wait', async () => (await waiting(direct)) === 2);
+  proxy.cut();
+  await expect(lost).rejects.toThrow();
+  await Promise.all([3, 4, 5, 6].map((n) => write(t.system, n, 'acknowledged')));
+  await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
+  await holder.query('commit');
+  const { rows: plans } = await direct.query(
+    "select metadata ->> 'plan' as plan, count(*)::int from sluice.users group by 1 order by 1",
+  );
+  expect(plans).toEqual([
+    { plan: 'acknowledged', count: 4 },
+    { plan: 'first', count: 2 },
+  ]);
 });
 
 describe.concurrent.each([
@@ -218,15 +261,16 @@ describe.concurrent.each([
   test.skipIf(skip)(
     'the server ends a statement whose process is gone, though it waits for a lock',
     async () => {
-      const { pool, direct, proxy } = await openPool(start);
+      const { url, pool, direct, proxy } = await openPool(start);
       await direct.query('create table public.t ()');
-      await direct.query('begin; lock table public.t');
+      const holder = await connect(url);
+      await holder.query('begin; lock table public.t');
       const lost = pool.query('drop table public.t').catch((error: Error) => error);
       await waitFor('the statement to wait', async () => (await waiting(direct)) === 1);
       proxy.cut();
       expect(await lost).toBeInstanceOf(Error);
       await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
-      await direct.query('commit');
+      await holder.query('commit');
       await direct.query('select from public.t');
     },
   );
