@@ -41,13 +41,14 @@ interface Connection {
 }
 
 export interface ConnectionMonitorOptions {
+  /** Where new connections are made, to ask after the others. */
   readonly url: string;
-  readonly log: Logger;
+  readonly log: Logger | null;
 }
 
 /** Finds the connections of one system that went silent, and ends them. */
 export class ConnectionMonitor {
-  readonly #log: Logger;
+  readonly #log: Logger | null;
   readonly #reader: SessionReader;
   readonly #connections = new Map<pg.ClientBase, Connection>();
   #timer: NodeJS.Timeout | undefined;
@@ -82,7 +83,12 @@ export class ConnectionMonitor {
     client.once('end', () => this.#connections.delete(client));
     socketOf(client).setKeepAlive(true, KEEP_ALIVE_IDLE_MS);
     this.#start();
-    connection.session = await readSession(client);
+    try {
+      connection.session = await readSession(client);
+    } catch (error) {
+      this.#connections.delete(client);
+      throw error;
+    }
   }
 
   /** Has the pool's `onConnect` call `watch`; this tells which of its connections lie idle. */
@@ -165,7 +171,7 @@ export class ConnectionMonitor {
     for (const { client } of idle) destroy(client);
     const ended = [...silent, ...idle.filter((connection) => !silent.includes(connection))];
     const pids = ended.map(({ session }) => session.pid);
-    this.#log.warn({ pids }, 'connections to the database went silent and are replaced');
+    this.#log?.warn({ pids }, 'connections to the database went silent and are replaced');
     try {
       await endSessions(ended.map(({ session }) => session));
     } finally {
@@ -248,6 +254,12 @@ function socketOf(client: pg.ClientBase): Socket {
 }
 
 function destroy(client: pg.ClientBase): void {
+  const socket = socketOf(client);
+  // Whoever ends it listens to errors no more.
+  if (socket.writableEnded) {
+    socket.destroy();
+    return;
+  }
   const error = new Error('Connection terminated: the database gave no answer');
-  socketOf(client).destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
+  socket.destroy(Object.assign(error, { code: 'ETIMEDOUT' }));
 }

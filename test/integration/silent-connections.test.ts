@@ -1,6 +1,8 @@
+import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
 import { pino } from 'pino';
 import { afterAll, describe, expect, test } from 'vitest';
 import { startWorker } from '../../jobs/worker.ts';
@@ -9,6 +11,7 @@ import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { InboxLock } from '../../src/postgres/ledger/inbox-lock.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { startRounds } from '../../src/rounds.ts';
+import { openPostgres } from '../../src/schedules/sources/postgres.ts';
 import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
@@ -168,6 +171,24 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     expect(counts).toEqual([{ users: n, companies: n, events: n, differentEvents: n }]);
   });
 
+  test('under what a schedule reads from another database: the run is told of it, and may try again', async () => {
+    const database = await createTestDatabase();
+    cleanups.push(() => database.drop());
+    const proxy = await startPostgresProxy(database.url);
+    cleanups.push(() => proxy.close());
+    const query = "select repeat('x', 999) from generate_series(1, 20000)";
+    const { signal } = new AbortController();
+    const source = openPostgres({ kind: 'postgres', url: proxy.url, query, timeoutMs: 600_000 }, {});
+    const [item] = await source.list(signal);
+    const silent = proxy.silenceAfter('to stdout', 100_000);
+    const opened = await item?.open(null, signal);
+    if (opened === undefined || opened === 'unchanged') throw new Error('nothing was opened');
+    const reading = buffer(opened.bytes);
+    await silent;
+    await expect(reading).rejects.toMatchObject({ passing: true });
+    await opened.close();
+  });
+
   test('while it holds the lock of an inbox: the lock is lost, and another process gets it', async () => {
     const database = await createTestDatabase();
     cleanups.push(() => database.drop());
@@ -246,6 +267,21 @@ describe.concurrent.each([
       expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
     },
   );
+
+  test.skipIf(skip)('leaves alone a COPY that we read slowly', async () => {
+    const { pool } = await openPool(start);
+    const client = await pool.connect();
+    const stream = client.query(
+      copyTo("copy (select repeat('x', 999) from generate_series(1, 20000)) to stdout"),
+    );
+    let bytes = 0;
+    for await (const chunk of stream) {
+      if (bytes === 0) await delay(9_000);
+      bytes += (chunk as Buffer).length;
+    }
+    expect(bytes).toBe(20_000_000);
+    client.release();
+  });
 
   test.skipIf(skip)('leaves alone what works, or waits for a lock, however long it takes', async () => {
     const { pool, direct } = await openPool(start);
