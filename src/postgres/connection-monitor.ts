@@ -19,6 +19,8 @@ const tickMs = 1_000;
 const patientTicks = 5;
 /** … and after one more for every so many bytes that we sent, which a slow network may still carry. */
 const bytesPerTick = 512 * 1024;
+/** Until what is found against a connection counts, if it is found again. */
+const confirmMs = 900;
 
 interface Connection {
   readonly client: pg.ClientBase;
@@ -36,8 +38,9 @@ interface Connection {
   readAt: number;
   movedAt: number;
   silentTicks: number;
-  /** What the last question found against it. */
+  /** What a question has found against it, and when that was found first. */
   evidence: string | null;
+  evidenceAt: number;
 }
 
 export interface ConnectionMonitorOptions {
@@ -78,6 +81,7 @@ export class ConnectionMonitor {
       movedAt: now,
       silentTicks: 0,
       evidence: null,
+      evidenceAt: now,
     };
     this.#connections.set(client, connection);
     client.once('end', () => this.#connections.delete(client));
@@ -225,7 +229,7 @@ function askForSignOfLife(client: pg.ClientBase): void {
   if (!isAwaited(client)) client.query('select').catch(() => undefined);
 }
 
-/** Twice the same evidence, a tick apart, with not a byte between. An answer may be on its way when it is found first. */
+/** The same evidence a while later, with not a byte between. An answer may be on its way when it is found first. */
 function isSilent(connection: Connection, evidence: string | null): boolean {
   const { client, silentTicks, sent, read } = connection;
   const socket = socketOf(client);
@@ -236,11 +240,12 @@ function isSilent(connection: Connection, evidence: string | null): boolean {
   ) {
     return false;
   }
-  const isConfirmed = evidence !== null && evidence === connection.evidence;
+  const now = performance.now();
+  if (evidence !== connection.evidence) connection.evidenceAt = now;
   connection.evidence = evidence;
   // It works: to be asked again when it has been as long once more.
   if (evidence === null) connection.silentTicks = 0;
-  return isConfirmed;
+  return evidence !== null && now - connection.evidenceAt >= confirmMs;
 }
 
 /** pg does not publish these; both have been there since its first versions. */
