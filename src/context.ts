@@ -7,6 +7,7 @@ import { openFileStore } from './files/open-file-store.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
 import { Experience } from './load/experience.ts';
+import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { readSchedules } from './postgres/ledger/schedule-overview.ts';
@@ -23,6 +24,7 @@ export interface System extends LoadContext, ExportContext {
   readonly config: Config;
   readonly bell: Bell & ExportBell;
   readonly databaseUrl: string;
+  readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
   readonly ingest: Ingest;
   readonly health: Health;
@@ -46,29 +48,44 @@ export interface SystemOptions {
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
   const { config, databaseUrl, log } = options;
+  const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({
+    monitor,
     url: databaseUrl,
     max: options.poolSize,
     applicationName: `sluice ${options.role}`,
   });
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
-  const backend = createQueueBackend({ databaseUrl, redisUrl: config.redisUrl, redisCa: config.redisCa });
+  const backend = createQueueBackend({
+    databaseUrl,
+    redisUrl: config.redisUrl,
+    redisCa: config.redisCa,
+    monitor,
+  });
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
   const catalogue = new Catalogue(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
-  const watch = createWatchPool(databaseUrl, options.role);
+  const watch = createWatchPool(databaseUrl, options.role, monitor);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
   const metrics = new Metrics({
     backlog: () => readBacklog(watch),
     loadRows: () => readLoadRows(watch),
     schedules: () => readSchedules(watch),
   });
-  const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
+  const checks = {
+    database: async () => {
+      await checkDatabase(watch);
+      monitor.assertAnswering();
+    },
+    queue: backend.ping,
+    storage: () => files.check(),
+  };
   const ingest = openIngest({ pool, db, catalogue, metrics });
   return {
     config,
     databaseUrl,
+    monitor,
     backend,
     pool,
     db,
@@ -90,6 +107,7 @@ export function openSystem(options: SystemOptions): System {
       await backend.close();
       await endPool(watch);
       await endPool(pool);
+      monitor.close();
     },
   };
 }

@@ -215,6 +215,10 @@ export interface Exports {
   notify_due_at: Date | null;
   notify_error: string | null;
   /**
+   * Until when whoever is telling of the end owns the message; null: nobody is.
+   */
+  notify_lease_until: Date | null;
+  /**
    * What was asked for, as src/domain/export.ts has it; never run as SQL.
    */
   request: Json;

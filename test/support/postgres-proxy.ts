@@ -14,17 +14,50 @@ export interface PostgresProxy {
   delayNextCommit(ms: number | null): void;
   /** Cuts every connection. Those to come are as they should be. */
   cut(): void;
+  /** Swallows from now on what open connections carry, both ways, and closes none. Those to come are as they should be. */
+  silence(): void;
+  /** Resolves when a connection has gone silent in this way: so many bytes, of either end, after the client said the text. */
+  silenceAfter(text: string, bytes: number): Promise<void>;
   close(): Promise<void>;
 }
 
 /** A simple query, as `pg` sends a statement without parameters. */
 const commit = Buffer.from('commit\0');
 
+interface Trap {
+  readonly text: string;
+  /** That still get through. */
+  bytes: number;
+  readonly sprung: () => void;
+}
+
+function takeTrap(traps: Trap[], bytes: Buffer): Trap | null {
+  const at = traps.findIndex(({ text }) => bytes.includes(text));
+  return at === -1 ? null : (traps.splice(at, 1)[0] ?? null);
+}
+
 export async function startPostgresProxy(databaseUrl: string): Promise<PostgresProxy> {
   const target = new URL(databaseUrl);
   const sockets = new Set<Socket>();
+  const silent = new Set<Socket>();
+  const traps: Trap[] = [];
   let muted = false;
   let commitDelay: number | null | undefined;
+  /** The part of what a client or Postgres says that gets through. */
+  const pass = (bytes: Buffer, client: Socket, trap: { armed: Trap | null }, fromClient: boolean): Buffer => {
+    if (silent.has(client)) return bytes.subarray(0, 0);
+    if (trap.armed === null) {
+      if (fromClient) trap.armed = takeTrap(traps, bytes);
+      return bytes;
+    }
+    const through = bytes.subarray(0, trap.armed.bytes);
+    trap.armed.bytes -= through.length;
+    if (trap.armed.bytes === 0) {
+      silent.add(client);
+      trap.armed.sprung();
+    }
+    return through;
+  };
   const server = createServer((client) => {
     const upstream = connect(Number(target.port), target.hostname);
     let isCommitting = false;
@@ -37,12 +70,14 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       socket.on('error', () => undefined);
       socket.on('close', () => {
         sockets.delete(socket);
-        if (!isCommitting) other.destroy();
+        // Nor does the other end of a silent one hear of the end.
+        if (!isCommitting && !silent.has(client)) other.destroy();
       });
     }
+    const trap = { armed: null };
     client.on('data', (bytes) => {
       if (commitDelay === undefined || !bytes.includes(commit)) {
-        upstream.write(bytes);
+        upstream.write(pass(bytes, client, trap, true));
         return;
       }
       const delay = commitDelay;
@@ -52,7 +87,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       if (delay !== null) setTimeout(() => upstream.end(bytes), delay);
     });
     upstream.on('data', (bytes) => {
-      if (!muted) client.write(bytes);
+      if (!muted) client.write(pass(bytes, client, trap, false));
     });
   });
   server.listen(0, '127.0.0.1');
@@ -73,6 +108,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
       commitDelay = ms;
     },
     cut,
+    silence() {
+      for (const socket of sockets) silent.add(socket);
+    },
+    silenceAfter: (text, bytes) => new Promise((sprung) => traps.push({ text, bytes, sprung })),
     async close() {
       server.close();
       cut();

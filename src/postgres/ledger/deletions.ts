@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { isFree, isLapsed, isToldLongAgo, leaseFor } from './lease.ts';
 
 /** One attempt at one deletion. The attempt number fences every write it makes. */
 export interface DeletionClaim extends JobIdentity {
@@ -19,8 +19,6 @@ export interface NewDeletion extends JobIdentity {
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
 }
-
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 
 /** Puts a deletion into its lane, behind all that is accepted; call it in the transaction that holds the lane's lock. */
 export async function insertDeletion(db: Database, asked: NewDeletion): Promise<void> {
@@ -46,10 +44,10 @@ export async function insertDeletion(db: Database, asked: NewDeletion): Promise<
 export async function claimDeletion(db: Database, deletionId: number): Promise<DeletionClaim | null> {
   const row = await db
     .updateTable('deletions')
-    .set((eb) => ({ attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .set((eb) => ({ attempt: eb('attempt', '+', 1), lease_until: leaseFor() }))
     .where('deletion_id', '=', deletionId)
     .where('status', '=', 'processing')
-    .where((eb) => eb.or([eb('lease_until', 'is', null), eb('lease_until', '<', sql<Date>`now()`)]))
+    .where(isFree('lease_until'))
     .returning(['job_id', 'request_id', 'environment_id', 'entity', 'purge_exports', 'attempt'])
     .executeTakeFirst();
   if (row === undefined) return null;
@@ -86,7 +84,7 @@ export async function noteStep(
   const moves = Object.values(step).some((count) => count > 0);
   const rows = await own(db, claim)
     .set((eb) => ({
-      lease_until: lease,
+      lease_until: leaseFor(),
       ...(moves && { failures: 0, last_error: null }),
       ids_deleted: eb('ids_deleted', '+', step.deleted ?? 0),
       ids_not_found: eb('ids_not_found', '+', step.notFound ?? 0),
@@ -204,12 +202,7 @@ export async function takeDueDeletions(
     .set({ dispatched_at: sql`now()` })
     .where('status', '=', 'processing')
     .where('lease_until', 'is', null)
-    .where((eb) =>
-      eb.or([
-        eb('dispatched_at', 'is', null),
-        eb('dispatched_at', '<', sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`),
-      ]),
-    )
+    .where(isToldLongAgo(olderThanMs))
     .returning(['deletion_id as deletionId', 'attempt'])
     .execute();
 }
@@ -222,7 +215,7 @@ export async function rescueDeletions(
     .updateTable('deletions')
     .set((eb) => ({ lease_until: null, dispatched_at: null, losses: eb('losses', '+', 1) }))
     .where('status', '=', 'processing')
-    .where('lease_until', '<', sql<Date>`now()`)
+    .where(isLapsed('lease_until'))
     .returning(['deletion_id as deletionId', 'job_id as jobId', 'losses'])
     .execute();
 }

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS } from '../../domain/limits.ts';
 import type { Tally } from '../../domain/tally.ts';
 import type { Database } from '../database.ts';
+import { isFree, leaseFor } from './lease.ts';
 
 /** One attempt at finishing a load whose chunks are all done. */
 export interface FinishClaim extends JobIdentity {
@@ -12,8 +12,6 @@ export interface FinishClaim extends JobIdentity {
   /** Keys may stand in several chunks and some rows were not marked: see `resolveRepeats`. */
   readonly repeatsToResolve: boolean;
 }
-
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
@@ -36,13 +34,11 @@ const unresolved = sql`
 export async function claimFinish(db: Database, loadId: number): Promise<FinishClaim | null> {
   const row = await db
     .updateTable('loads')
-    .set((eb) => ({ finish_attempt: eb('finish_attempt', '+', 1), finish_lease_until: lease }))
+    .set((eb) => ({ finish_attempt: eb('finish_attempt', '+', 1), finish_lease_until: leaseFor() }))
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
     .whereRef('chunks_done', '=', 'chunk_count')
-    .where((eb) =>
-      eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
-    )
+    .where(isFree('finish_lease_until'))
     .returning([
       'job_id',
       'request_id',
@@ -75,7 +71,7 @@ export async function releaseFinish(db: Database, claim: FinishClaim, message?: 
 export async function failFinish(db: Database, claim: FinishClaim, message: string): Promise<number> {
   const row = await owned(db, claim)
     .set((eb) => ({
-      finish_lease_until: lease,
+      finish_lease_until: leaseFor(),
       finish_failures: eb('finish_failures', '+', 1),
       finish_error: message,
     }))
@@ -87,7 +83,7 @@ export async function failFinish(db: Database, claim: FinishClaim, message: stri
 /** Prolongs the lease, and fences what a finisher writes: false when the claim is not ours any more. */
 export async function holdsFinish(db: Database, claim: FinishClaim): Promise<boolean> {
   return (
-    (await owned(db, claim).set({ finish_lease_until: lease }).returning('load_id').execute()).length > 0
+    (await owned(db, claim).set({ finish_lease_until: leaseFor() }).returning('load_id').execute()).length > 0
   );
 }
 

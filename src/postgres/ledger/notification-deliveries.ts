@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { EMAIL_LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, WEBHOOK_LEASE_MS } from '../../domain/limits.ts';
 import type { Channel, EventType } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
+import { isFree, isLapsed, leaseFor } from './lease.ts';
 
 /** A delivery that somebody should be at. */
 export interface DueDelivery {
@@ -27,8 +28,11 @@ export interface DeliveryClaim {
   readonly closed: string | null;
 }
 
-const leaseMs = sql<number>`case d.channel when 'webhook' then ${WEBHOOK_LEASE_MS}::integer else ${EMAIL_LEASE_MS} end`;
-const isFree = sql<boolean>`(d.lease_until is null or d.lease_until < now())`;
+/** By the alias of the table. */
+const leaseMs = (alias: 'd' | 'o') =>
+  sql<number>`case ${sql.ref(`${alias}.channel`)} when 'webhook' then ${WEBHOOK_LEASE_MS}::integer else ${EMAIL_LEASE_MS} end`;
+/** Nobody is sending the delivery `d`. */
+export const isNotSent = isFree('d.lease_until', leaseMs('d'));
 
 /**
  * Takes a delivery that is due, for as long as sending may take; should we die, it is due again then. Null if there is
@@ -59,17 +63,19 @@ async function takeDelivery(db: Database, deliveryId: number): Promise<number | 
     set
       attempt = d.attempt + 1,
       attempts_left = d.attempts_left - 1,
-      lease_until = now() + ${leaseMs} * interval '1 millisecond',
+      lease_until = ${leaseFor(leaseMs('d'))},
       last_attempt_at = now()
     where d.delivery_id = ${deliveryId}
       and d.state = 'pending'
       and d.attempts_left > 0
       and d.next_at <= now()
-      and ${isFree}
+      and ${isNotSent}
       and (
         select count(*)
         from notification_deliveries o
-        where o.subscription_id = d.subscription_id and o.state = 'pending' and o.lease_until > now()
+        where o.subscription_id = d.subscription_id
+          and o.state = 'pending'
+          and not ${isLapsed('o.lease_until', leaseMs('o'))}
       ) < ${MAX_SENDS_PER_SUBSCRIPTION}
     returning d.attempt`.execute(db);
   return rows[0]?.attempt ?? null;
@@ -189,7 +195,7 @@ export async function findDueDeliveries(db: Database, limit: number, each: numbe
         d.next_at,
         row_number() over (partition by d.channel, d.target order by d.next_at, d.delivery_id) as place
       from notification_deliveries d
-      where d.state = 'pending' and d.next_at <= now() and d.attempts_left > 0 and ${isFree}
+      where d.state = 'pending' and d.next_at <= now() and d.attempts_left > 0 and ${isNotSent}
     ) due
     where place <= ${each}
     order by next_at, delivery_id
@@ -206,7 +212,7 @@ export async function findNextOf(db: Database, subscriptionId: number): Promise<
     .where('d.state', '=', 'pending')
     .where('d.attempts_left', '>', 0)
     .where('d.next_at', '<=', sql<Date>`now()`)
-    .where(isFree)
+    .where(isNotSent)
     .orderBy('d.next_at')
     .limit(1)
     .executeTakeFirst();
@@ -218,7 +224,7 @@ export async function giveUpLost(db: Database): Promise<number> {
   const { numAffectedRows } = await sql`
     update notification_deliveries d
     set state = 'dead', lease_until = null, last_error = 'the worker that sent it was lost'
-    where d.state = 'pending' and d.attempts_left = 0 and ${isFree}`.execute(db);
+    where d.state = 'pending' and d.attempts_left = 0 and ${isNotSent}`.execute(db);
   return Number(numAffectedRows ?? 0);
 }
 
