@@ -51,6 +51,7 @@ describe('applying a catalogue', () => {
       resource_center_modules: [3, 0, 0, 0],
       checklists: [2, 0, 0, 0],
       features: [3, 0, 0, 0],
+      event_retention: [2, 0, 0, 0],
     });
     expect(withoutIds(await stored(tenant))).toEqual(bySortedKeys(sample));
     const before = await versions();
