@@ -169,6 +169,12 @@ export const settings = {
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
+  eventArchive: oneOf(
+    'EVENT_ARCHIVE',
+    'off',
+    'What becomes of events that outlived their retention; parquet: they are kept as files where those of exports are, which exports read; off: nothing.',
+    ['off', 'parquet'],
+  ),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',
     '48',

@@ -18,6 +18,7 @@ create table sluice.event_retirements (
   month date not null,
   table_name text,
   archives boolean not null,
+  is_whole boolean not null,
   state text not null,
   attempt integer not null default 0,
   revision bigint not null default 0,
@@ -33,6 +34,7 @@ comment on table sluice.event_retirements is
   'Events that outlived their retention, a month at a time. Exports hold it locked in row share mode, so that no table is taken from under them.';
 comment on column sluice.event_retirements.table_name is
   'Where the events are: no longer a partition of sluice.events. Null: they were deleted where they stood.';
+comment on column sluice.event_retirements.is_whole is 'The month was dropped; else events of some names were taken out of it.';
 comment on column sluice.event_retirements.state is
   'retired: in the table, which exports read if they are to be archived; archived: in event_archives; removed: the table is gone.';
 comment on column sluice.event_retirements.revision is

@@ -19,7 +19,7 @@ interface Context {
   readonly files: FileStore;
   readonly config: Pick<
     Config,
-    'fileRetentionDays' | 'exportRetentionDays' | 'jobRetentionDays' | 'eventRetentionDays'
+    'fileRetentionDays' | 'exportRetentionDays' | 'jobRetentionDays' | 'eventRetentionDays' | 'eventArchive'
   >;
   readonly log: Logger;
 }
@@ -42,6 +42,8 @@ export interface Pruned {
   readonly events: number;
   /** Months of events that were dropped whole. */
   readonly months: number;
+  /** Of these events, those that are in files now; null where it was not looked for. */
+  readonly archived: number | null;
   /** Events that somebody was told of. */
   readonly notifications: number;
   /** Runs of schedules. */
@@ -69,5 +71,5 @@ export async function prune(context: Context): Promise<Pruned> {
 export async function planPrune({ db, config }: Pick<Context, 'db' | 'config'>): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
-  return { ...prunable, ...(await planEventPruning({ db, config })), temporary: null };
+  return { ...prunable, ...(await planEventPruning({ db, config })), archived: null, temporary: null };
 }

@@ -196,6 +196,10 @@ export interface EventRetirements {
   began_at: Generated<Date>;
   ended_at: Date | null;
   events_removed: Generated<number>;
+  /**
+   * The month was dropped; else events of some names were taken out of it.
+   */
+  is_whole: boolean;
   month: Timestamp;
   retirement_id: Generated<number>;
   /**

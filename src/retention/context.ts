@@ -9,5 +9,5 @@ export interface RetentionContext {
   readonly db: Database;
   readonly files: FileStore;
   readonly log: Logger;
-  readonly config: Pick<Config, 'eventRetentionDays'>;
+  readonly config: Pick<Config, 'eventRetentionDays' | 'eventArchive'>;
 }

@@ -1,5 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../config.ts';
 import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
+import type { Database } from '../postgres/database.ts';
+import { awaitReaders, findLeftovers, forgetArchive } from '../postgres/retention/archives.ts';
 import { noteEventPruning, withPruningLock } from '../postgres/retention/prunings.ts';
 import {
   countPast,
@@ -13,11 +16,14 @@ import {
   dropTable,
   findRetirements,
   forgetIds,
+  moveEvents,
   noteDeleted,
+  openRetirement,
   type Retirement,
   retireMonth,
 } from '../postgres/retention/retirements.ts';
 import { isLockTimeout } from '../postgres/sqlstate.ts';
+import { archiveEvents } from './archive-events.ts';
 import type { RetentionContext } from './context.ts';
 
 /** What went, or would. */
@@ -25,6 +31,8 @@ export interface PrunedEvents {
   readonly events: number;
   /** Months that were dropped whole. */
   readonly months: number;
+  /** Events that are in files now. */
+  readonly archived: number;
 }
 
 /**
@@ -35,21 +43,20 @@ export interface PrunedEvents {
 export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
   const pruned = await withPruningLock(context.pool, () => pruneAll(context));
   // Whoever has the lock does it.
-  return pruned ?? { events: 0, months: 0 };
+  return pruned ?? none;
 }
 
 async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
-  let [events, months, problem]: [number, number, string | null] = [0, 0, null];
+  let [pruned, problem]: [PrunedEvents, string | null] = [none, null];
   const attempt = async (month: string, work: () => Promise<PrunedEvents>): Promise<void> => {
     try {
-      const done = await work();
-      events += done.events;
-      months += done.months;
+      pruned = sum(pruned, await work());
     } catch (error) {
       context.log.warn({ err: error, month }, 'events that outlived their retention could not be removed');
-      problem ??= `${month.slice(0, 7)}: ${error instanceof Error ? error.message : String(error)}`;
+      problem ??= `${month}: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
+  await attempt('leftovers', () => removeLeftovers(context).then(() => none));
   for (const retirement of await findRetirements(context.db)) {
     await attempt(retirement.month, () => finish(context, retirement));
   }
@@ -57,14 +64,16 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
     await attempt(month.month, () => pruneMonth(context, month));
   }
   await noteEventPruning(context.db, problem);
-  return { events, months };
+  return pruned;
+}
+
+interface PlanContext {
+  readonly db: Database;
+  readonly config: Pick<Config, 'eventRetentionDays'>;
 }
 
 /** What `pruneEvents` would remove now. */
-export async function planEventPruning({
-  db,
-  config,
-}: Pick<RetentionContext, 'db' | 'config'>): Promise<PrunedEvents> {
+export async function planEventPruning({ db, config }: PlanContext): Promise<Omit<PrunedEvents, 'archived'>> {
   let [events, months] = [0, 0];
   for (const month of await findOldMonths(db, config.eventRetentionDays)) {
     const held = await readHeldNames(db, month, config.eventRetentionDays);
@@ -83,7 +92,10 @@ async function pruneMonth(context: RetentionContext, month: Month): Promise<Prun
     // Meanwhile something came that is to stay.
   }
   const past = held.filter((each) => each.past.length > 0);
-  return past.length === 0 ? { events: 0, months: 0 } : deletePast(context, month, past);
+  if (past.length === 0) return none;
+  return context.config.eventArchive === 'off'
+    ? deletePast(context, month, past)
+    : movePast(context, month, past);
 }
 
 function isWhollyPast(held: readonly HeldNames[]): boolean {
@@ -92,10 +104,10 @@ function isWhollyPast(held: readonly HeldNames[]): boolean {
 
 /** Many short waits: while this waits for those who write events, those that come after wait for it. */
 async function retireWithRetries(context: RetentionContext, month: Month): Promise<Retirement | null> {
-  const { eventRetentionDays: defaultDays } = context.config;
+  const { eventRetentionDays: defaultDays, eventArchive } = context.config;
   for (let tries = 1; ; tries++) {
     try {
-      return await retireMonth(context.pool, month, { defaultDays, archives: false });
+      return await retireMonth(context.pool, month, { defaultDays, archives: eventArchive !== 'off' });
     } catch (error) {
       if (!isLockTimeout(error) || tries === EVENTS_LOCK_TRIES) throw error;
       await delay(EVENTS_LOCK_PAUSE_MS);
@@ -103,11 +115,27 @@ async function retireWithRetries(context: RetentionContext, month: Month): Promi
   }
 }
 
-async function finish({ pool, db, log }: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
-  const events = await forgetIds(db, retirement);
-  await dropTable(pool, retirement, events);
-  log.info({ month: retirement.month, events }, 'a month of events was dropped');
-  return { events, months: 1 };
+/** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */
+async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
+  const { month, archives, state, isWhole } = retirement;
+  const archived = archives && state === 'retired' ? await archiveEvents(context, retirement) : 0;
+  const events = await forgetIds(context.db, retirement);
+  await dropTable(context.pool, retirement, events);
+  context.log.info({ month, events, archived, is_whole: isWhole }, 'events of a month were removed');
+  return { events, months: isWhole ? 1 : 0, archived };
+}
+
+/** Out of the month into a table of their own, which is archived. */
+async function movePast(
+  context: RetentionContext,
+  month: Month,
+  past: readonly HeldNames[],
+): Promise<PrunedEvents> {
+  const retirement = await openRetirement(context.pool, month.month);
+  for (const names of past) {
+    for (let left = true; left; ) left = (await moveEvents(context.pool, month, names, retirement)) > 0;
+  }
+  return finish(context, retirement);
 }
 
 async function deletePast(
@@ -124,6 +152,22 @@ async function deletePast(
     }
   }
   await noteDeleted(db, month.month, events);
-  log.info({ month: month.month, events }, 'events of a month were deleted');
-  return { events, months: 0 };
+  log.info({ month: month.month, events }, 'events of a month were removed');
+  return { events, months: 0, archived: 0 };
+}
+
+/** What killed processes have left of archives, and archives that were replaced. */
+export async function removeLeftovers({ pool, db, files }: RetentionContext): Promise<void> {
+  const leftovers = await findLeftovers(db);
+  if (leftovers.some(({ isReplaced }) => isReplaced)) await awaitReaders(pool);
+  for (const { folder } of leftovers) {
+    await files.removeFolder(folder);
+    await forgetArchive(db, folder);
+  }
+}
+
+const none: PrunedEvents = { events: 0, months: 0, archived: 0 };
+
+function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
+  return { events: a.events + b.events, months: a.months + b.months, archived: a.archived + b.archived };
 }

@@ -207,8 +207,8 @@ describe('retention of events', () => {
     await sql`alter table events detach partition ${sql.id('sluice', month)}`.execute(t.system.db);
     await sql`alter table ${sql.id('sluice', month)} rename to retired_events_4711`.execute(t.system.db);
     await sql`
-      insert into event_retirements (month, table_name, archives, state)
-      values (${new Date(monthsAgo(12)).toISOString()}::date, 'retired_events_4711', false, 'retired')`.execute(
+      insert into event_retirements (month, table_name, archives, is_whole, state)
+      values (${new Date(monthsAgo(12)).toISOString()}::date, 'retired_events_4711', false, true, 'retired')`.execute(
       t.system.db,
     );
     expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });

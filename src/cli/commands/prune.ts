@@ -46,6 +46,7 @@ function renderCounts(counts: Pruned, dryRun: boolean) {
     schedule_runs: counts.runs,
     events: counts.events,
     months_of_events: counts.months,
+    archived_events: counts.archived,
     // Null: a dry run does not count them.
     unfinished_files: counts.temporary,
   };
@@ -53,13 +54,13 @@ function renderCounts(counts: Pruned, dryRun: boolean) {
 
 function describe(counts: Pruned, dryRun: boolean): string {
   const { files, jobs, exports, records, deletions, inboxFiles, notifications, runs, temporary } = counts;
-  const { events, months } = counts;
+  const { events, months, archived } = counts;
   const parts = [
     `${formatCount(files)} received files`,
     `the files of ${formatCount(exports)} exports`,
     `the records of ${formatCount(jobs)} loads, ${formatCount(records)} exports and ${formatCount(deletions)} deletions`,
     `what is known of ${formatCount(inboxFiles)} files of the inbox, ${formatCount(notifications)} notifications and ${formatCount(runs)} runs of schedules`,
-    `${formatCount(events)} events, of ${formatCount(months)} months all`,
+    `${formatCount(events)} events${archived === null ? '' : ` (${formatCount(archived)} of them archived)`}, of ${formatCount(months)} months all`,
     ...(temporary === null ? [] : [`${formatCount(temporary)} unfinished files of killed processes`]),
   ];
   return `${dryRun ? 'Would remove' : 'Removed'}: ${parts.join(', ')}.`;

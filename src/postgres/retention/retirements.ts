@@ -22,10 +22,13 @@ export interface Retirement {
   readonly month: string;
   readonly table: string;
   readonly archives: boolean;
+  /** All of the month. */
+  readonly isWhole: boolean;
   readonly state: 'retired' | 'archived';
 }
 
-const columns = sql`retirement_id as "retirementId", month::text, table_name as "table", archives, state`;
+const columns = sql`retirement_id as "retirementId", month::text, table_name as "table", archives,
+  is_whole as "isWhole", state`;
 
 /** Those under way, of workers that died too. */
 export async function findRetirements(db: Database): Promise<Retirement[]> {
@@ -54,7 +57,7 @@ export async function retireMonth(
       // Nobody can add to it any more: an event that came since it was looked at is seen here.
       const held = await readHeldNames(db, month, defaultDays);
       if (held.some(({ kept }) => kept > 0)) throw new StillNeeded();
-      const retirement = await insertRetirement(db, month.month, archives);
+      const retirement = await insertRetirement(db, { month: month.month, archives, isWhole: true });
       await sql`alter table ${eventTable(month.table)} rename to ${sql.id(retirement.table)}`.execute(db);
       return retirement;
     });
@@ -70,7 +73,7 @@ class StillNeeded extends Error {}
 /** A table for events of a month of which others stay. */
 export async function openRetirement(pool: pg.Pool, month: string): Promise<Retirement> {
   return inTransaction(pool, async ({ db }) => {
-    const retirement = await insertRetirement(db, month, true);
+    const retirement = await insertRetirement(db, { month, archives: true, isWhole: false });
     await sql`create table ${eventTable(retirement.table)} (like events including all)`.execute(db);
     return retirement;
   });
@@ -137,8 +140,8 @@ export async function deleteEvents(
 /** Writes down what was deleted where it stood. */
 export async function noteDeleted(db: Database, month: string, events: number): Promise<void> {
   await sql`
-    insert into event_retirements (month, archives, state, events_removed, ended_at)
-    values (${month}::date, false, 'removed', ${events}, now())`.execute(db);
+    insert into event_retirements (month, archives, is_whole, state, events_removed, ended_at)
+    values (${month}::date, false, false, 'removed', ${events}, now())`.execute(db);
 }
 
 /** Where a walk through a table has got to. */
@@ -146,6 +149,61 @@ interface Key {
   readonly environmentId: number;
   readonly insertedAt: string;
   readonly eventId: string;
+}
+
+/** What a retired table holds at one moment: nothing written of it counts once the revision is another. */
+export interface Revision {
+  readonly attempt: number;
+  readonly revision: number;
+}
+
+/** Claims a retirement for its archiving. Whoever began it before can no longer end it. */
+export async function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
+  const { rows } = await sql<{ attempt: number }>`
+    update event_retirements
+    set attempt = attempt + 1
+    where retirement_id = ${retirementId}
+    returning attempt`.execute(db);
+  return rows[0]?.attempt ?? 0;
+}
+
+export async function readRevision(db: Database, { retirementId }: Retirement): Promise<number> {
+  const { rows } = await sql<{ revision: number }>`
+    select revision from event_retirements where retirement_id = ${retirementId}`.execute(db);
+  return rows[0]?.revision ?? -1;
+}
+
+/** From the commit of this on exports read the archives instead of the table. False: it is not as it was when they were written. */
+export async function markArchived(
+  db: Database,
+  { retirementId }: Retirement,
+  { attempt, revision }: Revision,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('event_retirements')
+    .set({ state: 'archived' })
+    .where('retirement_id', '=', retirementId)
+    .where('state', '=', 'retired')
+    .where('attempt', '=', attempt)
+    .where('revision', '=', revision)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Tables that hold events which are to be archived and are not yet: exports read them beside `sluice.events`. */
+export async function findRetiredTables(db: Database): Promise<string[]> {
+  const { rows } = await sql<{ table: string }>`
+    select table_name as "table"
+    from event_retirements
+    where state = 'retired' and archives
+    order by retirement_id`.execute(db);
+  return rows.map(({ table }) => table);
+}
+
+export async function listEnvironments(db: Database, { table }: Retirement): Promise<number[]> {
+  const { rows } = await sql<{ id: number }>`
+    select distinct environment_id as id from ${eventTable(table)} order by 1`.execute(db);
+  return rows.map(({ id }) => id);
 }
 
 /** Removes the ids that callers gave to the events of a table, a batch at a time; returns how many events it has. */
@@ -215,14 +273,17 @@ async function setLockTimeout(db: Database, ms: number): Promise<void> {
   await sql`select set_config('lock_timeout', ${`${ms}ms`}, true)`.execute(db);
 }
 
-async function insertRetirement(db: Database, month: string, archives: boolean): Promise<Retirement> {
+async function insertRetirement(
+  db: Database,
+  { month, archives, isWhole }: Pick<Retirement, 'month' | 'archives' | 'isWhole'>,
+): Promise<Retirement> {
   const { rows } = await sql<Retirement>`
     with numbered as (
       select nextval(pg_get_serial_sequence('sluice.event_retirements', 'retirement_id')) as id
     )
-    insert into event_retirements (retirement_id, month, table_name, archives, state)
+    insert into event_retirements (retirement_id, month, table_name, archives, is_whole, state)
     overriding system value
-    select id, ${month}::date, 'retired_events_' || id, ${archives}, 'retired'
+    select id, ${month}::date, 'retired_events_' || id, ${archives}, ${isWhole}, 'retired'
     from numbered
     returning ${columns}`.execute(db);
   const [retirement] = rows;

@@ -221,9 +221,9 @@ features:
   - { key: '*', days: 36501 }
   - { key: signup }`;
     expect(problems(text)).toEqual([
-      '3:23 event_retention[1].days must be a whole number from 0 to 36500, not the number 1.5',
-      '4:10 event_retention[2].key is "*", as in line 2; each item needs a key of its own',
-      '4:17 event_retention[2].days must be a whole number from 0 to 36500, not the number 36501',
+      '3:29 event_retention[1].days must be a whole number from 0 to 36500, not the number 1.5',
+      '4:12 event_retention[2].key is "*", as in line 2; each item needs a key of its own',
+      '4:23 event_retention[2].days must be a whole number from 0 to 36500, not the number 36501',
       '5:5 event_retention[3].days is missing; a retention of events must have it',
     ]);
   });
