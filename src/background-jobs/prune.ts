@@ -54,11 +54,11 @@ export interface Pruned {
 
 /** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
 export async function prune(context: Context): Promise<Pruned> {
-  const { db, files, config } = context;
+  const { pool, db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
-  const temporary = await sweep({ db, files });
+  const temporary = await sweep({ pool, db, files });
   const deletions = await forgetDeletions(db, jobDays);
   const inbox = await pruneInbox({ db, files }, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });

@@ -1,7 +1,5 @@
-import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
-import { readArchive } from '../archive/read-archive.ts';
-import { Fault } from '../domain/errors.ts';
+import { checkArchive } from '../archive/check-archive.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { AttemptFiles } from '../export/write/attempt-files.ts';
@@ -9,7 +7,7 @@ import { compileForCopy } from '../export/write/copy-select.ts';
 import { selectForParquet } from '../export/write/parquet-columns.ts';
 import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
 import { writeDataset } from '../export/write/write-dataset.ts';
-import type { FileFolder, FileRef, FileStore } from '../files/file-store.ts';
+import type { FileStore } from '../files/file-store.ts';
 import { databaseOn } from '../postgres/database.ts';
 import {
   type ArchivePlace,
@@ -53,7 +51,7 @@ export async function archiveEvents(context: RetentionContext, retirement: Retir
     const attempt = await beginArchiving(context.db, retirement);
     const { revision, written } = await writeAll(context, retirement);
     const archives: WrittenArchive[] = [];
-    for (const file of written) archives.push(await readAgain(context.files, file));
+    for (const file of written) archives.push(await checkArchive(context.files, file));
     const isTaken = await inTransaction(context.pool, async ({ db }) => {
       if (!(await markArchived(db, retirement, { attempt, revision }))) return false;
       for (const archive of archives) await storeArchive(db, archive);
@@ -126,26 +124,4 @@ export function archiveStore(
       return files.create(folder);
     },
   };
-}
-
-/**
- * Reads all of a file from where it is stored: it is what is left of its events.
- * @throws Fault if it is not what was written.
- */
-export async function readAgain(
-  files: FileStore,
-  { ref, rows, bytes, sha256 }: ExportFile,
-): Promise<WrittenArchive> {
-  const hash = createHash('sha256');
-  for await (const part of files.open(ref as FileRef)) hash.update(part as Buffer);
-  if (hash.digest('hex') !== sha256) throw new Fault('an archive is not stored as it was written');
-  let first: number | null = null;
-  let last = 0;
-  for await (const events of readArchive(files, { ref: ref as FileRef, bytes, rows })) {
-    first ??= events[0]?.micros ?? null;
-    last = events.at(-1)?.micros ?? last;
-  }
-  if (first === null) throw new Fault('an archive without events');
-  const folder = ref.slice(0, ref.lastIndexOf('/')) as FileFolder;
-  return { folder, ref, rows, bytes, sha256, firstMicros: first, lastMicros: last };
 }

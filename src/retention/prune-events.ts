@@ -1,8 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { removeReplaced } from '../archive/remove-replaced.ts';
 import type { Config } from '../config.ts';
 import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
-import { awaitReaders, findLeftovers, forgetArchive } from '../postgres/retention/archives.ts';
+import { findUnfinished, forgetArchive } from '../postgres/retention/archives.ts';
 import { noteEventPruning, withPruningLock } from '../postgres/retention/prunings.ts';
 import {
   countPast,
@@ -56,7 +57,11 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
       problem ??= `${month}: ${error instanceof Error ? error.message : String(error)}`;
     }
   };
-  await attempt('leftovers', () => removeLeftovers(context).then(() => none));
+  await attempt('unfinished archives', async () => {
+    await removeUnfinished(context);
+    await removeReplaced(context);
+    return none;
+  });
   for (const retirement of await findRetirements(context.db)) {
     await attempt(retirement.month, () => finish(context, retirement));
   }
@@ -156,11 +161,9 @@ async function deletePast(
   return { events, months: 0, archived: 0 };
 }
 
-/** What killed processes have left of archives, and archives that were replaced. */
-export async function removeLeftovers({ pool, db, files }: RetentionContext): Promise<void> {
-  const leftovers = await findLeftovers(db);
-  if (leftovers.some(({ isReplaced }) => isReplaced)) await awaitReaders(pool);
-  for (const { folder } of leftovers) {
+/** What killed processes have left of archives. Nobody else archives now: the lock is ours. */
+async function removeUnfinished({ db, files }: RetentionContext): Promise<void> {
+  for (const folder of await findUnfinished(db)) {
     await files.removeFolder(folder);
     await forgetArchive(db, folder);
   }

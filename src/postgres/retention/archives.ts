@@ -8,6 +8,9 @@ import { lockEventStore } from './retirements.ts';
 /** A file of archived events that exports read. */
 export interface Archive {
   readonly archiveId: number;
+  readonly folder: FileFolder;
+  /** `2026-03-01` */
+  readonly month: string;
   readonly ref: FileRef;
   readonly bytes: number;
   readonly rows: number;
@@ -83,6 +86,8 @@ export async function findArchives(
   const { rows } = await sql<Archive>`
     select
       archive_id as "archiveId",
+      'archives/' || folder as folder,
+      month::text,
       file_ref as ref,
       byte_count as bytes,
       row_count as rows,
@@ -98,15 +103,36 @@ export async function findArchives(
   return rows;
 }
 
-/** Removes what killed processes have left, and what was replaced, if no export reads it any more; how many files. */
-export async function findLeftovers(db: Database): Promise<{ folder: FileFolder; isReplaced: boolean }[]> {
-  const { rows } = await sql<{ folder: string; isReplaced: boolean }>`
-    select folder, state = 'replaced' as "isReplaced"
+/** Exports that begin from the commit of this on read `by` instead, or nothing. */
+export async function replaceArchive(
+  db: Database,
+  archive: Archive,
+  by: WrittenArchive | null,
+): Promise<void> {
+  const { numUpdatedRows } = await db
+    .updateTable('event_archives')
+    .set({ state: 'replaced' })
+    .where('archive_id', '=', archive.archiveId)
+    .where('state', '=', 'stored')
+    .executeTakeFirst();
+  if (numUpdatedRows !== 1n) throw new Error('an archive was replaced by somebody else');
+  if (by !== null) await storeArchive(db, by);
+}
+
+/** What is unfinished: of killed processes, if nobody archives events now. */
+export async function findUnfinished(db: Database): Promise<FileFolder[]> {
+  const { rows } = await sql<{ folder: string }>`
+    select folder
     from event_archives
-    where state = 'replaced'
-      or (state = 'writing' and (retirement_id is not null or created_at < now() - interval '1 day'))
+    where state = 'writing' and (retirement_id is not null or created_at < now() - interval '1 day')
     order by archive_id`.execute(db);
-  return rows.map(({ folder, isReplaced }) => ({ folder: archiveFolder(folder), isReplaced }));
+  return rows.map(({ folder }) => archiveFolder(folder));
+}
+
+export async function findReplaced(db: Database): Promise<FileFolder[]> {
+  const { rows } = await sql<{ folder: string }>`
+    select folder from event_archives where state = 'replaced' order by archive_id`.execute(db);
+  return rows.map(({ folder }) => archiveFolder(folder));
 }
 
 /** Whoever read an archive before it was replaced has ended. @throws 55P03 if that takes long. */
