@@ -11,6 +11,7 @@ import { createDatabase } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { readSchedules } from './postgres/ledger/schedule-overview.ts';
 import { createPool } from './postgres/pool.ts';
+import { readEventRetention } from './postgres/retention/overview.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
@@ -63,6 +64,7 @@ export function openSystem(options: SystemOptions): System {
     backlog: () => readBacklog(watch),
     loadRows: () => readLoadRows(watch),
     schedules: () => readSchedules(watch),
+    retention: () => readEventRetention(watch),
   });
   const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
   const ingest = openIngest({ pool, db, catalogue, metrics });
