@@ -172,10 +172,10 @@ export const ARCHIVE_PART_BYTES = 64 * MiB;
 /** Times that events are archived anew because somebody changed them meanwhile, in one pruning. */
 export const MAX_ARCHIVE_TRIES = 5;
 /** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */
-export const ARCHIVE_BATCH_ROWS = 10_000;
-export const ARCHIVE_BATCH_BYTES = 2 * MiB;
-export const ARCHIVE_SEGMENT_BATCH_ROWS = 50_000;
-export const ARCHIVE_SEGMENT_BATCH_BYTES = 8 * MiB;
+export const ARCHIVE_BATCH_ROWS = 2_500;
+export const ARCHIVE_BATCH_BYTES = 512 * KiB;
+export const ARCHIVE_SEGMENT_BATCH_ROWS = 25_000;
+export const ARCHIVE_SEGMENT_BATCH_BYTES = 4 * MiB;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;
