@@ -279,5 +279,6 @@ function bySortedKeys(items: CatalogueItems, segmentsToo = false): CatalogueItem
     resource_center_modules: sort(items.resource_center_modules),
     checklists: sort(items.checklists),
     features: sort(items.features),
+    event_retention: sort(items.event_retention),
   };
 }
