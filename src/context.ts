@@ -12,6 +12,7 @@ import { createDatabase } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { readSchedules } from './postgres/ledger/schedule-overview.ts';
 import { createPool } from './postgres/pool.ts';
+import { readEventRetention } from './postgres/retention/overview.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
@@ -72,6 +73,7 @@ export function openSystem(options: SystemOptions): System {
     backlog: () => readBacklog(watch),
     loadRows: () => readLoadRows(watch),
     schedules: () => readSchedules(watch),
+    retention: () => readEventRetention(watch),
   });
   const checks = {
     database: async () => {

@@ -1,4 +1,8 @@
-import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
+import {
+  DEFAULT_MAX_INFLATED_BYTES,
+  DEFAULT_MAX_UPLOAD_BYTES,
+  MAX_EVENT_RETENTION_DAYS,
+} from './domain/limits.ts';
 import { bytes, integer, oneOf, text } from './setting.ts';
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
@@ -157,6 +161,19 @@ export const settings = {
     'Days that the files of an export are kept after it ended.',
     0,
     36_500,
+  ),
+  eventRetentionDays: integer(
+    'EVENT_RETENTION_DAYS',
+    '0',
+    'Days that events are kept in the database; 0: for ever. They go by the month, with the last day of theirs. A catalogue says otherwise by environment and event name.',
+    0,
+    MAX_EVENT_RETENTION_DAYS,
+  ),
+  eventArchive: oneOf(
+    'EVENT_ARCHIVE',
+    'off',
+    'What becomes of events that outlived their retention; parquet: they are kept as files where those of exports are, which exports read; off: nothing.',
+    ['off', 'parquet'],
   ),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',

@@ -12,6 +12,7 @@ import {
   readRunningExports,
 } from '../postgres/ledger/lane-overview.ts';
 import { type Backlog, readBacklog } from '../postgres/ledger/overview.ts';
+import { type EventRetention, readEventRetention } from '../postgres/retention/overview.ts';
 
 /** What the service is at, in all environments. */
 export interface ServiceStatus {
@@ -21,19 +22,21 @@ export interface ServiceStatus {
   readonly exports: readonly RunningExport[];
   /** Jobs that go on after an error; the oldest. */
   readonly retries: readonly Retry[];
+  readonly retention: EventRetention;
   /** The latest, latest first. */
   readonly failures: readonly Failure[];
 }
 
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
 export async function readStatus(watch: pg.Pool): Promise<ServiceStatus> {
-  const [workers, backlog, lanes, exports, retries, failures] = await Promise.all([
+  const [workers, backlog, lanes, exports, retries, retention, failures] = await Promise.all([
     readLiveWorkers(watch),
     readBacklog(watch),
     readLanes(watch),
     readRunningExports(watch),
     readRetries(watch),
+    readEventRetention(watch),
     readFailures(watch),
   ]);
-  return { workers, backlog, lanes, exports, retries, failures };
+  return { workers, backlog, lanes, exports, retries, retention, failures };
 }

@@ -1,3 +1,4 @@
+import { removeReplaced } from '../archive/remove-replaced.ts';
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
 import { MAX_DELETION_FAILURES, MAX_TIMEOUTS } from '../domain/limits.ts';
@@ -17,6 +18,7 @@ import { clearReferences } from './clear-references.ts';
 import type { DeletionContext } from './context.ts';
 import { deleteProfiles } from './delete-profiles.ts';
 import { deleteMatchingRejects } from './delete-rejects.ts';
+import { eraseArchived } from './erase-archived.ts';
 import { removeExports, removeKeptFiles } from './remove-files.ts';
 
 /**
@@ -34,8 +36,13 @@ export async function runDeletion(
   if (claim === null) return;
   const attempt = startAttempt(context, claim, stopping);
   try {
+    // First, since an id of which there is nothing but archived events is one that was found.
+    const archived = await eraseArchived(attempt);
     await deleteProfiles(attempt);
     if (claim.entity === 'companies') await clearReferences(attempt);
+    // What was archived meanwhile.
+    await eraseArchived(attempt, archived);
+    await removeReplaced(context);
     await deleteMatchingRejects(attempt);
     await removeKeptFiles(attempt);
     if (claim.purgeExports) await removeExports(attempt);

@@ -20,6 +20,7 @@ export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;
 export const MAX_CATALOGUE_ITEMS = 5_000;
 export const MAX_SURVEY_MODULES = 200;
+export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** What is told of a file that is wrong all over. */
 export const MAX_OPERATOR_FILE_PROBLEMS = 100;
 export const MAX_ITEM_KEY_CHARS = 100;
@@ -176,6 +177,24 @@ export const EXPORT_PART_BYTES = GiB;
 export const NOTICE_LEASE_MS = 15 * 60_000;
 /** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
 export const MAX_NOTICE_ATTEMPTS = 12;
+
+/** Events that one statement removes when they have outlived their retention. */
+export const RETIREMENT_BATCH_ROWS = 5_000;
+/** How long a month that is taken out of the events waits for exports to end, and new ones for it. */
+export const EVENT_STORE_LOCK_MS = 3_000;
+/** How long it then waits for those who write events, who wait for it as long at most; and how often it tries. */
+export const EVENTS_LOCK_MS = 200;
+export const EVENTS_LOCK_TRIES = 10;
+export const EVENTS_LOCK_PAUSE_MS = 250;
+/** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
+export const ARCHIVE_PART_BYTES = 64 * MiB;
+/** Times that events are archived anew because somebody changed them meanwhile, in one pruning. */
+export const MAX_ARCHIVE_TRIES = 5;
+/** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */
+export const ARCHIVE_BATCH_ROWS = 2_500;
+export const ARCHIVE_BATCH_BYTES = 512 * KiB;
+export const ARCHIVE_SEGMENT_BATCH_ROWS = 25_000;
+export const ARCHIVE_SEGMENT_BATCH_BYTES = 4 * MiB;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;

@@ -49,6 +49,7 @@ describe('the doctor', () => {
       'postgres fsync': 'warning',
       'postgres clock': 'ok',
       migrations: 'ok',
+      'event retention': 'ok',
       redis: 'ok',
       storage: 'ok',
       smtp: 'ok',

@@ -163,17 +163,17 @@ describe('pruning', () => {
       select overlay(gen_random_uuid()::text placing '7' from 15)::uuid, gen_random_uuid(), ${environment.environmentId},
         '', 'f.csv', n, 1, 1, false, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
       from generate_series(1, 510) as n`.execute(system.db);
-    const others = { inboxFiles: 510, notifications: 0, runs: 0 };
+    const others = { inboxFiles: 510, notifications: 0, runs: 0, events: 0, months: 0 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };
-    expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
-    expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
-    expect(await prune(system)).toEqual({ ...counts, temporary: 0 });
+    expect(await planPrune(system)).toEqual({ ...counts, archived: null, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...counts, archived: null, temporary: null });
+    expect(await prune(system)).toEqual({ ...counts, archived: 0, temporary: 0 });
     const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others, inboxFiles: 0 };
-    expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...nothing, archived: null, temporary: null });
 
     await loads(1, 31);
     await pruneFilesJob(system)({ v: 1 });
-    expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...nothing, archived: null, temporary: null });
     const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
     expect(rows).toEqual([{ count: 2 }]);
   });

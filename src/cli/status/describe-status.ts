@@ -35,7 +35,7 @@ const failureColumns: readonly Column[] = [
 
 /** Lines for a person. */
 export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): string[] {
-  const { workers, backlog: b, lanes, exports, retries, failures } = status;
+  const { workers, backlog: b, lanes, exports, retries, retention, failures } = status;
   const hosts = [...new Set(workers.map(({ host }) => printable(host, 60)))];
   return [
     `workers    ${workers.length === 0 ? 'none is alive' : `${workers.length} alive, on ${hosts.join(', ')}`}`,
@@ -44,6 +44,7 @@ export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): s
     `deletions  ${counts(b.processingDeletions, b.queuedDeletions, b.oldestQueuedDeletionSeconds)}`,
     `schedules  ${counts(b.runningRuns + b.waitingRuns, b.queuedRuns, b.oldestQueuedRunSeconds)}`,
     ...disks.map((disk) => `disk       ${describeDisk(disk)}`),
+    ...eventsLine(retention),
     ...section(laneColumns, lanes.map(laneCells)),
     ...section(
       exportColumns,
@@ -78,6 +79,18 @@ export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): s
 export function describeDisk(disk: Disk): string {
   const left = `${formatBytes(disk.freeBytes)} free of ${formatBytes(disk.allBytes)}`;
   return `${isFull(disk) ? 'full: ' : ''}${left} at ${disk.folder}`;
+}
+
+/** Nothing where nothing has outlived its retention yet. */
+function eventsLine(retention: ServiceStatus['retention']): string[] {
+  const { eventsRemoved, eventsArchived, archiveFiles, archiveBytes, error } = retention;
+  if (eventsRemoved === 0 && error === null) return [];
+  const archived =
+    archiveFiles === 0
+      ? ''
+      : `, ${formatCount(eventsArchived)} in ${formatCount(archiveFiles)} archives of ${formatBytes(archiveBytes)}`;
+  const failing = error === null ? '' : `; pruning fails: ${printable(error, 120)}`;
+  return [`events     ${formatCount(eventsRemoved)} removed by their retention${archived}${failing}`];
 }
 
 function counts(running: number, queued: number, oldestSeconds: number): string {

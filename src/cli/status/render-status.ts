@@ -3,7 +3,7 @@ import type { Disk } from '../../files/disk.ts';
 
 /** For scripts; times are ISO 8601, spans in seconds. */
 export function renderStatus(
-  { workers, backlog, lanes, exports, retries, failures }: ServiceStatus,
+  { workers, backlog, lanes, exports, retries, retention, failures }: ServiceStatus,
   disks: readonly Disk[],
 ) {
   const waits = [
@@ -55,6 +55,15 @@ export function renderStatus(
       free_bytes: freeBytes,
       total_bytes: allBytes,
     })),
+    event_retention: {
+      events_removed: retention.eventsRemoved,
+      months_dropped: retention.monthsDropped,
+      events_archived: retention.eventsArchived,
+      archive_files: retention.archiveFiles,
+      archive_bytes: retention.archiveBytes,
+      pruned_at: retention.prunedAt?.toISOString() ?? null,
+      error: retention.error,
+    },
     failures: failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => ({
       environment,
       job_id: jobId,

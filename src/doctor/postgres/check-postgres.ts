@@ -4,6 +4,7 @@ import { type Check, runChecks } from '../check.ts';
 import type { Finding } from '../finding.ts';
 import { checkClock } from './check-clock.ts';
 import { checkConnections } from './check-connections.ts';
+import { checkEventRetention } from './check-event-retention.ts';
 import { checkMigrations } from './check-migrations.ts';
 import { checkPrivileges } from './check-privileges.ts';
 import { checkSettings } from './check-settings.ts';
@@ -34,6 +35,7 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       'postgres disk': () => checkSpace(client),
       'postgres clock': () => checkClock(client),
       migrations: () => checkMigrations(client),
+      'event retention': () => checkEventRetention(client),
     };
     const findings: Finding[] = [];
     // One after another, since they share the connection: the clock's answer must not wait behind another's.
