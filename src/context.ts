@@ -2,12 +2,13 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Catalogue } from './catalogue/catalogue.ts';
 import type { Config } from './config.ts';
+import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
 import { openFileStore } from './files/open-file-store.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
 import { Experience } from './load/experience.ts';
-import { createDatabase } from './postgres/database.ts';
+import { createDatabase, type Database } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { readSchedules } from './postgres/ledger/schedule-overview.ts';
 import { createPool } from './postgres/pool.ts';
@@ -16,6 +17,7 @@ import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
 import { createQueueBell } from './queue/queue-bell.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
+import { droppedLines } from './telemetry/log-sink.ts';
 import { Metrics } from './telemetry/metrics.ts';
 
 /** One running system: what every surface (HTTP, CLI, worker) is built on. */
@@ -25,6 +27,11 @@ export interface System extends LoadContext, ExportContext {
   readonly databaseUrl: string;
   readonly backend: QueueBackend;
   readonly ingest: Ingest;
+  /**
+   * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and
+   * its statements end after READ_TIMEOUT_MS. Without such connections it is `db`.
+   */
+  readonly reader: { readonly db: Database };
   readonly health: Health;
   readonly metrics: Metrics;
   /** Pages that show the queues, to be served below `path`; close it before the system. */
@@ -40,6 +47,8 @@ export interface SystemOptions {
   /** Shown in pg_stat_activity and in logs. */
   readonly role: string;
   readonly poolSize: number;
+  /** Connections of `reader`, besides those of `poolSize`; by default none. */
+  readonly readPoolSize?: number;
   readonly seams?: LoadSeams;
 }
 
@@ -55,15 +64,19 @@ export function openSystem(options: SystemOptions): System {
   const backend = createQueueBackend({ databaseUrl, redisUrl: config.redisUrl, redisCa: config.redisCa });
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
+  const readPool = openReadPool(options);
   const catalogue = new Catalogue(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
-  const metrics = new Metrics({
-    backlog: () => readBacklog(watch),
-    loadRows: () => readLoadRows(watch),
-    schedules: () => readSchedules(watch),
-  });
+  const metrics = new Metrics(
+    {
+      backlog: () => readBacklog(watch),
+      loadRows: () => readLoadRows(watch),
+      schedules: () => readSchedules(watch),
+    },
+    () => droppedLines(log),
+  );
   const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
   const ingest = openIngest({ pool, db, catalogue, metrics });
   return {
@@ -77,6 +90,7 @@ export function openSystem(options: SystemOptions): System {
     health: createHealth(checks, log),
     catalogue,
     ingest,
+    reader: { db: readPool === null ? db : createDatabase(readPool) },
     bell,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
@@ -89,9 +103,23 @@ export function openSystem(options: SystemOptions): System {
       await bell.close();
       await backend.close();
       await endPool(watch);
+      if (readPool !== null) await endPool(readPool);
       await endPool(pool);
     },
   };
+}
+
+function openReadPool({ databaseUrl, log, role, readPoolSize }: SystemOptions): pg.Pool | null {
+  if (readPoolSize === undefined) return null;
+  const pool = createPool({
+    url: databaseUrl,
+    max: readPoolSize,
+    applicationName: `sluice ${role} reads`,
+    connectionTimeoutMs: READ_TIMEOUT_MS,
+    statementTimeoutMs: READ_TIMEOUT_MS,
+  });
+  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
+  return pool;
 }
 
 async function endPool(pool: pg.Pool): Promise<void> {
