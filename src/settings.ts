@@ -93,7 +93,13 @@ export const settings = {
     1,
     64,
   ),
-  poolSize: integer('POOL_SIZE', '10', 'PostgreSQL connections of the serving process.', 2, 500),
+  poolSize: integer(
+    'POOL_SIZE',
+    '10',
+    'PostgreSQL connections of the serving process; two fifths of them are for what callers only look at.',
+    2,
+    500,
+  ),
   workerPoolSize: integer('WORKER_POOL_SIZE', '5', 'PostgreSQL connections of a worker process.', 3, 500),
   maxUploadBytes: bytes('MAX_UPLOAD_BYTES', String(DEFAULT_MAX_UPLOAD_BYTES), 'Largest upload, as sent.'),
   maxInflatedBytes: bytes(
@@ -111,7 +117,7 @@ export const settings = {
   uploadStallMs: integer(
     'UPLOAD_STALL_MS',
     '30000',
-    'Milliseconds without a byte after which an upload is given up; a single record must have come within them.',
+    'Milliseconds without a byte after which an upload is given up; a single record, and the head of any request, must have come within them.',
     100,
     3_600_000,
   ),
@@ -128,6 +134,20 @@ export const settings = {
     'Milliseconds over which RATE_LIMIT is counted; what a longer one allows may come in one burst.',
     1_000,
     3_600_000,
+  ),
+  maxQueuedJobs: integer(
+    'MAX_QUEUED_JOBS',
+    '10000',
+    'Jobs (loads, exports, deletions) of one environment that may be unfinished; the API answers 429 to one more, except to a repeated Idempotency-Key; 0: as many as come.',
+    0,
+    10_000_000,
+  ),
+  maxConnections: integer(
+    'MAX_CONNECTIONS',
+    '4096',
+    'Connections that a serving process keeps open; beyond it those that wait longest without a request are closed. At most half of the descriptors that the process may open.',
+    10,
+    1_000_000,
   ),
   maxEventLoopDelayMs: integer(
     'MAX_EVENT_LOOP_DELAY_MS',

@@ -35,7 +35,7 @@ export interface Deletion {
   readonly failure: { readonly code: string; readonly message: string } | null;
   /** What the last try ran into, as long as the job goes on trying. */
   readonly lastError: string | null;
-  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
+  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
 }
 

@@ -59,7 +59,7 @@ export interface Export {
   readonly jobId: string;
   readonly environmentId: number;
   readonly status: ExportStatus;
-  readonly request: ExportRequest;
+  readonly format: ExportFormat;
   readonly emails: readonly string[];
   readonly requestedAt: Date;
   readonly startedAt: Date | null;

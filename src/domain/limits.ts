@@ -106,6 +106,26 @@ export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
+/** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
+export const MAX_PAGE_BYTES = MiB;
+/** What a page of JSON shows of a refused record; files of rejects have all that is kept. */
+export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
+/** Refused records, and bytes of them, that a download of rejects holds at a time. */
+export const REJECTS_AT_A_TIME = 1_000;
+export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
+/** Refused records of a job that are counted by code. */
+export const MAX_COUNTED_REJECTS = 100_000;
+/** Unfinished jobs before one that waits, of each kind, that are counted. */
+export const MAX_COUNTED_AHEAD = 10_000;
+/** Answers that a serving process holds until their callers have taken them: of one connection, of one environment, of all. */
+export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;
+export const MAX_HELD_BYTES_PER_ENVIRONMENT = 16 * MiB;
+export const MAX_HELD_BYTES = 128 * MiB;
+/** An answer of which no such piece is taken for so long is cut: 2 KiB a second is the least. */
+export const ANSWER_PIECE_BYTES = 64 * KiB;
+export const ANSWER_STALL_MS = 30_000;
+/** How long the API waits for a statement that only reads. */
+export const READ_TIMEOUT_MS = 5_000;
 /** Segments on a page of their lookup. */
 export const MAX_LOOKUP_PAGE_SIZE = 200;
 

@@ -54,7 +54,7 @@ export interface Load {
   /** What the last try ran into, as long as the job goes on trying. */
   readonly lastError: string | null;
   readonly attempts: number;
-  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
+  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
   /** Hex, of the bytes as received. */
   readonly sha256: string;

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
@@ -10,6 +11,7 @@ import { answerClientError } from './plugins/client-errors.ts';
 import { addEarlyAnswer } from './plugins/early-answer.ts';
 import { addErrorHandler, sendErrors } from './plugins/errors.ts';
 import { addExpectContinue } from './plugins/expect-continue.ts';
+import { addHeldAnswers } from './plugins/held-answers.ts';
 import { addLoadShedding } from './plugins/load-shedding.ts';
 import { addNotFound } from './plugins/not-found.ts';
 import { addRateLimit } from './plugins/rate-limit.ts';
@@ -43,16 +45,19 @@ import { showReadiness } from './routes/show-readiness.ts';
 import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
 
-/** Request line and headers must have come by then; a body may take as long as it flows. */
-const headersTimeoutMs = 30_000;
+/** How often it is looked for heads of requests that are overdue, at least. */
+const headsCheckMs = 5_000;
 /** Longer than the idle time of common load balancers, so that it is they who close. */
 const keepAliveTimeoutMs = 75_000;
 /** Ids are longer than any path here; what is longer still is an unknown job. */
 const maxParamLength = 4_096;
 
-/** Whether whoever listens is about to stop. */
+/** What whoever listens knows. */
 export interface Doors {
+  /** It is about to stop. */
   closing: boolean;
+  /** The connection is one too many. */
+  isBeyond?: (socket: Socket) => boolean;
 }
 
 /** The HTTP interface of a system. Never listens: that is `startHttpServer`. */
@@ -60,7 +65,9 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
+    // A body may take as long as it flows.
     requestTimeout: 0,
+    http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength },
@@ -70,12 +77,13 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
       sendErrors(reply, explainError(error));
     },
   });
-  app.server.headersTimeout = headersTimeoutMs;
+  app.server.headersTimeout = system.config.uploadStallMs;
   addExpectContinue(app);
   addErrorHandler(app, system);
   addStandardHeaders(app);
   addRequestMetrics(app, system);
-  addLoadShedding(app, system);
+  addLoadShedding(app, system, undefined, doors);
+  addHeldAnswers(app);
   addAuth(app, system);
   addRateLimit(app, system);
   addEarlyAnswer(app);

@@ -1,5 +1,5 @@
 import { errorCodes, InputError, type Problem, TransientError } from '../domain/errors.ts';
-import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
+import { isCancelledStatement, isDiskFull, isTransient } from '../postgres/sqlstate.ts';
 import { noSuchAddress } from './plugins/not-found.ts';
 
 /** What a caller is told of an error. */
@@ -23,6 +23,8 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
 /** Of errors of plugins that have a status and no code that we know: paths that no file of theirs can have. */
 const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
 
+const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
+
 /**
  * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
  * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
@@ -34,6 +36,7 @@ export function explainError(error: unknown): Explained {
   if (known !== undefined) return explained(known, (error as Error).message);
   if (pathStatuses.has(statusOf(error))) return explained('route_not_found', noSuchAddress);
   if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
+  if (isCancelledStatement(error)) return explained('unavailable', tookTooLong);
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
   }

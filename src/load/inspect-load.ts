@@ -1,11 +1,12 @@
 import { sql } from 'kysely';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
+import { MAX_COUNTED_REJECTS } from '../domain/limits.ts';
 import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
 import { aheadInLane } from '../postgres/ledger/lanes.ts';
 import type { LoadContext } from './context.ts';
 
-/** The environment's loads of these ids, in no order. */
+/** The environment's loads of these ids, in no order; how many are before them is not looked at. */
 export async function readLoads(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -18,7 +19,7 @@ export async function readLoads(
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', 'in', jobIds)
     .execute();
-  return rows.map(toLoad);
+  return rows.map((row) => toLoad(row, null));
 }
 
 /** Throws `InputError` `not_found`, also for another environment's job. */
@@ -29,25 +30,35 @@ export async function requireLoad(
 ): Promise<Load> {
   const row = await context.db
     .selectFrom('loads')
-    .select(loadColumns)
+    .select([...loadColumns, aheadInLane('loads').as('ahead')])
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', '=', jobId)
     .executeTakeFirst();
   if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  return toLoad(row);
+  return toLoad(row, row.ahead);
 }
 
-/** Rejects of a load by code, most frequent first. */
+/** Rejects of a load by code, most frequent first; of a load with more of them than MAX_COUNTED_REJECTS, those that stand first. */
 export async function countRejects(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
   jobId: string,
 ): Promise<Record<string, number>> {
   const rows = await context.db
-    .selectFrom('load_rejects')
-    .innerJoin('loads', 'loads.load_id', 'load_rejects.load_id')
-    .where('loads.environment_id', '=', environmentId)
-    .where('loads.job_id', '=', jobId)
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('load_rejects')
+        .where('load_id', '=', ({ selectFrom }) =>
+          selectFrom('loads')
+            .select('load_id')
+            .where('environment_id', '=', environmentId)
+            .where('job_id', '=', jobId),
+        )
+        .orderBy('row_number')
+        .limit(MAX_COUNTED_REJECTS)
+        .select('error_code')
+        .as('first'),
+    )
     .groupBy('error_code')
     .select((eb) => ['error_code', eb.fn.countAll<number>().as('count')])
     .orderBy('count', 'desc')
@@ -93,7 +104,6 @@ const loadColumns = [
   'loads.attempts',
   'loads.sha256',
   'loads.duplicate_of',
-  aheadInLane('loads').as('ahead'),
 ] as const;
 
 interface LoadRow {
@@ -120,10 +130,9 @@ interface LoadRow {
   attempts: number;
   sha256: Buffer;
   duplicate_of: string | null;
-  ahead: number;
 }
 
-function toLoad(row: LoadRow): Load {
+function toLoad(row: LoadRow, ahead: number | null): Load {
   const status = row.status as LoadStatus;
   return {
     jobId: row.job_id,
@@ -151,7 +160,7 @@ function toLoad(row: LoadRow): Load {
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
     lastError: row.last_error,
     attempts: row.attempts,
-    queuePosition: status === 'queued' ? row.ahead : status === 'processing' ? 0 : null,
+    queuePosition: status === 'queued' ? ahead : status === 'processing' ? 0 : null,
     sha256: row.sha256.toString('hex'),
     duplicateOf: row.duplicate_of,
   };

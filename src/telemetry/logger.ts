@@ -1,5 +1,6 @@
-import { destination, type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino';
+import { type Logger, pino, stdSerializers, stdTimeFunctions } from 'pino';
 import pretty from 'pino-pretty';
+import { LogSink } from './log-sink.ts';
 
 /** Where a secret or a person's data could appear in what is logged. */
 const redacted = [
@@ -24,8 +25,19 @@ export function createLogger(level: string, name: string): Logger {
     serializers: { err: describeError },
     redact: { paths: redacted, censor: '[redacted]' },
   };
-  if (!process.stderr.isTTY) return pino(options, destination({ dest: 2, sync: false }));
+  if (!process.stderr.isTTY) {
+    const sink = new LogSink(2, (lines) => describeDropped(name, lines));
+    process.once('exit', () => sink.flushSync());
+    return pino(options, sink);
+  }
   return pino(options, pretty({ destination: 2, ignore: 'pid', translateTime: 'HH:MM:ss.l', sync: true }));
+}
+
+/** Past the logger, whose lines wait behind it. */
+function describeDropped(name: string, lines: number): string {
+  const time = new Date().toISOString();
+  const msg = `${lines} lines of this log could not be written`;
+  return `${JSON.stringify({ level: 40, time, name, pid: process.pid, dropped_lines: lines, msg })}\n`;
 }
 
 /** pg hangs the whole connection on the errors of a pool: nobody wants to read that at night. */

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../src/domain/entity.ts';
+import { MAX_REJECT_RAW_BYTES } from '../../src/domain/limits.ts';
 import {
   defaultLoadOptions,
   endedStatuses,
@@ -187,7 +188,9 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
     .select('load_id')
     .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
-  return readRejectsPage(context.db, load_id, 0, 100_000);
+  const all = { rows: 100_000, bytes: Number.MAX_SAFE_INTEGER, rawBytes: MAX_REJECT_RAW_BYTES };
+  const { rejects } = await readRejectsPage(context.db, load_id, 0, all);
+  return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 
 /** Rows that only a running load needs (or one that may be retried). */

@@ -1,8 +1,9 @@
 import type { Job } from '../../background-jobs/find-jobs.ts';
 import type { Deletion } from '../../domain/deletion.ts';
-import type { Export } from '../../domain/export.ts';
+import type { Export, ExportRequest } from '../../domain/export.ts';
 import { countRejects } from '../../load/inspect-load.ts';
 import type { Database } from '../../postgres/database.ts';
+import { readExportRequest } from '../../postgres/ledger/read-exports.ts';
 import { formatBytes, formatCount } from '../format-numbers.ts';
 import { printLoad } from '../print-load.ts';
 import { renderTable } from '../table.ts';
@@ -15,13 +16,14 @@ export async function printJob(
   environmentId: number,
   job: Job,
 ): Promise<void> {
-  if (job.kind === 'export') printExportJob(terminal, job.export);
+  if (job.kind === 'export')
+    printExportJob(terminal, job.export, await readExportRequest(context.db, job.export.exportId));
   else if (job.kind === 'deletion') printDeletionJob(terminal, job.deletion);
   else printLoad(terminal, job.load, await countRejects(context, environmentId, job.jobId));
 }
 
-function printExportJob(terminal: Terminal, found: Export): void {
-  const { request, status, rowsWritten, bytesWritten, progress, files, filesExpired } = found;
+function printExportJob(terminal: Terminal, found: Export, request: ExportRequest): void {
+  const { status, rowsWritten, bytesWritten, progress, files, filesExpired } = found;
   const say = sayTo(terminal);
   say('job', found.jobId);
   const howFar = status === 'processing' ? `, ${Math.floor(progress * 100)} %` : '';

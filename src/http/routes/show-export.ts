@@ -15,7 +15,7 @@ export function showExport(app: FastifyInstance, system: System): void {
   app.get('/api/v1/analytics/exports/jobs/:job_id', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = callerEnvironment(request);
-    const found = await requireExport(system, environment.environmentId, jobId);
+    const found = await requireExport(system.reader, environment.environmentId, jobId);
     const base = baseUrl(request, config.publicUrl);
     const expireAt = linksExpireAt(system.files, config.linkTtlHours);
     const { apiKey } = config;

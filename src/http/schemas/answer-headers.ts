@@ -17,18 +17,18 @@ export const answerHeaders = {
     schema: { type: 'integer', minimum: 0 },
   },
   'RateLimit-Limit': {
-    required: true,
+    required: false,
     description:
       'Requests that the key may make in a window of time. On every answer, where there is a limit.',
     schema: { type: 'integer', minimum: 0 },
   },
   'RateLimit-Remaining': {
-    required: true,
+    required: false,
     description: 'Requests that are left of them.',
     schema: { type: 'integer', minimum: 0 },
   },
   'RateLimit-Reset': {
-    required: true,
+    required: false,
     description: 'Seconds until the window ends.',
     schema: { type: 'integer', minimum: 0 },
   },

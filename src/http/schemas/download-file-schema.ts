@@ -49,6 +49,7 @@ export const downloadFileSchema = {
       'link_expired',
       'job_expired',
       'range_not_satisfiable',
+      'rate_limited',
       'internal_error',
       'unavailable',
     ),

@@ -23,6 +23,6 @@ export const showDocumentSchema = {
       },
     },
     304: { type: 'null', description: 'The caller has it already.', headers: named('ETag') },
-    ...errorAnswers('internal_error', 'unavailable'),
+    ...errorAnswers('rate_limited', 'internal_error', 'unavailable'),
   },
 } satisfies FastifySchema;
