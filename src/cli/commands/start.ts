@@ -2,6 +2,7 @@ import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { announceKey } from '../service/first-key.ts';
 import { type Service, startService } from '../service/start-service.ts';
+import { announceNewData } from '../session/provide-for-command.ts';
 import { readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
@@ -34,6 +35,7 @@ async function start(cli: Cli, command: Command): Promise<void> {
   let service: Service | null = null;
   const stop = listenForStop({ onSecond: () => service?.kill() });
   const startedAt = performance.now();
+  await announceNewData(terminal, config);
   service = await startService({
     config,
     environment,

@@ -10,6 +10,7 @@ import { isMissingTable } from '../../postgres/sqlstate.ts';
 import { createWatchPool } from '../../postgres/watch-pool.ts';
 import type { Cli } from '../cli.ts';
 import { CommandFailed } from '../exit-codes.ts';
+import { requireData } from '../session/provide-for-command.ts';
 import { readSettings } from '../settings.ts';
 import { describeDisk, describeStatus } from '../status/describe-status.ts';
 import { renderStatus } from '../status/render-status.ts';
@@ -73,6 +74,7 @@ async function show(terminal: Terminal, watch: pg.Pool, config: Config, json: bo
 
 /** One that runs: a look is no reason to start one. */
 async function findDatabase(config: Config): Promise<string> {
+  await requireData(config);
   const { databaseUrl, dataDir } = config;
   const url = databaseUrl ?? (await findRunningPostgres(join(dataDir, 'postgres')));
   if (url !== undefined) return url;
