@@ -8,7 +8,10 @@ export class DataDirInUseError extends EmbeddedPostgresError {
   override readonly name = 'DataDirInUseError';
 
   /** `ownerPid` is the process that started the server, undefined if that is not known; `pid` the server itself. */
-  constructor(dataDir: string, { pid, ownerPid }: { readonly pid: number; readonly ownerPid: number | undefined }) {
+  constructor(
+    dataDir: string,
+    { pid, ownerPid }: { readonly pid: number; readonly ownerPid: number | undefined },
+  ) {
     const owner =
       ownerPid === undefined
         ? `A PostgreSQL server (process ${pid}) runs on ${dataDir} already. Stop it`

@@ -30,6 +30,12 @@ export async function readRejectsSource(
   };
 }
 
+/** The first reject of that code; null if there is none. */
+export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
+  const row = await selectRejects(db, loadId).where('error_code', '=', code).limit(1).executeTakeFirst();
+  return row === undefined ? null : toReject(row);
+}
+
 /** At most `limit` rejects of rows after `afterRow`, in file order. */
 export async function readRejectsPage(
   db: Database,
@@ -37,15 +43,22 @@ export async function readRejectsPage(
   afterRow: number,
   limit: number,
 ): Promise<Reject[]> {
-  const rows = await db
+  const rows = await selectRejects(db, loadId).where('row_number', '>', afterRow).limit(limit).execute();
+  return rows.map(toReject);
+}
+
+function selectRejects(db: Database, loadId: number) {
+  return db
     .selectFrom('load_rejects')
     .select(['row_number', 'line_number', 'byte_offset', 'column_name', 'error_code', 'message', 'raw'])
     .where('load_id', '=', loadId)
-    .where('row_number', '>', afterRow)
-    .orderBy('row_number')
-    .limit(limit)
-    .execute();
-  return rows.map((row) => ({
+    .orderBy('row_number');
+}
+
+type RejectRow = Awaited<ReturnType<ReturnType<typeof selectRejects>['executeTakeFirstOrThrow']>>;
+
+function toReject(row: RejectRow): Reject {
+  return {
     row: row.row_number,
     line: row.line_number,
     byteOffset: row.byte_offset,
@@ -53,5 +66,5 @@ export async function readRejectsPage(
     code: row.error_code as RejectCode,
     message: row.message,
     raw: row.raw,
-  }));
+  };
 }
