@@ -16,6 +16,7 @@ const longestName = 40;
 /** What people call the column that names a user or a company. */
 const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
+const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
 /** A line of an object or array that goes on below. */
 const spread = /^\s*(?:[[{\]}]+,?|"[^"]*"\s*:.*[^}\]])\s*$/s;
 
@@ -79,7 +80,7 @@ function lacksId(names: readonly string[]): string {
 }
 
 function example(names: readonly string[]): string {
-  const found = names.find((name) => idLike.test(name)) ?? 'Their Name';
+  const found = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
   return `map=${shorten(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
 }
 
