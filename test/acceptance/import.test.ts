@@ -271,7 +271,7 @@ describe('sluice import, told something wrong', () => {
     await put('good.csv', usersCsv(1));
     await put('odd.csv', 'a,b\n1,2\n');
     await put('empty.csv', '');
-    await put('book.csv', 'PK\u0003\u0004…');
+    await put('book.csv', `PK\u0003\u0004${'\0'.repeat(26)}[Content_Types].xml…`);
     const refused = await runCli(['import', ...args], {
       cwd: folder,
       env: { DATABASE_URL: database.url, DATA_DIR: folder },

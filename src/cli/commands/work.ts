@@ -29,8 +29,8 @@ export function addWorkCommand(program: Command, cli: Cli): void {
       'after',
       `
 Examples:
-  $ DATABASE_URL=postgres://… REDIS_URL=redis://… STORAGE_URL=/mnt/shared sluice work
-  $ sluice work                                  # one more worker for a running \`sluice start\``,
+  $ DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work
+  $ sluice work                  # one more worker beside \`sluice start\``,
     )
     .action((_options, command: Command) => work(cli, command));
 }

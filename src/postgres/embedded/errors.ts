@@ -24,3 +24,14 @@ export class DataDirInUseError extends EmbeddedPostgresError {
 export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
   return error instanceof Error && 'code' in error && codes.includes(String(error.code));
 }
+
+/** What PostgreSQL's programs write when there is no room. */
+export function isDiskFull(output: string): boolean {
+  return /No space left on device|Disk quota exceeded/.test(output);
+}
+
+export function diskFull(folder: string): EmbeddedPostgresError {
+  return new EmbeddedPostgresError(
+    `The disk of ${folder} is full. Make room (a new database takes some 100 MB), or choose another DATA_DIR (--data-dir).`,
+  );
+}

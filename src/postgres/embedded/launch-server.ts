@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { awaitReady } from './await-ready.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { serverUrl } from './connection.ts';
-import { EmbeddedPostgresError } from './errors.ts';
+import { diskFull, EmbeddedPostgresError, isDiskFull } from './errors.ts';
 import { findFreePort } from './free-port.ts';
 import { readPostmasterFile } from './postmaster-file.ts';
 import { dataDirInUse } from './previous-server.ts';
@@ -95,6 +95,7 @@ async function explain(output: string, { layout }: LaunchContext): Promise<Embed
     ? await readPostmasterFile(layout.data)
     : undefined;
   if (holder !== undefined) return dataDirInUse(layout, holder.pid);
+  if (isDiskFull(output)) return diskFull(layout.root);
   return new EmbeddedPostgresError(
     `The embedded Postgres did not start. The end of ${layout.serverLog}:\n${output}`,
   );
