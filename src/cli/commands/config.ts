@@ -4,7 +4,7 @@ import type { Setting } from '../../setting.ts';
 import { settings } from '../../settings.ts';
 import type { Cli } from '../cli.ts';
 import { renderExample } from '../env-example.ts';
-import { flagName, readFlags, readSettings } from '../settings.ts';
+import { addListenOptions, flagName, readFlags, readSettings } from '../settings.ts';
 import { printable, renderTable } from '../table.ts';
 
 interface Flags {
@@ -26,8 +26,7 @@ interface InForce {
 const columns = [{ title: 'setting' }, { title: 'from' }, { title: 'value' }] as const;
 
 export function addConfigCommand(program: Command, cli: Cli): void {
-  program
-    .command('config')
+  addListenOptions(program.command('config'))
     .summary('the settings in force, and where each comes from')
     .description(
       'Shows every setting with the value in force and where it comes from: a flag, the\n' +

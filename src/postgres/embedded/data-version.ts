@@ -24,7 +24,7 @@ async function readMajor(layout: Pick<Layout, 'data'>): Promise<string | undefin
   try {
     return (await readFile(join(layout.data, 'PG_VERSION'), 'utf8')).trim();
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error;
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
   }
   const names = await readdir(layout.data).catch(() => []);
   if (names.length === 0) return undefined;

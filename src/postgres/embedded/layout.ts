@@ -1,5 +1,5 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { EmbeddedPostgresError, hasCode } from './errors.ts';
 
 /** Every path the launcher owns, all below the one directory it is given. */
@@ -26,7 +26,7 @@ export function layoutOf(dataDir: string): Layout {
 
 /** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
 export async function ensureRoot(layout: Layout): Promise<void> {
-  await mkdir(layout.root, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
+  await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
   });
   try {
@@ -39,6 +39,26 @@ export async function ensureRoot(layout: Layout): Promise<void> {
       { cause },
     );
   }
+}
+
+/** One step at a time: where nothing can be made, as in /proc, Node's own `recursive` goes round for ever. */
+async function makeFolder(path: string): Promise<void> {
+  const above = dirname(path);
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (hasCode(error, 'EEXIST') && (await stat(path)).isDirectory()) return;
+    if (!hasCode(error, 'ENOENT') || above === path || (await isFolder(above))) throw error;
+    await makeFolder(above);
+    await makeFolder(path);
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 }
 
 function whyNot(error: unknown): string {
