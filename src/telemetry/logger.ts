@@ -9,7 +9,7 @@ import {
 } from 'pino';
 import pretty from 'pino-pretty';
 
-type LoggerHooks = NonNullable<LoggerOptions['hooks']>['logMethod'];
+type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
 /** Where a secret or a person's data could appear in what is logged. */
 const redacted = [
@@ -81,16 +81,16 @@ const mostRemembered = 1_000;
 const warnLevel = 40;
 
 /**
- * A warning or an error that is the same as one of the last minute, of no job, is counted and not logged; the next one after
- * that minute says how many there were.
+ * A warning or an error that is the same as one of the last minute, and belongs to no job or request, is counted and not
+ * logged; the next one after that minute says how many there were.
  */
-export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LoggerHooks> {
-  const seen = new Map<string, { since: number; repeats: number }>();
+export function collapseRepeats(now: () => number = () => performance.now()): NonNullable<LogMethod> {
+  const seen = new Map<string, { readonly since: number; repeats: number }>();
   return function logMethod(args, method, level) {
-    const [fields, message] = args as readonly unknown[];
-    if (level < warnLevel || (isRecord(fields) && 'job_id' in fields)) return method.apply(this, args);
-    const error = isRecord(fields) ? fields['err'] : undefined;
-    const key = `${level} ${isRecord(fields) ? String(message) : String(fields)} ${isRecord(error) ? String(error['message']) : ''}`;
+    const [first, second] = args as readonly unknown[];
+    const [fields, message] = isRecord(first) ? [first, String(second)] : [{}, String(first)];
+    if (level < warnLevel || isOfOne(fields) || isOfOne(this.bindings())) return method.apply(this, args);
+    const key = `${level} ${message} ${keyOf(fields)}`;
     const last = seen.get(key);
     if (last !== undefined && now() - last.since < repeatsMs) {
       last.repeats++;
@@ -99,10 +99,22 @@ export function collapseRepeats(now: () => number = () => performance.now()): No
     if (seen.size >= mostRemembered) seen.clear();
     seen.set(key, { since: now(), repeats: 0 });
     if (last === undefined || last.repeats === 0) return method.apply(this, args);
-    const repeated = { repeated: last.repeats };
-    if (isRecord(fields)) return method.call(this, { ...fields, ...repeated }, String(message));
-    return method.call(this, repeated, String(fields));
+    return method.call(this, { ...fields, repeated: last.repeats }, message);
   };
+}
+
+function isOfOne(fields: Readonly<Record<string, unknown>>): boolean {
+  return 'job_id' in fields || 'request_id' in fields || 'reqId' in fields;
+}
+
+/** Of an error its message, of the rest what is no object. */
+function keyOf(fields: Readonly<Record<string, unknown>>): string {
+  const { err } = fields;
+  const plain = Object.entries(fields).filter(([, value]) => typeof value !== 'object');
+  return JSON.stringify([
+    isRecord(err) ? String(err['message']) : '',
+    ...plain.map(([name, value]) => [name, String(value)]),
+  ]);
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

@@ -120,7 +120,10 @@ describe('sluice import, without a server', () => {
 
   test('--dry-run checks and reports, and writes nothing', async () => {
     await put('users.csv', 'user_id,name\na,Ada\n,nobody\n');
+    await importing(['users.csv', '--dry-run']);
     const done = await importing(['users.csv', '--dry-run']);
+    const written = (await readdir(folder)).filter((name) => name.includes('rejects'));
+    expect(written, 'the second replaces the first').toEqual(['users.rejects.dry-run.csv']);
     expect(done.code).toBe(0);
     expect(done.stdout).toContain('dry run: nothing was written');
     expect(done.stdout).toContain('missing_id');

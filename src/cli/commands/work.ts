@@ -51,8 +51,11 @@ async function work(cli: Cli, command: Command): Promise<void> {
   const poolSize = config.workerPoolSize;
   const seams = readTestSeams(environment);
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
-  void warnOfRedis(config, log);
-  void warnOfStorage(config, system.files, log);
+  // A worker that has a parent leaves it to that.
+  if (!isForked()) {
+    void warnOfRedis(config, log);
+    void warnOfStorage(config, system.files, log);
+  }
   const worker = startWorker(system, writeExport, schedules);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),
