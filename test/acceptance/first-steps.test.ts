@@ -101,18 +101,21 @@ describe('settings', () => {
 
 const noPsql = spawnSync('psql', ['--version']).status !== 0;
 
-test.skipIf(noPsql)('db url and psql reach the embedded database, while the server runs and while none does', async () => {
-  const dataDir = await preparedDataDir();
-  const flags = ['--data-dir', dataDir];
-  const count = ['psql', ...flags, '-Atc', 'select count(*) from environments'];
-  expect(await runCli(count)).toEqual({ code: 0, stdout: '0\n', stderr: '' });
-  expect(await runCli(['db', 'url', ...flags])).toMatchObject({ code: 1, stdout: '' });
-  await startService(dataDir, { WORKERS: '0' });
-  expect(await runCli(count)).toEqual({ code: 0, stdout: '1\n', stderr: '' });
-  const [server] = await query<{ port: string }>(dataDir, 'show port');
-  const { stdout } = await runCli(['db', 'url', ...flags]);
-  expect(stdout).toMatch(new RegExp(`^postgres://sluice:\\S+@127\\.0\\.0\\.1:${server?.port}/sluice\\n$`));
-  expect(await runCli(['psql', ...flags, '-c', 'nonsense'])).toMatchObject({ code: 1 });
-  const without = await runCli(count, { env: { PATH: '/nowhere' } });
-  expect(without).toMatchObject({ code: 1, stderr: expect.stringMatching(/no psql here.*sluice db url/s) });
-});
+test.skipIf(noPsql)(
+  'db url and psql reach the embedded database, while the server runs and while none does',
+  async () => {
+    const dataDir = await preparedDataDir();
+    const flags = ['--data-dir', dataDir];
+    const count = ['psql', ...flags, '-Atc', 'select count(*) from environments'];
+    expect(await runCli(count)).toEqual({ code: 0, stdout: '0\n', stderr: '' });
+    expect(await runCli(['db', 'url', ...flags])).toMatchObject({ code: 1, stdout: '' });
+    await startService(dataDir, { WORKERS: '0' });
+    expect(await runCli(count)).toEqual({ code: 0, stdout: '1\n', stderr: '' });
+    const [server] = await query<{ port: string }>(dataDir, 'show port');
+    const { stdout } = await runCli(['db', 'url', ...flags]);
+    expect(stdout).toMatch(new RegExp(`^postgres://sluice:\\S+@127\\.0\\.0\\.1:${server?.port}/sluice\\n$`));
+    expect(await runCli(['psql', ...flags, '-c', 'nonsense'])).toMatchObject({ code: 1 });
+    const without = await runCli(count, { env: { PATH: '/nowhere' } });
+    expect(without).toMatchObject({ code: 1, stderr: expect.stringMatching(/no psql here.*sluice db url/s) });
+  },
+);

@@ -64,6 +64,10 @@ function lookUp(setting: Setting<unknown>, cli: Cli, flags: Readonly<Record<stri
   const { name, fallback, meaning } = setting;
   const flag = flags[name];
   const given = flag ?? cli.environment[name] ?? '';
+  const file = cli.environment[`${name}_FILE`] ?? '';
+  if (given === '' && file !== '') {
+    return { name, value: `what ${file} holds`, source: sourceOf(`${name}_FILE`, false, cli), meaning };
+  }
   const text = given === '' ? fallback : given;
   const value = name === settings.dataDir.name ? resolve(text) : text;
   const source = given === '' ? 'default' : sourceOf(name, flag !== undefined, cli);
