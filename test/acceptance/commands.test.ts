@@ -6,7 +6,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { readConfig } from '../../src/config.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Finished, runCli } from './cli.ts';
+import { type Finished, preparedDataDir, runCli } from './cli.ts';
 
 let dataDir: string;
 let database: TestDatabase;
@@ -161,7 +161,7 @@ describe('the command itself', () => {
 
   test('flags win over the environment; each command starts the embedded server where none runs', async () => {
     const env = { DATA_DIR: '/nowhere/at/all', DATABASE_URL: 'nonsense' };
-    const flags = ['--data-dir', dataDir, '--database-url', ''];
+    const flags = ['--data-dir', await preparedDataDir(), '--database-url', ''];
     expect(await runCli(['env', 'create', 'embedded', ...flags], { env })).toMatchObject({ code: 0 });
     const listed = json<{ name: string }[]>(await runCli(['env', 'list', '--json', ...flags], { env }));
     expect(listed.map(({ name }) => name)).toEqual(['embedded']);

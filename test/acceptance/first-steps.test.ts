@@ -8,11 +8,11 @@ import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts
 import { query } from './service.ts';
 
 describe('in a folder without data', () => {
-  test.each([['jobs', 'list'], ['export', '--out', 'backup'], ['status'], ['keys', 'list'], ['migrate']])(
+  test.each(['jobs list', 'export --out backup', 'status', 'keys list', 'migrate', 'psql', 'db url'])(
     'sluice %s says where it looked and what to do, and makes nothing',
-    async (...args) => {
+    async (words) => {
       const cwd = await temporaryFolder();
-      const { code, stdout, stderr } = await runCli(args, { cwd });
+      const { code, stdout, stderr } = await runCli(words.split(' '), { cwd });
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
       expect(stderr).toContain(`no data of sluice in ${join(cwd, '.sluice')}`);
       expect(stderr).toContain('--data-dir');
