@@ -3,7 +3,7 @@ import {
   DEFAULT_MAX_UPLOAD_BYTES,
   MAX_EVENT_RETENTION_DAYS,
 } from './domain/limits.ts';
-import { bytes, integer, oneOf, text } from './setting.ts';
+import { bytes, integer, oneOf, secretText, text } from './setting.ts';
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 
@@ -44,8 +44,8 @@ export const settings = {
     '',
     'Key for S3; empty: what the AWS SDK finds (profile, role of the machine).',
   ),
-  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
-  awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
+  awsSecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
+  awsSessionToken: secretText('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
   inboxDir: text(
     'INBOX_DIR',
     '',
@@ -65,17 +65,17 @@ export const settings = {
     0,
     3_600_000,
   ),
-  apiKey: text(
+  apiKey: secretText(
     'API_KEY',
     '',
     'If set, the environment `default` accepts this key too (20 characters or more).',
   ),
-  metricsToken: text(
+  metricsToken: secretText(
     'METRICS_TOKEN',
     '',
     'If set, /metrics wants `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
   ),
-  adminKey: text(
+  adminKey: secretText(
     'ADMIN_KEY',
     '',
     'If set, /admin/queues shows the queue to whoever logs in as `admin` with it (20 to 200 characters); empty: there is no such page.',

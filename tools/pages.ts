@@ -59,7 +59,7 @@ ${codes.join('\n')}
 
 ## Records that are refused
 
-A bad record never fails its load: it is counted in \`counts.rejected\` and reported by \`GET /v1/background_jobs/{job_id}/rejects\`
+A bad record never fails its load, unless all are bad: it is counted in \`counts.rejected\` and reported by \`GET /v1/background_jobs/{job_id}/rejects\`
 with row, line, byte offset, column, code, message and the raw record.
 
 | error_code | meaning |
@@ -79,10 +79,12 @@ ${rejects.join('\n')}
 
 ## Loads that fail
 
-\`failure.error_code\` of a job: \`too_many_rejects\` (\`max_errors\` was passed), \`chunk_failed\` and \`finish_failed\` (an error
+\`failure.error_code\` of a job: \`too_many_rejects\` (\`max_errors\` was passed), \`all_records_refused\` (there is no
+record that was not refused; the message tells the likely reason), \`chunk_failed\` and \`finish_failed\` (an error
 that did not pass; the message tells it), \`database_timeout\` (ten times in a row \`statement_timeout\` of the database role, or
 PostgreSQL 17's \`transaction_timeout\`, ended a chunk or the finish), \`worker_lost\` (a chunk lost its worker again and again).
-What was applied before stays and is told in the message; \`retry\` goes on with what is left.
+What was applied before stays and is told in the message; \`retry\` goes on with what is left, but after
+\`all_records_refused\`, where nothing is left: mend the file and send it anew. That of a dry run fails the same way.
 
 As long as a job of any kind is tried again, \`last_error\` of its detail tells what the last try ran into.
 

@@ -10,6 +10,9 @@ export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
+/** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
+export const ALL_RECORDS_REFUSED = 'all_records_refused';
+
 /** How the stored file is written: JSON arrays are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 

@@ -33,7 +33,7 @@ export async function lookInto(folder: DropFolder): Promise<FolderView> {
   const seen = await Promise.all(
     names.map(async (name): Promise<Seen | null> => {
       const judgement = judgeName(name);
-      if (judgement === 'unknown') remarks.push({ name, why: unknownName });
+      if (judgement === 'unknown') remarks.push({ name, why: unknownName(name) });
       if (judgement !== 'loadable') return null;
       const stats = await atATime(() => look(folder, name));
       const why = stats === null ? nameProblem(name) : problem(stats, folder);
@@ -80,8 +80,13 @@ export function hasOtherNames({ nlink }: BigIntStats): boolean {
   return nlink > 1n;
 }
 
-const unknownName =
-  'is left alone: files are taken by the names .csv, .ndjson, .jsonl and .json, also with .gz behind';
+function unknownName(name: string): string {
+  if (/\.(?:xlsx?|xlsm|xlsb|ods|numbers)(?:\.gz)?$/i.test(name))
+    return 'is left alone: it is a spreadsheet; save it as CSV';
+  if (/\.(?:zip|7z|rar|t?bz2?|t?xz|zst|tar|tgz|tar\.gz)$/i.test(name))
+    return 'is left alone: it is an archive; put what is in it here, plain or as .gz';
+  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl and .json, also with .gz behind';
+}
 
 function problem(stats: BigIntStats, folder: DropFolder): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';

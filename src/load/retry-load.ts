@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { inputError } from '../domain/errors.ts';
+import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Database } from '../postgres/database.ts';
 import { isBeforeDeletion } from '../postgres/deletion/earlier-loads.ts';
 import { lockLane } from '../postgres/ledger/lanes.ts';
@@ -53,6 +54,7 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)
     .where('status', 'in', ['failed', 'cancelled'])
+    .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('file_ref', 'is not', null)
     .returning('load_id')
     .executeTakeFirst();
@@ -78,7 +80,11 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
 }
 
 async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {
-  const { status } = await requireLoad({ db }, environmentId, jobId);
+  const { status, failure } = await requireLoad({ db }, environmentId, jobId);
+  if (failure?.code === ALL_RECORDS_REFUSED) {
+    const message = 'every record of the file was refused, and would be again: mend it and send it anew';
+    return inputError('job_not_retryable', message, `job_id: ${jobId}`);
+  }
   return status === 'failed' || status === 'cancelled'
     ? inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`)
     : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);

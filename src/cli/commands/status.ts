@@ -1,15 +1,14 @@
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type pg from 'pg';
 import { readStatus } from '../../background-jobs/read-status.ts';
 import type { Config } from '../../config.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../../files/disk.ts';
-import { findRunningPostgres } from '../../postgres/embedded/find-running.ts';
 import { isMissingTable } from '../../postgres/sqlstate.ts';
 import { createWatchPool } from '../../postgres/watch-pool.ts';
 import type { Cli } from '../cli.ts';
 import { CommandFailed } from '../exit-codes.ts';
+import { findDatabase } from '../session/find-database.ts';
 import { readSettings } from '../settings.ts';
 import { describeDisk, describeStatus } from '../status/describe-status.ts';
 import { renderStatus } from '../status/render-status.ts';
@@ -44,7 +43,7 @@ export function addStatusCommand(program: Command, cli: Cli): void {
 async function status(cli: Cli, command: Command, { watch: again, json }: Flags): Promise<void> {
   const { config } = readSettings(cli, command);
   const stop = listenForStop();
-  const watch = createWatchPool(await findDatabase(config), 'status');
+  const watch = createWatchPool(await findWithDisks(config), 'status');
   watch.on('error', () => undefined);
   try {
     await show(cli.terminal, watch, config, json);
@@ -71,14 +70,10 @@ async function show(terminal: Terminal, watch: pg.Pool, config: Config, json: bo
   for (const line of describeStatus(found, disks)) terminal.print(line);
 }
 
-/** One that runs: a look is no reason to start one. */
-async function findDatabase(config: Config): Promise<string> {
-  const { databaseUrl, dataDir } = config;
-  const url = databaseUrl ?? (await findRunningPostgres(join(dataDir, 'postgres')));
-  if (url !== undefined) return url;
-  const full = asFullDisk(await readDisks(config), null);
-  if (full !== null) throw full;
-  throw new CommandFailed(`Nothing runs on ${dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`);
+async function findWithDisks(config: Config): Promise<string> {
+  return findDatabase(config).catch(async (error: unknown) => {
+    throw error instanceof CommandFailed ? asFullDisk(await readDisks(config), error) : error;
+  });
 }
 
 /** Where this machine writes, each disk once; one that cannot be looked at is left out, since doctor tells why. */

@@ -29,8 +29,8 @@ export function addWorkCommand(program: Command, cli: Cli): void {
       'after',
       `
 Examples:
-  $ DATABASE_URL=postgres://… REDIS_URL=redis://… STORAGE_URL=/mnt/shared sluice work
-  $ sluice work                                  # one more worker for a running \`sluice start\``,
+  $ DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work
+  $ sluice work                  # one more worker beside \`sluice start\``,
     )
     .action((_options, command: Command) => work(cli, command));
 }
@@ -51,8 +51,11 @@ async function work(cli: Cli, command: Command): Promise<void> {
   const poolSize = config.workerPoolSize;
   const seams = readTestSeams(environment);
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
-  void warnOfRedis(config, log);
-  void warnOfStorage(config, system.files, log);
+  // A worker that has a parent leaves it to that.
+  if (!isForked()) {
+    void warnOfRedis(config, log);
+    void warnOfStorage(config, system.files, log);
+  }
   const worker = startWorker(system, writeExport, schedules);
   schedulePrune(system.backend).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),

@@ -31,6 +31,19 @@ export async function readRejectsSource(
   };
 }
 
+/** The first reject of that code; null if there is none. */
+export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
+  const row = await db
+    .selectFrom('load_rejects')
+    .select(['row_number', 'line_number', 'byte_offset', 'column_name', 'error_code', 'message', 'raw'])
+    .where('load_id', '=', loadId)
+    .where('error_code', '=', code)
+    .orderBy('row_number')
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? null : toReject(row);
+}
+
 /** How much of the rejects of a load is read at a time. */
 export interface RejectsBounds {
   readonly rows: number;
@@ -59,7 +72,7 @@ export async function readRejectsPage(
   afterRow: number,
   { rows: limit, bytes, rawBytes }: RejectsBounds,
 ): Promise<ReadRejects> {
-  const { rows } = await sql<RejectRow>`
+  const { rows } = await sql<MeasuredReject>`
     select row_number, line_number, byte_offset, column_name, error_code, message, found,
       octet_length(raw) > ${rawBytes} as is_cut,
       substring(raw from 1 for ${rawBytes}) as raw
@@ -79,16 +92,7 @@ export async function readRejectsPage(
     order by row_number
     limit ${limit}`.execute(db);
   return {
-    rejects: rows.map((row) => ({
-      row: row.row_number,
-      line: row.line_number,
-      byteOffset: row.byte_offset,
-      column: row.column_name,
-      code: row.error_code as RejectCode,
-      message: row.message,
-      raw: row.raw,
-      isCut: row.is_cut,
-    })),
+    rejects: rows.map((row) => ({ ...toReject(row), isCut: row.is_cut })),
     more: (rows[0]?.found ?? 0) > rows.length,
   };
 }
@@ -101,7 +105,22 @@ interface RejectRow {
   readonly error_code: string;
   readonly message: string;
   readonly raw: Buffer;
+}
+
+interface MeasuredReject extends RejectRow {
   readonly is_cut: boolean;
   /** Candidates, of which these are the first. */
   readonly found: number;
+}
+
+function toReject(row: RejectRow): Reject {
+  return {
+    row: row.row_number,
+    line: row.line_number,
+    byteOffset: row.byte_offset,
+    column: row.column_name,
+    code: row.error_code as RejectCode,
+    message: row.message,
+    raw: row.raw,
+  };
 }
