@@ -1,11 +1,13 @@
 import { spawn } from 'node:child_process';
 import { createReadStream } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { readRequest } from '../src/export/read-request.ts';
 import { type CopySelect, setParameters } from '../src/export/write/copy-select.ts';
 import { planDatasets } from '../src/export/write/plan-datasets.ts';
+import { createFileSystemStore } from '../src/files/file-system.ts';
 
 export type Body = Readonly<Record<string, unknown>>;
 
@@ -48,11 +50,14 @@ export async function openBaseline(databaseUrl: string): Promise<Baseline> {
   };
 }
 
+/** Where nothing is archived, nothing is read from it. */
+const files = createFileSystemStore(tmpdir());
+
 async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[]> {
   const { request, problems } = readRequest(body);
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
-  const plans = await planDatasets(client, filter);
+  const plans = await planDatasets(client, files, filter);
   return plans.map(({ select }) => select);
 }
 

@@ -84,10 +84,22 @@ export function readConfig(
       values[key] = setting.read(given === undefined || given === '' ? setting.fallback : given);
     } catch (error) {
       problems.push(`${setting.name}: ${error instanceof Error ? error.message : String(error)}`);
+      // So that what is read from several of them can be looked at, too.
+      values[key] = setting.read(setting.fallback);
     }
   }
+  const read = values as { [K in keyof Settings]: ReturnType<Settings[K]['read']> };
+  const config = derive(read, (work, instead) => {
+    try {
+      return work();
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      problems.push(error.message);
+      return instead;
+    }
+  });
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
-  return Object.freeze(derive(values as { [K in keyof Settings]: ReturnType<Settings[K]['read']> }));
+  return Object.freeze(config);
 }
 
 function givenValue(
@@ -105,30 +117,38 @@ function givenValue(
   }
 }
 
-function derive(values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> }): Config {
+/** Does the work, or notes what is wrong and goes on with something else, so that every problem is told at once. */
+type Attempt = <T>(work: () => T, instead: T) => T;
+
+function derive(
+  values: { readonly [K in keyof Settings]: ReturnType<Settings[K]['read']> },
+  attempt: Attempt,
+): Config {
   const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
     values;
   const { redisTlsCa, ...rest } = others;
   const given = { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken };
   const dataDir = resolve(values.dataDir);
-  const storage = readStorage(given, dataDir);
+  const storage = attempt(() => readStorage(given, dataDir), { kind: 'folder', directory: dataDir });
   const schedulesFile = values.schedulesFile === '' ? null : resolve(values.schedulesFile);
   const localRoots = folders(values.schedulesLocalRoots);
   return {
     ...rest,
-    workers: countWorkers(values.workers),
+    workers: attempt(() => countWorkers(values.workers), 1),
     dataDir,
     storage,
     filesDir: storage.kind === 'folder' ? storage.directory : resolve(dataDir, 'files'),
     inboxDir: values.inboxDir === '' ? null : resolve(values.inboxDir),
-    databaseUrl: url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']),
-    ...redis(values.redisUrl, redisTlsCa),
-    publicUrl: url('PUBLIC_URL', values.publicUrl, ['http:', 'https:'])?.replace(/\/+$/, '') ?? null,
-    apiKey: secret('API_KEY', values.apiKey),
-    metricsToken: secret('METRICS_TOKEN', values.metricsToken),
-    adminKey: secret('ADMIN_KEY', values.adminKey),
-    smtpUrl: url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']),
-    mailFrom: sender(values.mailFrom),
+    databaseUrl: attempt(() => url('DATABASE_URL', values.databaseUrl, ['postgres:', 'postgresql:']), null),
+    ...attempt(() => redis(values.redisUrl, redisTlsCa), { redisUrl: null, redisCa: null }),
+    publicUrl:
+      attempt(() => url('PUBLIC_URL', values.publicUrl, ['http:', 'https:']), null)?.replace(/\/+$/, '') ??
+      null,
+    apiKey: attempt(() => secret('API_KEY', values.apiKey), null),
+    metricsToken: attempt(() => secret('METRICS_TOKEN', values.metricsToken), null),
+    adminKey: attempt(() => secret('ADMIN_KEY', values.adminKey), null),
+    smtpUrl: attempt(() => url('SMTP_URL', values.smtpUrl, ['smtp:', 'smtps:']), null),
+    mailFrom: attempt(() => sender(values.mailFrom), values.mailFrom),
     outboxDir: resolve(dataDir, 'outbox'),
     notifyAllowPrivate: values.notifyAllowPrivate === 'true',
     notifyAllowHttp: values.notifyAllowHttp === 'true',

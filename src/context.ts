@@ -2,20 +2,24 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Catalogue } from './catalogue/catalogue.ts';
 import type { Config } from './config.ts';
+import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
 import { openFileStore } from './files/open-file-store.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
 import { Experience } from './load/experience.ts';
-import { createDatabase } from './postgres/database.ts';
+import { ConnectionMonitor } from './postgres/connection-monitor.ts';
+import { createDatabase, type Database } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { readSchedules } from './postgres/ledger/schedule-overview.ts';
 import { createPool } from './postgres/pool.ts';
+import { readEventRetention } from './postgres/retention/overview.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
 import { createQueueBell } from './queue/queue-bell.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
+import { droppedLines } from './telemetry/log-sink.ts';
 import { Metrics } from './telemetry/metrics.ts';
 
 /** One running system: what every surface (HTTP, CLI, worker) is built on. */
@@ -23,8 +27,14 @@ export interface System extends LoadContext, ExportContext {
   readonly config: Config;
   readonly bell: Bell & ExportBell;
   readonly databaseUrl: string;
+  readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
   readonly ingest: Ingest;
+  /**
+   * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and
+   * its statements end after READ_TIMEOUT_MS. Without such connections it is `db`.
+   */
+  readonly reader: { readonly db: Database };
   readonly health: Health;
   readonly metrics: Metrics;
   /** Pages that show the queues, to be served below `path`; close it before the system. */
@@ -40,35 +50,57 @@ export interface SystemOptions {
   /** Shown in pg_stat_activity and in logs. */
   readonly role: string;
   readonly poolSize: number;
+  /** Connections of `reader`, besides those of `poolSize`; by default none. */
+  readonly readPoolSize?: number;
   readonly seams?: LoadSeams;
 }
 
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
   const { config, databaseUrl, log } = options;
+  const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({
+    monitor,
     url: databaseUrl,
     max: options.poolSize,
     applicationName: `sluice ${options.role}`,
   });
   pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
-  const backend = createQueueBackend({ databaseUrl, redisUrl: config.redisUrl, redisCa: config.redisCa });
+  const backend = createQueueBackend({
+    databaseUrl,
+    redisUrl: config.redisUrl,
+    redisCa: config.redisCa,
+    monitor,
+  });
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
+  const readPool = openReadPool(options, monitor);
   const catalogue = new Catalogue(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
-  const watch = createWatchPool(databaseUrl, options.role);
+  const watch = createWatchPool(databaseUrl, options.role, monitor);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
-  const metrics = new Metrics({
-    backlog: () => readBacklog(watch),
-    loadRows: () => readLoadRows(watch),
-    schedules: () => readSchedules(watch),
-  });
-  const checks = { database: () => checkDatabase(watch), queue: backend.ping, storage: () => files.check() };
+  const metrics = new Metrics(
+    {
+      backlog: () => readBacklog(watch),
+      loadRows: () => readLoadRows(watch),
+      schedules: () => readSchedules(watch),
+      retention: () => readEventRetention(watch),
+    },
+    () => droppedLines(log),
+  );
+  const checks = {
+    database: async () => {
+      await checkDatabase(watch);
+      monitor.assertAnswering();
+    },
+    queue: backend.ping,
+    storage: () => files.check(),
+  };
   const ingest = openIngest({ pool, db, catalogue, metrics });
   return {
     config,
     databaseUrl,
+    monitor,
     backend,
     pool,
     db,
@@ -77,6 +109,7 @@ export function openSystem(options: SystemOptions): System {
     health: createHealth(checks, log),
     catalogue,
     ingest,
+    reader: { db: readPool === null ? db : createDatabase(readPool) },
     bell,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
@@ -90,9 +123,28 @@ export function openSystem(options: SystemOptions): System {
       await bell.close();
       await backend.close();
       await endPool(watch);
+      if (readPool !== null) await endPool(readPool);
       await endPool(pool);
+      monitor.close();
     },
   };
+}
+
+function openReadPool(
+  { databaseUrl, log, role, readPoolSize }: SystemOptions,
+  monitor: ConnectionMonitor,
+): pg.Pool | null {
+  if (readPoolSize === undefined) return null;
+  const pool = createPool({
+    monitor,
+    url: databaseUrl,
+    max: readPoolSize,
+    applicationName: `sluice ${role} reads`,
+    connectionTimeoutMs: READ_TIMEOUT_MS,
+    statementTimeoutMs: READ_TIMEOUT_MS,
+  });
+  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
+  return pool;
 }
 
 async function endPool(pool: pg.Pool): Promise<void> {

@@ -3,6 +3,8 @@ export interface Setting<T> {
   readonly name: string;
   readonly fallback: string;
   readonly meaning: string;
+  /** Never shown. A password within a URL is not either. */
+  readonly secret?: boolean;
   readonly read: (text: string) => T;
 }
 
@@ -13,6 +15,10 @@ export class ConfigError extends Error {
 
 export function text(name: string, fallback: string, meaning: string): Setting<string> {
   return { name, fallback, meaning, read: (value) => value };
+}
+
+export function secretText(name: string, fallback: string, meaning: string): Setting<string> {
+  return { ...text(name, fallback, meaning), secret: true };
 }
 
 export function integer(

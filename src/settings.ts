@@ -1,5 +1,9 @@
-import { DEFAULT_MAX_INFLATED_BYTES, DEFAULT_MAX_UPLOAD_BYTES } from './domain/limits.ts';
-import { bytes, integer, oneOf, text } from './setting.ts';
+import {
+  DEFAULT_MAX_INFLATED_BYTES,
+  DEFAULT_MAX_UPLOAD_BYTES,
+  MAX_EVENT_RETENTION_DAYS,
+} from './domain/limits.ts';
+import { bytes, integer, oneOf, secretText, text } from './setting.ts';
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
 
@@ -40,8 +44,8 @@ export const settings = {
     '',
     'Key for S3; empty: what the AWS SDK finds (profile, role of the machine).',
   ),
-  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
-  awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
+  awsSecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
+  awsSessionToken: secretText('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
   inboxDir: text(
     'INBOX_DIR',
     '',
@@ -61,17 +65,17 @@ export const settings = {
     0,
     3_600_000,
   ),
-  apiKey: text(
+  apiKey: secretText(
     'API_KEY',
     '',
     'If set, the environment `default` accepts this key too (20 characters or more).',
   ),
-  metricsToken: text(
+  metricsToken: secretText(
     'METRICS_TOKEN',
     '',
     'If set, /metrics wants `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
   ),
-  adminKey: text(
+  adminKey: secretText(
     'ADMIN_KEY',
     '',
     'If set, /admin/queues shows the queue to whoever logs in as `admin` with it (20 to 200 characters); empty: there is no such page.',
@@ -89,7 +93,13 @@ export const settings = {
     1,
     64,
   ),
-  poolSize: integer('POOL_SIZE', '10', 'PostgreSQL connections of the serving process.', 2, 500),
+  poolSize: integer(
+    'POOL_SIZE',
+    '10',
+    'PostgreSQL connections of the serving process; two fifths of them are for what callers only look at.',
+    2,
+    500,
+  ),
   workerPoolSize: integer('WORKER_POOL_SIZE', '5', 'PostgreSQL connections of a worker process.', 3, 500),
   maxUploadBytes: bytes('MAX_UPLOAD_BYTES', String(DEFAULT_MAX_UPLOAD_BYTES), 'Largest upload, as sent.'),
   maxInflatedBytes: bytes(
@@ -107,7 +117,7 @@ export const settings = {
   uploadStallMs: integer(
     'UPLOAD_STALL_MS',
     '30000',
-    'Milliseconds without a byte after which an upload is given up; a single record must have come within them.',
+    'Milliseconds without a byte after which an upload is given up; a single record, and the head of any request, must have come within them.',
     100,
     3_600_000,
   ),
@@ -124,6 +134,20 @@ export const settings = {
     'Milliseconds over which RATE_LIMIT is counted; what a longer one allows may come in one burst.',
     1_000,
     3_600_000,
+  ),
+  maxQueuedJobs: integer(
+    'MAX_QUEUED_JOBS',
+    '10000',
+    'Jobs (loads, exports, deletions) of one environment that may be unfinished; the API answers 429 to one more, except to a repeated Idempotency-Key; 0: as many as come.',
+    0,
+    10_000_000,
+  ),
+  maxConnections: integer(
+    'MAX_CONNECTIONS',
+    '4096',
+    'Connections that a serving process keeps open; beyond it those that wait longest without a request are closed. At most half of the descriptors that the process may open.',
+    10,
+    1_000_000,
   ),
   maxEventLoopDelayMs: integer(
     'MAX_EVENT_LOOP_DELAY_MS',
@@ -164,6 +188,19 @@ export const settings = {
     'Minutes that an export may take from when a worker begins it; one that takes longer fails.',
     1,
     20_000,
+  ),
+  eventRetentionDays: integer(
+    'EVENT_RETENTION_DAYS',
+    '0',
+    'Days that events are kept in the database; 0: for ever. They go by the month, with the last day of theirs. A catalogue says otherwise by environment and event name.',
+    0,
+    MAX_EVENT_RETENTION_DAYS,
+  ),
+  eventArchive: oneOf(
+    'EVENT_ARCHIVE',
+    'off',
+    'What becomes of events that outlived their retention; parquet: they are kept as files where those of exports are, which exports read; off: nothing.',
+    ['off', 'parquet'],
   ),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',

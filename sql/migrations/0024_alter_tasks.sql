@@ -6,6 +6,9 @@ alter table sluice.loads
   add column finish_due_at timestamptz not null default now();
 comment on column sluice.loads.finish_due_at is 'Not to be finished before: after an error, a while later.';
 
+alter table sluice.load_chunks add column due_at timestamptz not null default now();
+comment on column sluice.load_chunks.due_at is 'The queue is not to be told of it before: after an error, a while later.';
+
 alter table sluice.deletions add column due_at timestamptz not null default now();
 comment on column sluice.deletions.due_at is 'Not to be taken before: after an error, a while later.';
 

@@ -1,10 +1,11 @@
 -- Lays single records of users, and of the companies they name, over what is stored.
 -- $1 json  users, each key once: [{"e": environment_id, "k": user_id, "c": company_id, "p": properties}]
 --          c absent leaves the user's company as it is, '' takes the user out of it
--- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: []
+-- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
 -- $3 bool  some property is null or some c is ''; then settle-users.sql and settle-companies.sql must follow in the transaction
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
--- many users have the same one. Rejected: MERGE, which fails where two sessions insert one key.
+-- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
+-- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.
 with incoming_users as (
   select i.e, i.k, i.c, i.p
   from json_to_recordset($1::json) as i (e integer, k text, c text, p jsonb)
@@ -37,18 +38,8 @@ written_users as (
 ),
 incoming_companies as (
   select i.e, i.k, i.p
-  from json_to_recordset($2::json) as i (e integer, k text, p jsonb)
+  from sluice.companies_to_write($2::json, $3::boolean) as i
   where (select count(*) from written_users) >= 0
-    and not exists (
-      select
-      from sluice.companies c
-      where c.environment_id = i.e
-        and c.company_id = i.k
-        and case
-          when $3::boolean then sluice.without_nulls(c.metadata || i.p) = c.metadata
-          else c.metadata || i.p = c.metadata
-        end
-    )
   order by i.e, i.k collate "C"
 )
 insert into sluice.companies as stored (environment_id, company_id, metadata)

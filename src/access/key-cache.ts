@@ -1,4 +1,4 @@
-import type { Caller } from './verify-key.ts';
+import { type Caller, isRefusal, type KeyRefusal } from './verify-key.ts';
 
 interface Known {
   readonly caller: Caller;
@@ -9,7 +9,7 @@ interface Known {
 
 interface Lookup {
   readonly startedAt: number;
-  readonly caller: Promise<Caller | null>;
+  readonly caller: Promise<Caller | KeyRefusal>;
 }
 
 export interface KeyCacheOptions {
@@ -31,14 +31,14 @@ const maxHeaderLength = 256;
  * how the text hashes under this process' secret seed, and of 200 random bits that helps nobody to guess any.
  */
 export class KeyCache {
-  readonly #lookUp: (header: string) => Promise<Caller | null>;
+  readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
   readonly #ttlMs: number;
   readonly #maxKeys: number;
   readonly #now: () => number;
   readonly #known = new Map<string, Known>();
   readonly #underWay = new Map<string, Lookup>();
 
-  constructor(lookUp: (header: string) => Promise<Caller | null>, options: KeyCacheOptions = {}) {
+  constructor(lookUp: (header: string) => Promise<Caller | KeyRefusal>, options: KeyCacheOptions = {}) {
     this.#lookUp = lookUp;
     this.#ttlMs = options.ttlMs ?? 1_000;
     this.#maxKeys = options.maxKeys ?? 1_000;
@@ -63,14 +63,14 @@ export class KeyCache {
   }
 
   /** Looks the caller up, or waits for the look-up that is under way. Rejects as that does. */
-  find(header: string): Promise<Caller | null> {
+  find(header: string): Promise<Caller | KeyRefusal> {
     const now = this.#now();
     const underWay = this.#underWay.get(header);
     // One that hangs may have seen what is long past.
     if (underWay !== undefined && now < underWay.startedAt + this.#ttlMs) return underWay.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#underWay.set(header, lookup);
-    const settle = (caller?: Caller | null): void => {
+    const settle = (caller?: Caller | KeyRefusal): void => {
       if (this.#underWay.get(header) !== lookup) return;
       this.#underWay.delete(header);
       if (caller !== undefined) this.#keep(header, caller, lookup.startedAt);
@@ -79,9 +79,9 @@ export class KeyCache {
     return lookup.caller;
   }
 
-  #keep(header: string, caller: Caller | null, askedAt: number): void {
+  #keep(header: string, caller: Caller | KeyRefusal, askedAt: number): void {
     this.#known.delete(header);
-    if (caller === null || header.length > maxHeaderLength) return;
+    if (isRefusal(caller) || header.length > maxHeaderLength) return;
     for (const oldest of this.#known.keys()) {
       if (this.#known.size < this.#maxKeys) break;
       this.#known.delete(oldest);

@@ -2,7 +2,7 @@ import { type Deletion, deletionTypes } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
 import { type Load, type LoadStatus, loadTypes } from '../domain/load.ts';
-import { readLoads } from '../load/inspect-load.ts';
+import { readLoads, requireLoad } from '../load/inspect-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDeletions } from '../postgres/ledger/read-deletions.ts';
 import { readExports } from '../postgres/ledger/read-exports.ts';
@@ -25,7 +25,8 @@ interface Context {
 export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
   const [job] = await readJobs(context, environmentId, [jobId]);
   if (job === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  return job;
+  // Alone it is told its place in the queue.
+  return job.kind === 'load' ? { ...job, load: await requireLoad(context, environmentId, jobId) } : job;
 }
 
 export interface JobFilter {

@@ -1,3 +1,5 @@
+import type pg from 'pg';
+import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { pruneExports } from '../export/prune-exports.ts';
 import type { FileStore } from '../files/file-store.ts';
@@ -8,12 +10,18 @@ import type { Database } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/ledger/deletions.ts';
 import { countPrunable } from '../postgres/ledger/prunable.ts';
 import { deleteRuns } from '../postgres/ledger/schedule-due.ts';
+import { planEventPruning, pruneEvents } from '../retention/prune-events.ts';
 import { sweep } from './sweep.ts';
 
 interface Context {
+  readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
-  readonly config: Pick<Config, 'fileRetentionDays' | 'exportRetentionDays' | 'jobRetentionDays'>;
+  readonly config: Pick<
+    Config,
+    'fileRetentionDays' | 'exportRetentionDays' | 'jobRetentionDays' | 'eventRetentionDays' | 'eventArchive'
+  >;
+  readonly log: Logger;
 }
 
 /** What was removed, or would be. */
@@ -30,6 +38,12 @@ export interface Pruned {
   readonly deletions: number;
   /** Files of the inbox that are remembered; those in done and failed stay. */
   readonly inboxFiles: number;
+  /** What users did. */
+  readonly events: number;
+  /** Months of events that were dropped whole. */
+  readonly months: number;
+  /** Of these events, those that are in files now; null where it was not looked for. */
+  readonly archived: number | null;
   /** Events that somebody was told of. */
   readonly notifications: number;
   /** Runs of schedules. */
@@ -39,20 +53,23 @@ export interface Pruned {
 }
 
 /** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
-export async function prune({ db, files, config }: Context): Promise<Pruned> {
+export async function prune(context: Context): Promise<Pruned> {
+  const { pool, db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
-  const temporary = await sweep({ db, files });
+  const temporary = await sweep({ pool, db, files });
   const deletions = await forgetDeletions(db, jobDays);
   const inbox = await pruneInbox({ db, files }, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });
   const runs = await deleteRuns(db, jobDays);
-  return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, temporary };
+  const events = await pruneEvents(context);
+  return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }
 
 /** What `prune` would remove now. */
-export async function planPrune({ db, config }: Omit<Context, 'files'>): Promise<Pruned> {
+export async function planPrune({ db, config }: Pick<Context, 'db' | 'config'>): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
-  return { ...(await countPrunable(db, { fileDays, exportDays, jobDays })), temporary: null };
+  const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
+  return { ...prunable, ...(await planEventPruning({ db, config })), archived: null, temporary: null };
 }

@@ -3,13 +3,16 @@ import {
   type Failure,
   type LaneOverview,
   type LiveWorker,
+  type Retry,
   type RunningExport,
   readFailures,
   readLanes,
   readLiveWorkers,
+  readRetries,
   readRunningExports,
 } from '../postgres/ledger/lane-overview.ts';
 import { type Backlog, readBacklog } from '../postgres/ledger/overview.ts';
+import { type EventRetention, readEventRetention } from '../postgres/retention/overview.ts';
 
 /** What the service is at, in all environments. */
 export interface ServiceStatus {
@@ -17,18 +20,23 @@ export interface ServiceStatus {
   readonly backlog: Backlog;
   readonly lanes: readonly LaneOverview[];
   readonly exports: readonly RunningExport[];
+  /** Jobs that go on after an error; the oldest. */
+  readonly retries: readonly Retry[];
+  readonly retention: EventRetention;
   /** The latest, latest first. */
   readonly failures: readonly Failure[];
 }
 
 /** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
 export async function readStatus(watch: pg.Pool): Promise<ServiceStatus> {
-  const [workers, backlog, lanes, exports, failures] = await Promise.all([
+  const [workers, backlog, lanes, exports, retries, retention, failures] = await Promise.all([
     readLiveWorkers(watch),
     readBacklog(watch),
     readLanes(watch),
     readRunningExports(watch),
+    readRetries(watch),
+    readEventRetention(watch),
     readFailures(watch),
   ]);
-  return { workers, backlog, lanes, exports, failures };
+  return { workers, backlog, lanes, exports, retries, retention, failures };
 }

@@ -8,12 +8,12 @@ export function exportUrl(baseUrl: string, jobId: string): string {
 
 /** As the list of all background jobs has it. */
 export function renderExportRecord(found: Export, baseUrl: string) {
-  const { jobId, status, requestedAt, endedAt, request } = found;
+  const { jobId, status, requestedAt, endedAt, format } = found;
   return {
     job_id: jobId,
     type: 'export' as const,
     status,
-    filename: `export-${requestedAt.toISOString().slice(0, 10)}.${request.format}`,
+    filename: `export-${requestedAt.toISOString().slice(0, 10)}.${format}`,
     file_size: found.bytesWritten,
     total_rows: found.rowsWritten,
     start_time: requestedAt.toISOString(),
@@ -34,6 +34,7 @@ export function renderExportDetail(found: Export, baseUrl: string, now = new Dat
     completed_rows: found.rowsWritten,
     progress: found.progress,
     failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
+    last_error: found.lastError,
     attempts: found.attempts,
     rows_per_second: rowsPerSecond(found, now),
   };

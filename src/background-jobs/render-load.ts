@@ -41,6 +41,7 @@ export function renderLoadDetail(
     counts: load.tally,
     rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
     failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
+    last_error: load.lastError,
     attempts: load.attempts,
     rows_per_second: rowsPerSecond(load, now),
     queue_position: load.queuePosition,

@@ -1,4 +1,6 @@
+import type pg from 'pg';
 import type { Logger } from 'pino';
+import { removeReplaced } from '../archive/remove-replaced.ts';
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { removeAbandoned } from '../load/received-files.ts';
@@ -6,6 +8,7 @@ import type { Database } from '../postgres/database.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
 
 interface Context {
+  readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
 }
@@ -13,9 +16,10 @@ interface Context {
 const sweepMs = 30 * 60 * 1000;
 
 /** Removes what processes that were killed have left in the store; how many files that was. Twice at once does no harm. */
-export async function sweep({ db, files }: Context): Promise<number> {
+export async function sweep({ pool, db, files }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
-  return abandoned + (await files.sweepTemporary(ABANDONED_FILE_MS));
+  const replaced = await removeReplaced({ pool, db, files });
+  return abandoned + replaced + (await files.sweepTemporary(ABANDONED_FILE_MS));
 }
 
 /** Sweeps at once and then every half hour; what fails is done by the next round. */

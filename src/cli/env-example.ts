@@ -1,7 +1,8 @@
 import { settings } from '../settings.ts';
 
-const heading = `# Every setting of sluice, with its default. They are read from the environment; flags win over them.
-# Written by \`sluice config\`; a test holds it to src/config.ts. To use a copy:  node --env-file=.env dist/bundle/main.js start
+const heading = `# Every setting of sluice, with its default. A copy called .env is read from the folder in which sluice is run; the
+# environment wins over it, and flags over both. \`sluice config\` shows what is in force.
+# Written by \`sluice config --example\`; a test holds it to src/config.ts.
 `;
 
 /** The text of .env.example. */

@@ -48,6 +48,7 @@ const knownCodes: Readonly<Record<string, string>> = {
     ]),
   ),
   ENOSPC: 'The disk is full. Make room and try again.',
+  '53100': 'The disk of the database is full. Make room there and try again.',
 };
 
 /** One clear sentence or two for whatever went wrong, and the exit code it means. */

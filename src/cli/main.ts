@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 import { fileURLToPath } from 'node:url';
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import type { Cli } from './cli.ts';
+import { loadDotEnv } from './dot-env.ts';
 import { exitCodes } from './exit-codes.ts';
 import { explainError } from './explain-error.ts';
 import { createProgram } from './program.ts';
@@ -9,11 +10,14 @@ import { createTerminal } from './terminal.ts';
 
 const environment = process.env;
 const terminal = createTerminal(environment);
-const cli: Cli = { environment, terminal, entry: process.argv[1] ?? fileURLToPath(import.meta.url) };
-const program = await createProgram(cli, process.argv.slice(2));
 
+let program: Command | null = null;
 let exitCode: number = exitCodes.ok;
 try {
+  const fromDotEnv = loadDotEnv();
+  const entry = process.argv[1] ?? fileURLToPath(import.meta.url);
+  const cli: Cli = { environment, fromDotEnv, terminal, entry };
+  program = await createProgram(cli, process.argv.slice(2));
   await program.parseAsync(process.argv);
   exitCode = Number(process.exitCode ?? exitCodes.ok);
 } catch (error) {
@@ -26,7 +30,7 @@ function report(error: unknown): number {
   // Commander has told the user already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const { message, exitCode: code, unforeseen } = explainError(error);
-  const level = program.opts<{ logLevel?: string }>().logLevel ?? environment['LOG_LEVEL'];
+  const level = program?.opts<{ logLevel?: string }>().logLevel ?? environment['LOG_LEVEL'];
   const debugging = level === 'debug' || level === 'trace';
   terminal.note(`sluice: ${message}`);
   if (debugging && error instanceof Error) terminal.note(String(error.stack));

@@ -24,6 +24,7 @@ export function printLoad(
   if (load.attempts > 1) say('attempts', String(load.attempts));
   if (load.duplicateOf !== null) say('same as', `job ${load.duplicateOf}`);
   if (load.failure !== null) say('failed', `${load.failure.message} [${load.failure.code}]`);
+  if (load.lastError !== null) say('last error', load.lastError);
   terminal.print('');
   for (const line of summarise(load)) terminal.print(line);
   const codes = Object.entries(rejectsByCode);

@@ -1,7 +1,9 @@
-import { Command } from 'commander';
+import { Command, Help } from 'commander';
 import type { Cli } from './cli.ts';
 import { addGlobalOptions } from './settings.ts';
 import { readVersion } from './version.ts';
+
+const described = new Help();
 
 type AddCommand = (program: Command, cli: Cli) => void;
 
@@ -25,6 +27,8 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   doctor: async () => (await import('./commands/doctor.ts')).addDoctorCommand,
   status: async () => (await import('./commands/status.ts')).addStatusCommand,
   prune: async () => (await import('./commands/prune.ts')).addPruneCommand,
+  db: async () => (await import('./commands/db.ts')).addDbCommand,
+  psql: async () => (await import('./commands/psql.ts')).addPsqlCommand,
   config: async () => (await import('./commands/config.ts')).addConfigCommand,
   demo: async () => (await import('./commands/demo.ts')).addDemoCommand,
 };
@@ -42,7 +46,14 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
     .version(readVersion(), '-v, --version', 'print the version')
     .helpCommand('help [command]', 'show what a command does')
     .showHelpAfterError('(see --help)')
-    .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
+    .configureHelp({
+      showGlobalOptions: true,
+      sortSubcommands: false,
+      // Wrapped to the terminal, not as the lines of the source end.
+      commandDescription: (command) => command.description().replaceAll('\n', ' '),
+      optionDescription: (option) =>
+        described.optionDescription(option).replace(/ \(default: (?:false|\{\})\)$/, ''),
+    })
     .configureOutput({
       writeOut: (text) => cli.terminal.print(text.replace(/\n$/, '')),
       writeErr: (text) => cli.terminal.note(text.replace(/\n$/, '')),

@@ -17,11 +17,14 @@ export interface Settings {
   readonly commandLog: (role: string) => Logger;
 }
 
+/** Flag, as commander names it, and the setting that it stands for. */
 const flags = {
   dataDir: 'DATA_DIR',
   databaseUrl: 'DATABASE_URL',
   redisUrl: 'REDIS_URL',
   logLevel: 'LOG_LEVEL',
+  host: 'HOST',
+  port: 'PORT',
 } as const;
 
 /** Flags that every command takes. */
@@ -33,18 +36,35 @@ export function addGlobalOptions(program: Command): void {
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (LOG_LEVEL)');
 }
 
+/** Flags of those that listen. */
+export function addListenOptions(command: Command): Command {
+  return command
+    .option('--port <number>', 'port to listen on; 0 takes any free one (PORT)')
+    .option('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)');
+}
+
+/** The settings that flags give, by their names in the environment. */
+export function readFlags(command: Command): Readonly<Record<string, string>> {
+  const given: Record<string, unknown> = command.optsWithGlobals();
+  const found: Record<string, string> = {};
+  for (const [flag, name] of Object.entries(flags)) {
+    const value = given[flag];
+    if (typeof value === 'string') found[name] = value;
+  }
+  return found;
+}
+
+/** `data-dir` for DATA_DIR. */
+export function flagName(setting: string): string {
+  return setting.toLowerCase().replaceAll('_', '-');
+}
+
 /**
  * `own` are settings that the command insists on, against flags and environment.
  * @throws ConfigError
  */
 export function readSettings(cli: Cli, command: Command, own: Environment = {}): Settings {
-  const given: Record<string, unknown> = command.optsWithGlobals();
-  const overrides: Record<string, string | undefined> = {};
-  for (const [flag, name] of Object.entries(flags)) {
-    const value = given[flag];
-    if (typeof value === 'string') overrides[name] = value;
-  }
-  Object.assign(overrides, own);
+  const overrides: Environment = { ...readFlags(command), ...own };
   const environment = overrideEnvironment(cli.environment, overrides);
   const config = readConfig(cli.environment, overrides);
   const asked = (environment['LOG_LEVEL'] ?? '') !== '';

@@ -13,9 +13,13 @@ export interface StopRequest {
   request(): void;
 }
 
+/** npm passes a Ctrl-C on that has reached us already, since the terminal sends it to the whole group. */
+const echoMs = 500;
+const runnerPollMs = 500;
+
 /**
  * The first signal asks for a graceful stop, the second ends the process at once, after `onSecond`. Signals in
- * `ignored` do nothing.
+ * `ignored` do nothing. The end of the npm that runs us is a signal too: its shell passes none on.
  */
 export function listenForStop(
   options: { readonly onSecond?: () => void; readonly ignored?: readonly StopSignal[] } = {},
@@ -25,23 +29,40 @@ export function listenForStop(
   const requested = new Promise<StopSignal>((resolve) => {
     tell = resolve;
   });
+  const stop = (name: StopSignal): void => {
+    controller.abort();
+    tell(name);
+  };
+  let first: { readonly name: StopSignal; readonly at: number } | null = null;
   for (const name of stopSignals) {
     process.on(name, () => {
       if (options.ignored?.includes(name) === true) return;
+      const echoed = isRunByNpm() && first?.name === name && performance.now() - first.at < echoMs;
+      if (echoed) return;
       if (controller.signal.aborted) {
         options.onSecond?.();
         process.exit(128 + constants.signals[name]);
       }
-      controller.abort();
-      tell(name);
+      first = { name, at: performance.now() };
+      stop(name);
     });
   }
-  return {
-    signal: controller.signal,
-    requested,
-    request: () => {
-      controller.abort();
-      tell('SIGTERM');
-    },
-  };
+  if (isRunByNpm()) watchRunner(() => stop('SIGTERM'), controller.signal);
+  return { signal: controller.signal, requested, request: () => stop('SIGTERM') };
+}
+
+/** By npm itself, not by a process of ours that npm runs: that one has a channel to us. */
+function isRunByNpm(): boolean {
+  return process.env['npm_lifecycle_event'] !== undefined && process.connected === undefined;
+}
+
+/** Our parent is npm or its shell. Either may be ended by a signal that it does not pass on (SIGHUP, SIGKILL). */
+function watchRunner(onGone: () => void, stopped: AbortSignal): void {
+  const runner = process.ppid;
+  const poll = setInterval(() => {
+    if (process.ppid === runner && !stopped.aborted) return;
+    clearInterval(poll);
+    if (!stopped.aborted) onGone();
+  }, runnerPollMs);
+  poll.unref();
 }

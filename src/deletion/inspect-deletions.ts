@@ -22,8 +22,8 @@ export interface OutcomePage {
   readonly outcomes: readonly IdOutcome[];
   /** Ids of the deletion, on all pages. */
   readonly total: number;
-  /** Position to continue after, or null on the last page. */
-  readonly next: number | null;
+  /** Others follow. */
+  readonly more: boolean;
 }
 
 /** In the order of the request. @throws InputError `not_found`. */
@@ -36,8 +36,7 @@ export async function listOutcomes(
   const { deletionId, counts } = await requireDeletion(context, environmentId, jobId);
   const found = await readOutcomes(context.db, deletionId, page.after, page.limit + 1);
   const outcomes = found.slice(0, page.limit);
-  const next = found.length > page.limit ? (outcomes.at(-1)?.position ?? null) : null;
-  return { outcomes, total: counts.requested, next };
+  return { outcomes, total: counts.requested, more: found.length > page.limit };
 }
 
 const rowsAtATime = 1_000;

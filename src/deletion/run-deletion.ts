@@ -1,6 +1,7 @@
+import { removeReplaced } from '../archive/remove-replaced.ts';
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
-import { MAX_DELETION_FAILURES } from '../domain/limits.ts';
+import { MAX_DELETION_FAILURES, MAX_TIMEOUTS } from '../domain/limits.ts';
 import { dispatchLane } from '../load/dispatch.ts';
 import {
   claimDeletion,
@@ -10,13 +11,14 @@ import {
   noteDeletionFailure,
   releaseDeletion,
 } from '../postgres/ledger/deletions.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
 import { clearReferences } from './clear-references.ts';
 import type { DeletionContext } from './context.ts';
 import { deleteProfiles } from './delete-profiles.ts';
 import { deleteMatchingRejects } from './delete-rejects.ts';
+import { eraseArchived } from './erase-archived.ts';
 import { removeExports, removeKeptFiles } from './remove-files.ts';
 
 /**
@@ -34,8 +36,13 @@ export async function runDeletion(
   if (claim === null) return false;
   const attempt = startAttempt(context, claim, stopping);
   try {
+    // First, since an id of which there is nothing but archived events is one that was found.
+    const archived = await eraseArchived(attempt);
     await deleteProfiles(attempt);
     if (claim.entity === 'companies') await clearReferences(attempt);
+    // What was archived meanwhile.
+    await eraseArchived(attempt, archived);
+    await removeReplaced(context);
     await deleteMatchingRejects(attempt);
     await removeKeptFiles(attempt);
     if (claim.purgeExports) await removeExports(attempt);
@@ -67,17 +74,17 @@ async function giveBack(context: DeletionContext, claim: DeletionClaim, error: u
     await releaseDeletion(context.db, claim).catch(() => undefined);
     return;
   }
-  if (isTransient(error)) {
+  const message = error instanceof Error ? error.message : String(error);
+  if (isTransient(error) && !isTimeout(error)) {
     context.log.warn(fields, 'deletion given back; it will be tried again');
     // If the database is away this fails too, and the lease runs out instead.
-    await releaseDeletion(context.db, claim, true).catch(() => undefined);
+    await releaseDeletion(context.db, claim, message).catch(() => undefined);
     return;
   }
   context.log.error(fields, 'an attempt at a deletion failed');
-  const message = error instanceof Error ? error.message : String(error);
   const failures = await noteDeletionFailure(context.db, claim, message);
-  if (failures >= MAX_DELETION_FAILURES || error instanceof Fault) {
-    await endFailed(context, claim.deletionId, { code: 'deletion_failed', message });
+  if (failures >= (isTimeout(error) ? MAX_TIMEOUTS : MAX_DELETION_FAILURES) || error instanceof Fault) {
+    await endFailed(context, claim.deletionId, describeFailure(error, 'deletion_failed'));
   }
 }
 

@@ -25,15 +25,12 @@ export interface DeliveryContext {
   readonly linkTtlHours: number;
 }
 
-/** Longer than telling everybody takes, however slow the mail server is: nobody else tries meanwhile. */
-const claimMs = 15 * 60_000;
-
 /**
  * Tells everybody who asked for it of the end of an export, in one message each, and notes each at once. If the mail
  * server cannot be had, or puts somebody off, the rest is tried again later. May be called twice or late: then there is nothing to tell.
  */
 export async function deliverNotice(context: DeliveryContext, exportId: number): Promise<void> {
-  const claim = await claimNotice(context.db, exportId, claimMs);
+  const claim = await claimNotice(context.db, exportId);
   if (claim === null) return;
   try {
     const notice = await readNotice(context, claim);

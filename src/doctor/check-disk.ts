@@ -1,10 +1,10 @@
-import { statfs } from 'node:fs/promises';
 import type { Config } from '../config.ts';
+import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { sentenceOf } from './check.ts';
 import { type Finding, failed, ok, warning } from './finding.ts';
-import { nearestFolder } from './nearest-folder.ts';
 
 const GiB = 2 ** 30;
+const MiB = 2 ** 20;
 const leastBytes = GiB;
 const leastShare = 0.1;
 
@@ -12,15 +12,12 @@ const leastShare = 0.1;
 export async function checkDisk(
   config: Pick<Config, 'dataDir' | 'filesDir' | 'storage'>,
 ): Promise<Finding[]> {
-  const folders = [config.dataDir, ...(config.storage.kind === 'folder' ? [config.filesDir] : [])];
   const findings = new Map<number | string, Finding>();
-  for (const folder of folders) {
+  for (const folder of foldersWritten(config)) {
     const check = `disk of ${folder}`;
     try {
-      const there = await nearestFolder(folder);
-      if (findings.has(there.device)) continue;
-      const { bavail, blocks, bsize } = await statfs(there.folder);
-      findings.set(there.device, judgeSpace(check, bavail * bsize, blocks * bsize));
+      const disk = await readDisk(folder);
+      if (!findings.has(disk.device)) findings.set(disk.device, judgeSpace(check, disk));
     } catch (error) {
       const advice = 'Is the disk mounted, and may this user look at it?';
       findings.set(folder, failed(check, sentenceOf(error), advice));
@@ -29,12 +26,14 @@ export async function checkDisk(
   return [...findings.values()];
 }
 
-/** Bytes that this user may still write, of all that there are. */
-export function judgeSpace(check: string, free: number, all: number): Finding {
-  const share = all === 0 ? 0 : free / all;
-  const found = `${(free / GiB).toFixed(1)} GiB free, ${Math.floor(share * 100)} % of ${(all / GiB).toFixed(1)} GiB`;
-  if (free >= leastBytes && share >= leastShare) return ok(check, found);
+export function judgeSpace(check: string, disk: Pick<Disk, 'freeBytes' | 'allBytes'>): Finding {
+  const { freeBytes, allBytes } = disk;
+  const share = allBytes === 0 ? 0 : freeBytes / allBytes;
+  const left = freeBytes < GiB ? `${Math.floor(freeBytes / MiB)} MiB` : `${(freeBytes / GiB).toFixed(1)} GiB`;
+  const found = `${left} free, ${Math.floor(share * 100)} % of ${(allBytes / GiB).toFixed(1)} GiB`;
   const advice =
     'Make room: shorten FILE_RETENTION_DAYS or EXPORT_RETENTION_DAYS and run `sluice prune`, or get a larger disk.';
+  if (isFull(disk)) return failed(check, `the disk is full: ${found}`, advice);
+  if (freeBytes >= leastBytes && share >= leastShare) return ok(check, found);
   return warning(check, found, advice);
 }

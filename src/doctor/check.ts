@@ -1,4 +1,8 @@
+import { isDiskFull } from '../postgres/sqlstate.ts';
 import { type Finding, failed } from './finding.ts';
+
+/** What to do about a disk that is full. */
+export const roomAdvice = 'Make room on that disk; what waits for it goes on by itself.';
 
 /** Something to look at. It may throw and it may hang: neither stops the others. */
 export interface Check {
@@ -22,7 +26,7 @@ async function runCheck({ name, deadlineMs, run, advice }: Check): Promise<reado
   });
   const done = Promise.resolve()
     .then(run)
-    .catch((error: unknown) => [failed(name, sentenceOf(error), advice)]);
+    .catch((error: unknown) => [failed(name, sentenceOf(error), isDiskFull(error) ? roomAdvice : advice)]);
   const findings = await Promise.race([done, late]);
   clearTimeout(timer);
   return findings;

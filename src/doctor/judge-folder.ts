@@ -1,6 +1,6 @@
 import { access, constants, stat } from 'node:fs/promises';
+import { nearestFolder } from '../files/disk.ts';
 import { type Finding, failed, ok } from './finding.ts';
-import { nearestFolder } from './nearest-folder.ts';
 
 /** Whether this user may write into a folder, or make it where it is not there yet. Makes nothing. */
 export async function judgeFolder(check: string, wanted: string, setting: string): Promise<Finding> {

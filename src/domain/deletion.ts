@@ -33,7 +33,9 @@ export interface Deletion {
     readonly exports: number;
   };
   readonly failure: { readonly code: string; readonly message: string } | null;
-  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
+  /** What the last try ran into, as long as the job goes on trying. */
+  readonly lastError: string | null;
+  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
 }
 

@@ -51,14 +51,24 @@ export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
   constructor(first: Problem, ...more: readonly Problem[]) {
-    super(first.details === '' ? first.message : `${first.message} (${first.details})`);
+    const told = keepable(first);
+    super(told.details === '' ? told.message : `${told.message} (${told.details})`);
     this.name = 'InputError';
-    this.problems = [first, ...more];
+    this.problems = [told, ...more.map(keepable)];
   }
 
   get status(): number {
     return errorCodes[this.problems[0].code];
   }
+}
+
+/** What was sent is quoted in it, and the ledger keeps it: Postgres takes neither U+0000 nor half a surrogate pair. */
+function keepable({ code, message, details }: Problem): Problem {
+  return { code, message: keepableText(message), details: keepableText(details) };
+}
+
+export function keepableText(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\ufffd');
 }
 
 /** One problem, the usual case. */

@@ -59,7 +59,7 @@ export interface Export {
   readonly jobId: string;
   readonly environmentId: number;
   readonly status: ExportStatus;
-  readonly request: ExportRequest;
+  readonly format: ExportFormat;
   readonly emails: readonly string[];
   readonly requestedAt: Date;
   readonly startedAt: Date | null;
@@ -72,6 +72,8 @@ export interface Export {
   readonly bytesWritten: number;
   readonly snapshotAt: Date | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
+  /** What the last try ran into, as long as the job goes on trying. */
+  readonly lastError: string | null;
   /** None until it is completed, or once they have expired. */
   readonly files: readonly ExportFile[];
   readonly filesExpired: boolean;

@@ -20,6 +20,7 @@ export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;
 export const MAX_CATALOGUE_ITEMS = 5_000;
 export const MAX_SURVEY_MODULES = 200;
+export const MAX_EVENT_RETENTION_DAYS = 36_500;
 /** What is told of a file that is wrong all over. */
 export const MAX_OPERATOR_FILE_PROBLEMS = 100;
 export const MAX_ITEM_KEY_CHARS = 100;
@@ -31,15 +32,27 @@ export const MAX_QUESTION_CHARS = 2_000;
 export const MAX_REMEMBERED_NAMES = 200_000;
 /** Objects and arrays inside one another, the record itself being level 1. */
 export const MAX_DEPTH = 32;
+/** The same before it is parsed, with the `company` and the `metadata` that may stand around a value. */
+export const MAX_PARSED_DEPTH = MAX_DEPTH + 2;
+/** Properties of one record beside its documented keys, and as many in its `metadata` and in its `company`. */
+export const MAX_RECORD_PROPERTIES = 10_000;
 /** Nesting a JSON array body may reach before it is refused as a whole; bounds the parser's stack. */
 export const MAX_BODY_DEPTH = 100_000;
 export const MAX_COLUMNS = 10_000;
+/** Columns that `map` renames. */
+export const MAX_MAPPED_COLUMNS = MAX_COLUMNS;
 /** Rows at the head of each chunk of a CSV that tell which columns are dates; in NDJSON, values looked at closely for it. */
 export const SAMPLED_ROWS = 64;
-/** The header line of a CSV. */
+/** The header line of a CSV, and the blank lines before it. */
 export const MAX_HEADER_BYTES = MiB;
+export const MAX_BLANK_BYTES = 64 * KiB;
+/** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
+export const MAX_HEADER_PROBLEMS = 100;
+export const MAX_SHOWN_COLUMNS = 20;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
+/** Of a number written out, its power of ten included. */
+export const MAX_NUMBER_CHARS = 20_000;
 /** What is kept of a refused record; a longer one is cut and the message says so. */
 export const MAX_REJECT_RAW_BYTES = 64 * KiB;
 
@@ -54,6 +67,11 @@ export const FILE_SYNC_BYTES = 16 * MiB;
  * nobody made a load for so long, in milliseconds.
  */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
+/**
+ * How long an upload waits to learn whether a COMMIT whose answer was lost took effect. Longer than a session may idle in its
+ * transaction (15 s): one that hears no COMMIT has rolled back by then.
+ */
+export const COMMIT_DOUBT_MS = 20_000;
 /** On S3: a file is sent in parts of at least so many bytes, so many parts at a time, and has at most so many. */
 export const S3_PART_BYTES = 8 * MiB;
 export const S3_PARTS_IN_FLIGHT = 2;
@@ -88,6 +106,26 @@ export const INFLATE_RATIO_GRACE_BYTES = 16 * MiB;
 
 export const DEFAULT_PAGE_SIZE = 50;
 export const MAX_PAGE_SIZE = 500;
+/** A page of rows as JSON, of which the last row may be beyond it; a page may hold fewer rows than were asked for and have a next one. */
+export const MAX_PAGE_BYTES = MiB;
+/** What a page of JSON shows of a refused record; files of rejects have all that is kept. */
+export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
+/** Refused records, and bytes of them, that a download of rejects holds at a time. */
+export const REJECTS_AT_A_TIME = 1_000;
+export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
+/** Refused records of a job that are counted by code. */
+export const MAX_COUNTED_REJECTS = 100_000;
+/** Unfinished jobs before one that waits, of each kind, that are counted. */
+export const MAX_COUNTED_AHEAD = 10_000;
+/** Answers that a serving process holds until their callers have taken them: of one connection, of one environment, of all. */
+export const MAX_HELD_BYTES_PER_CONNECTION = 4 * MiB;
+export const MAX_HELD_BYTES_PER_ENVIRONMENT = 16 * MiB;
+export const MAX_HELD_BYTES = 128 * MiB;
+/** An answer of which no such piece is taken for so long is cut: 2 KiB a second is the least. */
+export const ANSWER_PIECE_BYTES = 64 * KiB;
+export const ANSWER_STALL_MS = 30_000;
+/** How long the API waits for a statement that only reads. */
+export const READ_TIMEOUT_MS = 5_000;
 /** Segments on a page of their lookup. */
 export const MAX_LOOKUP_PAGE_SIZE = 200;
 
@@ -106,6 +144,11 @@ export const MAX_CHUNK_LOSSES = 10;
 export const SILENT_WORKER_MS = 20_000;
 /** Attempts a chunk gets at errors that are not known to pass. */
 export const MAX_CHUNK_FAILURES = 5;
+/**
+ * Tries in a row, of a chunk, a finish or a deletion, that a timeout of the server ended (`statement_timeout`); then the job
+ * fails. More than of other errors, since waiting for a lock of somebody else counts too.
+ */
+export const MAX_TIMEOUTS = 10;
 
 /** Records that share a statement of the commit window, and the bytes they were sent in. */
 export const MAX_WINDOW_RECORDS = 500;
@@ -151,12 +194,37 @@ export const MAX_EXPORT_FAILURES = 5;
 /** Ids, or event keys, that one filter of an export may list; and terms to leave out. */
 export const MAX_EXPORT_VALUES = 10_000;
 export const MAX_EXCLUSIONS = 1_000;
+/** Of these, terms with a wildcard: each is held against every row and name, and takes up to the product of the two lengths. */
+export const MAX_EXCLUSION_PATTERNS = 100;
 /** Addresses that are told of the end of one export. */
 export const MAX_EXPORT_EMAILS = 20;
 /** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
 export const EXPORT_PART_BYTES = GiB;
+/**
+ * How long whoever tells of the end of an export owns the message; longer than telling everybody takes, however slow the mail
+ * server is.
+ */
+export const NOTICE_LEASE_MS = 15 * 60_000;
 /** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
 export const MAX_NOTICE_ATTEMPTS = 12;
+
+/** Events that one statement removes when they have outlived their retention. */
+export const RETIREMENT_BATCH_ROWS = 5_000;
+/** How long a month that is taken out of the events waits for exports to end, and new ones for it. */
+export const EVENT_STORE_LOCK_MS = 3_000;
+/** How long it then waits for those who write events, who wait for it as long at most; and how often it tries. */
+export const EVENTS_LOCK_MS = 200;
+export const EVENTS_LOCK_TRIES = 10;
+export const EVENTS_LOCK_PAUSE_MS = 250;
+/** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
+export const ARCHIVE_PART_BYTES = 64 * MiB;
+/** Times that events are archived anew because somebody changed them meanwhile, in one pruning. */
+export const MAX_ARCHIVE_TRIES = 5;
+/** Archived events that an export passes through PostgreSQL at a time, and their bytes; more where it is about a segment. */
+export const ARCHIVE_BATCH_ROWS = 2_500;
+export const ARCHIVE_BATCH_BYTES = 512 * KiB;
+export const ARCHIVE_SEGMENT_BATCH_ROWS = 25_000;
+export const ARCHIVE_SEGMENT_BATCH_BYTES = 4 * MiB;
 
 /** Ids that one deletion may name, and the bytes that a request with them may have. */
 export const MAX_DELETION_IDS = 10_000;

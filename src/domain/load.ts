@@ -10,6 +10,9 @@ export type LoadStatus = (typeof loadStatuses)[number];
 
 export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satisfies readonly LoadStatus[];
 
+/** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
+export const ALL_RECORDS_REFUSED = 'all_records_refused';
+
 /** How the stored file is written: JSON arrays are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
@@ -51,8 +54,10 @@ export interface Load {
   readonly tally: Tally;
   readonly dryRun: boolean;
   readonly failure: { readonly code: string; readonly message: string } | null;
+  /** What the last try ran into, as long as the job goes on trying. */
+  readonly lastError: string | null;
   readonly attempts: number;
-  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended. */
+  /** Unfinished loads and deletions before this one in its lane; 0 once it runs, null once it ended, and in lists. */
   readonly queuePosition: number | null;
   /** Hex, of the bytes as received. */
   readonly sha256: string;

@@ -10,5 +10,7 @@ export function isMailAddress(text: string): boolean {
   const at = text.lastIndexOf('@');
   const [name, domain] = [text.slice(0, at), text.slice(at + 1)];
   if (at < 1 || name.length > 64 || domain.length > 253 || text.length > 254) return false;
+  // The beginning of an encoded word, which some programs decode: `=?utf-8?q?…?=`.
+  if (name.includes('=?')) return false;
   return local.test(name) && domain.split('.').every((part) => label.test(part));
 }

@@ -1,4 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { digestKey } from '../access/key-text.ts';
+import { staticKeyId } from '../access/verify-key.ts';
 import type { Export } from '../domain/export.ts';
 import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
@@ -26,20 +28,21 @@ export function linksExpireAt(files: FileStore, hours: number, now = Date.now())
 }
 
 /**
- * Answered by the store, if it can do that, else by us at `baseUrl`. None unless it is completed and its files are kept
- * still.
+ * Answered by the store, if it can do that, else by us at `baseUrl`, and then no longer than `keyId` is valid: the key of
+ * whoever asks; null: links in messages, which belong to no key. None unless it is completed and its files are kept still.
  */
 export async function fileLinks(
-  { db, files: store }: Pick<ExportContext, 'db' | 'files'>,
+  { db, files: store, apiKey = null }: Pick<ExportContext, 'db' | 'files'> & StaticKey,
   { jobId, environmentId, files }: Export,
   baseUrl: string,
   expireAt: Date,
+  keyId: string | null = null,
 ): Promise<FileLink[]> {
   if (files.length === 0) return [];
   const { presign } = store;
   const links =
     presign === undefined
-      ? await ourLinks(db, { jobId, environmentId }, baseUrl, expireAt)
+      ? await ourLinks(db, { jobId, environmentId, keyId, apiKey }, baseUrl, expireAt)
       : ({ filename, ref }: Export['files'][number]) =>
           presign(ref as FileRef, { filename, contentType: contentType(filename), expireAt });
   return Promise.all(
@@ -50,28 +53,38 @@ export async function fileLinks(
   );
 }
 
+type LinkedJob = Pick<LinkParts, 'jobId' | 'environmentId' | 'keyId' | 'apiKey'>;
+
 async function ourLinks(
   db: Database,
-  { jobId, environmentId }: Pick<Export, 'jobId' | 'environmentId'>,
+  job: LinkedJob,
   baseUrl: string,
   expireAt: Date,
 ): Promise<(file: { readonly filename: string }) => string> {
   const key = await readSigningKey(db, purpose);
-  const expires = Math.floor(expireAt.getTime() / 1000);
+  const expires = String(Math.floor(expireAt.getTime() / 1000));
   return ({ filename }) => {
-    const signature = sign(key, { environmentId, jobId, filename, expires: String(expires) });
-    const path = `/api/v1/analytics/exports/files/${jobId}/${filename}`;
-    return `${baseUrl}${path}?expires=${expires}&signature=${signature}`;
+    const query = new URLSearchParams({ expires });
+    if (job.keyId !== null) query.set('key', job.keyId);
+    query.set('signature', sign(key, { ...job, filename, expires }));
+    return `${baseUrl}/api/v1/analytics/exports/files/${job.jobId}/${filename}?${query}`;
   };
 }
 
+/** API_KEY, where it is set: a link that was given to it ends when it is changed. */
+export interface StaticKey {
+  readonly apiKey?: string | null;
+}
+
 /** What a link says. */
-export interface LinkParts {
+export interface LinkParts extends StaticKey {
   readonly environmentId: number;
   readonly jobId: string;
   readonly filename: string;
   /** Seconds since 1970, as it stands in the link. */
   readonly expires: string;
+  /** Public id of the key that it was given to. */
+  readonly keyId: string | null;
 }
 
 /** Whether we made this link, expired or not; takes as long for a signature that is nearly right as for any. */
@@ -82,7 +95,16 @@ export async function isOurLink(db: Database, parts: LinkParts, signature: strin
 }
 
 /** An array as JSON: no part can reach into the next. */
-function sign(key: Buffer, { environmentId, jobId, filename, expires }: LinkParts): string {
-  const text = JSON.stringify(['v1', environmentId, jobId, filename, expires]);
+function sign(key: Buffer, parts: LinkParts): string {
+  const { environmentId, jobId, filename, expires, keyId, apiKey } = parts;
+  const holder = keyId === staticKeyId ? [keyId, digestKey(apiKey ?? '').toString('hex')] : [keyId];
+  const text = JSON.stringify([
+    'v1',
+    environmentId,
+    jobId,
+    filename,
+    expires,
+    ...(keyId === null ? [] : holder),
+  ]);
   return createHmac('sha256', key).update(text).digest('base64url');
 }

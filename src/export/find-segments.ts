@@ -1,4 +1,5 @@
 import type { ExportRequest } from '../domain/export.ts';
+import { createGlob } from '../domain/glob.ts';
 import type { Database } from '../postgres/database.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
@@ -39,7 +40,7 @@ export async function findSegments(
 
 function matches(pattern: string, id: number): boolean {
   if (!pattern.includes('*')) return Number(pattern) === id;
-  return new RegExp(`^${pattern.replaceAll(/\*+/g, '\\d*')}$`).test(String(id));
+  return createGlob(pattern)(String(id));
 }
 
 interface SegmentRow {

@@ -1,6 +1,6 @@
 import type { Problem } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
-import type { ReadRequest } from './read-request.ts';
+import { noSuchSegment, type ReadRequest } from './read-request.ts';
 import { namesAmong } from './select-events.ts';
 
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
@@ -40,7 +40,7 @@ async function findUnknownSegments(
   const known = new Set(rows.map((row) => row.segment_id));
   return named
     .filter(({ id }) => !known.has(id))
-    .map(({ details }) => ({ code: 'unknown_segment', message: 'There is no such segment', details }));
+    .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));
 }
 
 /** An event is known by the name it was tracked under, or as a feature of the catalogue. */

@@ -1,6 +1,6 @@
 import type { Problem } from '../domain/errors.ts';
 import { type Exclusion, exclusionKinds } from '../domain/export.ts';
-import { MAX_EXCLUSIONS, MAX_ID_BYTES } from '../domain/limits.ts';
+import { MAX_EXCLUSION_PATTERNS, MAX_EXCLUSIONS, MAX_ID_BYTES } from '../domain/limits.ts';
 import { textProblem } from './text-problem.ts';
 
 /** `user:ID, event:KEY, segment:ID`: reads every term, and notes those that are none. */
@@ -16,6 +16,10 @@ export function readExclusions(value: unknown, problems: Problem[]): Exclusion[]
   const given = terms.filter((term) => term !== '');
   if (given.length > MAX_EXCLUSIONS) {
     problems.push(problem(`exclusions may have ${MAX_EXCLUSIONS} terms`, 'exclusions'));
+    return [];
+  }
+  if (given.filter((term) => term.includes('*')).length > MAX_EXCLUSION_PATTERNS) {
+    problems.push(problem(`exclusions may have ${MAX_EXCLUSION_PATTERNS} terms with a *`, 'exclusions'));
     return [];
   }
   return given.flatMap((term) => readTerm(term, problems) ?? []);
@@ -41,7 +45,7 @@ function readTerm(term: string, problems: Problem[]): Exclusion | null {
     problems.push(problem('A segment is named by its id, from the lookup of segments', details));
     return null;
   }
-  return { kind, pattern: pattern.trim() };
+  return { kind, pattern: pattern.trim().replace(/\*+/g, '*') };
 }
 
 function splitAt(term: string, at: number): string[] {

@@ -27,6 +27,9 @@ const fields: ReadonlySet<string> = new Set([
   ...['format', 'compression', 'escape_formulas'],
 ]);
 
+export const noSuchSegment =
+  'There is no such segment; the lookup of segments lists those there are, and `sluice catalogue apply FILE` makes them: docs/catalogue.md';
+
 /** Of a body that is wrong all over nobody reads more. */
 const maxProblems = 100;
 
@@ -63,8 +66,10 @@ function readTexts(value: unknown, name: string, maxBytes: number, problems: Pro
   const texts = given.flatMap((item, index) => {
     const text = typeof item === 'number' && Number.isSafeInteger(item) ? String(item) : item;
     const wrong = typeof text === 'string' ? textProblem(text, maxBytes) : 'is no string';
-    if (wrong !== null) refuse(problems, `A value of ${name} ${wrong}`, `${name}[${index}]`);
-    return typeof text === 'string' ? [text] : [];
+    if (wrong === null) return [text as string];
+    // Not to be looked up: Postgres takes no such text.
+    refuse(problems, `A value of ${name} ${wrong}`, `${name}[${index}]`);
+    return [];
   });
   return [...new Set(texts)];
 }
@@ -87,7 +92,7 @@ function readSegmentId(value: unknown, problems: Problem[]): number | null {
   const id = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
   if (typeof value === 'string') {
-    problems.push({ code: 'unknown_segment', message: 'There is no such segment', details: 'segment_id' });
+    problems.push({ code: 'unknown_segment', message: noSuchSegment, details: 'segment_id' });
   } else refuse(problems, 'segment_id is a string or an integer', 'segment_id');
   return null;
 }

@@ -16,7 +16,7 @@ import {
   exportSessionName,
   nameExportSession,
 } from '../postgres/ledger/sessions.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { describeFailure, isTransient } from '../postgres/sqlstate.ts';
 import { analyzeStale } from '../postgres/stale-statistics.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { Turns } from '../turns.ts';
@@ -152,7 +152,7 @@ async function giveBack(context: ExportContext, claim: ExportClaim, error: unkno
   if (error instanceof ExportFailure) return endFailed(context, claim.exportId, error);
   context.log[isTransient(error) ? 'warn' : 'error'](fields, 'an attempt at an export failed');
   if (failures >= MAX_EXPORT_FAILURES || error instanceof Fault) {
-    await endFailed(context, claim.exportId, { code: 'export_failed', message });
+    await endFailed(context, claim.exportId, describeFailure(error, 'export_failed'));
   }
 }
 

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join, parse, sep } from 'node:path';
+import { createGlob } from '../domain/glob.ts';
 
 /** Shells expand patterns themselves; this is for those that are quoted, and for shells that do not. */
 export function isPattern(name: string): boolean {
@@ -12,7 +13,7 @@ export async function expandPattern(pattern: string): Promise<string[]> {
   const segments = pattern
     .slice(root.length)
     .split(/[\\/]+/)
-    .filter((segment) => segment !== '');
+    .filter((segment, index, all) => segment !== '' && !(segment === '**' && all[index - 1] === '**'));
   const found = await expand(root, segments);
   return [...new Set(found)].sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
 }
@@ -45,14 +46,15 @@ async function expand(folder: string, [segment, ...rest]: readonly string[]): Pr
 
 function matcher(segment: string): (name: string) => boolean {
   if (!isPattern(segment)) return (name) => name === segment;
-  const source = segment.replace(
-    /\[(!?)([^\]]+)\]|[\\^$.|+(){}[\]*?]/g,
-    (found, not?: string, set?: string) => {
-      if (set !== undefined) return `[${not === '!' ? '^' : ''}${set.replaceAll('\\', '\\\\')}]`;
-      if (found === '*') return '[^/]*';
-      return found === '?' ? '[^/]' : `\\${found}`;
-    },
-  );
-  const expression = new RegExp(`^${source}$`, 'u');
-  return (name) => (segment.startsWith('.') || !name.startsWith('.')) && expression.test(name);
+  const units = [...segment.matchAll(/\[(!?)([^\]]+)\]|./gsu)].map(([found, not, set]) => {
+    if (set !== undefined) return oneOf(set, not === '!');
+    return found === '?' ? () => true : found;
+  });
+  const matches = createGlob(units);
+  return (name) => (segment.startsWith('.') || !name.startsWith('.')) && matches(name);
+}
+
+function oneOf(set: string, negated: boolean): (character: string) => boolean {
+  const expression = new RegExp(`^[${negated ? '^' : ''}${set.replaceAll('\\', '\\\\')}]$`, 'su');
+  return (character) => expression.test(character);
 }

@@ -1,24 +1,53 @@
 import { parse } from 'csv-parse/sync';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
-import { MAX_COLUMNS, MAX_HEADER_BYTES } from '../domain/limits.ts';
+import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
 import { type CsvHeader, isDefusedFile } from './csv-header.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { CR, LF } from './record-scanner.ts';
 
 /** In order of preference, for a header in which several come equally often. */
 const delimiters = [',', ';', '\t', '|'] as const;
+const TAB = 9;
+const SPACE = 32;
 const QUOTE = 34;
 
-/** The header record of a CSV; or a line before it with nothing in it (`header` is null), to be passed over. */
+/** The header record of a CSV. */
 export interface HeaderRecord {
-  readonly header: CsvHeader | null;
+  readonly header: CsvHeader;
   /** Where the record after it starts. */
   readonly end: number;
   readonly lines: number;
 }
 
+/** What stands before the header, to be passed over. */
+export interface BlankLines {
+  /** Where the first line with something in it starts, as far as `bytes` goes. */
+  readonly end: number;
+  readonly lines: number;
+  /** Nothing but white space was found: the line at `end` may yet turn out to be blank. */
+  readonly isOpen: boolean;
+}
+
+/** The lines of blanks and tabs only at the start of `bytes`. One pass, whatever they are made of. */
+export function skipBlankLines(bytes: Buffer, final: boolean): BlankLines {
+  let end = 0;
+  let lines = 0;
+  let at = 0;
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === SPACE || byte === TAB) continue;
+    if (byte !== LF && byte !== CR) return { end, lines, isOpen: false };
+    // The LF of a CRLF may be still to come.
+    if (byte === CR && at + 1 === bytes.length && !final) break;
+    if (byte === CR && bytes[at + 1] === LF) at++;
+    end = at + 1;
+    lines++;
+  }
+  return { end: final ? bytes.length : end, lines, isOpen: true };
+}
+
 /**
- * Reads the header at the start of `bytes`; null if more bytes are needed (never when `final`).
+ * Reads the header at the start of `bytes`, no blank line before it; null if more bytes are needed (never when `final`).
  * @throws InputError `invalid_field` for a header that names no usable columns, with every problem found;
  *   `unsupported_format` for one that is no text.
  */
@@ -32,7 +61,6 @@ export function readCsvHeader(bytes: Buffer, final: boolean): HeaderRecord | nul
   if (end < 0) return null;
   if (scanner.problem !== null) throw malformedHeader(scanner.problem);
   const text = decode(bytes.subarray(0, scanner.contentEnd));
-  if (/^[ \t]*$/.test(text)) return { header: null, end, lines: scanner.lines };
   const columns = readColumns(text, delimiter);
   const header = { delimiter, columns, ...(isDefusedFile(columns, text) && { defused: true as const }) };
   return { header, end, lines: scanner.lines };
@@ -70,10 +98,13 @@ function readColumns(text: string, delimiter: string): string[] {
 function findProblems(columns: readonly string[]): Problem[] {
   const positions = new Map<string, number[]>();
   columns.forEach((name, index) => {
-    positions.set(name, [...(positions.get(name) ?? []), index + 1]);
+    const at = positions.get(name);
+    if (at === undefined) positions.set(name, [index + 1]);
+    else at.push(index + 1);
   });
   const problems: Problem[] = [];
   for (const [name, at] of positions) {
+    if (problems.length === MAX_HEADER_PROBLEMS) break;
     if (name === '') problems.push(invalid('The header has a column without a name', at));
     else if (at.length > 1)
       problems.push(invalid(`The header names the column "${name}" more than once`, at));
@@ -82,11 +113,12 @@ function findProblems(columns: readonly string[]): Problem[] {
 }
 
 function invalid(message: string, positions: readonly number[]): Problem {
-  const many = positions.length > 1;
+  const shown = positions.slice(0, MAX_HEADER_PROBLEMS).join(', ');
+  const more = positions.length > MAX_HEADER_PROBLEMS ? ', …' : '';
   return {
     code: 'invalid_field',
     message,
-    details: `header: ${many ? 'columns' : 'column'} ${positions.join(', ')}`,
+    details: `header: ${positions.length > 1 ? 'columns' : 'column'} ${shown}${more}`,
   };
 }
 

@@ -14,7 +14,7 @@ export interface FormatHints {
 
 /** Files that are no text, by how they start. `binary`: what text could start with too, so the next byte is looked at. */
 const binaries: readonly { readonly name: string; readonly start: string; readonly binary?: true }[] = [
-  { name: 'a zip archive or an Excel workbook (.xlsx)', start: 'PK\x03\x04' },
+  { name: 'a zip archive', start: 'PK\x03\x04' },
   { name: 'an empty zip archive', start: 'PK\x05\x06' },
   { name: 'a Parquet file', start: 'PAR1', binary: true },
   { name: 'a PDF', start: '%PDF-' },
@@ -38,7 +38,7 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
-  if (binary !== undefined) throw unsupported(binary.name);
+  if (binary !== undefined) throw unsupported(isWorkbook(start) ? 'an Excel workbook (.xlsx)' : binary.name);
   if (hints.format !== undefined) return hints.format;
   const text = start.replace(/^\xef\xbb\xbf/, '').trimStart();
   if (text.startsWith('[') || envelope.test(text)) return 'json';
@@ -57,6 +57,11 @@ function isSpread(text: string): boolean {
   } catch {
     return true;
   }
+}
+
+/** A zip archive of the parts of an Office document; the first of them is one of these. */
+function isWorkbook(head: string): boolean {
+  return head.startsWith('PK') && /^.{30}(?:\[Content_Types\]\.xml|_rels\/|docProps\/|xl\/)/s.test(head);
 }
 
 function startsWith(head: string, { start, binary }: (typeof binaries)[number]): boolean {

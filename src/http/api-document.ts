@@ -58,6 +58,7 @@ const info = {
 
 - Every answer carries \`x-request-id\`. Refusals carry the error record, with every problem found; its codes are in docs/errors.md.
 - A trailing slash is accepted on every path. \`HEAD\` answers as \`GET\`, without the body. A method that a path does not have is 405 with \`Allow\`, an unknown path 404, also without a key.
+- Lists refuse parameters that they do not know, except those that begin with \`_\`, which some clients add so that no cache answers.
 - Times are ISO 8601 in UTC.`,
   license: { name: 'MIT', identifier: 'MIT' },
 };
@@ -98,7 +99,7 @@ export function documentFrame() {
   } as const;
 }
 
-function readVersion(): string {
+export function readVersion(): string {
   const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
     version: string;
   };

@@ -1,6 +1,8 @@
+import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
+import { DocumentText } from './document-text.ts';
 import { explainError } from './explain-error.ts';
 import { addApiDocs } from './plugins/api-docs.ts';
 import { addApiDocument } from './plugins/api-document.ts';
@@ -9,12 +11,13 @@ import { answerClientError } from './plugins/client-errors.ts';
 import { addEarlyAnswer } from './plugins/early-answer.ts';
 import { addErrorHandler, sendErrors } from './plugins/errors.ts';
 import { addExpectContinue } from './plugins/expect-continue.ts';
+import { addHeldAnswers } from './plugins/held-answers.ts';
 import { addLoadShedding } from './plugins/load-shedding.ts';
 import { addNotFound } from './plugins/not-found.ts';
 import { addRateLimit } from './plugins/rate-limit.ts';
 import { addRawBody } from './plugins/raw-body.ts';
-import { addRequestId, chooseRequestId } from './plugins/request-id.ts';
 import { addRequestMetrics } from './plugins/request-metrics.ts';
+import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addRecordBody } from './record-body.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
@@ -39,18 +42,22 @@ import { showLiveness } from './routes/show-liveness.ts';
 import { showMetrics } from './routes/show-metrics.ts';
 import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
+import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
 
-/** Request line and headers must have come by then; a body may take as long as it flows. */
-const headersTimeoutMs = 30_000;
+/** How often it is looked for heads of requests that are overdue, at least. */
+const headsCheckMs = 5_000;
 /** Longer than the idle time of common load balancers, so that it is they who close. */
 const keepAliveTimeoutMs = 75_000;
 /** Ids are longer than any path here; what is longer still is an unknown job. */
 const maxParamLength = 4_096;
 
-/** Whether whoever listens is about to stop. */
+/** What whoever listens knows. */
 export interface Doors {
+  /** It is about to stop. */
   closing: boolean;
+  /** The connection is one too many. */
+  isBeyond?: (socket: Socket) => boolean;
 }
 
 /** The HTTP interface of a system. Never listens: that is `startHttpServer`. */
@@ -58,22 +65,25 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
+    // A body may take as long as it flows.
     requestTimeout: 0,
+    http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength },
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => {
-      reply.header('x-request-id', request.id);
+      setStandardHeaders(request, reply);
       sendErrors(reply, explainError(error));
     },
   });
-  app.server.headersTimeout = headersTimeoutMs;
+  app.server.headersTimeout = system.config.uploadStallMs;
   addExpectContinue(app);
-  addErrorHandler(app, system.log);
-  addRequestId(app);
+  addErrorHandler(app, system);
+  addStandardHeaders(app);
   addRequestMetrics(app, system);
-  addLoadShedding(app, system);
+  addLoadShedding(app, system, undefined, doors);
+  addHeldAnswers(app);
   addAuth(app, system);
   addRateLimit(app, system);
   addEarlyAnswer(app);
@@ -86,6 +96,7 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
 }
 
 function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
+  const document = new DocumentText(app);
   createImport(app, system);
   bulkIdentify(app, system, 'users');
   bulkIdentify(app, system, 'companies');
@@ -101,12 +112,13 @@ function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
   downloadExportFile(app, system);
   listSegmentPages(app, system);
   listLookups(app, system);
+  showService(app, system);
   showLiveness(app);
   showReadiness(app, system, doors);
   showMetrics(app, system);
-  showDocument(app, system);
+  showDocument(app, system, document);
   showQueues(app, system);
-  addApiDocs(app, system);
+  addApiDocs(app, system, document);
   app.register(async (scope) => {
     addRecordBody(scope, { timeoutMs: system.config.uploadStallMs });
     identify(scope, system);

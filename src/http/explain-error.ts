@@ -1,5 +1,6 @@
 import { errorCodes, InputError, type Problem, TransientError } from '../domain/errors.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { isCancelledStatement, isDiskFull, isTransient } from '../postgres/sqlstate.ts';
+import { noSuchAddress } from './plugins/not-found.ts';
 
 /** What a caller is told of an error. */
 export interface Explained {
@@ -19,7 +20,10 @@ const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
   FST_ERR_VALIDATION: 'invalid_field',
 };
 
-const diskFull = new Set(['ENOSPC', 'EDQUOT']);
+/** Of errors of plugins that have a status and no code that we know: paths that no file of theirs can have. */
+const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
+
+const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
 
 /**
  * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
@@ -30,15 +34,26 @@ export function explainError(error: unknown): Explained {
   const code = codeOf(error);
   const known = frameworkErrors[code];
   if (known !== undefined) return explained(known, (error as Error).message);
-  if (diskFull.has(code)) return explained('unavailable', 'The disk is full; try again later');
+  if (pathStatuses.has(statusOf(error))) return explained('route_not_found', noSuchAddress);
+  if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
+  if (isCancelledStatement(error)) return explained('unavailable', tookTooLong);
   if (error instanceof TransientError || isTransient(error)) {
     return explained('unavailable', 'The service cannot do this at the moment; try again later');
   }
   return explained('internal_error', 'The service failed; the error is in its log under the request id');
 }
 
-function explained(code: Problem['code'], message: string): Explained {
-  return { status: errorCodes[code], problems: [{ code, message, details: '' }] };
+/** `of`: whose disk it is. */
+export function diskFull(of: string): Explained {
+  return explained('unavailable', 'The disk is full; try again later', `disk of ${of}: no room left`);
+}
+
+function explained(code: Problem['code'], message: string, details = ''): Explained {
+  return { status: errorCodes[code], problems: [{ code, message, details }] };
+}
+
+function statusOf(error: unknown): unknown {
+  return (error as { statusCode?: unknown } | null | undefined)?.statusCode;
 }
 
 function codeOf(error: unknown): string {

@@ -1,5 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
+import { MAX_PARSED_DEPTH } from '../domain/limits.ts';
+import { isNestedDeeper } from '../formats/json-nesting.ts';
 
 const byteOrderMark = '\ufeff';
 
@@ -16,6 +18,9 @@ export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> 
 }
 
 function parse(text: string): unknown {
+  if (isNestedDeeper(text, MAX_PARSED_DEPTH)) {
+    throw inputError('invalid_field', `The body is nested deeper than ${MAX_PARSED_DEPTH} levels`);
+  }
   try {
     return JSON.parse(text);
   } catch (error) {

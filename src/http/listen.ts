@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
-import { type OpenConnections, trackConnections } from './open-connections.ts';
+import type { Doors } from './app.ts';
+import { boundConnections, type OpenConnections, trackConnections } from './open-connections.ts';
 
 export interface HttpServer {
   /** `http://host:port`, as it can be called from this machine. */
@@ -20,9 +21,10 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
   // Routes and their schemas take a while to load: only those who serve wait for it, not every command.
   const { createApp } = await import('./app.ts');
-  const doors = { closing: false };
+  const doors: Doors = { closing: false };
   const app = createApp(system, doors);
-  const connections = trackConnections(app.server);
+  const connections = trackConnections(app.server, boundConnections(config.maxConnections));
+  doors.isBeyond = connections.isBeyond;
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
   log.info({ address }, 'listening');

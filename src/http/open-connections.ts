@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
@@ -6,30 +7,64 @@ export interface OpenConnections {
   endWithAnswers(): void;
   /** Closes those without a request, now and as they come; the others close with their answer, which says so. */
   closeIdle(): void;
+  /** Of a connection beyond the bound, on which nothing but what is always served is answered. */
+  isBeyond(socket: Socket): boolean;
 }
+
+/** Connections beyond the bound, so that whoever watches the process is still answered, and the others are told why not. */
+const reserve = 32;
 
 /**
  * Node closes connections that wait for their next request, but not those that never had one, which pools and browsers
  * open in advance: a stop would wait for them until their headers are overdue.
+ *
+ * With `most` of them open, a new one takes the place of the one that has waited longest for a request, or for the rest of
+ * one's head. While all have requests under way, new ones are let in to be refused: so many that refusing costs little.
  */
-export function trackConnections(server: Server): OpenConnections {
+export function trackConnections(server: Server, most: number): OpenConnections {
   const open = new Map<Socket, Set<ServerResponse>>();
+  /** Those without a request, the longest without first; of those beyond the bound all. */
+  const idle = new Set<Socket>();
+  const beyond = new Set<Socket>();
   let leaving = false;
   let stopping = false;
+  const forget = (socket: Socket): void => {
+    for (const known of [open, idle, beyond]) known.delete(socket);
+  };
+  const makeRoom = (socket: Socket): void => {
+    if (open.size - beyond.size < most) return;
+    const [longest] = idle;
+    if (longest !== undefined) {
+      forget(longest);
+      longest.destroy();
+      return;
+    }
+    const [first] = beyond;
+    if (beyond.size >= reserve && first !== undefined) {
+      forget(first);
+      first.destroy();
+    }
+    beyond.add(socket);
+  };
   server.on('connection', (socket: Socket) => {
     if (stopping) socket.destroy();
+    makeRoom(socket);
     open.set(socket, new Set());
-    socket.once('close', () => open.delete(socket));
+    if (!beyond.has(socket)) idle.add(socket);
+    socket.once('close', () => forget(socket));
   });
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const owed = open.get(socket);
     if (owed === undefined) return;
     owed.add(response);
-    if (leaving) response.shouldKeepAlive = false;
+    idle.delete(socket);
+    if (leaving || beyond.has(socket)) response.shouldKeepAlive = false;
     response.once('close', () => {
       owed.delete(response);
+      if (owed.size > 0 || !open.has(socket)) return;
       // What of the answer is still on its way out is sent first.
-      if (stopping && owed.size === 0) socket.destroySoon();
+      if (stopping) socket.destroySoon();
+      else if (!beyond.has(socket)) idle.add(socket);
     });
   });
   const endWithAnswers = (): void => {
@@ -43,5 +78,22 @@ export function trackConnections(server: Server): OpenConnections {
       endWithAnswers();
       for (const [socket, owed] of open) if (owed.size === 0) socket.destroy();
     },
+    isBeyond: (socket) => beyond.has(socket),
   };
+}
+
+/** As many connections as are wanted, and no more than half of the descriptors that this process may open. */
+export function boundConnections(wanted: number): number {
+  const descriptors = openFilesLimit();
+  return descriptors === null ? wanted : Math.max(1, Math.min(wanted, Math.floor(descriptors / 2) - reserve));
+}
+
+/** Null where the system does not tell, or sets none. */
+function openFilesLimit(): number | null {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    return limit === null ? null : Number(limit[1]);
+  } catch {
+    return null;
+  }
 }

@@ -38,6 +38,7 @@ export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new
     purge_exports: found.purgeExports,
     outcomes: { links: `${item.links}/outcomes` },
     failure: found.failure && { error_code: found.failure.code, message: found.failure.message },
+    last_error: found.lastError,
     attempts: found.attempts,
     queue_position: found.queuePosition,
   };

@@ -1,6 +1,8 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
+import pLimit, { type LimitFunction } from 'p-limit';
 import type { System } from '../context.ts';
+import { MAX_PAGE_BYTES } from '../domain/limits.ts';
 import { baseUrl } from './base-url.ts';
 import { readRowCursor, writeRowCursor } from './cursor.ts';
 import { nextLink } from './next-link.ts';
@@ -31,9 +33,9 @@ export interface RowsPage {
 
 export interface ListedRows {
   /** Rendered. */
-  readonly rows: readonly object[];
-  /** Position to go on after, or null on the last page. */
-  readonly next: number | null;
+  readonly rows: readonly { readonly position: number; readonly row: object }[];
+  /** Others follow. */
+  readonly more: boolean;
   /** On all pages. */
   readonly total: number;
 }
@@ -45,16 +47,22 @@ const formats: Readonly<Record<Exclude<RowsType, 'application/json'>, RowsFormat
   'application/x-ndjson': 'ndjson',
 };
 
+/** Files of which the next piece is read at a time: the others wait, and leave the database to those who bring data in. */
+const piecesAtATime = 2;
+
 /** A page as JSON, or all of them as a file, by what the caller accepts. */
 export function addRowsOfJob(app: FastifyInstance, system: System, kind: RowsOfJob): void {
-  const options = { config: { scope: 'read' }, schema: kind.schema } as const;
+  const inTurn = pLimit(piecesAtATime);
+  const options = { config: { scope: 'read', answerBytes: MAX_PAGE_BYTES }, schema: kind.schema } as const;
   app.get(`/v1/background_jobs/:job_id/${kind.name}`, options, async (request, reply) => {
     const jobId = readJobId(request);
     const type = rowsType(request.headers.accept);
     reply.header('vary', 'accept');
+    // A file has all of them, whatever page is asked for.
+    if (type !== 'application/json') new PageQuery(request.query).allow('limit', 'cursor').check();
     return type === 'application/json'
       ? sendPage(system, kind, request, reply, jobId)
-      : sendFile(kind, request, reply, jobId, type);
+      : sendFile(kind, request, reply, jobId, type, inTurn);
   });
 }
 
@@ -71,12 +79,25 @@ async function sendPage(
   query.check();
   const after = Math.min(position, kind.lastPosition);
   const page = await kind.list(environmentId(request), jobId, { limit, after });
-  const next = page.next === null ? null : writeRowCursor(page.next);
+  const { rows, last } = firstThatFit(page);
+  const next = last === null ? null : writeRowCursor(last);
   if (next !== null) reply.header('link', nextLink(request, baseUrl(request, config.publicUrl), next));
-  return reply.send({
-    data: page.rows,
-    metadata: { cursor: { after: next, before: null }, limit, total_count: page.total },
-  });
+  const metadata = { cursor: { after: next, before: null }, limit, total_count: page.total };
+  return reply
+    .header('content-type', 'application/json; charset=utf-8')
+    .send(`{"data":[${rows.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
+}
+
+/** The rows of a page as JSON, and the position to go on after, null on the last page. */
+function firstThatFit({ rows, more }: ListedRows): { readonly rows: string[]; readonly last: number | null } {
+  const texts: string[] = [];
+  for (let bytes = 0; bytes < MAX_PAGE_BYTES && texts.length < rows.length; ) {
+    const text = JSON.stringify(rows[texts.length]?.row);
+    bytes += Buffer.byteLength(text);
+    texts.push(text);
+  }
+  const isLast = !more && texts.length === rows.length;
+  return { rows: texts, last: isLast ? null : (rows[texts.length - 1]?.position ?? null) };
 }
 
 async function sendFile(
@@ -85,6 +106,7 @@ async function sendFile(
   reply: FastifyReply,
   jobId: string,
   type: keyof typeof formats,
+  inTurn: LimitFunction,
 ): Promise<FastifyReply> {
   const format = formats[type];
   const environment = environmentId(request);
@@ -93,5 +115,19 @@ async function sendFile(
     .header('content-type', type === 'text/csv' ? 'text/csv; charset=utf-8' : type)
     .header('content-disposition', `attachment; filename="${known}-${kind.name}.${format}"`);
   if (request.method === 'HEAD') return reply.send('');
-  return reply.send(Readable.from(kind.export(environment, jobId, format), { objectMode: false }));
+  const pieces = takeTurns(kind.export(environment, jobId, format), inTurn);
+  return reply.send(Readable.from(pieces, { objectMode: false }));
+}
+
+async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
+  const source = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const piece = await inTurn(() => source.next());
+      if (piece.done === true) return;
+      yield piece.value;
+    }
+  } finally {
+    await source.return?.();
+  }
 }

@@ -5,7 +5,7 @@ import { TransientError } from '../domain/errors.ts';
 import { type InboxFile, isSameFile } from '../domain/inbox.ts';
 import { codeOf } from '../files/io-error.ts';
 import type { Inbox } from './context.ts';
-import { identify } from './look.ts';
+import { hasOtherNames, identify } from './look.ts';
 import { claimedFolder, markerSuffix } from './names.ts';
 import { ensureFolder, syncFolder } from './real-folder.ts';
 
@@ -64,10 +64,10 @@ export async function openClaimed(
   return 'changed';
 }
 
-/** Whether the open file is the one that was looked at, with the same content. */
+/** Whether the open file is the one that was looked at, with the same content and no other name. */
 export async function isUnchanged(handle: FileHandle, claim: Claim): Promise<boolean> {
   const stats = await handle.stat({ bigint: true });
-  return stats.isFile() && isSameFile(identify(stats), claim);
+  return stats.isFile() && !hasOtherNames(stats) && isSameFile(identify(stats), claim);
 }
 
 /** Gives a claimed file back its place, unless another is there by now; then false. */

@@ -1,10 +1,12 @@
 import type { Config } from '../config.ts';
 import type { LoadContext } from '../load/context.ts';
+import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 
 /** What the inbox works with. A `System` is one. */
 export interface InboxContext extends LoadContext {
   readonly config: Config;
   readonly databaseUrl: string;
+  readonly monitor: ConnectionMonitor;
 }
 
 /** The directory that is watched, as it was found. */

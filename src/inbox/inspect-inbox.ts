@@ -13,6 +13,8 @@ import { mappingErrorName } from './names.ts';
 import { findInbox } from './open-inbox.ts';
 import { findFolder } from './real-folder.ts';
 
+const MOST_IGNORED = 100;
+
 export interface EnvironmentStatus {
   readonly environment: string;
   /** Files that lie in its folders, complete or not. */
@@ -21,6 +23,8 @@ export interface EnvironmentStatus {
   readonly claimed: number;
   /** Their loads are accepted, or there will be none; not moved to their place yet. */
   readonly loading: number;
+  /** Files that are left where they are, and why; the first MOST_IGNORED of them. */
+  readonly ignored: readonly { readonly name: string; readonly why: string }[];
   /** Folders whose mapping.yaml is wrong: what lies there waits until it is mended. */
   readonly held: readonly string[];
 }
@@ -51,14 +55,17 @@ export async function inspectInbox(
   return { environments, recent: await recentInboxFiles(db, inbox.id, ids, options.limit) };
 }
 
-async function lookAt(path: string): Promise<Pick<EnvironmentStatus, 'waiting' | 'held'>> {
+async function lookAt(path: string): Promise<Pick<EnvironmentStatus, 'waiting' | 'ignored' | 'held'>> {
   let waiting = 0;
+  const ignored: { name: string; why: string }[] = [];
   const held: string[] = [];
   for (const folder of inboxFolders) {
     const found = await findFolder(join(path, folder));
     if (found === null) continue;
-    waiting += (await lookInto(found)).files.length;
+    const { files, remarks } = await lookInto(found);
+    waiting += files.length;
+    for (const { name, why } of remarks) ignored.push({ name: join(folder, name), why });
     if ((await statOf(join(found.path, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
   }
-  return { waiting, held };
+  return { waiting, ignored: ignored.slice(0, MOST_IGNORED), held };
 }

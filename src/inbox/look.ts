@@ -33,7 +33,7 @@ export async function lookInto(folder: DropFolder): Promise<FolderView> {
   const seen = await Promise.all(
     names.map(async (name): Promise<Seen | null> => {
       const judgement = judgeName(name);
-      if (judgement === 'unknown') remarks.push({ name, why: unknownName });
+      if (judgement === 'unknown') remarks.push({ name, why: unknownName(name) });
       if (judgement !== 'loadable') return null;
       const stats = await atATime(() => look(folder, name));
       const why = stats === null ? nameProblem(name) : problem(stats, folder);
@@ -75,12 +75,23 @@ async function isMarked(folder: DropFolder, name: string, file: BigIntStats): Pr
   return marker?.isFile() === true && marker.ctimeNs >= file.ctimeNs;
 }
 
-const unknownName =
-  'is left alone: files are taken by the names .csv, .ndjson, .jsonl and .json, also with .gz behind';
+/** Whoever may write here could so have any file loaded that we can read and they cannot. */
+export function hasOtherNames({ nlink }: BigIntStats): boolean {
+  return nlink > 1n;
+}
+
+function unknownName(name: string): string {
+  if (/\.(?:xlsx?|xlsm|xlsb|ods|numbers)(?:\.gz)?$/i.test(name))
+    return 'is left alone: it is a spreadsheet; save it as CSV';
+  if (/\.(?:zip|7z|rar|t?bz2?|t?xz|zst|tar|tgz|tar\.gz)$/i.test(name))
+    return 'is left alone: it is an archive; put what is in it here, plain or as .gz';
+  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl and .json, also with .gz behind';
+}
 
 function problem(stats: BigIntStats, folder: DropFolder): string | null {
   if (stats.isSymbolicLink()) return 'is left alone: it is a symbolic link; put the file itself here';
   if (!stats.isFile()) return 'is left alone: it is no regular file';
+  if (hasOtherNames(stats)) return 'is left alone: it is a hard link; put a copy of the file here';
   return stats.dev === folder.device ? null : 'is left alone: it lies on another file system';
 }
 

@@ -101,8 +101,8 @@ class InboxSession {
   }
 
   #begin(inbox: Inbox): Holding {
-    const { databaseUrl, log } = this.#context;
-    const lock: InboxLock = new InboxLock(databaseUrl, inbox.id, () => {
+    const { databaseUrl, monitor, log } = this.#context;
+    const lock: InboxLock = new InboxLock({ url: databaseUrl, monitor }, inbox.id, () => {
       log.warn('inbox: the lock is lost');
       this.#holding?.watch?.abort.abort(new Interrupted('the lock of the inbox is lost'));
     });

@@ -1,6 +1,12 @@
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
-import { isObject, type JsonObject, propertyProblem } from '../mapping/json-object.ts';
+import {
+  hasTooManyProperties,
+  isObject,
+  type JsonObject,
+  propertyProblem,
+  tooManyProperties,
+} from '../mapping/json-object.ts';
 import { markedNumber, type ParsedJson } from '../mapping/json-text.ts';
 import type { Properties } from './records.ts';
 
@@ -71,6 +77,10 @@ export class Fields {
 
   /** Checks names and values. A null stands for removal and is always allowed. */
   properties(object: JsonObject, path: string, rule: ValueRule): Properties {
+    if (hasTooManyProperties(object, this.#bytes)) {
+      this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);
+      return object;
+    }
     for (const name in object) {
       const value = object[name];
       if (value === undefined) continue;

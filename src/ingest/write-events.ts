@@ -22,9 +22,13 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
         await writeEvents(connection, rows);
       } catch (error) {
         if (!isMissingPartition(error)) throw error;
-        // Somebody has removed a month that was there. The next try makes it anew.
+        // Its month was there, and has outlived its retention. Nothing was written.
         partitions.forget();
-        throw new TransientError('a partition of the events is gone', { cause: error });
+        if (connection !== context.pool) {
+          throw new TransientError('a partition of the events is gone', { cause: error });
+        }
+        await partitions.ensure(context.pool, rows.flatMap(instantOf));
+        await writeEvents(connection, rows);
       }
     },
   };
@@ -38,6 +42,10 @@ async function noteNames({ catalogue, db }: IngestContext, records: readonly Eve
     names.set(environmentId, unknown.add(eventName));
   }
   for (const [environmentId, unknown] of names) await catalogue.noteEventNames(db, environmentId, unknown);
+}
+
+function instantOf({ insertedAt }: EventRow): number[] {
+  return insertedAt === null ? [] : [Date.parse(insertedAt)];
 }
 
 function eventRow(record: EventRecord): EventRow {

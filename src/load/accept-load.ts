@@ -3,14 +3,15 @@ import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
+import { COMMIT_DOUBT_MS } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { checkNotify, type Notify } from '../domain/notification.ts';
+import type { FileRef } from '../files/file-store.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
 import { insertLoad } from '../postgres/ledger/insert-load.ts';
-import { takeReceived } from '../postgres/ledger/received-files.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { condemnReceived, takeReceived } from '../postgres/ledger/received-files.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
@@ -77,23 +78,37 @@ async function settle(context: LoadContext, request: AcceptRequest, jobId: strin
       return accepted;
     });
   } catch (error) {
-    // The connection may have been lost after the commit. If even that cannot be found out now, the file stays: a
-    // load without its file would be worse than a file without its load. Before the commit there is no doubt.
-    if (isWritten && isTransient(error) && (await isInLedger(context, jobId, error))) {
-      return { jobId, created: true };
-    }
-    await discardReceived(context, request.received.ref);
+    if (!isWritten) await discardReceived(context, request.received.ref);
+    else if (await wasCommitted(context, request.received.ref, jobId, error)) return { jobId, created: true };
     throw error;
   }
 }
 
-async function isInLedger({ db }: LoadContext, jobId: string, cause: unknown): Promise<boolean> {
+/**
+ * Whether a transaction is committed whose COMMIT was sent and not answered; if not, its file is removed. That it cannot be
+ * seen in the ledger says nothing, since COMMIT may still be on its way: the row of the file does, which is locked until then.
+ * If even that cannot be found out now, the file stays for the sweep: a load without its file would be worse than a file
+ * without its load.
+ */
+async function wasCommitted(
+  context: LoadContext,
+  ref: FileRef,
+  jobId: string,
+  cause: unknown,
+): Promise<boolean> {
   try {
-    const row = await db.selectFrom('loads').select('job_id').where('job_id', '=', jobId).executeTakeFirst();
-    return row !== undefined;
+    const isFree = await inTransaction(context.pool, ({ db }) => condemnReceived(db, ref, COMMIT_DOUBT_MS));
+    if (!isFree) return await isInLedger(context, jobId);
   } catch {
     throw cause;
   }
+  await discardReceived(context, ref);
+  return false;
+}
+
+async function isInLedger({ db }: LoadContext, jobId: string): Promise<boolean> {
+  const row = await db.selectFrom('loads').select('job_id').where('job_id', '=', jobId).executeTakeFirst();
+  return row !== undefined;
 }
 
 /** In a CSV the header settles what the records are. */

@@ -7,7 +7,7 @@ import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
 import { recordLoadEnd } from './record-load-end.ts';
 
-interface Failure {
+export interface Failure {
   readonly code: string;
   readonly message: string;
 }
@@ -44,7 +44,7 @@ async function markFailed(db: Database, loadId: number, failure: Failure) {
     .executeTakeFirst();
 }
 
-export function tooManyRejects(rejected: number, maxErrors: number): { code: string; message: string } {
+export function tooManyRejects(rejected: number, maxErrors: number): Failure {
   return {
     code: 'too_many_rejects',
     message: `${rejected} ${rejected === 1 ? 'record was' : 'records were'} refused and max_errors allows ${maxErrors}`,

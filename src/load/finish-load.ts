@@ -1,8 +1,10 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
-import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
+import { HEARTBEAT_MS, MAX_CHUNK_FAILURES, MAX_TIMEOUTS } from '../domain/limits.ts';
+import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
 import { balances } from '../domain/tally.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
+import type { Database } from '../postgres/database.ts';
 import {
   claimFinish,
   completeLoad,
@@ -13,13 +15,16 @@ import {
   releaseFinish,
 } from '../postgres/ledger/finish.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
+import { readFirstReject, readRejectsSource } from '../postgres/ledger/read-rejects.ts';
 import { resolveRepeats } from '../postgres/ledger/repeats.ts';
 import { endFinishSession, nameFinishSession } from '../postgres/ledger/sessions.ts';
-import { isTransient } from '../postgres/sqlstate.ts';
+import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';
-import { failLoad, tooManyRejects } from './end-load.ts';
+import { type Failure, failLoad, tooManyRejects } from './end-load.ts';
+import { explainRefusals } from './explain-refusals.ts';
+import { countRejects } from './inspect-load.ts';
 import { keepAlive } from './keep-alive.ts';
 import { recordLoadEnd } from './record-load-end.ts';
 import { replayLoad } from './replay-load.ts';
@@ -77,7 +82,10 @@ async function complete(context: LoadContext, claim: FinishClaim): Promise<DueDe
       throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
     }
     if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
-    if (maxErrors !== null && tally.rejected > maxErrors) throw new TooManyRejects(tally.rejected, maxErrors);
+    if (maxErrors !== null && tally.rejected > maxErrors) {
+      throw new LoadFails(tooManyRejects(tally.rejected, maxErrors));
+    }
+    if (tally.read > 0 && tally.rejected === tally.read) throw new LoadFails(await allRefused(db, claim));
     await completeLoad(db, claim);
     return { tally, due: await recordLoadEnd(context, db, claim.environmentId, claim.jobId) };
   });
@@ -85,30 +93,41 @@ async function complete(context: LoadContext, claim: FinishClaim): Promise<DueDe
   return ended.due;
 }
 
-class TooManyRejects extends Error {
-  readonly failure: { code: string; message: string };
+/** Nothing broke: the load ends failed, and this is why. */
+class LoadFails extends Error {
+  readonly failure: Failure;
 
-  constructor(rejected: number, maxErrors: number) {
-    super('too many rejects');
-    this.failure = tooManyRejects(rejected, maxErrors);
+  constructor(failure: Failure) {
+    super(failure.message);
+    this.failure = failure;
   }
+}
+
+async function allRefused(db: Database, { environmentId, jobId, loadId }: FinishClaim): Promise<Failure> {
+  const source = await readRejectsSource(db, environmentId, jobId);
+  const byCode = await countRejects({ db }, environmentId, jobId);
+  const sample = await readFirstReject(db, loadId, Object.keys(byCode)[0] ?? '');
+  if (source === null || sample === null)
+    throw new Fault('all records were refused, and none of them was kept');
+  const message = explainRefusals({ header: source.header, byCode, sample });
+  return { code: ALL_RECORDS_REFUSED, message };
 }
 
 async function giveBack(context: LoadContext, claim: FinishClaim, error: unknown): Promise<void> {
   const fields = { ...jobFields(claim), err: error, attempt: claim.attempt };
   if (error instanceof ConflictError) return;
   if (error instanceof Interrupted) return interrupt(context, claim);
-  if (error instanceof TooManyRejects) return failLoad(context, claim.loadId, error.failure);
-  if (isTransient(error)) {
+  if (error instanceof LoadFails) return failLoad(context, claim.loadId, error.failure);
+  const message = error instanceof Error ? error.message : String(error);
+  if (isTransient(error) && !isTimeout(error)) {
     context.log.warn(fields, 'finish given back; it will be tried again');
-    await releaseFinish(context.db, claim).catch(() => undefined);
+    await releaseFinish(context.db, claim, message).catch(() => undefined);
     return;
   }
   context.log.error(fields, 'finish failed');
-  const message = error instanceof Error ? error.message : String(error);
-  const failures = await failFinish(context.db, claim);
-  if (failures >= MAX_CHUNK_FAILURES || error instanceof Fault) {
-    await failLoad(context, claim.loadId, { code: 'finish_failed', message });
+  const failures = await failFinish(context.db, claim, message);
+  if (failures >= (isTimeout(error) ? MAX_TIMEOUTS : MAX_CHUNK_FAILURES) || error instanceof Fault) {
+    await failLoad(context, claim.loadId, describeFailure(error, 'finish_failed'));
   }
 }
 

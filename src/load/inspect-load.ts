@@ -1,10 +1,12 @@
+import { sql } from 'kysely';
 import type { LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
+import { MAX_COUNTED_REJECTS } from '../domain/limits.ts';
 import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
 import { aheadInLane } from '../postgres/ledger/lanes.ts';
 import type { LoadContext } from './context.ts';
 
-/** The environment's loads of these ids, in no order. */
+/** The environment's loads of these ids, in no order; how many are before them is not looked at. */
 export async function readLoads(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
@@ -17,7 +19,7 @@ export async function readLoads(
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', 'in', jobIds)
     .execute();
-  return rows.map(toLoad);
+  return rows.map((row) => toLoad(row, null));
 }
 
 /** Throws `InputError` `not_found`, also for another environment's job. */
@@ -28,31 +30,55 @@ export async function requireLoad(
 ): Promise<Load> {
   const row = await context.db
     .selectFrom('loads')
-    .select(loadColumns)
+    .select([...loadColumns, aheadInLane('loads').as('ahead')])
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', '=', jobId)
     .executeTakeFirst();
   if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  return toLoad(row);
+  return toLoad(row, row.ahead);
 }
 
-/** Rejects of a load by code, most frequent first. */
+/** Rejects of a load by code, most frequent first; of a load with more of them than MAX_COUNTED_REJECTS, those that stand first. */
 export async function countRejects(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
   jobId: string,
 ): Promise<Record<string, number>> {
   const rows = await context.db
-    .selectFrom('load_rejects')
-    .innerJoin('loads', 'loads.load_id', 'load_rejects.load_id')
-    .where('loads.environment_id', '=', environmentId)
-    .where('loads.job_id', '=', jobId)
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('load_rejects')
+        .where('load_id', '=', ({ selectFrom }) =>
+          selectFrom('loads')
+            .select('load_id')
+            .where('environment_id', '=', environmentId)
+            .where('job_id', '=', jobId),
+        )
+        .orderBy('row_number')
+        .limit(MAX_COUNTED_REJECTS)
+        .select('error_code')
+        .as('first'),
+    )
     .groupBy('error_code')
     .select((eb) => ['error_code', eb.fn.countAll<number>().as('count')])
     .orderBy('count', 'desc')
     .execute();
   return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
 }
+
+/** Of a load that runs, of which there is one a lane. */
+const lastError = sql<string | null>`case
+  when loads.status = 'processing' then coalesce(
+    loads.finish_error,
+    (
+      select 'chunk ' || c.chunk_no || ': ' || c.last_error
+      from load_chunks c
+      where c.load_id = loads.load_id and c.state <> 'done' and c.last_error is not null
+      order by c.chunk_no
+      limit 1
+    )
+  )
+end`.as('last_error');
 
 const loadColumns = [
   'loads.job_id',
@@ -74,10 +100,10 @@ const loadColumns = [
   'loads.dry_run',
   'loads.failure_code',
   'loads.failure_message',
+  lastError,
   'loads.attempts',
   'loads.sha256',
   'loads.duplicate_of',
-  aheadInLane('loads').as('ahead'),
 ] as const;
 
 interface LoadRow {
@@ -100,13 +126,13 @@ interface LoadRow {
   dry_run: boolean;
   failure_code: string | null;
   failure_message: string | null;
+  last_error: string | null;
   attempts: number;
   sha256: Buffer;
   duplicate_of: string | null;
-  ahead: number;
 }
 
-function toLoad(row: LoadRow): Load {
+function toLoad(row: LoadRow, ahead: number | null): Load {
   const status = row.status as LoadStatus;
   return {
     jobId: row.job_id,
@@ -132,8 +158,9 @@ function toLoad(row: LoadRow): Load {
       row.failure_code === null
         ? null
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+    lastError: row.last_error,
     attempts: row.attempts,
-    queuePosition: status === 'queued' ? row.ahead : status === 'processing' ? 0 : null,
+    queuePosition: status === 'queued' ? ahead : status === 'processing' ? 0 : null,
     sha256: row.sha256.toString('hex'),
     duplicateOf: row.duplicate_of,
   };

@@ -1,6 +1,17 @@
 import { inputError } from '../domain/errors.ts';
-import type { Reject } from '../domain/reject.ts';
-import { type RejectsSource, readRejectsPage, readRejectsSource } from '../postgres/ledger/read-rejects.ts';
+import {
+  MAX_PAGE_BYTES,
+  MAX_REJECT_RAW_BYTES,
+  MAX_SHOWN_RAW_BYTES,
+  REJECT_BYTES_AT_A_TIME,
+  REJECTS_AT_A_TIME,
+} from '../domain/limits.ts';
+import {
+  type ReadRejects,
+  type RejectsSource,
+  readRejectsPage,
+  readRejectsSource,
+} from '../postgres/ledger/read-rejects.ts';
 import type { LoadContext } from './context.ts';
 import { requireLoad } from './inspect-load.ts';
 import { RejectsAsCsv } from './rejects-as-csv.ts';
@@ -8,19 +19,19 @@ import { RejectsAsNdjson } from './rejects-as-ndjson.ts';
 
 export type RejectsFormat = 'csv' | 'ndjson';
 
-export interface RejectsPage {
-  readonly rejects: readonly Reject[];
+export interface RejectsPage extends ReadRejects {
   /** Rejects of the load, on all pages. */
   readonly total: number;
-  /** Row to continue after, or null on the last page. */
-  readonly next: number | null;
 }
 
-/** Rejects held at a time while a file of them is written; each is at most MAX_REJECT_RAW_BYTES. */
-const rowsAtATime = 100;
+const heldAtATime = {
+  rows: REJECTS_AT_A_TIME,
+  bytes: REJECT_BYTES_AT_A_TIME,
+  rawBytes: MAX_REJECT_RAW_BYTES,
+};
 
 /**
- * In file order. While the load still runs, chunks that end later may add rejects before `after`.
+ * In file order, with their records cut. While the load still runs, chunks that end later may add rejects before `after`.
  * @throws InputError `not_found`.
  */
 export async function listRejects(
@@ -31,10 +42,9 @@ export async function listRejects(
 ): Promise<RejectsPage> {
   const { tally } = await requireLoad(context, environmentId, jobId);
   const { loadId } = await requireSource(context, environmentId, jobId);
-  const found = await readRejectsPage(context.db, loadId, page.after, page.limit + 1);
-  const rejects = found.slice(0, page.limit);
-  const next = found.length > page.limit ? (rejects.at(-1)?.row ?? null) : null;
-  return { rejects, total: tally.rejected, next };
+  const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
+  const found = await readRejectsPage(context.db, loadId, page.after, bounds);
+  return { ...found, total: tally.rejected };
 }
 
 /**
@@ -51,13 +61,28 @@ export async function* exportRejects(
   const source = await requireSource(context, environmentId, jobId);
   const shape = format === 'csv' ? new RejectsAsCsv(source.header) : new RejectsAsNdjson(source.header);
   if (shape.head.length > 0) yield shape.head;
-  for (let after = 0; ; ) {
-    const rejects = await readRejectsPage(context.db, source.loadId, after, rowsAtATime);
-    if (rejects.length > 0) yield Buffer.concat(rejects.map((reject) => shape.line(reject)));
-    const last = rejects.at(-1);
-    if (last === undefined || rejects.length < rowsAtATime) return;
-    after = last.row;
+  for (let after: number | null = 0; after !== null; ) {
+    const piece: Piece = await readPiece(context, source, shape, after);
+    if (piece.lines.length > 0) yield piece.lines;
+    after = piece.next;
   }
+}
+
+interface Piece {
+  readonly lines: Buffer;
+  readonly next: number | null;
+}
+
+/** The rejects themselves are forgotten before a reader, who may be slow, takes their lines. */
+async function readPiece(
+  { db }: Pick<LoadContext, 'db'>,
+  { loadId }: RejectsSource,
+  shape: RejectsAsCsv | RejectsAsNdjson,
+  after: number,
+): Promise<Piece> {
+  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime);
+  const lines = Buffer.concat(rejects.map((reject) => shape.line(reject)));
+  return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
 }
 
 async function requireSource(

@@ -1,6 +1,6 @@
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
-import { HEARTBEAT_MS, MAX_CHUNK_FAILURES } from '../domain/limits.ts';
+import { HEARTBEAT_MS, MAX_CHUNK_FAILURES, MAX_TIMEOUTS } from '../domain/limits.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { Rows } from '../mapping/rows.ts';
 import {
@@ -18,7 +18,7 @@ import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.
 import { insertRejects } from '../postgres/ledger/rejects.ts';
 import { endChunkSession, endEarlierAttempts, nameChunkSession } from '../postgres/ledger/sessions.ts';
 import { newUserStamp } from '../postgres/merge/insert-new.ts';
-import { isDataError, isDeadlock, isTransient } from '../postgres/sqlstate.ts';
+import { describeFailure, isDataError, isDeadlock, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction, type Transaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { ringQuietly } from './dispatch.ts';
@@ -168,19 +168,20 @@ async function giveBack(context: LoadContext, claim: ChunkClaim, error: unknown)
   }
   if (error instanceof Interrupted) return interrupt(context, claim);
   const fields = { ...jobFields(claim), err: error, chunk: claim.chunkNo, attempt: claim.attempt };
-  if (isTransient(error)) {
+  const message = error instanceof Error ? error.message : String(error);
+  if (isTransient(error) && !isTimeout(error)) {
     context.log.warn(fields, 'chunk given back; it will be tried again');
     // If the database is away this fails too, and the lease runs out instead.
-    await releaseChunk(context.db, claim).catch(() => undefined);
+    await releaseChunk(context.db, claim, message).catch(() => undefined);
     return;
   }
   context.log.error(fields, 'chunk failed');
-  const message = error instanceof Error ? error.message : String(error);
-  const failures = await failChunk(context.db, claim, message);
-  if (failures >= MAX_CHUNK_FAILURES || error instanceof Fault) {
+  const failures = await failChunk(context.db, claim, message, isTimeout(error));
+  if (failures >= (isTimeout(error) ? MAX_TIMEOUTS : MAX_CHUNK_FAILURES) || error instanceof Fault) {
+    const failure = describeFailure(error, 'chunk_failed');
     await failLoad(context, claim.loadId, {
-      code: 'chunk_failed',
-      message: `chunk ${claim.chunkNo}: ${message}`,
+      ...failure,
+      message: `chunk ${claim.chunkNo}: ${failure.message}`,
     });
   }
 }

@@ -1,6 +1,6 @@
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
-import { condemnReceived, forgetReceived, noteReceived } from '../postgres/ledger/received-files.ts';
+import { condemnAbandoned, forgetReceived, noteReceived } from '../postgres/ledger/received-files.ts';
 import type { LoadContext } from './context.ts';
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
@@ -38,7 +38,7 @@ export async function discardReceived({ db, files }: Context, ref: FileRef): Pro
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
   for (;;) {
-    const refs = await condemnReceived(db, ABANDONED_FILE_MS, filesPerRound);
+    const refs = await condemnAbandoned(db, ABANDONED_FILE_MS, filesPerRound);
     for (const ref of refs) {
       await files.remove(ref);
       await forgetReceived(db, ref);

@@ -5,6 +5,7 @@ import { MAX_CHUNK_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { rescueChunks } from '../postgres/ledger/chunks.ts';
 import { rescueFinishes } from '../postgres/ledger/finish.ts';
 import { idleLanes } from '../postgres/ledger/lanes.ts';
+import { isFree } from '../postgres/ledger/lease.ts';
 import { endSilentSessions } from '../postgres/ledger/sessions.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
 import type { LoadContext } from './context.ts';
@@ -37,9 +38,7 @@ export async function reconcile(context: LoadContext): Promise<void> {
       )`.as('stalled'),
     ])
     .where('status', '=', 'processing')
-    .where((eb) =>
-      eb.or([eb('finish_lease_until', 'is', null), eb('finish_lease_until', '<', sql<Date>`now()`)]),
-    )
+    .where(isFree('finish_lease_until'))
     .execute();
   const atATime = pLimit(lanesAtATime);
   await Promise.all(

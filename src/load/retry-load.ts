@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { inputError } from '../domain/errors.ts';
+import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
 import type { Database } from '../postgres/database.ts';
 import { isBeforeDeletion } from '../postgres/deletion/earlier-loads.ts';
 import { lockLane } from '../postgres/ledger/lanes.ts';
@@ -47,12 +48,14 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
       finish_lease_until: null,
       finish_failures: 0,
       finish_losses: 0,
+      finish_error: null,
       // A load that failed for its rejects would fail again at once: retrying says that they are accepted.
       max_errors: sql`case when failure_code = 'too_many_rejects' then null else max_errors end`,
     }))
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)
     .where('status', 'in', ['failed', 'cancelled'])
+    .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
     .where('file_ref', 'is not', null)
     .returning('load_id')
     .executeTakeFirst();
@@ -64,14 +67,25 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
   }
   await db
     .updateTable('load_chunks')
-    .set({ state: 'pending', lease_until: null, dispatched_at: null, losses: 0, failures: 0 })
+    .set({
+      state: 'pending',
+      lease_until: null,
+      dispatched_at: null,
+      losses: 0,
+      failures: 0,
+      last_error: null,
+    })
     .where('load_id', '=', load.load_id)
     .where('state', '<>', 'done')
     .execute();
 }
 
 async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {
-  const { status } = await requireLoad({ db }, environmentId, jobId);
+  const { status, failure } = await requireLoad({ db }, environmentId, jobId);
+  if (failure?.code === ALL_RECORDS_REFUSED) {
+    const message = 'every record of the file was refused, and would be again: mend it and send it anew';
+    return inputError('job_not_retryable', message, `job_id: ${jobId}`);
+  }
   return status === 'failed' || status === 'cancelled'
     ? inputError('job_expired', 'the file of this job has expired; send it again', `job_id: ${jobId}`)
     : inputError('job_not_retryable', `the job is ${status}`, `job_id: ${jobId}`);

@@ -2,6 +2,7 @@ import { isAutomaticProperty } from '../domain/automatic-properties.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { undoDefuse } from '../domain/formula.ts';
+import { MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn } from '../domain/reject-columns.ts';
 import { propertyNameProblem } from './property-name.ts';
 
@@ -40,7 +41,7 @@ export function planColumns(
     throw inputError(
       'unrecognised_columns',
       `the header names no ${key ?? 'user_id or company_id'} column; name one, or map one with map=Their Header=${key ?? 'user_id'}`,
-      `columns seen: ${columns.join(', ')}`,
+      `columns seen: ${listed(columns)}`,
     );
   }
   const roles = names.map((name) => roleOf(name, resolved));
@@ -48,6 +49,12 @@ export function planColumns(
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
   return { entity: resolved, roles, names: properties, idIndex: names.indexOf(key) };
+}
+
+/** The first of them. */
+function listed(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');
+  return names.length > MAX_SHOWN_COLUMNS ? `${shown}, … (${names.length} in all)` : shown;
 }
 
 function ownName(map: Readonly<Record<string, string>>, column: string): string | undefined {
@@ -67,12 +74,13 @@ function roleOf(name: string, entity: Entity): ColumnRole {
 }
 
 function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {
-  const absent = Object.keys(map).filter((name) => !columns.includes(name));
+  const seen = new Set(columns);
+  const absent = Object.keys(map).filter((name) => !seen.has(name));
   if (absent.length === 0) return;
   throw inputError(
     'invalid_field',
-    `map names a column that the file does not have: ${absent.join(', ')}`,
-    `map; columns seen: ${columns.join(', ')}`,
+    `map names a column that the file does not have: ${listed(absent)}`,
+    `map; columns seen: ${listed(columns)}`,
   );
 }
 

@@ -1,7 +1,12 @@
-import { MAX_DEPTH, MAX_PROPERTY_NAME_CHARS, MAX_VALUE_BYTES } from '../domain/limits.ts';
+import {
+  MAX_DEPTH,
+  MAX_PROPERTY_NAME_CHARS,
+  MAX_RECORD_PROPERTIES,
+  MAX_VALUE_BYTES,
+} from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
 import { fromByteString, toByteString } from './byte-string.ts';
-import { exponentInRange, markedNumber, type ParsedJson, parseJson, writeJson } from './json-text.ts';
+import { markedNumber, numberInRange, type ParsedJson, parseJson, tooDeep, writeJson } from './json-text.ts';
 import { propertyNameProblem } from './property-name.ts';
 import type { PropertyTypes } from './property-types.ts';
 import { NESTED, REMOVES } from './row-buffer.ts';
@@ -44,6 +49,7 @@ export function writeProperties(
 ): JsonContent | Reason {
   let flags = 0;
   let isEmpty = true;
+  if (hasTooManyProperties(object, sourceBytes)) return tooManyProperties(path);
   // Of plain text and numbers there is nothing that the parser would have let pass and we must not.
   const allPlain = !parsed.decoded && !parsed.marked;
   const members = types.membersOf(parsed);
@@ -68,6 +74,24 @@ export function writeProperties(
   if (source !== null) return { text: source.slice(1, -1), flags };
   const text = writeJson(object, parsed.marked).slice(1, -1);
   return { text: parsed.decoded ? toByteString(text) : text, flags };
+}
+
+/** `,"a":1` is the least that one takes. */
+const leastPropertyBytes = 6;
+
+/** To be asked before the properties are looked at one by one, and their names noted. Of few bytes nothing is counted. */
+export function hasTooManyProperties(object: JsonObject, sourceBytes: number): boolean {
+  if (sourceBytes < MAX_RECORD_PROPERTIES * leastPropertyBytes) return false;
+  return Object.keys(object).length > MAX_RECORD_PROPERTIES;
+}
+
+/** `path` is of the object that has them. */
+export function tooManyProperties(path: string): Reason {
+  return {
+    code: 'record_too_large',
+    message: `the record has more than ${MAX_RECORD_PROPERTIES} properties`,
+    column: path === '' ? null : path,
+  };
 }
 
 /**
@@ -106,11 +130,7 @@ function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: s
   if (typeof value === 'string') return parsed.decoded || parsed.marked ? textProblem(value, path) : null;
   if (typeof value !== 'object' || value === null) return null;
   if (depth > MAX_DEPTH) {
-    return {
-      code: 'too_deep',
-      message: `nested deeper than ${MAX_DEPTH} levels`,
-      column: path.split('.').slice(0, 4).join('.'),
-    };
+    return tooDeep(path.split('.').slice(0, 4).join('.'));
   }
   if (Array.isArray(value)) {
     for (const item of value) {
@@ -131,7 +151,7 @@ function valueProblem(value: unknown, parsed: ParsedJson, depth: number, path: s
 function textProblem(value: string, path: string): Reason | null {
   const number = markedNumber(value);
   if (number !== null) {
-    if (exponentInRange(number)) return null;
+    if (numberInRange(number)) return null;
     return {
       code: 'number_out_of_range',
       message: `${number.slice(0, 40)} is beyond what can be stored`,

@@ -1,7 +1,8 @@
 import { getManyValues, isMany, type Many, none } from 'stream-chain/defs.js';
 import { jsonParser, type parser } from 'stream-json/core/parser.js';
-import { MAX_NUMBER_EXPONENT } from '../domain/limits.ts';
+import { MAX_DEPTH, MAX_NUMBER_CHARS, MAX_NUMBER_EXPONENT, MAX_PARSED_DEPTH } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
+import { isNestedDeeper } from '../formats/json-nesting.ts';
 import { fromByteString } from './byte-string.ts';
 
 /**
@@ -35,6 +36,7 @@ export function parseJsonText(text: string): ParsedJson | Reason {
 }
 
 function parse(text: string, decoded: boolean): ParsedJson | Reason {
+  if (isNestedDeeper(text, MAX_PARSED_DEPTH)) return tooDeep(null);
   try {
     const value: unknown = JSON.parse(text);
     if (!inexact.test(text)) return { value, decoded, marked: false };
@@ -42,6 +44,11 @@ function parse(text: string, decoded: boolean): ParsedJson | Reason {
   } catch (error) {
     return { code: 'invalid_json', message: describe(error, decoded), column: null };
   }
+}
+
+/** `column` is what lies too deep, where that is known. */
+export function tooDeep(column: string | null): Reason {
+  return { code: 'too_deep', message: `nested deeper than ${MAX_DEPTH} levels`, column };
 }
 
 type Container = unknown[] | Record<string, unknown>;
@@ -108,10 +115,10 @@ export function markedNumber(value: unknown): string | null {
   return typeof value === 'string' && value.startsWith(mark) ? value.slice(mark.length) : null;
 }
 
-/** Whether jsonb would take the number without swelling; its power of ten must stay in proportion. */
-export function exponentInRange(number: string): boolean {
-  const exponent = /[eE]([+-]?\d+)$/.exec(number)?.[1];
-  return exponent === undefined || Math.abs(Number(exponent)) <= MAX_NUMBER_EXPONENT;
+/** Whether jsonb would take the number without swelling; its power of ten must stay in proportion, and so what it is written out as. */
+export function numberInRange(number: string): boolean {
+  const exponent = Math.abs(Number(/[eE]([+-]?\d+)$/.exec(number)?.[1] ?? 0));
+  return exponent <= MAX_NUMBER_EXPONENT && number.length + exponent <= MAX_NUMBER_CHARS;
 }
 
 function describe(error: unknown, decoded: boolean): string {

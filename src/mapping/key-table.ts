@@ -1,9 +1,13 @@
+import { SeededHash } from './seeded-hash.ts';
+
 const initialRows = 16 * 1024;
+/** Slots that are looked at for one key. No more than half of them are taken: more than this come of a seed that is known. */
+const maxProbes = 512;
 
 /**
  * Which rows of a buffer have the same key. Keys are byte ranges of the buffer that the rows are written to: nothing is
- * copied, and no object or string exists per row. Open addressing over 32-bit FNV-1a; rows with one key are a
- * chain that begins with the first of them, its head.
+ * copied, and no object or string exists per row. Open addressing over a hash whose seed no caller knows; rows
+ * with one key are a chain that begins with the first of them, its head.
  */
 export class KeyTable {
   rows = 0;
@@ -16,6 +20,11 @@ export class KeyTable {
   /** Last row of the chain that this row heads; itself if alone; -1 if it is not the head. */
   #last = new Int32Array(initialRows);
   #slots = new Int32Array(initialRows * 2).fill(-1);
+  readonly #hash: Pick<SeededHash, 'of' | 'reseed'>;
+
+  constructor(hash: Pick<SeededHash, 'of' | 'reseed'> = new SeededHash()) {
+    this.#hash = hash;
+  }
 
   reset(): void {
     this.rows = 0;
@@ -32,7 +41,10 @@ export class KeyTable {
     this.#ends[row] = end;
     this.#next[row] = 0;
     this.#last[row] = row;
-    this.#enter(bytes, row);
+    if (this.#enter(bytes, row) > maxProbes) {
+      this.#hash.reseed();
+      this.#enterAll(bytes);
+    }
     return row;
   }
 
@@ -55,23 +67,29 @@ export class KeyTable {
     return chain;
   }
 
-  #enter(bytes: Buffer, row: number): void {
+  /** Returns how many slots were looked at. */
+  #enter(bytes: Buffer, row: number): number {
     const start = this.start(row);
     const end = this.end(row);
     const mask = this.#slots.length - 1;
-    let slot = hashOf(bytes, start, end) & mask;
-    for (;;) {
+    const home = this.#hash.of(bytes, start, end) & mask;
+    for (let slot = home; ; slot = (slot + 1) & mask) {
       const other = this.#slots[slot] ?? -1;
       if (other === -1) {
         this.#slots[slot] = row;
-        return;
+        return (slot - home) & mask;
       }
       if (this.#sameKey(bytes, other, start, end)) {
         this.#append(other, row);
-        return;
+        return (slot - home) & mask;
       }
-      slot = (slot + 1) & mask;
     }
+  }
+
+  /** Enters all keys anew. A head's key is in no other slot, so that entering it again cannot chain it. */
+  #enterAll(bytes: Buffer): void {
+    this.#slots.fill(-1);
+    for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
   }
 
   #sameKey(bytes: Buffer, row: number, start: number, end: number): boolean {
@@ -93,16 +111,9 @@ export class KeyTable {
     this.#ends = doubled(this.#ends);
     this.#next = doubled(this.#next);
     this.#last = doubled(this.#last);
-    this.#slots = new Int32Array(this.#slots.length * 2).fill(-1);
-    // A head's key is in no other slot, so that entering it again cannot chain it.
-    for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
+    this.#slots = new Int32Array(this.#slots.length * 2);
+    this.#enterAll(bytes);
   }
-}
-
-function hashOf(bytes: Buffer, start: number, end: number): number {
-  let hash = 0x811c9dc5;
-  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] ?? 0), 0x01000193);
-  return hash ^ (hash >>> 15);
 }
 
 export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {

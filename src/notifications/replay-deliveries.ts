@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { inputError } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
+import { type DueDelivery, isNotSent } from '../postgres/ledger/notification-deliveries.ts';
 import { persistence } from './delivery-policy.ts';
 
 /** Deliveries that are replayed at once at most. */
@@ -32,7 +32,7 @@ export async function replayDeliveries(
       left join notification_subscriptions s on s.subscription_id = d.subscription_id
       where e.environment_id = ${environmentId}
         and ${chosen}
-        and (d.lease_until is null or d.lease_until < now())
+        and ${isNotSent}
         and s.removed_at is null
         and s.disabled_at is null
       order by d.delivery_id
@@ -46,7 +46,7 @@ export async function replayDeliveries(
       attempts_left = ${persistence.attempts},
       delivered_at = null
     from chosen
-    where d.delivery_id = chosen.delivery_id and (d.lease_until is null or d.lease_until < now())
+    where d.delivery_id = chosen.delivery_id and ${isNotSent}
     returning d.delivery_id as "deliveryId", d.attempt`.execute(db);
   if (rows.length === 0 && 'deliveryId' in replay) {
     const message = 'there is no such delivery, it is being sent now, or its subscription sends no more';

@@ -65,6 +65,20 @@ export function choice<const T extends string>(words: readonly T[], description:
   };
 }
 
+/** A whole number. */
+export function wholeNumber(description: string, least: number, most: number): Field<number> {
+  return {
+    schema: { type: 'integer', description, minimum: least, maximum: most },
+    read(node, problems) {
+      const value = node.kind === 'scalar' ? node.value : null;
+      if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most)
+        return value;
+      const rule = `must be a whole number from ${least} to ${most}`;
+      return refuse(node, problems, `${rule}, not ${describeNode(node)}`);
+    },
+  };
+}
+
 /** Numbers and the like become text by quoting them. */
 function cure(value: string | number | boolean | null): string {
   return typeof value === 'number' || typeof value === 'boolean' ? '; put it in quotes' : '';

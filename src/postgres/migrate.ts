@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { ClientBase } from 'pg';
 import { Fault } from '../domain/errors.ts';
 import { packageRoot } from '../package-root.ts';
+import { fitIndexes } from './fit-indexes.ts';
 
 /** Spells SLUI: one migration at a time per database, whichever process starts first. */
 const advisoryLock = 0x534c5549;
@@ -27,7 +28,8 @@ export async function readMigrations(folder = join(packageRoot, 'sql', 'migratio
 }
 
 /**
- * Brings the schema `sluice` up to date in one transaction under an advisory lock; returns the names applied.
+ * Brings the schema `sluice` up to date in one transaction under an advisory lock, and its indexes to what suits the server;
+ * returns the names applied.
  * Throws `Fault` if an applied migration was edited since, or if the database is older than PostgreSQL 15.
  */
 export async function migrate(client: ClientBase, migrations?: readonly Migration[]): Promise<string[]> {
@@ -38,6 +40,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
     await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
     const applied = await applyPending(client, known);
     await client.query('commit');
+    await fitIndexes(client, advisoryLock);
     return applied;
   } catch (error) {
     // Where the connection is lost, so is the transaction.

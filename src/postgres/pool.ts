@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { Fault } from '../domain/errors.ts';
+import type { ConnectionMonitor } from './connection-monitor.ts';
 
 const INT8 = 20;
 const INT8_ARRAY = 1016;
@@ -14,6 +15,8 @@ export interface PoolOptions {
   readonly connectionTimeoutMs?: number;
   /** How long the server works on a statement before it gives up; default: as the server is set. */
   readonly statementTimeoutMs?: number;
+  /** Finds connections of the pool that went silent; default: nobody does. */
+  readonly monitor?: ConnectionMonitor;
 }
 
 /** How long to wait for a free connection before the caller is told that the database is away. */
@@ -25,6 +28,7 @@ const idleTimeoutMillis = 30_000;
  * comes near 2^53; one that did would be our bug).
  */
 export function createPool(options: PoolOptions): pg.Pool {
+  const { monitor } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.max,
@@ -34,7 +38,9 @@ export function createPool(options: PoolOptions): pg.Pool {
     keepAlive: true,
     options: sessionOptions(options.statementTimeoutMs),
     types: { getTypeParser },
+    onConnect: (client) => monitor?.watch(client),
   });
+  monitor?.watchPool(pool);
   // A connection that is lost while it is checked out tells its query, and emits an error that nobody but us hears:
   // neither pg nor Kysely listens then, and an error event without a listener ends the process.
   pool.on('connect', (client) => client.on('error', () => undefined));

@@ -31,6 +31,8 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
 export type Numeric = ColumnType<string, number | string, number | string>;
 
+export type Timestamp = ColumnType<Date, Date | string, Date | string>;
+
 export interface ApiKeys {
   created_at: Generated<Date>;
   digest: Buffer;
@@ -142,6 +144,25 @@ export interface Environments {
   name: string;
 }
 
+export interface EventArchives {
+  archive_id: Generated<number>;
+  byte_count: number | null;
+  created_at: Generated<Date>;
+  environment_id: number;
+  file_ref: string | null;
+  first_at: Date | null;
+  folder: string;
+  last_at: Date | null;
+  month: Timestamp;
+  retirement_id: number | null;
+  row_count: number | null;
+  sha256: Buffer | null;
+  /**
+   * stored: exports read it. writing, replaced: nobody reads it any more once those who do have ended; it is removed.
+   */
+  state: Generated<string>;
+}
+
 export interface EventIds {
   environment_id: number;
   event_id: string;
@@ -152,6 +173,51 @@ export interface EventNames {
   created_at: Generated<Date>;
   environment_id: number;
   event_name: string;
+}
+
+export interface EventPrunings {
+  ended_at: Date;
+  error: string | null;
+  failing_since: Date | null;
+  singleton: Generated<boolean>;
+}
+
+export interface EventRetention {
+  /**
+   * 0: for ever.
+   */
+  days: number;
+  environment_id: number;
+  /**
+   * The name of an event; *: all that have no row of their own.
+   */
+  key: string;
+}
+
+export interface EventRetirements {
+  archives: boolean;
+  attempt: Generated<number>;
+  began_at: Generated<Date>;
+  ended_at: Date | null;
+  events_removed: Generated<number>;
+  /**
+   * The month was dropped; else events of some names were taken out of it.
+   */
+  is_whole: boolean;
+  month: Timestamp;
+  retirement_id: Generated<number>;
+  /**
+   * Raised by whoever changes what is in the table: an archive written of an earlier revision is not taken.
+   */
+  revision: Generated<number>;
+  /**
+   * retired: in the table, which exports read if they are to be archived; archived: in event_archives; removed: the table is gone.
+   */
+  state: string;
+  /**
+   * Where the events are: no longer a partition of sluice.events. Null: they were deleted where they stood.
+   */
+  table_name: string | null;
 }
 
 export interface Events {
@@ -222,6 +288,10 @@ export interface Exports {
    */
   notify_due_at: Date | null;
   notify_error: string | null;
+  /**
+   * Until when whoever is telling of the end owns the message; null: nobody is.
+   */
+  notify_lease_until: Date | null;
   /**
    * What was asked for, as src/domain/export.ts has it; never run as SQL.
    */
@@ -340,6 +410,10 @@ export interface LoadChunks {
   chunk_no: number;
   dispatched_at: Date | null;
   done_at: Date | null;
+  /**
+   * The queue is not to be told of it before: after an error, a while later.
+   */
+  due_at: Generated<Date>;
   failures: Generated<number>;
   first_line: number;
   first_row: number;
@@ -400,6 +474,10 @@ export interface Loads {
    * Not to be finished before: after an error, a while later.
    */
   finish_due_at: Generated<Date>;
+  /**
+   * What the last try to finish the load ran into; null if there was nothing.
+   */
+  finish_error: string | null;
   finish_failures: Generated<number>;
   finish_lease_until: Date | null;
   finish_losses: Generated<number>;
@@ -689,8 +767,12 @@ export interface DB {
   deletions: Deletions;
   embeds: Embeds;
   environments: Environments;
+  event_archives: EventArchives;
   event_ids: EventIds;
   event_names: EventNames;
+  event_prunings: EventPrunings;
+  event_retention: EventRetention;
+  event_retirements: EventRetirements;
   events: Events;
   export_files: ExportFiles;
   exports: Exports;

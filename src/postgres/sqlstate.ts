@@ -5,6 +5,7 @@ const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
 /** 25 is here for 25P03: our session idled in a transaction, as a paused process does. */
 const dataClasses = new Set(['22', '23', '54']);
+const diskFullCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
 const networkCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -37,9 +38,40 @@ export function isTransient(error: unknown): boolean {
 /** pg says it without a code. Not queryable: what it says of a statement sent after the connection was lost. */
 const lostConnection = /Connection terminated|timeout exceeded when trying to connect|is not queryable/i;
 
+/**
+ * A limit that the server is set to ended it: `statement_timeout`, `transaction_timeout`. The same work meets the same limit, so
+ * it is tried again only so often. Not `lock_timeout`: whoever holds the lock lets it go. A cancel by a person has the code of
+ * `statement_timeout`, and its text tells it; where the server speaks another language it counts as a timeout.
+ */
+export function isTimeout(error: unknown): boolean {
+  const code = codeOf(error);
+  if (code === '25P04') return true;
+  return code === '57014' && error instanceof Error && !/user request|recovery/.test(error.message);
+}
+
+/** Why work is given up after its last try, for the job record. */
+export function describeFailure(
+  error: unknown,
+  code: string,
+): { readonly code: string; readonly message: string } {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!isTimeout(error)) return { code, message };
+  const advice =
+    'raise statement_timeout (PostgreSQL 17: and transaction_timeout) of the database role, or set it to 0, and retry the job';
+  return { code: 'database_timeout', message: `${message}; ${advice}` };
+}
+
 /** It ran into `statement_timeout`, or somebody cancelled it. */
 export function isCancelledStatement(error: unknown): boolean {
   return codeOf(error) === '57014';
+}
+
+/** A disk has no room left: the server's, or that of this process. */
+export function isDiskFull(error: unknown): boolean {
+  return (
+    diskFullCodes.has(codeOf(error) ?? '') ||
+    (error instanceof Error && diskFullCodes.has(codeOf(error.cause) ?? ''))
+  );
 }
 
 /** The database refuses the data itself: some record of the batch is at fault. */
@@ -50,6 +82,11 @@ export function isDataError(error: unknown): boolean {
 
 export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
+}
+
+/** `lock_timeout` ended the wait for a lock. */
+export function isLockTimeout(error: unknown): boolean {
+  return codeOf(error) === '55P03';
 }
 
 /** Two transactions waited for each other and this one was chosen to give way. */

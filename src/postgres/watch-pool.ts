@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { ConnectionMonitor } from './connection-monitor.ts';
 import { createPool } from './pool.ts';
 
 /** One connection to ask whether the database is there, one to read figures. */
@@ -10,13 +11,14 @@ const statementTimeoutMs = 5_000;
  * Connections for those who watch, so that they neither wait for those who work nor take a connection away from them.
  * None is opened before the first look.
  */
-export function createWatchPool(url: string, role: string): pg.Pool {
+export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
   return createPool({
     url,
     max,
     applicationName: `sluice watch ${role}`,
     connectionTimeoutMs,
     statementTimeoutMs,
+    ...(monitor !== undefined && { monitor }),
   });
 }
 

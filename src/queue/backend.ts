@@ -1,8 +1,9 @@
 import { type Job, Queue, type QueueOptions, runMigrations, Worker, type WorkerOptions } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
+import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 import { type OpenRedisOptions, openRedis, type RedisServer } from './open-redis.ts';
-import { createPatientBackend } from './patient-postgres-backend.ts';
+import { patientBackend } from './patient-postgres-backend.ts';
 import { pingRedis } from './ping-redis.ts';
 import { readRedisUrl } from './redis-url.ts';
 
@@ -12,8 +13,12 @@ export interface QueueTarget {
   readonly redisUrl: string | null;
   /** As of `RedisServer`. */
   readonly redisCa?: string | null;
+  /** Finds connections to PostgreSQL that went silent; default: nobody does. */
+  readonly monitor?: ConnectionMonitor;
 }
 
+/** How long a connection to PostgreSQL may take to come about. */
+const connectionTimeoutMillis = 10_000;
 const pingTimeoutMs = 2_000;
 
 type Options<T> = Omit<T, 'connection'>;
@@ -30,7 +35,7 @@ export interface QueueBackend {
 
 export function createQueueBackend(target: QueueTarget): QueueBackend {
   const { databaseUrl, redisUrl, redisCa = null } = target;
-  return redisUrl === null ? onPostgres(databaseUrl) : onRedis({ redisUrl, redisCa });
+  return redisUrl === null ? onPostgres(databaseUrl, target.monitor) : onRedis({ redisUrl, redisCa });
 }
 
 /** Makes or updates the schema `bullmq`; needed once per database for the PostgreSQL backend. */
@@ -38,16 +43,24 @@ export async function migrateQueue(client: pg.ClientBase): Promise<void> {
   await runMigrations(client as never, 'bullmq');
 }
 
-function onPostgres(databaseUrl: string): QueueBackend {
+function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined): QueueBackend {
   // One pool per BullMQ object; each worker holds one more connection for LISTEN.
-  const connection = { connectionString: databaseUrl, schema: 'bullmq', max: 2, keepAlive: true };
+  const connection = {
+    connectionString: databaseUrl,
+    schema: 'bullmq',
+    max: 2,
+    keepAlive: true,
+    connectionTimeoutMillis,
+    onConnect: (client: pg.ClientBase) => monitor?.watch(client),
+  };
+  const createBackend = patientBackend(monitor);
   return {
     kind: 'postgres',
     // BullMQ types its constructors for Redis unless told otherwise; this is the one place that tells it.
     createQueue: (name, options) =>
-      new Queue(name, { ...options, connection }, createPatientBackend as never) as never,
+      new Queue(name, { ...options, connection }, createBackend as never) as never,
     createWorker: (name, process, options) =>
-      new Worker(name, process, { ...options, connection }, createPatientBackend as never) as never,
+      new Worker(name, process, { ...options, connection }, createBackend as never) as never,
     ping: null,
     close: async () => undefined,
   };

@@ -7,6 +7,7 @@ import {
   PostgresQueueBackend,
 } from 'bullmq';
 import type pg from 'pg';
+import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
 
 /** How long a worker waits after a refusal before it asks for work again. */
 const pauseMs = 1_000;
@@ -16,27 +17,38 @@ const pauseMs = 1_000;
  * failed first connect for ever, and a worker whose question for work fails asks again at once: together a loop of
  * microtasks that no timer, signal or end of the parent ever interrupts.
  */
-export const createPatientBackend: BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> = (
-  name,
-  options,
-  { withBlockingConnection = false } = {},
-) =>
-  new PatientBackend(
-    new ForgivingConnection(options.connection),
-    name,
-    options,
-    true,
-    withBlockingConnection ? name : undefined,
-  );
+export function patientBackend(
+  monitor: ConnectionMonitor | undefined,
+): BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> {
+  return (name, options, { withBlockingConnection = false } = {}) =>
+    new PatientBackend(
+      new ForgivingConnection(options.connection, monitor),
+      name,
+      options,
+      true,
+      withBlockingConnection ? name : undefined,
+    );
+}
 
 /** Tries again when asked again. */
 class ForgivingConnection extends PostgresConnection {
+  readonly #monitor: ConnectionMonitor | undefined;
   #ready: Promise<void> | undefined;
 
-  constructor(connection: PostgresConnectionOptions) {
+  constructor(connection: PostgresConnectionOptions, monitor: ConnectionMonitor | undefined) {
     super(connection);
+    this.#monitor = monitor;
+    const pool = this.pool as unknown as pg.Pool;
     // A connection lost while it is lent tells its query, and emits an error that ends the process if nobody listens.
-    (this.pool as unknown as pg.Pool).on('connect', (client) => client.on('error', ignore));
+    pool.on('connect', (client) => client.on('error', ignore));
+    monitor?.watchPool(pool);
+  }
+
+  /** The one that listens is no connection of the pool. */
+  override async getListenClient(): ReturnType<PostgresConnection['getListenClient']> {
+    const client = await super.getListenClient();
+    await this.#monitor?.watch(client as unknown as pg.Client, { listens: true });
+    return client;
   }
 
   override waitUntilReady(): Promise<void> {

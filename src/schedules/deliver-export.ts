@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, realpath, rename } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import type { ExportFile } from '../domain/export.ts';
 import { requireExport } from '../export/inspect-exports.ts';
 import type { FileRef } from '../files/file-store.ts';
@@ -37,17 +37,29 @@ export function findParent(roots: readonly string[], toDir: string): { parent: s
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));
   if (root !== undefined) return { parent, root };
-  throw new SourceFailure('outside_roots', 'to_dir leads out of the folders of SCHEDULES_EXPORT_ROOTS');
+  throw outside();
 }
 
 async function makeFolder(roots: readonly string[], toDir: string, claim: RunClaim): Promise<string> {
   const { parent, root } = findParent(roots, toDir);
   const name = claim.dueAt.toISOString().slice(0, 19).replaceAll(':', '');
-  const folder = join(parent, `${claim.name}-${name}Z`);
-  await mkdir(folder, { recursive: true });
-  // A link on the way would lead elsewhere.
-  if (isBelow(await realpath(root), await realpath(folder))) return folder;
-  throw new SourceFailure('outside_roots', 'to_dir leads out of the folders of SCHEDULES_EXPORT_ROOTS');
+  await mkdir(root, { recursive: true });
+  const realRoot = await realpath(root);
+  let folder = root;
+  for (const part of relative(root, join(parent, `${claim.name}-${name}Z`)).split(sep)) {
+    folder = join(folder, part);
+    await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    // A link on the way would lead elsewhere: nothing is made behind it. One to nowhere has no real path.
+    const real = await realpath(folder).catch(() => null);
+    if (real === null || !isBelow(realRoot, real)) throw outside();
+  }
+  return folder;
+}
+
+function outside(): SourceFailure {
+  return new SourceFailure('outside_roots', 'to_dir leads out of the folders of SCHEDULES_EXPORT_ROOTS');
 }
 
 const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;

@@ -1,3 +1,5 @@
+import { keepableText } from '../domain/errors.ts';
+
 /** A source cannot be read. `passing`: it may be possible later. The message holds no secret. */
 export class SourceFailure extends Error {
   override readonly name = 'SourceFailure';
@@ -9,7 +11,7 @@ export class SourceFailure extends Error {
     message: string,
     options: { readonly passing?: boolean; readonly cause?: unknown } = {},
   ) {
-    super(message, { cause: options.cause });
+    super(keepableText(message), { cause: options.cause });
     this.code = code;
     this.passing = options.passing === true;
   }

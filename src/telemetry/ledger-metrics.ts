@@ -1,7 +1,9 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Backlog, LoadRows } from '../postgres/ledger/overview.ts';
 import type { SchedulesOverview } from '../postgres/ledger/schedule-overview.ts';
+import type { EventRetention } from '../postgres/retention/overview.ts';
 import { type Answer, createProbe } from './probe.ts';
+import { createRetentionGauges } from './retention-metrics.ts';
 import { createScheduleGauges, type MakeGauge } from './schedule-metrics.ts';
 
 /** How the ledger is read; all throw while the database is away. */
@@ -9,6 +11,7 @@ export interface LedgerReader {
   backlog(): Promise<Backlog>;
   loadRows(): Promise<LoadRows[]>;
   schedules(): Promise<SchedulesOverview>;
+  retention(): Promise<EventRetention>;
 }
 
 /** A scrape waits no longer than this for the database. */
@@ -42,6 +45,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
   const workers = gauge('sluice_workers', 'Worker processes that showed their life within 15 seconds.');
   const jobs = createJobGauges(gauge);
   const schedules = createScheduleGauges(gauge);
+  const retention = createRetentionGauges(gauge);
   const rows = gauge(
     'sluice_load_rows',
     'Rows of the loads kept in the ledger, dry runs aside.',
@@ -58,11 +62,13 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
   });
   let latestRows: readonly LoadRows[] | null = null;
   let latestSchedules: SchedulesOverview | null = null;
+  let latestRetention: EventRetention | null = null;
   // One after the other: the second connection that watches is wanted for /health/ready.
   const askTotals = createProbe(
     async () => {
       latestRows = await reader.loadRows().catch(() => null);
       latestSchedules = await reader.schedules().catch(() => null);
+      latestRetention = await reader.retention().catch(() => null);
     },
     { deadlineMs, keepMs: (tookMs) => Math.max(freshMs, tookMs * restPerWork) },
   );
@@ -109,6 +115,7 @@ export function createLedgerMetrics(registry: Registry, reader: LedgerReader): {
       if (!away) await askTotals();
       showRows(away ? null : latestRows);
       schedules.show(away ? null : latestSchedules);
+      retention.show(away ? null : latestRetention);
     },
   };
 }

@@ -12,11 +12,13 @@ export interface MetricsPage {
 export function createMetricsPage(
   counted: IngestMetrics & { readonly http: HttpMetrics },
   reader: LedgerReader,
+  droppedLogLines: () => number,
 ): MetricsPage {
   const registry = new Registry();
   const ledger = createLedgerMetrics(registry, reader);
   showRequests(registry, counted.http);
   showRecords(registry, Object.entries(counted.byEntity));
+  showLog(registry, droppedLogLines);
   collectDefaultMetrics({ register: registry });
   return {
     async render() {
@@ -44,6 +46,18 @@ function showRequests(registry: Registry, http: HttpMetrics): void {
     help: 'From the head of a request until its answer was ready to be sent.',
     label: 'route',
     read: () => [...http.durations],
+  });
+}
+
+function showLog(registry: Registry, droppedLogLines: () => number): void {
+  new Counter({
+    name: 'sluice_log_lines_dropped_total',
+    help: 'Lines of the log of this process that could not be written.',
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(droppedLogLines());
+    },
   });
 }
 

@@ -12,11 +12,14 @@ import type { MetricsPage } from './metrics-page.ts';
 export class Metrics extends IngestMetrics {
   readonly http = new HttpMetrics();
   readonly #reader: LedgerReader;
+  readonly #droppedLogLines: () => number;
   #page: Promise<MetricsPage> | undefined;
 
-  constructor(reader: LedgerReader) {
+  /** `droppedLogLines`: of this process, so far. */
+  constructor(reader: LedgerReader, droppedLogLines: () => number = () => 0) {
     super();
     this.#reader = reader;
+    this.#droppedLogLines = droppedLogLines;
   }
 
   /** Begins to watch the process too (event loop, memory, garbage collection), for one that will be scraped. */
@@ -31,7 +34,7 @@ export class Metrics extends IngestMetrics {
 
   #openPage(): Promise<MetricsPage> {
     this.#page ??= import('./metrics-page.ts').then(({ createMetricsPage }) =>
-      createMetricsPage(this, this.#reader),
+      createMetricsPage(this, this.#reader, this.#droppedLogLines),
     );
     return this.#page;
   }

@@ -4,7 +4,10 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { pino } from 'pino';
 import { afterAll, afterEach } from 'vitest';
+import { prepareDatabase } from '../../src/postgres/prepare.ts';
+import { provideDatabase } from '../../src/postgres/provide.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The command as it is shipped: built, and run by node. */
@@ -54,7 +57,7 @@ afterAll(async () => {
   if (made !== undefined) await rm(await made, { recursive: true, force: true });
 });
 
-/** A data directory of the test's own whose database was made by a command, and nothing is in it. */
+/** A data directory of the test's own, whose database is up to date, and nothing is in it. */
 export async function preparedDataDir(): Promise<string> {
   // Once for all tests of a file: making one takes as long as most of them.
   made ??= makeDataDir();
@@ -66,8 +69,9 @@ export async function preparedDataDir(): Promise<string> {
 
 async function makeDataDir(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));
-  const { code, stderr } = await runCli(['migrate', '--data-dir', folder]);
-  if (code !== 0) throw new Error(stderr);
+  const log = pino({ level: 'silent' });
+  const database = await provideDatabase({ databaseUrl: null, dataDir: folder }, log, { share: false });
+  await prepareDatabase(database.url, true, log).finally(() => database.stop());
   return folder;
 }
 

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { runCli } from './cli.ts';
 
-test('.env.example lists every setting with its default and meaning, as `sluice config` prints it', async () => {
+test('.env.example lists every setting with its default and meaning, as `sluice config --example` prints it', async () => {
   const example = await readFile(resolve(import.meta.dirname, '../../.env.example'), 'utf8');
-  expect((await runCli(['config'])).stdout).toBe(example);
+  expect((await runCli(['config', '--example'])).stdout).toBe(example);
 });

@@ -120,7 +120,10 @@ describe('sluice import, without a server', () => {
 
   test('--dry-run checks and reports, and writes nothing', async () => {
     await put('users.csv', 'user_id,name\na,Ada\n,nobody\n');
+    await importing(['users.csv', '--dry-run']);
     const done = await importing(['users.csv', '--dry-run']);
+    const written = (await readdir(folder)).filter((name) => name.includes('rejects'));
+    expect(written, 'the second replaces the first').toEqual(['users.rejects.dry-run.csv']);
     expect(done.code).toBe(0);
     expect(done.stdout).toContain('dry run: nothing was written');
     expect(done.stdout).toContain('missing_id');
@@ -271,7 +274,7 @@ describe('sluice import, told something wrong', () => {
     await put('good.csv', usersCsv(1));
     await put('odd.csv', 'a,b\n1,2\n');
     await put('empty.csv', '');
-    await put('book.csv', 'PK\u0003\u0004…');
+    await put('book.csv', `PK\u0003\u0004${'\0'.repeat(26)}[Content_Types].xml…`);
     const refused = await runCli(['import', ...args], {
       cwd: folder,
       env: { DATABASE_URL: database.url, DATA_DIR: folder },

@@ -1,5 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { concluded, drop } from '../support/inbox.ts';
 import { runCli, startService, temporaryFolder } from './cli.ts';
@@ -13,7 +14,12 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
   const folder = join(inbox, 'default');
   await drop(join(folder, 'users.csv'), 'user_id,plan\nu1,pro\n');
   await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
+  // What it is decides, not what it is called.
+  await drop(join(folder, 'packed.csv.gz'), gzipSync('PK\x03\x04 whatever'));
+  await drop(join(folder, 'logins.zip'), 'PK\x03\x04 whatever');
+  await drop(join(folder, 'companies', 'new.xlsx'), 'PK\x03\x04 whatever');
   const [done] = await concluded(folder, 'users.csv');
+  await concluded(folder, 'packed.csv.gz');
   await concluded(folder, 'companies/bad.csv');
   await mkdir(join(folder, 'users'), { recursive: true });
   await writeFile(join(folder, 'users', 'mapping.yaml.error'), 'wrong');
@@ -24,13 +30,30 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
     recent: { name: string }[];
   };
   expect(told.environments).toEqual([
-    { environment: 'default', waiting: 1, claimed: 0, loading: 0, held: ['users'] },
+    {
+      environment: 'default',
+      waiting: 1,
+      claimed: 0,
+      loading: 0,
+      ignored: [
+        { name: 'logins.zip', why: expect.stringContaining('it is an archive') },
+        { name: 'companies/new.xlsx', why: expect.stringContaining('save it as CSV') },
+      ],
+      held: ['users'],
+    },
   ]);
   expect(told.recent.toSorted((a, b) => (a.name < b.name ? 1 : -1))).toMatchObject([
     { name: 'users.csv', outcome: 'done', job_id: done?.receipt.job_id, reasons: [] },
+    {
+      name: 'packed.csv.gz',
+      outcome: 'failed',
+      reasons: [{ message: expect.stringContaining('a zip archive') }],
+    },
     { name: 'companies/bad.csv', outcome: 'failed', reasons: [{ error_code: 'unrecognised_columns' }] },
   ]);
-  expect((await status()).stdout).toMatch(/default +1 +0 +0 +users\n[\s\S]* users\.csv +done/);
+  const shown = await status();
+  expect(shown.stdout).toMatch(/default +1 +0 +0 +users\n[\s\S]* users\.csv +done/);
+  expect(shown.stdout).toContain('default/companies/new.xlsx is left alone: it is a spreadsheet');
   const off = await runCli(['inbox', 'status', '--data-dir', dataDir]);
   expect(off).toMatchObject({ code: 2, stderr: expect.stringContaining('INBOX_DIR is not set') });
 });

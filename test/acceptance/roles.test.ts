@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { connectTo } from '../support/connect.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { runCli, startCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { jobEnded, query, upload, usersCsv } from './service.ts';
 
 describe('sluice serve and sluice work', () => {
@@ -80,7 +80,7 @@ describe('sluice serve and sluice work', () => {
   });
 
   test('sluice migrate brings a database up to date, twice', async () => {
-    const dataDir = await temporaryFolder();
+    const dataDir = await preparedDataDir();
     expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({ code: 0 });
     expect(await runCli(['migrate', '--data-dir', dataDir])).toMatchObject({
       code: 0,

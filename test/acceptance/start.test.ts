@@ -94,7 +94,7 @@ describe('sluice start', () => {
     const service = await startService(dataDir);
     const second = await runCli(['start', '--data-dir', dataDir]);
     expect(second.code).toBe(1);
-    expect(second.stderr).toMatch(/A Postgres server already runs on .*DATA_DIR of its own/);
+    expect(second.stderr).toContain(`process ${service.pid}. Stop that one`);
     expect((await call(service.url, service.key, '/v1/background_jobs')).status).toBe(200);
   });
 

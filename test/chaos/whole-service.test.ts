@@ -1,15 +1,18 @@
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
 import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
-import { expectExact, progressed, report } from '../support/exactness.ts';
+import { ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { signalPostmaster } from '../support/private-postgres.ts';
 import { type SluiceProcess, startSluice } from '../support/processes.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
+import { RecordSender } from '../support/record-sender.ts';
+import { expectEachOnce } from '../support/records-exactness.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 import { type Api, callApi, openSql, type Queue, queues, type Sql } from '../support/site.ts';
+import { mountSmallDisk, type SmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 60_000, seed: 5 });
@@ -17,6 +20,7 @@ const table = oracleOf(file);
 
 /** `sluice start` on a data directory: embedded Postgres, HTTP server, two workers. */
 interface Service {
+  readonly key: string;
   readonly process: SluiceProcess;
   readonly api: Api;
 }
@@ -25,6 +29,8 @@ interface House {
   readonly queue: Queue;
   readonly dataDir: string;
   start(): Promise<Service>;
+  /** Another `sluice` command on the same data directory, to its end. */
+  run(...args: readonly string[]): Promise<{ readonly code: string; readonly output: string }>;
   /** Looks into the embedded database, wherever it runs now. */
   readonly sql: Sql;
 }
@@ -73,8 +79,87 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   });
 });
 
-async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Promise<void> {
-  const dataDir = await mkdtemp(join(tmpdir(), 'sluice-house-'));
+test('a service whose disk is full, database and all, says so and goes on by itself when there is room: nothing is lost or doubled', async ({
+  skip,
+}) => {
+  const disk = await mountSmallDisk(256 * 2 ** 20);
+  if (typeof disk === 'string') return skip(disk);
+  try {
+    await inHouse('postgres', (house) => fillDisk(house, disk), join(disk.path, 'data'));
+  } finally {
+    await disk.remove();
+  }
+});
+
+async function fillDisk(house: House, disk: SmallDisk): Promise<void> {
+  const { sql } = house;
+  const { api, key } = await house.start();
+  const sender = new RecordSender(api.url, key, 4);
+  const jobId = await api.upload(file.bytes);
+  await progressed(sql, jobId, 0.1);
+  const ballast = join(disk.path, 'ballast');
+  await writeFile(ballast, Buffer.alloc(disk.bytes)).catch(() => undefined);
+
+  // The server lives, and has no room for a page more.
+  await waitFor('the load to run into it', async () => {
+    const response = await api.fetch(`/v1/background_jobs/${jobId}`);
+    const { last_error } = (await response.json()) as { last_error?: string | null };
+    return /No space left/.test(last_error ?? '');
+  });
+  const upload = { method: 'POST', body: file.bytes.toString(), headers: { 'content-type': 'text/csv' } };
+  expect(await refusal(api, '/v1/imports', upload)).toMatch(
+    /^disk of (the database|the files|the data directory): no room left$/,
+  );
+  const status = await house.run('status');
+  expect(status.code).toBe('exit code 0');
+  expect(status.output).toMatch(/^disk +full: /m);
+  expect(status.output).toMatch(/import: chunk \d+: .*No space left/);
+  const { output: diagnosis } = await house.run('doctor');
+  expect(diagnosis).toContain('the disk is full');
+  expect(diagnosis).toMatch(/the disk of the database is full|No space left/);
+
+  // Nor for its log: it ends, and cannot start again.
+  const log = `select pg_logical_emit_message(false, 'test', repeat('x', 1000000)) from generate_series(1, 64)`;
+  await expect(sql(log)).rejects.toThrow();
+  await api.process.says(/no room left on the disk of/, 60_000);
+  const record = { method: 'POST', body: '{"user_id":"u"}', headers: { 'content-type': 'application/json' } };
+  expect(await refusal(api, '/v1/identify', record)).toBe('disk of the data directory: no room left');
+  expect(await house.run('status')).toMatchObject({
+    code: 'exit code 1',
+    output: expect.stringContaining('the disk is full'),
+  });
+
+  await rm(ballast);
+  const freedAt = performance.now();
+  await sender.untilServed(60_000);
+  report(`disk full: records are accepted ${seconds(freedAt)} s after there was room`);
+  await ended(sql, jobId);
+  await sender.stop();
+  await expectEachOnce(sql, sender);
+  const drafts = (await readdir(join(house.dataDir, 'postgres'))).filter((name) =>
+    name.startsWith('server.json.'),
+  );
+  expect(drafts, 'what could not be written').toEqual([]);
+  for (const entity of ['users', 'companies'])
+    await sql(`delete from sluice.${entity} where metadata ? 'id'`);
+  await expectExact(sql, jobId, file, table);
+}
+
+/** What a request is refused for, as long as there is no room. */
+async function refusal(api: Api, path: string, request: RequestInit): Promise<string> {
+  return waitFor(`${path} to be refused for the disk`, async () => {
+    const response = await api.fetch(path, request);
+    const text = await response.text();
+    if (response.status !== 503) throw new Error(`${response.status} ${text}`);
+    expect(response.headers.get('retry-after')).not.toBeNull();
+    const { errors } = JSON.parse(text) as { errors: { error_code: string; details: string }[] };
+    expect(errors).toMatchObject([{ error_code: 'unavailable' }]);
+    return errors[0]?.details ?? '';
+  });
+}
+
+async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folder?: string): Promise<void> {
+  const dataDir = folder ?? (await mkdtemp(join(tmpdir(), 'sluice-house-')));
   const redis: TestRedis | null = queue === 'redis' ? await startRedis() : null;
   const variables = {
     DATA_DIR: dataDir,
@@ -97,7 +182,12 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>): Prom
       const [, url = ''] = await process.says(/sluice listens on (http:\S+) /, 60_000);
       // Told once, by the first start.
       key = /^ {4}(\S{20,})$/m.exec(process.output)?.[1] ?? key;
-      return { process, api: callApi(process, url, key) };
+      return { process, key, api: callApi(process, url, key) };
+    },
+    async run(...args) {
+      const command = startSluice(args, variables);
+      await waitFor(`${command.name} to end`, () => command.ending !== null);
+      return { code: command.ending ?? '', output: command.output };
     },
     async sql(text, values) {
       const url = await waitFor('the embedded Postgres', () =>

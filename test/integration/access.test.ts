@@ -92,25 +92,25 @@ describe('keys', () => {
   test('the scheme may be written in any case; another scheme, no scheme and nothing are refused', async () => {
     const { db } = t.system;
     for (const header of [`Token ${t.key}`, `token ${t.key}`, `TOKEN  ${t.key}`]) {
-      expect(await verifyKey(db, null, header)).not.toBeNull();
+      expect(await verifyKey(db, null, header)).toHaveProperty('environment');
     }
     const bad = [undefined, '', 'Token', 'Token ', `Bearer ${t.key}`, t.key, `Token ${t.key} x`];
-    for (const header of bad) expect(await verifyKey(db, null, header)).toBeNull();
+    for (const header of bad) expect(await verifyKey(db, null, header)).toHaveProperty('refused');
   });
 
   test('a wrong secret, an unknown id and garbage are refused', async () => {
     const flipped = `${t.key.slice(0, -1)}${t.key.endsWith('0') ? '1' : '0'}`;
     const unknown = `slk_${'0'.repeat(12)}_${'0'.repeat(40)}`;
     for (const key of [flipped, unknown, `${t.key}0`, 'slk_x_y', 'x'.repeat(5000)]) {
-      expect(await verify(key)).toBeNull();
+      expect(await verify(key)).toHaveProperty('refused');
     }
   });
 
   test('a revoked key is refused from then on, and revoking again changes nothing', async () => {
     const { key, keyId } = await createApiKey(t.system.db, environmentId(), { label: 'leaked' });
-    expect(await verify(key)).not.toBeNull();
+    expect(await verify(key)).toHaveProperty('environment');
     await revokeApiKey(t.system.db, environmentId(), keyId);
-    expect(await verify(key)).toBeNull();
+    expect(await verify(key)).toHaveProperty('refused');
     const at = async () =>
       (await listApiKeys(t.system.db, environmentId())).find((each) => each.keyId === keyId)?.revokedAt;
     const first = await at();
@@ -123,9 +123,9 @@ describe('keys', () => {
       label: 'trial',
       expiresAt: tomorrow(),
     });
-    expect(await verify(key)).not.toBeNull();
+    expect(await verify(key)).toHaveProperty('environment');
     await makePast(keyId);
-    expect(await verify(key)).toBeNull();
+    expect(await verify(key)).toHaveProperty('refused');
   });
 
   test('rotating gives a second live key with the same label and scopes', async () => {
@@ -162,7 +162,7 @@ describe('keys', () => {
     const foreign = other.environment.environmentId;
     await expect(revokeApiKey(t.system.db, foreign, keyId)).rejects.toMatchObject({ status: 404 });
     await expect(rotateApiKey(t.system.db, foreign, keyId)).rejects.toMatchObject({ status: 404 });
-    expect(await verify(t.key)).not.toBeNull();
+    expect(await verify(t.key)).toHaveProperty('environment');
   });
 
   test('labels, scopes and expiries that make no sense are refused', async () => {
@@ -177,8 +177,8 @@ describe('keys', () => {
     const staticKey = 'a key that has no blanks in it'.replaceAll(' ', '-');
     const caller = await verify(staticKey, staticKey);
     expect(caller).toEqual({ environment: t.environment, scopes, keyId: 'API_KEY' });
-    expect(await verify(`${staticKey}x`, staticKey)).toBeNull();
-    expect(await verify(staticKey, null)).toBeNull();
-    expect(await verify(t.key, staticKey)).not.toBeNull();
+    expect(await verify(`${staticKey}x`, staticKey)).toHaveProperty('refused');
+    expect(await verify(staticKey, null)).toEqual({ refused: 'malformed', keyId: null });
+    expect(await verify(t.key, staticKey)).toHaveProperty('environment');
   });
 });

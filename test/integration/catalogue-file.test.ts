@@ -51,6 +51,7 @@ describe('applying a catalogue', () => {
       resource_center_modules: [3, 0, 0, 0],
       checklists: [2, 0, 0, 0],
       features: [3, 0, 0, 0],
+      event_retention: [2, 0, 0, 0],
     });
     expect(withoutIds(await stored(tenant))).toEqual(bySortedKeys(sample));
     const before = await versions();
@@ -278,5 +279,6 @@ function bySortedKeys(items: CatalogueItems, segmentsToo = false): CatalogueItem
     resource_center_modules: sort(items.resource_center_modules),
     checklists: sort(items.checklists),
     features: sort(items.features),
+    event_retention: sort(items.event_retention),
   };
 }

@@ -35,7 +35,10 @@ async function sluice(...args: string[]): Promise<string> {
     },
     note: () => undefined,
   };
-  const program = await createProgram({ environment: t.variables, terminal, entry: '' }, args);
+  const program = await createProgram(
+    { environment: t.variables, fromDotEnv: new Set(), terminal, entry: '' },
+    args,
+  );
   await program.parseAsync(['node', 'sluice', ...args]);
   return printed;
 }

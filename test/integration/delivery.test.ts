@@ -76,7 +76,9 @@ async function stateOf({ exportId }: ManualExport): Promise<State | undefined> {
 }
 
 const makeDue = () =>
-  sql`update exports set notify_due_at = now() where notify_due_at is not null`.execute(t.system.db);
+  sql`update exports
+    set notify_due_at = now(), notify_lease_until = least(notify_lease_until, now() - interval '1 s')
+    where notify_due_at is not null`.execute(t.system.db);
 
 describe('the message about an export', () => {
   test('goes to each address by itself, in text and HTML, with the links and when they expire', async () => {

@@ -49,6 +49,7 @@ describe('the doctor', () => {
       'postgres fsync': 'warning',
       'postgres clock': 'ok',
       migrations: 'ok',
+      'event retention': 'ok',
       redis: 'ok',
       storage: 'ok',
       smtp: 'ok',
@@ -268,11 +269,16 @@ describe('of the rest', () => {
     expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'https://sluice.example.com/base' })).toBe('ok');
   });
 
-  test('a disk with less than a tenth or a GiB left', () => {
-    const GiB = 2 ** 30;
-    expect(judgeSpace('disk', 20 * GiB, 100 * GiB).verdict).toBe('ok');
-    expect(judgeSpace('disk', 9 * GiB, 100 * GiB).verdict).toBe('warning');
-    expect(judgeSpace('disk', 0.9 * GiB, 2 * GiB).verdict).toBe('warning');
+  test('a disk with less than a tenth or a GiB left, and one that is full', () => {
+    const judge = (freeGiB: number, allGiB: number) =>
+      judgeSpace('disk', { freeBytes: freeGiB * 2 ** 30, allBytes: allGiB * 2 ** 30 });
+    expect(judge(20, 100).verdict).toBe('ok');
+    expect(judge(9, 100).verdict).toBe('warning');
+    expect(judge(0.9, 2).verdict).toBe('warning');
+    expect(judge(0.01, 2)).toMatchObject({
+      verdict: 'failed',
+      found: 'the disk is full: 10 MiB free, 0 % of 2.0 GiB',
+    });
   });
 
   test('a store that gives back other bytes than it was given', async () => {

@@ -354,12 +354,13 @@ describe('an error', () => {
       const work = await accept();
       for (let attempt = 1; attempt < MAX_EXPORT_FAILURES; attempt++) {
         await run(work, failing(error));
-        expect((await work.look()).status).toBe('processing');
+        expect(await work.look()).toMatchObject({ status: 'processing', lastError: error.message });
       }
       await run(work, failing(error));
       expect(await work.look()).toMatchObject({
         status: 'failed',
         failure: { code: 'export_failed', message: error.message },
+        lastError: null,
       });
       expect(await filesOf(work)).toEqual([]);
     },

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import {
   appendFile,
+  link,
   mkdir,
   mkdtemp,
   readFile,
@@ -272,6 +273,7 @@ describe('a file is not taken', () => {
     const outside = join(inbox, '..', `sluice-secret-${randomBytes(4).toString('hex')}.csv`);
     await writeFile(outside, users('secret'));
     await symlink(outside, join(folder, 'link.csv'));
+    await link(outside, join(folder, 'hard.csv'));
     await rm(join(folder, 'users'), { recursive: true });
     await symlink(join(inbox, '..'), join(folder, 'users'));
     // As `cp a.csv inbox/default/companies` leaves it, where there is no such folder.
@@ -297,13 +299,24 @@ describe('a file is not taken', () => {
     await drop(join(folder, 'last.csv'), users('last again'));
     await concluded(folder, 'last.csv', 2);
     server.close();
-    const refused = ['link.csv', 'folder.csv', 'pipe.csv', 'socket.csv', 'notes.txt', 'users', 'companies'];
+    const refused = [
+      'link.csv',
+      'hard.csv',
+      'folder.csv',
+      'pipe.csv',
+      'socket.csv',
+      'notes.txt',
+      'users',
+      'companies',
+    ];
     for (const name of refused)
       expect(said(join(folder, name)), name).toEqual([expect.stringMatching(/is left alone: /)]);
     expect(said(join(inbox, 'nobody'))).toEqual([expect.stringContaining('sluice env create')]);
     for (const name of left.slice(0, -1)) expect(said(join(folder, name)), name).toEqual([]);
     const there = await list(folder);
-    expect(there).toEqual(expect.arrayContaining([...left, 'link.csv', 'folder.csv', 'pipe.csv']));
+    expect(there).toEqual(
+      expect.arrayContaining([...left, 'link.csv', 'hard.csv', 'folder.csv', 'pipe.csv']),
+    );
     expect(await list(join(inbox, 'nobody'))).toEqual(['a.csv']);
     expect(await readFile(outside, 'utf8')).toBe(users('secret'));
     await rm(outside);
@@ -573,6 +586,22 @@ describe('two processes, or one that died, do no harm', () => {
       expect(await only(readConcluded(folder))).toMatchObject({
         outcome: 'failed',
         receipt: { counts: { read: 2 }, reasons: [{ error_code: 'file_changed' }] },
+      });
+    });
+  });
+
+  test('a hard link that is made of a file once it is claimed is not loaded', async () => {
+    await byHand(async (hand) => {
+      const { system, folder } = hand;
+      await drop(join(folder, 'a.csv'), users('a'));
+      const file = await only(hand.claim());
+      await link(join(folder, '.claimed', file.fileId, 'a.csv'), join(hand.inbox.path, 'other'));
+      await takeIn(system, hand.inbox, file, never);
+      expect(await countLoads(hand)).toBe(0);
+      const view = await lookInto((await findFolder(folder)) ?? { path: folder, device: 0n });
+      expect(view).toMatchObject({
+        files: [],
+        remarks: [{ name: 'a.csv', why: expect.stringContaining('hard link') }],
       });
     });
   });

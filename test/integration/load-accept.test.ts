@@ -1,10 +1,19 @@
 import { sql } from 'kysely';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
 import { sweep } from '../../src/background-jobs/sweep.ts';
+import type { System } from '../../src/context.ts';
 import type { LoadContext } from '../../src/load/context.ts';
+import { dispatchLane } from '../../src/load/dispatch.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
-import { acceptFile, nextEnvironmentName, withoutBell } from '../support/load-file.ts';
+import {
+  acceptFile,
+  manualLoad,
+  nextEnvironmentName,
+  runManually,
+  withoutBell,
+} from '../support/load-file.ts';
+import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -18,18 +27,26 @@ afterAll(() => t.close());
 
 const content = 'user_id,plan\na,free\n';
 
-/** A context whose next transaction loses its connection at COMMIT: before the server has it, or after. */
-function losingConnection(when: 'before' | 'after'): LoadContext {
+/**
+ * A context whose next transaction loses its connection at COMMIT: before the server has it, or after. From then on the
+ * server may be `away`.
+ */
+function losingConnection(when: 'before' | 'after', away = false): LoadContext {
   const context = withoutBell(t.system);
   const pool = Object.create(context.pool) as typeof context.pool;
+  const lost = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+  let isLost = false;
   pool.connect = (async () => {
+    if (isLost && away) throw lost;
+    if (isLost) return context.pool.connect();
     const client = await context.pool.connect();
     const query = client.query.bind(client);
     client.query = (async (...args: Parameters<typeof query>) => {
       if ((args as unknown[])[0] !== 'commit') return query(...args);
       client.query = query;
       await query(when === 'after' ? 'commit' : 'rollback');
-      throw Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
+      isLost = true;
+      throw lost;
     }) as unknown as typeof client.query;
     return client;
   }) as typeof pool.connect;
@@ -46,6 +63,52 @@ test('an upload whose connection is lost before the commit is refused, and no fi
   const before = await t.storedFiles();
   await expect(acceptFile(losingConnection('before'), environmentId, content)).rejects.toThrow('ECONNRESET');
   expect(await t.storedFiles()).toEqual(before);
+});
+
+test('an upload of which nobody can say whether it was accepted keeps its file', async () => {
+  const before = await t.storedFiles();
+  const accepting = acceptFile(losingConnection('after', true), environmentId, content);
+  await expect(accepting).rejects.toThrow('ECONNRESET');
+  expect(await t.storedFiles()).toHaveLength(before.length + 1);
+});
+
+describe('COMMIT is sent as the connection breaks', () => {
+  let proxy: PostgresProxy;
+  let through: System;
+  beforeAll(async () => {
+    proxy = await startPostgresProxy(t.databaseUrl);
+    through = t.openAnother({ databaseUrl: proxy.url });
+  });
+  afterAll(async () => {
+    await through.close();
+    await proxy.close();
+  });
+  let own: number;
+  beforeEach(async () => {
+    own = (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+  });
+  const accept = (idempotencyKey: string) =>
+    acceptFile(withoutBell(through), own, content, { idempotencyKey });
+
+  test('an upload whose COMMIT arrives a second after its connection broke is accepted, with its file', async () => {
+    const before = await t.storedFiles();
+    proxy.delayNextCommit(1_000);
+    const jobId = await accept('late');
+    expect(await accept('late'), 'the repeated request').toBe(jobId);
+    expect(await t.storedFiles()).toHaveLength(before.length + 1);
+    await dispatchLane(withoutBell(through), own);
+    const load = await runManually(await manualLoad(t.system, own, jobId));
+    expect(load).toMatchObject({ status: 'completed', failure: null, tally: { read: 1, inserted: 1 } });
+  });
+
+  test('an upload whose COMMIT never arrives is refused, its file is removed, and the repeated request is accepted', async () => {
+    const before = await t.storedFiles();
+    proxy.delayNextCommit(null);
+    await expect(accept('never')).rejects.toThrow('Connection terminated');
+    expect(await t.storedFiles()).toEqual(before);
+    await accept('never');
+    expect(await t.storedFiles()).toHaveLength(before.length + 1);
+  });
 });
 
 /** A context whose transactions wait at a gate: a process that is killed or paused there. */

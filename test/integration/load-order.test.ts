@@ -1,7 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
 import type { LoadContext } from '../../src/load/context.ts';
+import { collidingTexts } from '../support/colliding-hashes.ts';
 import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -126,6 +128,28 @@ describe('whatever the order in which its chunks are merged, a load ends as its 
     expect(await readProfiles(t.system, environment)).toEqual(oracle.profiles());
     expectTally(ended.tally, expected);
   });
+});
+
+test('ids chosen so that their stored hashes are equal end as any others; all that is wrong is how many count as superseded', async () => {
+  const ids = collidingTexts(3);
+  const { rows } = await sql`
+    select distinct hashtextextended(id, 0)::text from unnest(${ids}::text[]) id`.execute(t.system.db);
+  expect([new Set(ids).size, rows.length]).toEqual([3, 1]);
+  const [a = '', b = '', c = ''] = ids;
+  const of = (user_id: string, metadata: object): Item => ({ user_id, metadata });
+  const stored = [of(a, { x: 1 })];
+  const file = [of(a, { x: 2 }), of(b, { x: 1 }), of(a, { x: 1 }), of(c, { x: 1 })];
+  for (const order of permutations([0, 1, 2, 3])) {
+    const environment = await fill(stored);
+    const oracle = new SerialOracle();
+    oracle.load([...stored, ...file].map(read));
+    const ended = await runManually(
+      await startManually(t.system, environment, text(file), { chunkBytes: 1 }),
+      order,
+    );
+    expect([order, ended.status, ended.tally.read]).toEqual([order, 'completed', 4]);
+    expect(await readProfiles(t.system, environment), `order ${order}`).toEqual(oracle.profiles());
+  }
 });
 
 describe('a dry run', () => {

@@ -287,6 +287,57 @@ describe('max_errors', () => {
     listRejects(t.system, environmentId, jobId, { limit: 10, after: 0 });
 });
 
+describe('a load of which every record was refused', () => {
+  const fails = async (content: string, options: FileOptions = {}) => {
+    const environmentId = await newEnvironment();
+    const manual = await startManually(t.system, environmentId, content, options);
+    return { environmentId, manual, ended: await runManually(manual) };
+  };
+
+  test.each([
+    ['pretty-printed JSON', '{\n  "user_id": "a",\n  "metadata": {}\n}\n', {}, /spread over lines/],
+    [
+      'another name for the id',
+      lines({ id: 'a', plan: 'x' }, { id: 'b' }),
+      {},
+      /has id, plan\..*map=id=user_id/,
+    ],
+    ['CSV taken for NDJSON', 'user_id,a\nu,1\n', { format: 'ndjson' }, /format=csv/],
+    ['NDJSON taken for CSV', `user_id\n${lines({ user_id: 'a', b: 1 })}`, {}, /format=ndjson/],
+    ['Python, not JSON', "{'user_id': 'a'}\n", {}, /single quotes/],
+    ['arrays', '["a"]\n["b"]\n', { format: 'ndjson' }, /an object such as/],
+    [
+      'an empty column',
+      'user_id,customer_id\n,a\n,b\n',
+      {},
+      /empty in every record.*map=customer_id=user_id/,
+    ],
+    ['a wrong header', 'user_id\na,1\nb,2\n', {}, /1 columns.*is the first line the header/],
+    ['another encoding', Buffer.from('user_id\nJos\xe9\n', 'latin1'), {}, /not in UTF-8.*iconv/],
+    ['something else', `user_id\n${'x'.repeat(300)}\n`, {}, /the only record.*id_too_long.*in line 2/],
+  ])('is failed and says the likely reason: %s', async (_, content, options, reason) => {
+    const { ended } = await fails(content as string, options as FileOptions);
+    expect(ended).toMatchObject({ status: 'failed', failure: { code: 'all_records_refused' } });
+    expect(ended.failure?.message).toMatch(reason);
+    expect(ended.tally.rejected).toBe(ended.totalRows);
+  });
+
+  test('is failed as a dry run too, and where max_errors allows all; one good record makes it complete', async () => {
+    for (const options of [{ dryRun: true }, { maxErrors: { percent: 100 } }, { chunkBytes: 1 }]) {
+      const { ended } = await fails('user_id,a\n,1\n,2\n', options);
+      expect(ended.failure?.code, JSON.stringify(options)).toBe('all_records_refused');
+    }
+    expect((await loaded('user_id,a\n,1\n,2\nu,3\n')).ended).toMatchObject({ status: 'completed' });
+  });
+
+  test('is not retried, since nothing is left of it; the lane goes on', async () => {
+    const { environmentId, manual } = await fails('user_id,a\n,1\n');
+    const again = retryLoad(withoutBell(t.system), environmentId, manual.jobId);
+    expect(await refusal(again)).toBe('job_not_retryable');
+    expect(await load(environmentId, 'user_id\nu\n')).toMatchObject({ status: 'completed' });
+  });
+});
+
 describe('loading again', () => {
   test('the same bytes say which job they repeat and rewrite no row', async () => {
     const environmentId = await newEnvironment();

@@ -23,7 +23,8 @@ describe('the status', () => {
     const watch = createWatchPool(t.databaseUrl, 'test');
     const status = async () => {
       const found = await readStatus(watch);
-      return { ...renderStatus(found), lines: describeStatus(found).join('\n') };
+      const disks = [{ folder: '/data', device: 1, freeBytes: 2 ** 20, allBytes: 2 ** 30 }];
+      return { ...renderStatus(found, disks), lines: describeStatus(found, disks).join('\n') };
     };
     expect(await status()).toMatchObject({
       workers: [],
@@ -54,8 +55,13 @@ describe('the status', () => {
       values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`.execute(
       system.db,
     );
+    await sql`update load_chunks set last_error = 'no room' where chunk_no = 1`.execute(system.db);
     const seen = await status();
     expect(seen).toMatchObject({
+      retries: [
+        { environment: 'default', job_id: running.jobId, type: 'import', last_error: 'chunk 1: no room' },
+      ],
+      disks: [{ folder: '/data', free_bytes: 2 ** 20, total_bytes: 2 ** 30 }],
       workers: [{ host: 'alive', pid: 7 }],
       loads: { queued: 1, processing: 1 },
       chunks: { pending: 2, running: 0 },
@@ -83,6 +89,8 @@ describe('the status', () => {
     expect(rate).toBeLessThanOrEqual(1);
     expect(seen.lines).toContain(running.jobId);
     expect(seen.lines).toContain('1 of 2');
+    expect(seen.lines).toContain('import: chunk 1: no room');
+    expect(seen.lines).toContain('disk       full: 1.0 MiB free of 1.0 GiB at /data');
     expect(waiting.jobId).not.toBe(running.jobId);
 
     await sql`update loads set status = 'failed', ended_at = now(), failure_code = 'file_lost', failure_message = 'gone'
@@ -155,17 +163,17 @@ describe('pruning', () => {
       select overlay(gen_random_uuid()::text placing '7' from 15)::uuid, gen_random_uuid(), ${environment.environmentId},
         '', 'f.csv', n, 1, 1, false, '{}', 'concluded', 'done', 'f.csv', now() - interval '366 days'
       from generate_series(1, 510) as n`.execute(system.db);
-    const others = { inboxFiles: 510, notifications: 0, runs: 0 };
+    const others = { inboxFiles: 510, notifications: 0, runs: 0, events: 0, months: 0 };
     const counts = { files: 513, jobs: 3, exports: 1, records: 0, deletions: 1, ...others };
-    expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
-    expect(await planPrune(system)).toEqual({ ...counts, temporary: null });
-    expect(await prune(system)).toEqual({ ...counts, temporary: 0 });
+    expect(await planPrune(system)).toEqual({ ...counts, archived: null, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...counts, archived: null, temporary: null });
+    expect(await prune(system)).toEqual({ ...counts, archived: 0, temporary: 0 });
     const nothing = { files: 0, jobs: 0, exports: 0, records: 0, deletions: 0, ...others, inboxFiles: 0 };
-    expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...nothing, archived: null, temporary: null });
 
     await loads(1, 31);
     await pruneFilesJob(system)({ v: 1 });
-    expect(await planPrune(system)).toEqual({ ...nothing, temporary: null });
+    expect(await planPrune(system)).toEqual({ ...nothing, archived: null, temporary: null });
     const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
     expect(rows).toEqual([{ count: 2 }]);
   });

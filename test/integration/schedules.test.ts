@@ -1,4 +1,14 @@
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -210,6 +220,39 @@ describe('files', () => {
       expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
     }
     expect(await userIds()).toEqual([]);
+  });
+});
+
+describe('what may not be read', () => {
+  test.skipIf(process.getuid?.() !== 0)('fails the run, and the reason says why', async () => {
+    const locked = join(folder, 'in', 'locked');
+    await mkdir(locked, { mode: 0o700 });
+    await put('locked/a.csv', 'user_id\nu1\n');
+    const schedule = files('locked/a.csv');
+    await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T00:00:00Z'), new Date());
+    await chmod(folder, 0o755);
+    // For as long as the file is looked for this process is somebody else.
+    process.seteuid?.(65_534);
+    try {
+      await doNext(context);
+    } finally {
+      process.seteuid?.(0);
+    }
+    expect(await finish(context, schedule)).toMatchObject({
+      status: 'failed',
+      code: 'unreadable_file',
+      reason: `${join(locked, 'a.csv')} cannot be read: EACCES`,
+    });
+  });
+
+  test('as a table fails the run, whatever bytes the reason would quote', async () => {
+    await put('zero.csv', 'a\0b,c\n1,2\n');
+    expect(await runNow(context, environmentId, files('zero.csv'))).toMatchObject({
+      status: 'failed',
+      code: 'unrecognised_columns',
+      reason: expect.stringContaining('a\ufffdb'),
+      attempts: 1,
+    });
   });
 });
 
@@ -541,6 +584,26 @@ describe('an export', () => {
     expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
     // Nothing is written that nobody is to have.
     expect(run.items.map(({ jobId }) => jobId)).toEqual([null]);
+  });
+});
+
+describe('an export to a folder behind a link', () => {
+  test('out of those that are allowed fails, and makes nothing there', async () => {
+    const elsewhere = join(folder, 'elsewhere');
+    await mkdir(elsewhere);
+    await mkdir(join(folder, 'out'), { recursive: true });
+    await symlink(elsewhere, join(folder, 'out', 'link'));
+    await symlink(join(folder, 'nowhere'), join(folder, 'out', 'dangling'));
+    for (const to_dir of ['link', 'link/a/b', 'dangling/a']) {
+      const run = await runNow(
+        context,
+        environmentId,
+        readSchedule({ export: { event_type: 'users', to_dir } }),
+      );
+      expect(run).toMatchObject({ status: 'failed', code: 'outside_roots' });
+    }
+    expect(await readdir(elsewhere)).toEqual([]);
+    expect(await readdir(folder)).not.toContain('nowhere');
   });
 });
 

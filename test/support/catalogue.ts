@@ -10,6 +10,7 @@ export const noItems: CatalogueItems = {
   resource_center_modules: [],
   checklists: [],
   features: [],
+  event_retention: [],
 };
 
 /** The items of a file; fails with its problems. */

@@ -46,11 +46,12 @@ function undocumented({ operationId, responses }: Operation, status: string): st
 
 /** Of templates that match, that with the most fixed parts. */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
-  const given = path.replace(/\/+$/, '').split('/');
+  const split = (each: string) => each.replace(/\/+$/, '').split('/');
+  const given = split(path);
   const isParameter = (part: string) => part.startsWith('{');
   return templates
     .filter((template) => {
-      const wanted = template.split('/');
+      const wanted = split(template);
       return (
         wanted.length === given.length && wanted.every((part, at) => isParameter(part) || part === given[at])
       );

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../src/domain/entity.ts';
+import { MAX_REJECT_RAW_BYTES } from '../../src/domain/limits.ts';
 import {
   defaultLoadOptions,
   endedStatuses,
@@ -29,6 +30,7 @@ export interface FileOptions extends Partial<LoadOptions> {
   /** Said rather than found out. */
   readonly format?: StoredFormat;
   readonly notify?: Notify;
+  readonly idempotencyKey?: string;
 }
 
 const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
@@ -40,7 +42,7 @@ export async function acceptFile(
   content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<string> {
-  const { chunkBytes, filename, format, notify, ...load } = options;
+  const { chunkBytes, filename, format, notify, idempotencyKey, ...load } = options;
   const bytes = Buffer.from(content as string);
   const name = filename ?? (bytes[0] === 0x7b ? 'users.ndjson' : 'users.csv');
   async function* source() {
@@ -55,7 +57,7 @@ export async function acceptFile(
     filename: name,
     received,
     options: { ...defaultLoadOptions, ...load },
-    idempotencyKey: null,
+    idempotencyKey: idempotencyKey ?? null,
     notify: notify ?? null,
   });
   return jobId;
@@ -186,7 +188,9 @@ export async function readRejects(context: LoadContext, jobId: string): Promise<
     .select('load_id')
     .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
-  return readRejectsPage(context.db, load_id, 0, 100_000);
+  const all = { rows: 100_000, bytes: Number.MAX_SAFE_INTEGER, rawBytes: MAX_REJECT_RAW_BYTES };
+  const { rejects } = await readRejectsPage(context.db, load_id, 0, all);
+  return rejects.map(({ isCut: _, ...reject }) => reject);
 }
 
 /** Rows that only a running load needs (or one that may be retried). */

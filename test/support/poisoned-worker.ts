@@ -53,7 +53,12 @@ function openPoisoned(options: SystemOptions): System {
 const program = new Command('sluice');
 addGlobalOptions(program);
 const environment = process.env;
-const cli = { environment, terminal: createTerminal(environment), entry: process.argv[1] ?? '' };
+const cli = {
+  environment,
+  fromDotEnv: new Set<string>(),
+  terminal: createTerminal(environment),
+  entry: process.argv[1] ?? '',
+};
 addWorkCommand(program, cli, { openSystem: openPoisoned, silentMs });
 await program.parseAsync(process.argv);
 // As the command does: nothing that was left open may hold us.

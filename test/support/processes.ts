@@ -44,6 +44,11 @@ export class SluiceProcess {
     return this.child.pid;
   }
 
+  /** As a reader of its log that goes away. */
+  closeErrorOutput(): void {
+    this.child.stderr?.destroy();
+  }
+
   signal(signal: NodeJS.Signals): void {
     if (this.ending === null) this.child.kill(signal);
   }
@@ -78,15 +83,16 @@ export class SluiceProcess {
   }
 }
 
-/** Starts `sluice <args>` with these variables and none of ours, at the head of a process group of its own. */
+/** Starts `sluice <args>` with these variables and none of ours, at the head of a process group of its own; `stderr`: a descriptor of ours. */
 export function startSluice(
   args: readonly string[],
   variables: Readonly<Record<string, string>>,
+  { stderr = 'pipe' }: { readonly stderr?: 'pipe' | number } = {},
 ): SluiceProcess {
   if (!existsSync(entry)) throw new Error(`${entry} is missing: run \`npm run build\` first`);
   const child = spawn(process.execPath, [entry, ...args], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...variables },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', stderr],
     detached: true,
   });
   return new SluiceProcess(`sluice ${args.join(' ')} (pid ${child.pid})`, child);

@@ -9,12 +9,13 @@ const storedIds = `
     union all select metadata from sluice.users
     union all select metadata from sluice.companies
   ) records
+  where metadata ? 'id'
   group by 1`;
 
 /** An id without its event would have the event refused for ever. */
 const orphanedIds = 'select event_id from sluice.event_ids except select event_id from sluice.events';
 
-/** Every id with how often it is stored. */
+/** Every id with how often it is stored. What a load brought has none. */
 export async function readStored(sql: Sql): Promise<ReadonlyMap<string, number>> {
   const rows = await sql<{ id: string; times: number }>(storedIds);
   return new Map(rows.map(({ id, times }) => [id, times]));

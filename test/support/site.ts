@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
-import { ensureDefaultEnvironment } from '../../src/access/environments.ts';
+import { createApiKey } from '../../src/access/api-keys.ts';
+import { createEnvironment, ensureDefaultEnvironment } from '../../src/access/environments.ts';
 import type { LoadSeams } from '../../src/load/context.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
@@ -32,6 +33,8 @@ export interface Site {
   readonly databaseUrl: string;
   /** DATA_DIR: a folder of its own, unless the settings name another. */
   readonly dataDir: string;
+  /** Another environment; returns its id and a key. */
+  addEnvironment(name: string): Promise<{ readonly environmentId: number; readonly key: string }>;
   /** The test's own look into the database. */
   readonly sql: Sql;
   /** Null unless the queue is redis. */
@@ -39,11 +42,12 @@ export interface Site {
   /** Null unless asked for. */
   readonly postgres: PrivatePostgres | null;
   /** `sluice serve`, listening; with settings of its own beside those of the site. */
-  serve(settings?: Readonly<Record<string, string>>): Promise<Api>;
+  serve(settings?: Readonly<Record<string, string>>, output?: { readonly stderr?: number }): Promise<Api>;
   /** `sluice work`, at work. */
   work(
     seams?: readonly (keyof LoadSeams)[],
     settings?: Readonly<Record<string, string>>,
+    output?: { readonly stderr?: number },
   ): Promise<SluiceProcess>;
   /** That many of them. */
   workers(count: number, seams?: readonly (keyof LoadSeams)[]): Promise<SluiceProcess[]>;
@@ -133,16 +137,23 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     databaseUrl,
     dataDir: variables['DATA_DIR'] ?? folder,
     sql,
+    async addEnvironment(name) {
+      const db = createDatabase(pool);
+      const { environmentId } = await createEnvironment(db, name);
+      const { key: another } = await createApiKey(db, environmentId, { label: 'test' });
+      return { environmentId, key: another };
+    },
     redis,
     postgres,
-    async serve(own = {}) {
-      const process = startSluice(['serve'], { ...variables, ...own });
+    async serve(own = {}, output = {}) {
+      const process = startSluice(['serve'], { ...variables, ...own }, output);
       processes.push(process);
       const [, url = ''] = await process.says(/sluice listens on (http:\S+)\. /);
       return callApi(process, url, key);
     },
-    async work(seams = [], own = {}) {
-      const process = startSluice(['work'], { ...variables, ...own, SLUICE_TEST_SEAMS: seams.join(',') });
+    async work(seams = [], own = {}, output = {}) {
+      const seen = { ...variables, ...own, SLUICE_TEST_SEAMS: seams.join(',') };
+      const process = startSluice(['work'], seen, output);
       processes.push(process);
       working.push(process);
       await waitFor(`${process.name} to show its life; it said ${process.output}`, async () => {

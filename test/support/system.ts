@@ -98,6 +98,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
       log,
       role,
       poolSize,
+      readPoolSize: 2,
       seams: { ...noSeams, ...options.seams, ...seams },
     });
   const system = open('test', config.poolSize);

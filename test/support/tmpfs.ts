@@ -9,6 +9,8 @@ const run = promisify(execFile);
 /** A disk of so many bytes, in memory. */
 export interface SmallDisk {
   readonly path: string;
+  /** When it was made. */
+  readonly bytes: number;
   grow(bytes: number): Promise<void>;
   remove(): Promise<void>;
 }
@@ -26,6 +28,7 @@ export async function mountSmallDisk(bytes: number): Promise<SmallDisk | string>
   }
   return {
     path,
+    bytes,
     grow: async (size) => void (await run('mount', ['-o', `remount,size=${size}`, path])),
     async remove() {
       // Also while somebody has a file open on it.

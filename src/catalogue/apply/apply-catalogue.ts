@@ -52,6 +52,7 @@ function compare(stored: CatalogueItems, wanted: CatalogueItems): CatalogueChang
     resource_center_modules: compareItems(stored.resource_center_modules, wanted.resource_center_modules),
     checklists: compareItems(stored.checklists, wanted.checklists),
     features: compareItems(stored.features, wanted.features),
+    event_retention: compareItems(stored.event_retention, wanted.event_retention),
   };
 }
 

@@ -1,6 +1,7 @@
 import {
   MAX_CATALOGUE_ITEMS,
   MAX_EVENT_NAME_BYTES,
+  MAX_EVENT_RETENTION_DAYS,
   MAX_ITEM_KEY_CHARS,
   MAX_ITEM_LABEL_CHARS,
   MAX_ITEM_TITLE_CHARS,
@@ -10,12 +11,13 @@ import {
 import { type Field, optional } from '../../operator-file/field.ts';
 import { keyedList } from '../../operator-file/list-field.ts';
 import { objectOf } from '../../operator-file/object-field.ts';
-import { choice, flag, text } from '../../operator-file/scalar-fields.ts';
+import { choice, flag, text, wholeNumber } from '../../operator-file/scalar-fields.ts';
 import {
   type CatalogueItems,
   type EmbedItem,
   embedTypes,
   type KeyedItem,
+  type RetentionItem,
   type SegmentItem,
   type SurveyItem,
   type SurveyModule,
@@ -105,6 +107,19 @@ const featureKey = text({
     'The key of the feature. If events are tracked under the same name, the feature names them in the lookup.',
 });
 
+const retention: Field<RetentionItem> = objectOf(
+  'a retention of events',
+  'How long events are kept in the database. They go by the month: with the last day of theirs.',
+  {
+    key: text({
+      maxChars: MAX_EVENT_NAME_BYTES,
+      maxBytes: MAX_EVENT_NAME_BYTES,
+      description: 'The name of the event; `*` for all others, instead of EVENT_RETENTION_DAYS.',
+    }),
+    days: wholeNumber('Days that it is kept; 0: for ever.', 0, MAX_EVENT_RETENTION_DAYS),
+  },
+);
+
 const list = <T>(item: Field<T>, description: string): Field<readonly T[]> =>
   optional(keyedList(item, description, MAX_CATALOGUE_ITEMS), []);
 
@@ -122,5 +137,9 @@ export const catalogueField: Field<CatalogueItems> = objectOf(
     ),
     checklists: list(keyed('a checklist', 'checklist', filterKey('checklist'), 'string'), 'Checklists.'),
     features: list(keyed('a feature', 'feature', featureKey, 'feature'), 'Features of the product.'),
+    event_retention: list(
+      retention,
+      'How long events are kept, by name. Those that are not named are kept as EVENT_RETENTION_DAYS says.',
+    ),
   },
 );

@@ -9,6 +9,7 @@ export const kinds = [
   'resource_center_modules',
   'checklists',
   'features',
+  'event_retention',
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -58,6 +59,17 @@ export interface KeyedItem {
   readonly data_type: string;
 }
 
+/** How long events are kept in the database. */
+export interface RetentionItem {
+  /** The name of an event, or `allOtherEvents`. */
+  readonly key: string;
+  /** 0: for ever. */
+  readonly days: number;
+}
+
+/** The key that stands for every event whose name is not a key itself. */
+export const allOtherEvents = '*';
+
 /** All that an operator defines for one environment. */
 export interface CatalogueItems {
   readonly segments: readonly SegmentItem[];
@@ -66,6 +78,7 @@ export interface CatalogueItems {
   readonly resource_center_modules: readonly KeyedItem[];
   readonly checklists: readonly KeyedItem[];
   readonly features: readonly KeyedItem[];
+  readonly event_retention: readonly RetentionItem[];
 }
 
 export type ItemOf<K extends Kind> = CatalogueItems[K][number];
@@ -87,6 +100,7 @@ export interface StoredItems {
   readonly resource_center_modules: readonly KeyedItem[];
   readonly checklists: readonly KeyedItem[];
   readonly features: readonly KeyedItem[];
+  readonly event_retention: readonly RetentionItem[];
 }
 
 export type StoredOf<K extends Kind> = StoredItems[K][number];

@@ -3,6 +3,7 @@ import { embedsTable } from './embeds-table.ts';
 import type { ItemTable } from './item-table.ts';
 import type { CatalogueItems, ItemOf, Kind, StoredItems, StoredOf } from './items.ts';
 import { keyedItemsOf } from './keyed-items-table.ts';
+import { retentionTable } from './retention-table.ts';
 import { segmentsTable } from './segments-table.ts';
 import { surveysTable } from './surveys-table.ts';
 
@@ -13,6 +14,7 @@ export const tables: { readonly [K in Kind]: ItemTable<ItemOf<K>, StoredOf<K>> }
   resource_center_modules: keyedItemsOf('resource_center_modules'),
   checklists: keyedItemsOf('checklists'),
   features: keyedItemsOf('features'),
+  event_retention: retentionTable,
 };
 
 /** Everything that is defined for an environment, as of one moment. */
@@ -32,6 +34,7 @@ export async function readItems(db: Database, environmentId: number): Promise<St
     resource_center_modules: await tables.resource_center_modules.read(db, environmentId),
     checklists: await tables.checklists.read(db, environmentId),
     features: await tables.features.read(db, environmentId),
+    event_retention: await tables.event_retention.read(db, environmentId),
   };
 }
 
@@ -44,5 +47,6 @@ export function withoutIds(stored: StoredItems): CatalogueItems {
     resource_center_modules: stored.resource_center_modules,
     checklists: stored.checklists,
     features: stored.features,
+    event_retention: stored.event_retention,
   };
 }

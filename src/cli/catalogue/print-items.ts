@@ -41,6 +41,11 @@ export function printItems(terminal: Terminal, items: StoredItems): void {
     ['Resource center modules', keyed, items.resource_center_modules.map(keyedCells)],
     ['Checklists', keyed, items.checklists.map(keyedCells)],
     ['Features', keyed, items.features.map(keyedCells)],
+    [
+      'Retention of events',
+      [column('event'), { title: 'days', align: 'right' }],
+      items.event_retention.map(({ key, days }) => [key, days === 0 ? 'for ever' : String(days)]),
+    ],
   ];
   const shown = sections.filter(([, , rows]) => rows.length > 0);
   for (const [index, [title, columns, rows]] of shown.entries()) {

@@ -33,13 +33,13 @@ export function addCatalogueApplyCommand(catalogue: Command, cli: Cli): void {
     .addHelpText(
       'after',
       `
-Exit code: 0 applied, or nothing to do; 1 failed; 2 the file is wrong (every problem is told with its line), or lacks a
-protected segment.
+Exit code: 0 applied, or nothing to do; 1 failed; 2 the file is wrong (every
+problem is told with its line), or lacks a protected segment.
 
 Examples:
   $ sluice catalogue apply catalogue.yaml --dry-run
   $ sluice catalogue apply catalogue.yaml --env staging
-  $ sluice catalogue export --env staging | sluice catalogue apply - --env production`,
+  $ sluice catalogue export --env a | sluice catalogue apply - --env b`,
     )
     .action((file: string, flags: Flags, command: Command) => apply(cli, command, file, flags));
 }

@@ -25,7 +25,7 @@ export function addCatalogueExportCommand(catalogue: Command, cli: Cli): void {
     .option('--env <name>', 'environment', 'default')
     .addHelpText(
       'after',
-      '\nExamples:\n  $ sluice catalogue export > catalogue.yaml\n  $ sluice catalogue export --env staging | sluice catalogue apply - --env production',
+      '\nExamples:\n  $ sluice catalogue export > catalogue.yaml\n  $ sluice catalogue export --env a | sluice catalogue apply - --env b',
     )
     .action((flags: Flags, command: Command) => exportCatalogue(cli, command, flags));
 }

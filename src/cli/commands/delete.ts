@@ -36,8 +36,9 @@ function addEntity(command: Command, cli: Cli, entity: Entity, others: string): 
     .addHelpText(
       'after',
       `
-Exit code: 0 done, whether there was something of every id or not; 1 failed, or not confirmed; 2 wrong options;
-130 stopped by Ctrl-C: the deletion stays accepted, and workers that run, or the next that do, end it.
+Exit code: 0 done, whether there was something of every id or not; 1 failed, or
+not confirmed; 2 wrong options; 130 stopped by Ctrl-C: the deletion stays
+accepted, and workers that run, or the next that do, end it.
 
 Examples:
   $ sluice delete ${entity} 17 18

@@ -18,7 +18,8 @@ export function addDoctorCommand(program: Command, cli: Cli): void {
     .addHelpText(
       'after',
       `
-Exit code: 0 nothing failed, though there may be warnings; 1 something failed; 2 a setting is wrong.
+Exit code: 0 nothing failed, though there may be warnings; 1 something failed;
+2 a setting is wrong.
 
 Examples:
   $ sluice doctor

@@ -15,7 +15,7 @@ export function addExportVerifyCommand(exports: Command, cli: Cli): void {
     .argument('<folder>')
     .addHelpText(
       'after',
-      '\nExit code: 0 all is as it was written; 1 something is not; 2 there is no manifest.\n\nExamples:\n  $ sluice export verify backup\n  $ sluice export verify backup --json | jq .differences',
+      '\nExit code: 0 all is as it was written; 1 something is not; 2 no manifest.\n\nExamples:\n  $ sluice export verify backup\n  $ sluice export verify backup --json | jq .differences',
     )
     // The option --json is that of `sluice export`, which takes it wherever it stands.
     .action((folder: string, _options, command: Command) =>

@@ -42,12 +42,13 @@ export function addExportCommand(program: Command, cli: Cli): void {
     .addHelpText(
       'after',
       `
-Exit code: 0 written and verified; 1 failed; 2 wrong options; 130 stopped by Ctrl-C, which cancels the export.
+Exit code: 0 written and verified; 1 failed; 2 wrong options; 130 stopped by
+Ctrl-C, which cancels the export.
 
 Examples:
   $ sluice export --out backup
-  $ sluice export --out november --from 2026-11-01 --to 2026-11-30 --event-type events --format csv
-  $ sluice export --out customers --event-type users --exclude "user:test-*" --exclude property:password
+  $ sluice export --out november --from 2026-11-01 --to 2026-11-30 --format csv
+  $ sluice export --out customers --event-type users --exclude "user:test-*"
   $ sluice export --out backup --json | jq .files
   $ sluice export verify backup`,
     )

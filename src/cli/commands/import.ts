@@ -42,12 +42,13 @@ export function addImportCommand(program: Command, cli: Cli): void {
     .addHelpText(
       'after',
       `
-Exit code: 0 loaded (refused records within --max-errors do not matter); 1 failed; 2 wrong options or a file that
-cannot be loaded as it is; 130 stopped by Ctrl-C: what was accepted goes on when workers run again.
+Exit code: 0 loaded (refused records within --max-errors do not matter); 1
+failed; 2 wrong options or a file that cannot be loaded as it is; 130 stopped
+by Ctrl-C: what was accepted goes on when workers run again.
 
 Examples:
   $ sluice import users.csv
-  $ sluice import "exports/2026-*.csv.gz" --entity users --map "Customer ID=user_id"
+  $ sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"
   $ sluice import companies.ndjson --dry-run
   $ pg_dump-like-tool | sluice import - --format csv --max-errors 1%
   $ sluice import users.csv --json | jq .loads[0].job.counts`,

@@ -34,8 +34,8 @@ export function addInboxStatusCommand(inbox: Command, cli: Cli): void {
     .command('status')
     .summary('what waits, what is being loaded, what became of the last ones')
     .description(
-      'Shows for each environment the files that wait in its folder, those that are claimed and those whose loads run, and\n' +
-        'what became of the last ones. INBOX_DIR must be that of the workers.',
+      'Shows for each environment the files that wait in its folder, those that are claimed and those whose loads run,\n' +
+        'those that are left alone and why, and what became of the last ones. INBOX_DIR must be that of the workers.',
     )
     .option('--env <name>', 'this environment only')
     .option('--limit <n>', 'how many of the last ones', parseCount, 10)
@@ -84,6 +84,9 @@ function print({ terminal }: Cli, { environments, recent }: InboxStatus): void {
     held.join(', '),
   ]);
   for (const line of renderTable(environmentColumns, lines)) terminal.print(line);
+  for (const { environment, ignored } of environments) {
+    for (const { name, why } of ignored) terminal.print(`${environment}/${printable(name, 80)} ${why}`);
+  }
   if (recent.length === 0) {
     terminal.note('No file has been taken yet.');
     return;

@@ -20,7 +20,7 @@ export function addJobsRejectsCommand(jobs: Command, cli: Cli): void {
     .summary('the refused records of a load')
     .description(
       'Prints the refused records with their reasons: as csv or ndjson in the shape of the file they came from, to be\n' +
-        'mended and imported again, or as json with where each stood.',
+        'mended and imported again, or as json with where each stood, long records cut.',
     )
     .argument('<job-id>')
     .addOption(
@@ -64,7 +64,7 @@ async function* asJson({ system }: Session, environmentId: number, jobId: string
       yield `${before}\n${JSON.stringify(renderReject(reject))}`;
       before = ',';
     }
-    after = page.next;
+    after = page.more ? (page.rejects.at(-1)?.row ?? null) : null;
   }
   yield before === '[' ? '[]\n' : '\n]\n';
 }

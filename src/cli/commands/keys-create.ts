@@ -25,7 +25,7 @@ export function addKeysCreateCommand(keys: Command, cli: Cli): void {
     .option('--json', 'print JSON', false)
     .addHelpText(
       'after',
-      '\nExamples:\n  $ sluice keys create --label "nightly import" --scopes import,read --expires 90d\n  $ KEY=$(sluice keys create --env staging)',
+      '\nExamples:\n  $ sluice keys create --label nightly --scopes import,read --expires 90d\n  $ KEY=$(sluice keys create --env staging)',
     )
     .action((flags: Flags, command: Command) => create(cli, command, flags));
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { prepareDatabase } from '../../postgres/prepare.ts';
 import type { Cli } from '../cli.ts';
-import { provideForCommand } from '../session/provide-for-command.ts';
+import { provideForCommand, requireData } from '../session/provide-for-command.ts';
 import { readSettings } from '../settings.ts';
 
 export function addMigrateCommand(program: Command, cli: Cli): void {
@@ -18,6 +18,7 @@ export function addMigrateCommand(program: Command, cli: Cli): void {
 
 async function migrate(cli: Cli, command: Command): Promise<void> {
   const { config, commandLog } = readSettings(cli, command);
+  await requireData(config);
   const log = commandLog('migrate');
   const database = await provideForCommand(config, log);
   try {

@@ -40,7 +40,7 @@ export function addNotificationsAddCommand(notifications: Command, cli: Cli): vo
     .option('--json', 'print JSON', false)
     .addHelpText(
       'after',
-      '\nExamples:\n  $ SECRET=$(sluice notifications add --url https://example.com/hooks)\n  $ sluice notifications add --env staging --email ops@example.com --on failed,completed_with_rejects --type load',
+      '\nExamples:\n  $ SECRET=$(sluice notifications add --url https://example.com/hooks)\n  $ sluice notifications add --email ops@example.com --on failed --type load',
     )
     .action((flags: Flags, command: Command) => add(cli, command, flags));
 }

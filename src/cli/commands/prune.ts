@@ -15,8 +15,8 @@ export function addPruneCommand(program: Command, cli: Cli): void {
     .summary('remove what has outlived its retention, now')
     .description(
       'Removes what the workers remove once a day: received files after FILE_RETENTION_DAYS, files of exports after\n' +
-        'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, and what killed processes left in\n' +
-        'the storage. A server may run meanwhile.',
+        'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
+        'or what the catalogue says, and what killed processes left in the storage. A server may run meanwhile.',
     )
     .option('--dry-run', 'only say what would go', false)
     .option('--json', 'print the counts as JSON', false)
@@ -44,6 +44,9 @@ function renderCounts(counts: Pruned, dryRun: boolean) {
     inbox_files: counts.inboxFiles,
     notifications: counts.notifications,
     schedule_runs: counts.runs,
+    events: counts.events,
+    months_of_events: counts.months,
+    archived_events: counts.archived,
     // Null: a dry run does not count them.
     unfinished_files: counts.temporary,
   };
@@ -51,11 +54,13 @@ function renderCounts(counts: Pruned, dryRun: boolean) {
 
 function describe(counts: Pruned, dryRun: boolean): string {
   const { files, jobs, exports, records, deletions, inboxFiles, notifications, runs, temporary } = counts;
+  const { events, months, archived } = counts;
   const parts = [
     `${formatCount(files)} received files`,
     `the files of ${formatCount(exports)} exports`,
     `the records of ${formatCount(jobs)} loads, ${formatCount(records)} exports and ${formatCount(deletions)} deletions`,
     `what is known of ${formatCount(inboxFiles)} files of the inbox, ${formatCount(notifications)} notifications and ${formatCount(runs)} runs of schedules`,
+    `${formatCount(events)} events${archived === null ? '' : ` (${formatCount(archived)} of them archived)`}, of ${formatCount(months)} months all`,
     ...(temporary === null ? [] : [`${formatCount(temporary)} unfinished files of killed processes`]),
   ];
   return `${dryRun ? 'Would remove' : 'Removed'}: ${parts.join(', ')}.`;

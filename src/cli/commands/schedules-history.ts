@@ -30,7 +30,7 @@ export function addSchedulesHistoryCommand(schedules: Command, cli: Cli): void {
       `
 Examples:
   $ sluice schedules history
-  $ sluice schedules history nightly-users --limit 1 --json | jq '.[0].items[].job_id'`,
+  $ sluice schedules history nightly --limit 1 --json | jq '.[0].items[].job_id'`,
     )
     .action((name: string | undefined, flags: Flags, command: Command) => history(cli, command, name, flags));
 }

@@ -34,7 +34,7 @@ Exit code: 0; 2 there is no file, or it is wrong.
 
 Examples:
   $ SCHEDULES_FILE=sluice.schedules.yaml sluice schedules list
-  $ sluice schedules list --file sluice.schedules.yaml --json | jq '.[].next_due'`,
+  $ sluice schedules list --file schedules.yaml --json | jq '.[].next_due'`,
     )
     .action((flags: Flags, command: Command) => list(cli, command, flags));
 }

@@ -41,8 +41,9 @@ export function addSchedulesRunCommand(schedules: Command, cli: Cli): void {
     .addHelpText(
       'after',
       `
-Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or no worker is there; 2 there is no such
-schedule, or the file is wrong; 130 stopped while waiting: the run goes on.
+Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or no
+worker is there; 2 there is no such schedule, or the file is wrong; 130 stopped
+while waiting: the run goes on.
 
 Examples:
   $ sluice schedules run nightly-users --wait

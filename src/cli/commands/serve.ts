@@ -3,17 +3,17 @@ import { prepareDatabase } from '../../postgres/prepare.ts';
 import { shutDown } from '../../shutdown.ts';
 import type { Cli } from '../cli.ts';
 import { awaitDatabase } from '../service/await-database.ts';
+import { checkAddress } from '../service/check-address.ts';
 import { warnOfRedis } from '../service/check-redis.ts';
 import { announceKey, ensureFirstKey } from '../service/first-key.ts';
 import { openServingSystem, openSurface } from '../service/surface.ts';
 import { warnOfStorage } from '../service/warn-of-storage.ts';
 import { whileAway } from '../service/while-away.ts';
-import { readSettings } from '../settings.ts';
+import { addListenOptions, readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
 export function addServeCommand(program: Command, cli: Cli): void {
-  program
-    .command('serve')
+  addListenOptions(program.command('serve'))
     .summary('the HTTP server alone')
     .description(
       'Starts the HTTP server only; `sluice work` does what it accepts. The database is DATABASE_URL, or the embedded\n' +
@@ -24,7 +24,7 @@ export function addServeCommand(program: Command, cli: Cli): void {
       `
 Examples:
   $ DATABASE_URL=postgres://… REDIS_URL=redis://… HOST=0.0.0.0 sluice serve
-  $ PORT=8081 sluice serve                       # a second server beside a running \`sluice start\``,
+  $ sluice serve --port 8081     # a second server beside \`sluice start\``,
     )
     .action((_options, command: Command) => serve(cli, command));
 }
@@ -33,6 +33,7 @@ async function serve(cli: Cli, command: Command): Promise<void> {
   const { config, serviceLog } = readSettings(cli, command);
   const log = serviceLog('serve');
   const stop = listenForStop();
+  await checkAddress(config, false);
   const databaseUrl = await awaitDatabase(config, {
     signal: stop.signal,
     onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),

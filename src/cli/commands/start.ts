@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { announceKey } from '../service/first-key.ts';
 import { type Service, startService } from '../service/start-service.ts';
-import { readSettings } from '../settings.ts';
+import { announceNewData } from '../session/provide-for-command.ts';
+import { addListenOptions, readSettings } from '../settings.ts';
 import { listenForStop } from '../stop-signals.ts';
 
 export function addStartCommand(program: Command, cli: Cli): void {
-  program
-    .command('start')
+  addListenOptions(program.command('start'))
     .summary('everything in one: database, HTTP server, worker processes')
     .description(
       'Starts the service: the embedded database (unless DATABASE_URL is set), the HTTP server and one worker\n' +
@@ -17,12 +17,12 @@ export function addStartCommand(program: Command, cli: Cli): void {
       'after',
       `
 Examples:
-  $ sluice start                                 # on http://127.0.0.1:8080, data in .sluice
-  $ PORT=0 sluice start --data-dir /tmp/try      # any free port, data elsewhere
-  $ HOST=0.0.0.0 WORKERS=4 sluice start          # for the whole network, four workers
-  $ DATABASE_URL=postgres://… sluice start       # on a PostgreSQL of your own
+  $ sluice start                             # port 8080, data in .sluice
+  $ sluice start --port 0 --data-dir /tmp/x  # any free port, data elsewhere
+  $ WORKERS=4 sluice start --host 0.0.0.0    # for the whole network
+  $ DATABASE_URL=postgres://… sluice start   # on a PostgreSQL of your own
 
-All settings: sluice config --help`,
+All settings: sluice config`,
     )
     .action((_options, command: Command) => start(cli, command));
 }
@@ -34,6 +34,7 @@ async function start(cli: Cli, command: Command): Promise<void> {
   let service: Service | null = null;
   const stop = listenForStop({ onSecond: () => service?.kill() });
   const startedAt = performance.now();
+  await announceNewData(terminal, config);
   service = await startService({
     config,
     environment,

@@ -42,8 +42,8 @@ export function addWorkCommand(program: Command, cli: Cli, parts = ownParts): vo
       'after',
       `
 Examples:
-  $ DATABASE_URL=postgres://… REDIS_URL=redis://… STORAGE_URL=/mnt/shared sluice work
-  $ sluice work                                  # one more worker for a running \`sluice start\``,
+  $ DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work
+  $ sluice work                  # one more worker beside \`sluice start\``,
     )
     .addOption(new Option('--only <task>', 'do this one task, and end').hideHelp())
     .action(({ only }: { only?: string }, command: Command) => work(cli, command, parts, only));
@@ -67,8 +67,11 @@ async function work(cli: Cli, command: Command, parts: WorkerParts, only?: strin
   const seams = readTestSeams(environment);
   const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
   if (only !== undefined) return doOnly(system, only, stop);
-  void warnOfRedis(config, log);
-  void warnOfStorage(config, system.files, log);
+  // A worker that has a parent leaves it to that.
+  if (!isForked()) {
+    void warnOfRedis(config, log);
+    void warnOfStorage(config, system.files, log);
+  }
   const runAlone = runInProcess(cli.entry, environment, log);
   const worker = startWorker(system, writeExport, schedules, runAlone);
   schedulePrune(system.backend).catch((err: unknown) =>

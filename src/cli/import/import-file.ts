@@ -1,5 +1,5 @@
 import { InputError } from '../../domain/errors.ts';
-import { defaultLoadOptions, type Load, type LoadOptions } from '../../domain/load.ts';
+import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
 import { receivingStore } from '../../load/received-files.ts';
 import type { Cli } from '../cli.ts';
@@ -118,6 +118,7 @@ async function remarkOn(
   { hands }: Work,
 ): Promise<string | null> {
   if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;
+  if (load.failure?.code === ALL_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `When what made it fail is mended: sluice jobs retry ${load.jobId}`;
   if (hasEnded(load)) return null;
   if (hands?.whose === 'running' || (hands === null && (await countLiveWorkers(session.system)) > 0)) {

@@ -26,7 +26,8 @@ export function printResult(terminal: Terminal, { name, load, rejects, remark, e
     }
     const more = rejects.count - rejects.first.length;
     if (more > 0) terminal.print(`  … and ${formatCount(more)} more`);
-    if (rejects.path !== null) terminal.print(`  Refused records, to mend and import again: ${rejects.path}`);
+    if (rejects.path !== null)
+      terminal.print(`  Refused records${load.dryRun ? '' : ', to mend and import again'}: ${rejects.path}`);
     else
       terminal.print(
         `  The refused records: sluice jobs rejects ${load.jobId}${rejects.problem === null ? '' : ` (${rejects.problem})`}`,

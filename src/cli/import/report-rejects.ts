@@ -19,7 +19,7 @@ export interface RejectsReport {
 
 const shown = 5;
 
-/** Null if there is none. Writes `<file>.rejects.csv` or `.ndjson` into `folder`. */
+/** Null if there is none. Writes `<file>.rejects.csv` or `.ndjson` into `folder`, for a dry run `<file>.rejects.dry-run.csv`. */
 export async function reportRejects(
   system: System,
   environmentId: number,
@@ -39,6 +39,7 @@ export async function reportRejects(
       jobId,
       format,
       join(folder, `${name}.rejects`),
+      load.dryRun,
     );
     return { ...report, path, problem: null };
   } catch (error) {

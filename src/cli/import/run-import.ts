@@ -40,7 +40,7 @@ export async function runImport(
     if (!flags.quiet)
       cli.terminal.note('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
   });
-  const results = await withSession(cli, command, async (session) => {
+  const load = async (session: Session): Promise<Imported[]> => {
     const { environmentId } = await requireEnvironment(session, flags.env);
     hands = flags.wait ? await provideWorkers(session, cli.entry) : null;
     try {
@@ -48,7 +48,8 @@ export async function runImport(
     } finally {
       await hands?.stop();
     }
-  });
+  };
+  const results = await withSession(cli, command, load, { mayCreate: true });
   if (flags.json) cli.terminal.json({ loads: results.map(({ json }) => json) });
   process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
 }

@@ -19,7 +19,7 @@ export async function formatOfRejects(
 
 /**
  * Writes all rejects of a load to `<stem>.<format>`, or `<stem>-2.<format>` and so on: a file that is there may be
- * half mended already. Returns the path.
+ * half mended already. Those of a dry run are there to be looked at, and replace those of the one before. Returns the path.
  */
 export async function writeRejectsFile(
   context: Context,
@@ -27,8 +27,9 @@ export async function writeRejectsFile(
   jobId: string,
   format: RejectsFormat,
   stem: string,
+  dryRun: boolean,
 ): Promise<string> {
-  const { path, file } = await openNew(stem, format);
+  const { path, file } = dryRun ? await replace(`${stem}.dry-run.${format}`) : await openNew(stem, format);
   try {
     for await (const bytes of exportRejects(context, environmentId, jobId, format))
       await file.appendFile(bytes);
@@ -36,6 +37,10 @@ export async function writeRejectsFile(
     await file.close();
   }
   return path;
+}
+
+async function replace(path: string): Promise<{ path: string; file: FileHandle }> {
+  return { path, file: await open(path, 'w') };
 }
 
 async function openNew(stem: string, extension: string): Promise<{ path: string; file: FileHandle }> {

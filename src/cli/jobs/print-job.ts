@@ -1,8 +1,9 @@
 import type { Job } from '../../background-jobs/find-jobs.ts';
 import type { Deletion } from '../../domain/deletion.ts';
-import type { Export } from '../../domain/export.ts';
+import type { Export, ExportRequest } from '../../domain/export.ts';
 import { countRejects } from '../../load/inspect-load.ts';
 import type { Database } from '../../postgres/database.ts';
+import { readExportRequest } from '../../postgres/ledger/read-exports.ts';
 import { formatBytes, formatCount } from '../format-numbers.ts';
 import { printLoad } from '../print-load.ts';
 import { renderTable } from '../table.ts';
@@ -15,13 +16,14 @@ export async function printJob(
   environmentId: number,
   job: Job,
 ): Promise<void> {
-  if (job.kind === 'export') printExportJob(terminal, job.export);
+  if (job.kind === 'export')
+    printExportJob(terminal, job.export, await readExportRequest(context.db, job.export.exportId));
   else if (job.kind === 'deletion') printDeletionJob(terminal, job.deletion);
   else printLoad(terminal, job.load, await countRejects(context, environmentId, job.jobId));
 }
 
-function printExportJob(terminal: Terminal, found: Export): void {
-  const { request, status, rowsWritten, bytesWritten, progress, files, filesExpired } = found;
+function printExportJob(terminal: Terminal, found: Export, request: ExportRequest): void {
+  const { status, rowsWritten, bytesWritten, progress, files, filesExpired } = found;
   const say = sayTo(terminal);
   say('job', found.jobId);
   const howFar = status === 'processing' ? `, ${Math.floor(progress * 100)} %` : '';
@@ -31,6 +33,7 @@ function printExportJob(terminal: Terminal, found: Export): void {
   say('written', `${formatCount(rowsWritten)} rows, ${formatBytes(bytesWritten)}`);
   sayTimes(say, found.requestedAt, found.endedAt, found.attempts);
   if (found.failure !== null) say('failed', `${found.failure.message} [${found.failure.code}]`);
+  if (found.lastError !== null) say('last error', found.lastError);
   if (filesExpired) say('files', 'expired');
   if (files.length === 0) return;
   terminal.print('');
@@ -55,6 +58,7 @@ function printDeletionJob(terminal: Terminal, found: Deletion): void {
   say('removed', `${formatCount(removed.events)} events, ${others}`);
   sayTimes(say, found.acceptedAt, found.endedAt, found.attempts);
   if (found.failure !== null) say('failed', `${found.failure.message} [${found.failure.code}]`);
+  if (found.lastError !== null) say('last error', found.lastError);
 }
 
 type Say = (title: string, text: string) => void;

@@ -54,7 +54,11 @@ async function findEmbedded(dataDir: string): Promise<Answer> {
 }
 
 async function knock(url: string): Promise<Answer> {
-  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectTimeoutMs });
+  const client = new pg.Client({
+    connectionString: url,
+    connectionTimeoutMillis: connectTimeoutMs,
+    query_timeout: connectTimeoutMs,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -25,10 +25,18 @@ export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Re
     if (policy === undefined || policy === 'noeviction') return null;
     const sentence = `Redis at ${where} may evict the queue (maxmemory-policy ${String(policy)}); set it to noeviction.`;
     return { sentence, away: false };
-  } catch {
-    const sentence = `Redis at ${where} does not answer. Is it running, and is REDIS_URL right?`;
-    return { sentence, away: true };
+  } catch (error) {
+    return { sentence: `Redis at ${where} ${whyAway(error)}`, away: true };
   }
+}
+
+function whyAway(error: unknown): string {
+  const answer = error instanceof Error ? error.message : '';
+  if (/WRONGPASS|invalid (?:username-)?password/i.test(answer))
+    return 'refuses the password. Check the user and the password in REDIS_URL.';
+  if (/NOAUTH|HELLO must be called/i.test(answer))
+    return 'wants a password, and REDIS_URL has none: redis://:password@host:port.';
+  return 'does not answer. Is it running, and is REDIS_URL right?';
 }
 
 /** For a service, which starts all the same: the ledger keeps what is due until the queue is back. */

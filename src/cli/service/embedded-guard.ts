@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { isFull, readDisk } from '../../files/disk.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../postgres/embedded/start.ts';
 
 const shortestPauseMs = 200;
@@ -62,7 +63,14 @@ async function startAgain(
     try {
       return await startEmbeddedPostgres({ dataDir: join(dataDir, 'postgres'), log, port });
     } catch (error) {
-      log.error({ err: error, retry_in_ms: pauseMs }, 'embedded Postgres could not be started again');
+      const hasRoom = await readDisk(dataDir).then(
+        (disk) => !isFull(disk),
+        () => true,
+      );
+      if (hasRoom)
+        log.error({ err: error, retry_in_ms: pauseMs }, 'embedded Postgres could not be started again');
+      else
+        log.error({ retry_in_ms: pauseMs }, `embedded Postgres has no room left on the disk of ${dataDir}`);
     }
     await delay(pauseMs, undefined, { signal }).catch(() => undefined);
     pauseMs = Math.min(pauseMs * 2, longestPauseMs);

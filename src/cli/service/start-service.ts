@@ -7,6 +7,7 @@ import { openSchedulesFile } from '../../schedules/schedules-file.ts';
 import { type Phase, shutDown } from '../../shutdown.ts';
 import type { Environment } from '../environment.ts';
 import { awaitDatabase } from './await-database.ts';
+import { checkAddress } from './check-address.ts';
 import { warnOfRedis } from './check-redis.ts';
 import { type EmbeddedGuard, guardEmbedded } from './embedded-guard.ts';
 import { ensureFirstKey } from './first-key.ts';
@@ -75,6 +76,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<{ read
   const { config, log, environment, entry } = options;
   // The workers would refuse it, one start after another; whoever starts them is told instead.
   if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
+  await checkAddress(config, true);
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
   void warnOfRedis(config, log);
   const database = await provideDatabase(config, log, { share: false });

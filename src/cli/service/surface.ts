@@ -19,7 +19,13 @@ export interface Surface {
 
 /** Opens the system on a migrated database. */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  return openSystem({ config, databaseUrl, log, role: 'serve', poolSize: config.poolSize });
+  return openSystem({ config, databaseUrl, log, role: 'serve', ...sharePool(config.poolSize) });
+}
+
+/** Two fifths of the connections are for looking; the others are for what is accepted and committed. */
+function sharePool(connections: number): { readonly poolSize: number; readonly readPoolSize: number } {
+  const readPoolSize = Math.max(1, Math.floor(connections * 0.4));
+  return { poolSize: Math.max(2, connections - readPoolSize), readPoolSize };
 }
 
 /** Starts to listen; closes the system if it cannot. */

@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { DataDirInUseError } from '../../postgres/embedded/errors.ts';
-import { type ProvidedDatabase, provideDatabase } from '../../postgres/provide.ts';
+import { isNewDatabase, type ProvidedDatabase, provideDatabase } from '../../postgres/provide.ts';
+import { UsageError } from '../exit-codes.ts';
+import type { Terminal } from '../terminal.ts';
 
 const patienceMs = 30_000;
 const pollMs = 100;
@@ -21,4 +23,22 @@ export async function provideForCommand(config: Config, log: Logger): Promise<Pr
     }
     await delay(pollMs);
   }
+}
+
+/** A command that only looks or changes must not make a database where there is none, and answer from that. */
+export async function requireData(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<void> {
+  if (!(await isNewDatabase(config))) return;
+  throw new UsageError(
+    `There is no data of sluice in ${config.dataDir}: nothing was ever started there.\n` +
+      'Run this in the folder where the server was started, or name its data: --data-dir <folder> (DATA_DIR),\n' +
+      'or --database-url <url> (DATABASE_URL). `sluice start` or `sluice import` begins anew here.',
+  );
+}
+
+/** Those that may make one say where. */
+export async function announceNewData(
+  terminal: Terminal,
+  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+): Promise<void> {
+  if (await isNewDatabase(config)) terminal.note(`Making a new database in ${config.dataDir}`);
 }

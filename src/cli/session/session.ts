@@ -13,7 +13,7 @@ import type { Cli } from '../cli.ts';
 import { UsageError } from '../exit-codes.ts';
 import { readSettings, type Settings } from '../settings.ts';
 import { awaitNeighbours, sessionRole } from './neighbours.ts';
-import { provideForCommand } from './provide-for-command.ts';
+import { announceNewData, provideForCommand, requireData } from './provide-for-command.ts';
 
 /** What a command of a person works on, for as long as it runs. */
 export interface Session {
@@ -26,14 +26,20 @@ export interface Session {
 /** Enough for a command: one thing at a time, and the dispatching beside it. */
 const poolSize = 4;
 
-/** Opens the system, on a server that runs or on one started for the purpose, and closes it after `work`. */
+/**
+ * Opens the system, on a server that runs or on one started for the purpose, and closes it after `work`. `mayCreate`: also on
+ * a data directory that there is nothing in yet.
+ */
 export async function withSession<T>(
   cli: Cli,
   command: Command,
   work: (session: Session) => Promise<T>,
+  { mayCreate = false }: { readonly mayCreate?: boolean } = {},
 ): Promise<T> {
   const settings = readSettings(cli, command);
   const { config } = settings;
+  if (mayCreate) await announceNewData(cli.terminal, config);
+  else await requireData(config);
   const log = settings.commandLog('command');
   const database = await provideForCommand(config, log);
   try {

@@ -1,4 +1,5 @@
 import type { ServiceStatus } from '../../background-jobs/read-status.ts';
+import { type Disk, isFull } from '../../files/disk.ts';
 import type { LaneOverview } from '../../postgres/ledger/lane-overview.ts';
 import { formatBytes, formatCount, formatDuration } from '../format-numbers.ts';
 import { type Column, printable, renderTable } from '../table.ts';
@@ -20,6 +21,11 @@ const exportColumns: readonly Column[] = [
   { title: 'bytes', align: 'right' },
   { title: 'for', align: 'right' },
 ];
+const retryColumns: readonly Column[] = [
+  { title: 'tried again' },
+  { title: 'environment' },
+  { title: 'last error' },
+];
 const failureColumns: readonly Column[] = [
   { title: 'failed' },
   { title: 'environment' },
@@ -28,8 +34,8 @@ const failureColumns: readonly Column[] = [
 ];
 
 /** Lines for a person. */
-export function describeStatus(status: ServiceStatus): string[] {
-  const { workers, backlog: b, lanes, exports, failures } = status;
+export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): string[] {
+  const { workers, backlog: b, lanes, exports, retries, retention, failures } = status;
   const hosts = [...new Set(workers.map(({ host }) => printable(host, 60)))];
   return [
     `workers    ${workers.length === 0 ? 'none is alive' : `${workers.length} alive, on ${hosts.join(', ')}`}`,
@@ -37,6 +43,8 @@ export function describeStatus(status: ServiceStatus): string[] {
     `exports    ${counts(b.processingExports, b.queuedExports, b.oldestQueuedExportSeconds)}`,
     `deletions  ${counts(b.processingDeletions, b.queuedDeletions, b.oldestQueuedDeletionSeconds)}`,
     `schedules  ${counts(b.runningRuns + b.waitingRuns, b.queuedRuns, b.oldestQueuedRunSeconds)}`,
+    ...disks.map((disk) => `disk       ${describeDisk(disk)}`),
+    ...eventsLine(retention),
     ...section(laneColumns, lanes.map(laneCells)),
     ...section(
       exportColumns,
@@ -49,6 +57,14 @@ export function describeStatus(status: ServiceStatus): string[] {
       ]),
     ),
     ...section(
+      retryColumns,
+      retries.map(({ environment, jobId, type, lastError }) => [
+        jobId,
+        environment,
+        printable(`${type}: ${lastError}`, 120),
+      ]),
+    ),
+    ...section(
       failureColumns,
       failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => [
         `${endedAt.toISOString().slice(0, 19).replace('T', ' ')}Z`,
@@ -58,6 +74,23 @@ export function describeStatus(status: ServiceStatus): string[] {
       ]),
     ),
   ];
+}
+
+export function describeDisk(disk: Disk): string {
+  const left = `${formatBytes(disk.freeBytes)} free of ${formatBytes(disk.allBytes)}`;
+  return `${isFull(disk) ? 'full: ' : ''}${left} at ${disk.folder}`;
+}
+
+/** Nothing where nothing has outlived its retention yet. */
+function eventsLine(retention: ServiceStatus['retention']): string[] {
+  const { eventsRemoved, eventsArchived, archiveFiles, archiveBytes, error } = retention;
+  if (eventsRemoved === 0 && error === null) return [];
+  const archived =
+    archiveFiles === 0
+      ? ''
+      : `, ${formatCount(eventsArchived)} in ${formatCount(archiveFiles)} archives of ${formatBytes(archiveBytes)}`;
+  const failing = error === null ? '' : `; pruning fails: ${printable(error, 120)}`;
+  return [`events     ${formatCount(eventsRemoved)} removed by their retention${archived}${failing}`];
 }
 
 function counts(running: number, queued: number, oldestSeconds: number): string {

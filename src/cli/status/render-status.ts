@@ -1,7 +1,11 @@
 import type { ServiceStatus } from '../../background-jobs/read-status.ts';
+import type { Disk } from '../../files/disk.ts';
 
 /** For scripts; times are ISO 8601, spans in seconds. */
-export function renderStatus({ workers, backlog, lanes, exports, failures }: ServiceStatus) {
+export function renderStatus(
+  { workers, backlog, lanes, exports, retries, retention, failures }: ServiceStatus,
+  disks: readonly Disk[],
+) {
   const waits = [
     backlog.oldestWaitingSeconds,
     backlog.oldestQueuedExportSeconds,
@@ -40,6 +44,26 @@ export function renderStatus({ workers, backlog, lanes, exports, failures }: Ser
       bytes,
       running_seconds: runningSeconds,
     })),
+    retries: retries.map(({ environment, jobId, type, lastError }) => ({
+      environment,
+      job_id: jobId,
+      type,
+      last_error: lastError,
+    })),
+    disks: disks.map(({ folder, freeBytes, allBytes }) => ({
+      folder,
+      free_bytes: freeBytes,
+      total_bytes: allBytes,
+    })),
+    event_retention: {
+      events_removed: retention.eventsRemoved,
+      months_dropped: retention.monthsDropped,
+      events_archived: retention.eventsArchived,
+      archive_files: retention.archiveFiles,
+      archive_bytes: retention.archiveBytes,
+      pruned_at: retention.prunedAt?.toISOString() ?? null,
+      error: retention.error,
+    },
     failures: failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => ({
       environment,
       job_id: jobId,

@@ -2,8 +2,8 @@ import type { ClientBase } from 'pg';
 import type { Config } from '../../config.ts';
 import { type Finding, ok, warning } from '../finding.ts';
 
-/** Those who watch (`createWatchPool`). */
-const watching = 2;
+/** Those who watch (`createWatchPool`), and the one that asks after the others (`ConnectionMonitor`). */
+const watching = 2 + 1;
 /** With the queue in PostgreSQL: a pool of two for each of the queues that a process adds to … */
 const queues = 2 * 2;
 /** … and for each of the queues that a worker takes from one of two, and one that listens. */
@@ -17,7 +17,7 @@ type Sizes = Pick<Config, 'redisUrl' | 'poolSize' | 'workers' | 'workerPoolSize'
 export function connectionsWanted({ redisUrl, poolSize, workers, workerPoolSize }: Sizes): number {
   const ofQueue = (count: number): number => (redisUrl === null ? count : 0);
   const serving = poolSize + watching + ofQueue(queues);
-  return serving + workers * (workerPoolSize + ofQueue(queues + consumers)) + command;
+  return serving + workers * (workerPoolSize + 1 + ofQueue(queues + consumers)) + command;
 }
 
 export async function checkConnections(client: ClientBase, config: Sizes): Promise<Finding[]> {

@@ -4,9 +4,11 @@ import { type Check, runChecks } from '../check.ts';
 import type { Finding } from '../finding.ts';
 import { checkClock } from './check-clock.ts';
 import { checkConnections } from './check-connections.ts';
+import { checkEventRetention } from './check-event-retention.ts';
 import { checkMigrations } from './check-migrations.ts';
 import { checkPrivileges } from './check-privileges.ts';
 import { checkSettings } from './check-settings.ts';
+import { checkSpace } from './check-space.ts';
 import { checkVersion } from './check-version.ts';
 
 const connectMs = 5_000;
@@ -30,8 +32,10 @@ export async function checkPostgres(url: string, config: Config): Promise<Findin
       'postgres privileges': () => checkPrivileges(client, config.redisUrl === null),
       'postgres connections': () => checkConnections(client, config),
       'postgres settings': () => checkSettings(client),
+      'postgres disk': () => checkSpace(client),
       'postgres clock': () => checkClock(client),
       migrations: () => checkMigrations(client),
+      'event retention': () => checkEventRetention(client),
     };
     const findings: Finding[] = [];
     // One after another, since they share the connection: the clock's answer must not wait behind another's.

@@ -1,4 +1,4 @@
-import type { Expression, SqlBool } from 'kysely';
+import type { Expression, RawBuilder, SqlBool } from 'kysely';
 import type { ExportRequest } from '../../domain/export.ts';
 
 /** Whether a row of sluice.users, under the alias given, is in a segment. */
@@ -11,4 +11,6 @@ export interface Filter {
   /** Null: no segment is asked for. */
   readonly segment: SegmentTest | null;
   readonly excludedSegments: readonly SegmentTest[];
+  /** What events are read from, with the columns of `sluice.events`, which it is by default. */
+  readonly events?: RawBuilder<unknown>;
 }

@@ -1,4 +1,5 @@
 import type { Exclusion } from '../../domain/export.ts';
+import { createGlob } from '../../domain/glob.ts';
 
 /** What one kind of exclusion names: texts as they stand, and patterns in which `*` stands for any text. */
 export interface LeftOut {
@@ -22,9 +23,6 @@ export function likePattern(pattern: string): string {
 /** The same in JavaScript, for names of columns. */
 export function nameTest({ names, patterns }: LeftOut): (name: string) => boolean {
   const exact = new Set(names);
-  const expressions = patterns.map((pattern) => {
-    const parts = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
-    return new RegExp(`^${parts.join('.*')}$`, 'su');
-  });
-  return (name) => exact.has(name) || expressions.some((expression) => expression.test(name));
+  const globs = patterns.map((pattern) => createGlob(pattern));
+  return (name) => exact.has(name) || globs.some((matches) => matches(name));
 }

@@ -19,6 +19,8 @@ import { Fault } from '../../domain/errors.ts';
  * together with its cast, as in sql`${value}::text[]`, is put into a subquery, which runs once.
  */
 const prefix = 'sluice.p';
+/** Characters beyond which writing a value as part of an array costs more than a round trip of its own. */
+const longText = 16 * 1024;
 
 /** A select that COPY can run, once its parameters are set. */
 export interface CopySelect {
@@ -38,11 +40,16 @@ export function compileForCopy(query: Compilable): CopySelect {
 
 /** Until the end of the transaction, or until those of another select are set. */
 export async function setParameters(client: pg.PoolClient, { parameters }: CopySelect): Promise<void> {
-  const names = parameters.map((_, index) => `${prefix}${index + 1}`);
+  const settings = parameters.map((value, index) => [`${prefix}${index + 1}`, value] as const);
+  const isLong = ([, value]: (typeof settings)[number]): boolean => value.length > longText;
+  const short = settings.filter((setting) => !isLong(setting));
   await client.query(
-    'select set_config(name, value, true) from unnest($1::text[], $2::text[]) as setting (name, value)',
-    [names, parameters],
+    'select count(set_config(name, value, true)) from unnest($1::text[], $2::text[]) as setting (name, value)',
+    [short.map(([name]) => name), short.map(([, value]) => value)],
   );
+  for (const setting of settings.filter(isLong)) {
+    await client.query('select set_config($1, $2, true) is null', [...setting]);
+  }
 }
 
 class SettingsCompiler extends PostgresQueryCompiler {

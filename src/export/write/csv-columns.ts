@@ -4,6 +4,7 @@ import type { Exclusion } from '../../domain/export.ts';
 import { MAX_CATALOGUED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject-columns.ts';
 import type { Database } from '../../postgres/database.ts';
+import { yielding } from '../../yielding.ts';
 import { leftOut, nameTest } from '../filter/wildcard.ts';
 
 /** A result of Postgres has 1664 columns at most. */
@@ -34,9 +35,10 @@ export async function listPropertyColumns(
   const isLeftOut = nameTest(leftOut(exclusions, 'property'));
   const automatic = listed.filter((row) => row.is_auto_property).map(({ key }) => key);
   const hasNamesakes = await anyHas(db, environmentId, entity, automatic);
-  const wanted = listed
-    .filter((row) => (hasNamesakes || !row.is_auto_property) && !isLeftOut(row.key))
-    .map(({ key }) => key);
+  const wanted: string[] = [];
+  for await (const { key, is_auto_property: isAutomatic } of yielding(listed)) {
+    if ((hasNamesakes || !isAutomatic) && !isLeftOut(key)) wanted.push(key);
+  }
   const names = fitting(wanted);
   return { names, hasOthers: listed.length >= MAX_CATALOGUED_NAMES || names.length < wanted.length };
 }

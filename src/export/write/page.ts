@@ -1,4 +1,4 @@
-import { expressionBuilder, type RawBuilder, sql } from 'kysely';
+import { expressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Dataset } from '../../domain/export.ts';
 import type { DB } from '../../postgres/schema.ts';
 import { exportsCompany } from '../filter/companies.ts';
@@ -33,7 +33,7 @@ export function pageOf(dataset: Dataset, filter: Filter) {
         .orderBy('company_id');
     case 'events':
       return eb
-        .selectFrom(`events as ${alias}`)
+        .selectFrom(sql<Selectable<DB['events']>>`${filter.events ?? sql.table('events')}`.as(alias))
         .select(['event_id', 'event_type', 'event_name', 'user_id', 'company_id', 'source', 'inserted_at'])
         .select('metadata')
         .where(exportsEvent(filter, alias))

@@ -2,7 +2,7 @@ import { Fault } from '../../domain/errors.ts';
 import type { Dataset, ExportFormat, ExportRequest } from '../../domain/export.ts';
 import type { AttemptFiles } from './attempt-files.ts';
 import { ContentHash } from './content-hash.ts';
-import { copyOut } from './copy-out.ts';
+import { type CopyFormat, copyOut } from './copy-out.ts';
 import type { CopySelect } from './copy-select.ts';
 import type { DatasetSink } from './dataset-sink.ts';
 import type { DatasetSummary } from './manifest.ts';
@@ -17,6 +17,8 @@ export interface DatasetPlan {
   readonly dataset: Dataset;
   readonly format: ExportFormat;
   readonly select: CopySelect;
+  /** Where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
+  readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
   /** What every file begins with. */
   readonly header: Buffer;
 }
@@ -31,7 +33,7 @@ export interface WriteOptions {
 
 /** COPY → rows → files. The next rows are asked for when the last are on their way to the store. */
 export async function writeDataset(
-  { client }: Snapshot,
+  snapshot: Snapshot,
   files: AttemptFiles,
   plan: DatasetPlan,
   options: WriteOptions,
@@ -41,7 +43,7 @@ export async function writeDataset(
   const content = format !== 'parquet' && hasContentHash(dataset) ? new ContentHash(format) : null;
   if (header.length > 0) content?.addCsvHeader(header);
   const isCsv = format === 'csv';
-  const copied = copyOut(client, plan.select, isCsv ? 'csv' : 'lines', options.signal);
+  const copied = copyAll(snapshot, plan, isCsv ? 'csv' : 'lines', options.signal);
   const blocks = rowBlocks(copied, isCsv ? 'csv' : 'ndjson');
   let rows = 0;
   let next = await blocks.next();
@@ -59,6 +61,19 @@ export async function writeDataset(
   await parts.end();
   options.onProgress(rows, parts.bytes);
   return { dataset, rows, contentSha256: content?.digest() ?? null };
+}
+
+/** Each piece ends with a whole row. */
+async function* copyAll(
+  { client }: Snapshot,
+  { select, pieces }: DatasetPlan,
+  format: CopyFormat,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, number> {
+  if (pieces === null) return yield* copyOut(client, select, format, signal);
+  let rows = 0;
+  for await (const piece of pieces.selects()) rows += yield* copyOut(client, piece, format, signal);
+  return rows;
 }
 
 function createSink(

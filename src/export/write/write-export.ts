@@ -58,7 +58,7 @@ export async function writeExport(
     const facts = await inSnapshot(
       context,
       { name: options.sessionName, signal: options.signal },
-      (snapshot) => readAll(snapshot, files, options),
+      (snapshot) => readAll(context, snapshot, files, options),
     );
     await writeManifest(files, options, facts);
     options.signal.throwIfAborted();
@@ -70,11 +70,12 @@ export async function writeExport(
 }
 
 async function readAll(
+  context: WriteExportContext,
   snapshot: Snapshot,
   files: AttemptFiles,
   options: WriteExportOptions,
 ): Promise<ManifestFacts> {
-  const plans = await planDatasets(snapshot.client, options);
+  const plans = await planDatasets(snapshot.client, context.files, options);
   const rowsExpected = await estimateAll(snapshot, plans);
   await options.onSnapshot({ at: snapshot.at, rowsExpected, backendPid: snapshot.backendPid });
   const datasets = await writeDatasets(snapshot, files, plans, options);
@@ -83,7 +84,9 @@ async function readAll(
 
 async function estimateAll({ client }: Snapshot, plans: readonly DatasetPlan[]): Promise<number> {
   let rows = 0;
-  for (const { select } of plans) rows += await estimateRows(client, select);
+  for (const { select, pieces } of plans) {
+    rows += (await estimateRows(client, select)) + (pieces?.rows ?? 0);
+  }
   return rows;
 }
 

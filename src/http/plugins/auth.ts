@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Environment } from '../../access/environments.ts';
 import { KeyCache } from '../../access/key-cache.ts';
 import type { Scope } from '../../access/scopes.ts';
-import { type Caller, verifyKey } from '../../access/verify-key.ts';
+import { type Caller, isRefusal, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
@@ -12,6 +12,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the handler runs, on every route that names a scope. */
     caller: Caller | null;
+    /** Why there is none, for the log; null before anybody has looked. */
+    keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
     /** What the key must allow. Every route that touches data names one. */
@@ -24,10 +26,11 @@ declare module 'fastify' {
  * the moment it is revoked; except single records, of which there are too many: they may be a second behind.
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
-  const verify = (header: string): Promise<Caller | null> =>
+  const verify = (header: string): Promise<Caller | KeyRefusal> =>
     inTime(verifyKey(db, config.apiKey, header), RECORD_DEADLINE_MS);
   const cache = new KeyCache(verify);
   app.decorateRequest('caller', null);
+  app.decorateRequest('keyRefusal', null);
   // With a callback: where the caller is known, the request goes on in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
     const { scope } = request.routeOptions.config;
@@ -51,17 +54,29 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
 function admit(
   request: FastifyRequest,
   reply: FastifyReply,
-  caller: Caller | null,
+  found: Caller | KeyRefusal,
   scope: Scope,
 ): Error | undefined {
-  request.caller = caller;
-  if (caller === null) {
+  if (isRefusal(found)) {
+    request.keyRefusal = found;
     reply.header('www-authenticate', 'Token');
-    const details = 'the header Authorization: Token <API_KEY>';
-    return inputError('invalid_api_key', 'Unauthorized - Invalid API key', details);
+    return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[found.refused]);
   }
-  return caller.scopes.includes(scope) ? undefined : insufficient(scope, caller.scopes);
+  request.caller = found;
+  return found.scopes.includes(scope) ? undefined : insufficient(scope, found.scopes);
 }
+
+const wanted = 'the header Authorization: Token <API_KEY>';
+const notKnown = 'the key is unknown, revoked or expired';
+
+/** What a caller is told. */
+const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
+  missing: `${wanted} is missing`,
+  malformed: `not of the form that is expected: ${wanted}, a key that begins with slk_`,
+  unknown: notKnown,
+  revoked: notKnown,
+  expired: notKnown,
+};
 
 /** The environment that the caller's key opens: the only one whose data the request may touch. */
 export function callerEnvironment(request: FastifyRequest): Environment {
@@ -70,6 +85,11 @@ export function callerEnvironment(request: FastifyRequest): Environment {
 
 export function environmentId(request: FastifyRequest): number {
   return caller(request).environment.environmentId;
+}
+
+/** Public id of the key. */
+export function callerKeyId(request: FastifyRequest): string {
+  return caller(request).keyId;
 }
 
 /** For what takes more than the route's own scope. @throws InputError `insufficient_scope`. */

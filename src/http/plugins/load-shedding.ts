@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { getHeapStatistics } from 'node:v8';
 import underPressure from '@fastify/under-pressure';
 import type { FastifyInstance } from 'fastify';
@@ -31,6 +32,7 @@ export function addLoadShedding(
   app: FastifyInstance,
   { config, log }: Pick<System, 'config' | 'log'>,
   heapLimit = getHeapStatistics().heap_size_limit,
+  doors: { readonly isBeyond?: (socket: Socket) => boolean } = {},
 ): void {
   const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
   const maxHeap = heapLimit * heapShare;
@@ -50,7 +52,8 @@ export function addLoadShedding(
       if (overload) log.warn(fields, 'overloaded: requests are refused');
       else log.info(fields, 'no longer overloaded');
     }
-    if (overload && request.routeOptions.config.alwaysServed !== true) sendErrors(reply, overloaded);
+    const isRefused = overload || doors.isBeyond?.(request.raw.socket) === true;
+    if (isRefused && request.routeOptions.config.alwaysServed !== true) sendErrors(reply, overloaded);
     else done();
   });
 }

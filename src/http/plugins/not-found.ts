@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import { inputError } from '../../domain/errors.ts';
 
+export const noSuchAddress = 'There is no such address; /docs shows those there are';
+
 /** A path that exists under other methods: 405 with `Allow`. No such path: 404. Register before the routes. */
 export function addNotFound(app: FastifyInstance): void {
   const methods = new Map<string, Set<string>>();
@@ -15,7 +17,7 @@ export function addNotFound(app: FastifyInstance): void {
       .filter(([pattern]) => matches(pattern, path))
       .flatMap(([, each]) => [...each]);
     if (allowed.length === 0) {
-      throw inputError('route_not_found', 'There is no such address', `${request.method} ${printable(path)}`);
+      throw inputError('route_not_found', noSuchAddress, `${request.method} ${printable(path)}`);
     }
     const allow = [...new Set(allowed)].sort().join(', ');
     reply.header('allow', allow);
@@ -24,7 +26,7 @@ export function addNotFound(app: FastifyInstance): void {
 }
 
 function matches(pattern: string, path: string): boolean {
-  const wanted = pattern.split('/');
+  const wanted = pattern.replace(/\/$/, '').split('/');
   const given = path.split('/');
   return (
     wanted.length === given.length && wanted.every((each, at) => each.startsWith(':') || each === given[at])

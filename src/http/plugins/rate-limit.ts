@@ -1,38 +1,67 @@
-import rateLimit from '@fastify/rate-limit';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 
+/** Keys whose requests are counted at a time; beyond it the one that began its window first is forgotten. */
+const maxKeys = 10_000;
+
 /**
  * Bounds how often a key may be used; after authentication, since it is the key that is counted. Every serving process
- * counts for itself: a count that is shared would cost each request a question to Redis, and fail with it.
+ * counts for itself: a count that is shared would cost each request a question to Redis, and fail with it. Counted here and
+ * not by a plugin, which tells requests that come in the same turn of the event loop, such as a burst of a key that is being
+ * looked up, the count of the last of them.
  */
 export function addRateLimit(app: FastifyInstance, { config }: System): void {
   if (config.rateLimit === 0) return;
-  const { rateLimit: perSecond, rateLimitWindowMs: timeWindow } = config;
-  app.register(rateLimit, {
-    global: false,
-    max: Math.floor((perSecond * timeWindow) / 1_000),
-    timeWindow,
-    keyGenerator: ({ caller }) => caller?.keyId ?? '',
+  const { rateLimit: perSecond, rateLimitWindowMs: windowMs } = config;
+  const max = Math.floor((perSecond * windowMs) / 1_000);
+  const windows = new RequestWindows(windowMs);
+  app.addHook('onRequest', ({ caller }, reply, done) => {
+    if (caller === null) {
+      done();
+      return;
+    }
+    const { count, leftMs } = windows.count(caller.keyId);
+    const seconds = String(Math.ceil(leftMs / 1_000));
+    reply
+      .header('ratelimit-limit', String(max))
+      .header('ratelimit-remaining', String(Math.max(0, max - count)))
+      .header('ratelimit-reset', seconds);
+    if (count <= max) {
+      done();
+      return;
+    }
+    reply.header('retry-after', seconds);
+    const details = `${max} requests in ${windowMs} ms`;
+    done(inputError('rate_limited', 'This key makes too many requests; try again later', details));
   });
-  app.after(() => {
-    const count = app.createRateLimit();
-    const limit = async (request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-      const found = await count(request);
-      if (found.isAllowed) return;
-      reply
-        .header('ratelimit-limit', String(found.max))
-        .header('ratelimit-remaining', String(found.remaining))
-        .header('ratelimit-reset', String(found.ttlInSeconds));
-      if (!found.isExceeded) return;
-      reply.header('retry-after', String(found.ttlInSeconds));
-      const details = `${found.max} requests in ${timeWindow} ms`;
-      throw inputError('rate_limited', 'This key makes too many requests; try again later', details);
-    };
-    app.addHook('onRequest', (request, reply, done) => {
-      if (request.caller === null) done();
-      else limit(request, reply).then(() => done(), done);
-    });
-  });
+}
+
+class RequestWindows {
+  readonly #byKey = new Map<string, { count: number; readonly endsAt: number }>();
+  readonly #windowMs: number;
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs;
+  }
+
+  /** Counts a request: which one of its window it is, and how long that lasts still. */
+  count(key: string): { readonly count: number; readonly leftMs: number } {
+    const now = performance.now();
+    const known = this.#byKey.get(key);
+    const window = known !== undefined && known.endsAt > now ? known : this.#open(key, now);
+    window.count++;
+    return { count: window.count, leftMs: window.endsAt - now };
+  }
+
+  #open(key: string, now: number) {
+    const window = { count: 0, endsAt: now + this.#windowMs };
+    this.#byKey.delete(key);
+    for (const oldest of this.#byKey.keys()) {
+      if (this.#byKey.size < maxKeys) break;
+      this.#byKey.delete(oldest);
+    }
+    this.#byKey.set(key, window);
+    return window;
+  }
 }

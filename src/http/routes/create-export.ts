@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
@@ -17,6 +18,7 @@ export function createExport(scope: FastifyInstance, system: System): void {
     const { environmentId } = environment;
     const body = recordBody(request);
     const idempotency = readIdempotency(request, body);
+    await requireQueueRoom(system.db, environmentId, idempotency?.key ?? null, system.config.maxQueuedJobs);
     const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency, {
       requestId: request.id,
     });

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify';
+import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import { requireDeletion } from '../../deletion/inspect-deletions.ts';
 import { readDeletionRequest } from '../../deletion/read-request.ts';
@@ -18,6 +19,7 @@ export function deleteProfilesRoute(scope: FastifyInstance, system: System, enti
     const body = recordBody(request);
     const idempotency = readIdempotency(request, body);
     const asked = readDeletionRequest(entity, body);
+    await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
     const jobId = await requestDeletion(system, environment, entity, asked, idempotency, request.id);
     const found = await requireDeletion(system, environment, jobId);
     return reply.code(202).send(renderDeletion(found, baseUrl(request, system.config.publicUrl)));

@@ -5,14 +5,15 @@ import { inputError } from '../../domain/errors.ts';
 import { contentType } from '../../export/content-type.ts';
 import { findLinkedFile, type LinkedFile, openLinkedFile } from '../../export/linked-file.ts';
 import { type ByteRange, readByteRange } from '../byte-range.ts';
+import { namesTag } from '../entity-tag.ts';
 import { downloadFileSchema } from '../schemas/download-file-schema.ts';
 import { readLink } from '../schemas/file-link.ts';
 
-/** Names no scope: it is the link that authorises. */
+/** Names no scope: it is the link that authorises, as long as the key is valid that it was given to. */
 export function downloadExportFile(app: FastifyInstance, system: System): void {
   const path = '/api/v1/analytics/exports/files/:job_id/:filename';
   app.get(path, { schema: downloadFileSchema }, async (request, reply) => {
-    const file = await findLinkedFile(system, readLink(request));
+    const file = await findLinkedFile(system, readLink(request), system.config.apiKey);
     const etag = `"${file.sha256}"`;
     reply.header('etag', etag);
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
@@ -49,11 +50,5 @@ async function sendFile(
     .header('accept-ranges', 'bytes')
     .header('content-disposition', `attachment; filename="${file.filename}"`)
     .header('cache-control', 'private, no-cache')
-    .header('x-content-type-options', 'nosniff')
     .send(body);
-}
-
-function namesTag(header: string | undefined, etag: string): boolean {
-  const tags = (header ?? '').split(',').map((tag) => tag.trim().replace(/^W\//, ''));
-  return tags.includes(etag) || tags.includes('*');
 }

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { listJobs } from '../../background-jobs/find-jobs.ts';
 import type { System } from '../../context.ts';
+import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { baseUrl } from '../base-url.ts';
 import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
@@ -11,10 +12,10 @@ import { listJobsSchema } from '../schemas/list-jobs-schema.ts';
 
 /** Newest first; a bare array, its continuation in the headers. */
 export function listJobsRoute(app: FastifyInstance, system: System): void {
-  const options = { config: { scope: 'read' }, schema: listJobsSchema } as const;
+  const options = { config: { scope: 'read', answerBytes: MAX_PAGE_BYTES }, schema: listJobsSchema } as const;
   app.get('/v1/background_jobs', options, async (request, reply) => {
     const query = readListJobsQuery(request.query);
-    const page = await listJobs(system, environmentId(request), query, query);
+    const page = await listJobs(system.reader, environmentId(request), query, query);
     const base = baseUrl(request, system.config.publicUrl);
     reply.header('x-total-count', String(page.total));
     if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));

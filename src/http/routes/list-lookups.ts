@@ -6,6 +6,7 @@ import { listFeaturesAndEvents } from '../../catalogue/lookups/list-features-and
 import { listProperties } from '../../catalogue/lookups/list-properties.ts';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
+import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { renderEmbed, renderKeyed, renderProperty, renderSurvey } from '../render-lookup.ts';
 import {
@@ -16,6 +17,7 @@ import {
   surveyItem,
 } from '../schemas/lookup-items.ts';
 import { type LookupText, lookupSchema } from '../schemas/lookup-schema.ts';
+import { PageQuery } from '../schemas/page-query.ts';
 
 interface Lookup extends LookupText {
   readonly item: TSchema;
@@ -29,14 +31,16 @@ const lookups: Readonly<Record<string, Lookup>> = {
     summary: 'List surveys',
     description: 'The surveys that the operator defined, with their modules, by id.',
     item: surveyItem.ref,
-    read: async ({ db }, environment) => (await tables.surveys.read(db, environment)).map(renderSurvey),
+    read: async ({ reader: { db } }, environment) =>
+      (await tables.surveys.read(db, environment)).map(renderSurvey),
   },
   embeds: {
     operationId: 'listEmbeds',
     summary: 'List embeds',
     description: 'The banners and cards that the operator defined, by id.',
     item: embedItem.ref,
-    read: async ({ db }, environment) => (await tables.embeds.read(db, environment)).map(renderEmbed),
+    read: async ({ reader: { db } }, environment) =>
+      (await tables.embeds.read(db, environment)).map(renderEmbed),
   },
   user_properties: {
     operationId: 'listUserProperties',
@@ -65,7 +69,8 @@ const lookups: Readonly<Record<string, Lookup>> = {
     description:
       'The features that the operator defined, and every name that an event was tracked under, by key. An event with the key of a feature is listed once, as the feature.',
     item: keyedItem.ref,
-    read: async ({ db }, environment) => (await listFeaturesAndEvents(db, environment)).map(renderKeyed),
+    read: async ({ reader: { db } }, environment) =>
+      (await listFeaturesAndEvents(db, environment)).map(renderKeyed),
   },
   checklists: {
     operationId: 'listChecklists',
@@ -76,21 +81,29 @@ const lookups: Readonly<Record<string, Lookup>> = {
   },
 };
 
+/** Clients that page through the segments send these to every lookup; the others are lists of one page. */
+const pageParameters = ['limit', 'cursor', 'after_cursor', 'before_cursor'];
+
 /** All lookups but the segments. */
 export function listLookups(app: FastifyInstance, system: System): void {
   for (const [name, { item, read, ...text }] of Object.entries(lookups)) {
-    const options = { config: { scope: 'read' }, schema: lookupSchema(text, item) } as const;
-    app.get(`/api/v1/analytics/exports/lookups/${name}`, options, async (request, reply) =>
-      reply.send(await read(system, environmentId(request))),
-    );
+    const options = {
+      config: { scope: 'read', answerBytes: MAX_PAGE_BYTES },
+      schema: lookupSchema(text, item),
+    } as const;
+    app.get(`/api/v1/analytics/exports/lookups/${name}`, options, async (request, reply) => {
+      new PageQuery(request.query).allow(...pageParameters).check();
+      return reply.send(await read(system, environmentId(request)));
+    });
   }
 }
 
 function readProperties(entity: Entity, type: PropertyLookup['type']): Lookup['read'] {
-  return async ({ db }, environment) =>
+  return async ({ reader: { db } }, environment) =>
     (await listProperties(db, environment, entity)).map((property) => renderProperty(property, type));
 }
 
 function readKeyed(kind: KeyedKind): Lookup['read'] {
-  return async ({ db }, environment) => (await tables[kind].read(db, environment)).map(renderKeyed);
+  return async ({ reader: { db } }, environment) =>
+    (await tables[kind].read(db, environment)).map(renderKeyed);
 }

@@ -12,10 +12,11 @@ export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
     schema: listOutcomesSchema,
     lastPosition: 2 ** 31 - 1,
     list: async (...which) => {
-      const { outcomes, next, total } = await listOutcomes(system, ...which);
-      return { rows: outcomes.map(renderOutcome), next, total };
+      const { outcomes, more, total } = await listOutcomes(system.reader, ...which);
+      const rows = outcomes.map((outcome) => ({ position: outcome.position, row: renderOutcome(outcome) }));
+      return { rows, more, total };
     },
-    requireJob: (...which) => requireDeletion(system, ...which),
+    requireJob: (...which) => requireDeletion(system.reader, ...which),
     export: (...which) => exportOutcomes(system, ...which),
   });
 }

@@ -13,10 +13,11 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
     schema: listRejectsSchema,
     lastPosition: Number.MAX_SAFE_INTEGER,
     list: async (...which) => {
-      const { rejects, next, total } = await listRejects(system, ...which);
-      return { rows: rejects.map(renderReject), next, total };
+      const { rejects, more, total } = await listRejects(system.reader, ...which);
+      const rows = rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
+      return { rows, more, total };
     },
-    requireJob: (...which) => requireLoad(system, ...which),
+    requireJob: (...which) => requireLoad(system.reader, ...which),
     export: (...which) => exportRejects(system, ...which),
   });
 }

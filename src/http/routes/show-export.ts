@@ -3,7 +3,7 @@ import type { System } from '../../context.ts';
 import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { baseUrl } from '../base-url.ts';
-import { callerEnvironment } from '../plugins/auth.ts';
+import { callerEnvironment, callerKeyId } from '../plugins/auth.ts';
 import { renderExport } from '../render-export.ts';
 import { readJobId } from '../schemas/job-id.ts';
 import { showExportSchema } from '../schemas/show-export-schema.ts';
@@ -15,9 +15,11 @@ export function showExport(app: FastifyInstance, system: System): void {
   app.get('/api/v1/analytics/exports/jobs/:job_id', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = callerEnvironment(request);
-    const found = await requireExport(system, environment.environmentId, jobId);
+    const found = await requireExport(system.reader, environment.environmentId, jobId);
     const base = baseUrl(request, config.publicUrl);
-    const links = await fileLinks(system, found, base, linksExpireAt(system.files, config.linkTtlHours));
+    const expireAt = linksExpireAt(system.files, config.linkTtlHours);
+    const { apiKey } = config;
+    const links = await fileLinks({ ...system, apiKey }, found, base, expireAt, callerKeyId(request));
     return reply.header('cache-control', 'no-store').send(renderExport(found, environment, links, base));
   });
 }

@@ -12,8 +12,8 @@ export function showJob(app: FastifyInstance, system: System): void {
   app.get('/v1/background_jobs/:job_id', options, async (request, reply) => {
     const jobId = readJobId(request);
     const environment = environmentId(request);
-    const job = await requireJob(system, environment, jobId);
+    const job = await requireJob(system.reader, environment, jobId);
     const base = baseUrl(request, system.config.publicUrl);
-    return reply.send(await renderDetail(system, environment, job, base));
+    return reply.send(await renderDetail(system.reader, environment, job, base));
   });
 }

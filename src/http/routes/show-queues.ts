@@ -6,14 +6,13 @@ import { type InputError, inputError } from '../../domain/errors.ts';
 import { explainError } from '../explain-error.ts';
 import { sendErrors } from '../plugins/errors.ts';
 
-const path = '/admin/queues';
+export const queuesPath = '/admin/queues';
 
 /** Everything from here: the page would fetch a font from elsewhere, and telling others who looks is nobody's wish. */
 const headers = {
   'content-security-policy':
     "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'self'; form-action 'none'; frame-ancestors 'none'",
   'x-frame-options': 'DENY',
-  'x-content-type-options': 'nosniff',
   'referrer-policy': 'no-referrer',
   'cache-control': 'no-store',
 } as const;
@@ -24,7 +23,7 @@ export function showQueues(app: FastifyInstance, { config, openQueueDashboard }:
   if (adminKey === null) return;
   const guard = createGuard(adminKey);
   app.register(async (scope) => {
-    const dashboard = await openQueueDashboard(path);
+    const dashboard = await openQueueDashboard(queuesPath);
     scope.addHook('onClose', () => dashboard.close());
     scope.addHook('onRequest', (request, reply, done) => {
       reply.headers(headers);
@@ -33,7 +32,7 @@ export function showQueues(app: FastifyInstance, { config, openQueueDashboard }:
       if (refusal === null) done();
       else sendErrors(reply, explainError(refusal));
     });
-    scope.register(dashboard.plugin, { prefix: path });
+    scope.register(dashboard.plugin, { prefix: queuesPath });
   });
 }
 
@@ -49,10 +48,11 @@ function createGuard(adminKey: string): (request: FastifyRequest, reply: Fastify
     }
     if (!isAdmin(authorization)) {
       // A browser comes without a login first.
-      if (authorization !== undefined) failures.note(ip);
+      if (authorization !== undefined) failures.failed(ip);
       reply.header('www-authenticate', 'Basic realm="sluice", charset="UTF-8"');
       return inputError('invalid_api_key', 'Unauthorized', 'user admin, password ADMIN_KEY');
     }
+    failures.succeeded(ip);
     if (method === 'GET' || method === 'HEAD') return null;
     reply.header('allow', 'GET, HEAD');
     return inputError(

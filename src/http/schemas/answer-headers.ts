@@ -17,18 +17,18 @@ export const answerHeaders = {
     schema: { type: 'integer', minimum: 0 },
   },
   'RateLimit-Limit': {
-    required: true,
+    required: false,
     description:
       'Requests that the key may make in a window of time. On every answer, where there is a limit.',
     schema: { type: 'integer', minimum: 0 },
   },
   'RateLimit-Remaining': {
-    required: true,
+    required: false,
     description: 'Requests that are left of them.',
     schema: { type: 'integer', minimum: 0 },
   },
   'RateLimit-Reset': {
-    required: true,
+    required: false,
     description: 'Seconds until the window ends.',
     schema: { type: 'integer', minimum: 0 },
   },
@@ -49,7 +49,7 @@ export const answerHeaders = {
   },
   ETag: {
     required: true,
-    description: 'SHA-256 of the whole file, in quotes.',
+    description: 'Stands for the content, in quotes; of a file it is its SHA-256.',
     schema: { type: 'string', pattern: '^"[0-9a-f]{64}"$' },
   },
   'Accept-Ranges': { required: true, schema: { type: 'string', const: 'bytes' } },

@@ -1,3 +1,4 @@
+import { MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
 import type { OptionValues } from './option-values.ts';
 
 /**
@@ -6,6 +7,10 @@ import type { OptionValues } from './option-values.ts';
  */
 export function readColumnMap(values: OptionValues): Record<string, string> {
   const pairs = values.all('map').flatMap((text) => splitPairs(text, values));
+  if (pairs.length > MAX_MAPPED_COLUMNS) {
+    values.refuse('map', `map may name ${MAX_MAPPED_COLUMNS} columns`);
+    return {};
+  }
   const map = new Map<string, string>();
   for (const [theirs, ours] of pairs) {
     const known = map.get(theirs) ?? ours;

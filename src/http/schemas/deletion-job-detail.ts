@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { component } from './component.ts';
-import { failure } from './job-detail.ts';
-import { listItemFields } from './job-record.ts';
+import { failure, lastError } from './job-detail.ts';
+import { listItemFields, queuePosition } from './job-record.ts';
 import { orNull } from './or-null.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
@@ -36,8 +36,9 @@ export const deletionJobDetail = component(
         { additionalProperties: false },
       ),
       failure: orNull(failure),
+      last_error: lastError,
       attempts: count('How often it was begun.'),
-      queue_position: orNull(count('Unfinished jobs before this one; 0 once it runs, null once it ended.')),
+      queue_position: queuePosition,
     },
     { additionalProperties: false, description: 'A deletion, as background jobs are shown.' },
   ),

@@ -21,7 +21,7 @@ export const downloadFileSchema = {
   operationId: 'downloadExportFile',
   summary: 'Download a file of an export',
   description:
-    'What the links of an export lead to. No key is needed: it is the link that authorises. `Range` (one range), `If-Range` and `If-None-Match` are understood; the ETag is the SHA-256 of the file.',
+    'What the links of an export lead to. No key is needed: it is the link that authorises, until it expires or the key that asked for it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are understood; the ETag is the SHA-256 of the file.',
   tags: ['exports'],
   security: [],
   params: Type.Object({
@@ -30,6 +30,7 @@ export const downloadFileSchema = {
   }),
   querystring: Type.Object({
     expires: Type.String({ description: 'From the link.' }),
+    key: Type.Optional(Type.String({ description: 'From the link.' })),
     signature: Type.String({ description: 'From the link.' }),
   }),
   headers: Type.Object({
@@ -48,6 +49,7 @@ export const downloadFileSchema = {
       'link_expired',
       'job_expired',
       'range_not_satisfiable',
+      'rate_limited',
       'internal_error',
       'unavailable',
     ),

@@ -33,7 +33,7 @@ export const exportRequest = Type.Object(
     exclusions: Type.Optional(
       Type.String({
         description:
-          'What to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text.',
+          'What to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
         examples: ['user:test-*,property:password'],
       }),
     ),

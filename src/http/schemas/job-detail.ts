@@ -1,7 +1,8 @@
 import { type Static, Type } from 'typebox';
+import { MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import { component } from './component.ts';
-import { listItemFields } from './job-record.ts';
+import { listItemFields, queuePosition } from './job-record.ts';
 import { orNull } from './or-null.ts';
 
 const count = (description?: string) =>
@@ -33,7 +34,7 @@ const rejects = Type.Object(
       {
         propertyNames: { enum: [...rejectCodes] },
         additionalProperties: Type.Integer({ minimum: 1 }),
-        description: 'How many of each code, most frequent first.',
+        description: `How many of each code, most frequent first. Of more than ${MAX_COUNTED_REJECTS} refused records those that stand first are counted.`,
       },
     ),
     links: Type.String({ format: 'uri', description: 'Where the refused records are.' }),
@@ -49,6 +50,14 @@ export const failure = Type.Object(
   { additionalProperties: false, description: 'Why the job failed; null unless it did.' },
 );
 
+export const lastError = orNull(
+  Type.String({
+    description:
+      'What the last try ran into, as long as the job goes on trying; null where nothing is wrong.',
+    examples: ['chunk 3: canceling statement due to statement timeout'],
+  }),
+);
+
 export const jobDetail = component(
   'JobDetail',
   Type.Object(
@@ -59,9 +68,10 @@ export const jobDetail = component(
       counts: tally.ref,
       rejects,
       failure: orNull(failure),
+      last_error: lastError,
       attempts: Type.Integer({ minimum: 1, description: 'How often the job was begun; a retry adds one.' }),
       rows_per_second: orNull(count('While it ran; null if it has not.')),
-      queue_position: orNull(count('Unfinished jobs before this one; 0 once it runs, null once it ended.')),
+      queue_position: queuePosition,
       sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the bytes as received.' }),
       duplicate_of: orNull(
         Type.String({ format: 'uuid', description: 'The job that loaded the same bytes before.' }),

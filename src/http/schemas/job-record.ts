@@ -1,10 +1,18 @@
 import { type Static, Type } from 'typebox';
 import { deletionTypes } from '../../domain/deletion.ts';
+import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
 import { loadStatuses, loadTypes } from '../../domain/load.ts';
 import { component } from './component.ts';
 import { orNull } from './or-null.ts';
 
 const exampleId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
+
+export const queuePosition = orNull(
+  Type.Integer({
+    minimum: 0,
+    description: `Unfinished jobs before this one, counted up to ${MAX_COUNTED_AHEAD} of each kind; 0 once it runs, null once it ended.`,
+  }),
+);
 
 export const jobFields = {
   job_id: Type.String({

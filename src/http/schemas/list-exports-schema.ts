@@ -10,7 +10,7 @@ export const listExportsSchema = {
   operationId: 'listExports',
   summary: 'List exports',
   description:
-    'The exports of the environment, newest first. The body is a bare array: the next page is in `Link`. Other parameters are ignored.',
+    'The exports of the environment, newest first. The body is a bare array: the next page is in `Link`. Other parameters are refused.',
   tags: ['exports'],
   querystring: Type.Object({
     ...pageParameters,

@@ -12,14 +12,28 @@ export interface ListJobsQuery {
   readonly since: Date | undefined;
 }
 
+/** Of exports, which are all of one type. @throws InputError `invalid_field`, `invalid_cursor`. */
+export function readListExportsQuery(parameters: unknown): Pick<ListJobsQuery, 'limit' | 'after' | 'status'> {
+  const query = new PageQuery(parameters);
+  const read = readCommon(query);
+  query.check();
+  return read;
+}
+
+function readCommon(query: PageQuery): Pick<ListJobsQuery, 'limit' | 'after' | 'status'> {
+  return {
+    limit: query.limit(),
+    after: query.read('cursor', null, readJobCursor),
+    status: query.read('status', undefined, (text) => choose('status', text, loadStatuses)),
+  };
+}
+
 /** @throws InputError `invalid_field`, `invalid_cursor`, `invalid_date`. */
 export function readListJobsQuery(parameters: unknown): ListJobsQuery {
   const query = new PageQuery(parameters);
   const read: ListJobsQuery = {
-    limit: query.limit(),
-    after: query.read('cursor', null, readJobCursor),
+    ...readCommon(query),
     type: query.read('type', undefined, (text) => choose('type', text, jobTypes)),
-    status: query.read('status', undefined, (text) => choose('status', text, loadStatuses)),
     since: query.read('since', undefined, readInstant),
   };
   query.check();

@@ -11,7 +11,7 @@ export const listJobsSchema = {
   operationId: 'listJobs',
   summary: 'List background jobs',
   description:
-    'The jobs of the environment, newest first. The body is a bare array: the next page is in `Link`. A body of the request is ignored, and so are other parameters.',
+    'The jobs of the environment, newest first. The body is a bare array: the next page is in `Link`. A body of the request is ignored; other parameters are refused.',
   tags: ['jobs'],
   querystring: Type.Object({
     ...pageParameters,

@@ -8,7 +8,7 @@ export const listSegmentsSchema = {
   operationId: 'listSegments',
   summary: 'List segments',
   description:
-    'The segments that the operator defined, by id, page by page. A cursor stays good when segments are added or removed. A body of the request is ignored, and so are other parameters.',
+    'The segments that the operator defined, by id, page by page. A cursor stays good when segments are added or removed. A body of the request is ignored; other parameters are refused.',
   tags: ['lookups'],
   querystring: Type.Object({
     after_cursor: Type.Optional(

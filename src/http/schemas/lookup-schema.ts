@@ -12,11 +12,11 @@ export interface LookupText {
 export function lookupSchema(text: LookupText, item: TSchema) {
   return {
     ...text,
-    description: `${text.description} A body and parameters of the request are ignored.`,
+    description: `${text.description} A body of the request is ignored, and so are \`limit\` and cursors; other parameters are refused.`,
     tags: ['lookups'],
     response: {
       200: { description: 'All of them.', content: { 'application/json': { schema: Type.Array(item) } } },
-      ...refusals(),
+      ...refusals('invalid_field'),
     },
   } satisfies FastifySchema;
 }

@@ -1,7 +1,11 @@
 import type { Problem } from '../../domain/errors.ts';
+import { quoteName, suggest } from '../suggest.ts';
 
 /** An option as it was given, in the query or as a form field; one name may come several times. */
 export type GivenOption = readonly [name: string, value: string];
+
+/** Of options that are wrong all over nobody reads more. */
+const maxProblems = 100;
 
 export function queryOptions(query: unknown): GivenOption[] {
   return Object.entries(query as Record<string, string | string[]>).flatMap(([name, values]) =>
@@ -18,10 +22,7 @@ export class OptionValues {
     this.#given = given;
     for (const name of new Set(given.map(([each]) => each))) {
       if (known.includes(name)) continue;
-      this.refuse(
-        name,
-        `${JSON.stringify(name.slice(0, 100))} is no option here; known: ${known.join(', ')}`,
-      );
+      this.refuse(name, `${quoteName(name)} is no option here; ${suggest(name, known)}`);
     }
   }
 
@@ -42,6 +43,7 @@ export class OptionValues {
   }
 
   refuse(name: string, message: string): void {
+    if (this.problems.length === maxProblems) return;
     this.problems.push({ code: 'invalid_field', message, details: name.slice(0, 100) });
   }
 }

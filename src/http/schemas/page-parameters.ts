@@ -8,7 +8,7 @@ export const pageParameters = {
       minimum: 1,
       maximum: MAX_PAGE_SIZE,
       default: DEFAULT_PAGE_SIZE,
-      description: 'Items on a page.',
+      description: 'Items on a page, at most; of refused records as many as fit into a megabyte.',
     }),
   ),
   cursor: Type.Optional(

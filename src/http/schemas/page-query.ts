@@ -1,8 +1,14 @@
 import { InputError, type Problem } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../../domain/limits.ts';
+import { quoteName, suggest } from '../suggest.ts';
 
-/** The parameters of a query, each read by its own rule; what is wrong with any of them is told together. */
+/**
+ * The parameters of the query of a list, each read by its own rule; what is wrong with any of them is told together. One that
+ * nobody reads is wrong too: a filter that is misspelt would list everything. Names that begin with `_` are let through: some
+ * clients add them so that no cache answers.
+ */
 export class PageQuery {
+  readonly #known = new Set<string>();
   readonly #query: Readonly<Record<string, string | string[]>>;
   readonly #problems: Problem[] = [];
 
@@ -21,6 +27,7 @@ export class PageQuery {
 
   /** Absent and empty are the same: many clients send every parameter they know. */
   read<T, F>(name: string, fallback: F, read: (text: string) => T): T | F {
+    this.#known.add(name);
     const value = this.#query[name];
     if (value === undefined || value === '') return fallback;
     try {
@@ -37,8 +44,19 @@ export class PageQuery {
     }
   }
 
-  /** @throws InputError with everything found so far. */
+  /** Takes parameters for known that this answer has no use for. */
+  allow(...names: readonly string[]): this {
+    for (const name of names) this.#known.add(name);
+    return this;
+  }
+
+  /** @throws InputError with everything found so far, and every parameter that was not read. */
   check(): void {
+    for (const name of Object.keys(this.#query)) {
+      if (this.#known.has(name) || name.startsWith('_')) continue;
+      const message = `There is no parameter ${quoteName(name)} here; ${suggest(name, [...this.#known])}`;
+      this.#problems.push({ code: 'invalid_field', message, details: name.slice(0, 100) });
+    }
     const [first, ...more] = this.#problems;
     if (first !== undefined) throw new InputError(first, ...more);
   }

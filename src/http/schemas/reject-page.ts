@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox';
-import { MAX_PAGE_SIZE } from '../../domain/limits.ts';
+import { MAX_PAGE_SIZE, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import { component } from './component.ts';
 import { orNull } from './or-null.ts';
@@ -19,7 +19,9 @@ export const reject = component(
       ),
       error_code: Type.Enum([...rejectCodes], { type: 'string' }),
       message: Type.String(),
-      raw: Type.String({ description: 'The record as it stood in the file.' }),
+      raw: Type.String({
+        description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole.`,
+      }),
     },
     {
       additionalProperties: false,

@@ -1,5 +1,6 @@
 import type { FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { named } from './answer-headers.ts';
 import { errorAnswers } from './error-answers.ts';
 
 export const showDocumentSchema = {
@@ -7,9 +8,11 @@ export const showDocumentSchema = {
   summary: 'Show this document',
   description: 'The description of this interface in OpenAPI 3.1. For people: `/docs`.',
   tags: ['documentation'],
+  headers: Type.Object({ 'If-None-Match': Type.Optional(Type.String()) }),
   response: {
     200: {
       description: 'The document.',
+      headers: named('ETag', 'Cache-Control'),
       content: {
         'application/json': {
           schema: Type.Object(
@@ -19,6 +22,7 @@ export const showDocumentSchema = {
         },
       },
     },
-    ...errorAnswers('internal_error', 'unavailable'),
+    304: { type: 'null', description: 'The caller has it already.', headers: named('ETag') },
+    ...errorAnswers('rate_limited', 'internal_error', 'unavailable'),
   },
 } satisfies FastifySchema;

@@ -1,35 +1,76 @@
+import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Multipart } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
+import type { InflateGuard } from '../../formats/decompress.ts';
+import { inflateGuard, type Sent } from '../../load/receive/decode.ts';
+import { UploadRate } from '../../load/receive/intake.ts';
 import { readNext } from '../../load/receive/read-next.ts';
 import type { Upload } from './upload.ts';
 
+/** A form that is being read. */
+export interface Form {
+  readonly parts: AsyncIterator<Multipart>;
+  /** Where the form came as gzip: what was sent of it. */
+  readonly sent: Sent | undefined;
+}
+
+/** To be called once; the parts are then to be read. */
+export function openForm({ request, headers, system }: Upload): Form {
+  if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
+  const inflater = createGunzip();
+  const sent: Sent = {
+    get receivedBytes() {
+      return inflater.bytesWritten;
+    },
+  };
+  const unpacked = Object.assign(guarded(inflateGuard(sent, system.config.maxInflatedBytes)), {
+    headers: request.raw.headers,
+    aborted: false,
+  });
+  // Not `pipeline`: it would destroy the request, on which an answer is still owed.
+  request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
+  inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
+  unpacked.on('close', () => inflater.destroy());
+  // The plugin reads `request.raw`: it is shown one that unpacks.
+  const view = Object.create(request, { raw: { value: unpacked } });
+  const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
+  return { parts, sent };
+}
+
+function guarded(guard: InflateGuard): Transform {
+  return new Transform({
+    transform(bytes: Buffer, _encoding, done) {
+      try {
+        guard(bytes.length);
+        done(null, bytes);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+}
+
 /**
- * The parts of a form as they come. Between them, as within them, the sender may not stall; endless fields, or
- * an endless tail, end there too.
- * @throws InputError for a form that is malformed or cut off; `upload_too_slow`.
+ * The parts of a form as they come. Between them, as within them, the sender may neither stall nor trickle; endless
+ * fields, or an endless tail, end there too.
+ * @throws InputError for a form that is malformed or cut off, or grows too much; `upload_too_slow`.
  */
-export async function* formParts(upload: Upload): AsyncGenerator<Multipart> {
-  const { uploadStallMs } = upload.system.config;
-  const parts = openForm(upload);
+export async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
+  const { uploadStallMs, minUploadRate } = upload.system.config;
+  const { socket } = upload.request.raw;
+  const rate = new UploadRate(minUploadRate);
   try {
     for (;;) {
+      const [before, bytes] = [performance.now(), socket.bytesRead];
       const result = await readNext(parts, uploadStallMs, upload.signal);
+      rate.note(performance.now() - before, socket.bytesRead - bytes);
       if (result.done === true) return;
       yield result.value;
     }
   } catch (error) {
     throw explainForm(error);
   }
-}
-
-function openForm({ request, headers }: Upload): AsyncIterator<Multipart> {
-  if (!headers.gzip) return request.parts()[Symbol.asyncIterator]();
-  // The plugin reads `request.raw`: it is shown one that unpacks.
-  const unpacked = Object.assign(createGunzip(), { headers: request.raw.headers, aborted: false });
-  request.raw.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
-  const view = Object.create(request, { raw: { value: unpacked } });
-  return (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
 }
 
 /** The parser's complaints are plain errors: its words are the only sign. */

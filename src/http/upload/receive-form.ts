@@ -5,7 +5,7 @@ import { discardReceived } from '../../load/received-files.ts';
 import { cleanFilename } from '../schemas/filename.ts';
 import { readUploadOptions } from '../schemas/load-options.ts';
 import type { GivenOption } from '../schemas/option-values.ts';
-import { explainForm, formParts, secondFile } from './form-parts.ts';
+import { explainForm, type Form, formParts, openForm, secondFile } from './form-parts.ts';
 import { storeFile, type Upload, type Uploaded } from './upload.ts';
 
 /** The part named file, and options before and after it: what is said after the file counts too. */
@@ -13,10 +13,11 @@ export async function receiveForm(upload: Upload, query: readonly GivenOption[])
   const given = [...query];
   let file: StoredPart | null = null;
   try {
-    for await (const part of formParts(upload)) {
+    const form = openForm(upload);
+    for await (const part of formParts(form, upload)) {
       if (part.type === 'field') given.push(readField(part));
       else if (file !== null) throw secondFile();
-      else file = await storePart(upload, part, given);
+      else file = await storePart(upload, form, part, given);
     }
     if (file === null) throw inputError('missing_field', 'The form has no part named file', 'file');
     return complete(upload, file, given);
@@ -44,6 +45,7 @@ function complete({ kind }: Upload, file: StoredPart, given: readonly GivenOptio
 
 async function storePart(
   upload: Upload,
+  form: Form,
   part: MultipartFile,
   given: readonly GivenOption[],
 ): Promise<StoredPart> {
@@ -58,6 +60,7 @@ async function storePart(
     filename: options.filename ?? filename,
     format: options.format,
     contentType: part.mimetype,
+    sent: form.sent,
   };
   try {
     return { received: await storeFile(upload, part.file, hints), filename };

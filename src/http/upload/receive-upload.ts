@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify';
+import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
@@ -26,12 +27,13 @@ export async function receiveUpload(
   const headers = readUploadHeaders(request.headers, kind.mediaTypes, system.config.maxUploadBytes);
   const query = queryOptions(request.query);
   readUploadOptions(query, kind.entity);
+  const environment = environmentId(request);
+  const { idempotencyKey } = headers;
+  await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
   const upload: Upload = { system, request, kind, headers, signal: watchClient(request.raw) };
   askForBody(request.raw);
   const receiveIt = headers.mediaType === 'multipart/form-data' ? receiveForm : receiveBody;
   const { received, filename, options } = await receiveIt(upload, query);
-  const { idempotencyKey } = headers;
-  const environment = environmentId(request);
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,

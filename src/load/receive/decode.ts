@@ -14,6 +14,13 @@ import { type Peeked, peek } from './peek.ts';
 export interface DecodeHints extends FormatHints {
   /** The request says `Content-Encoding: gzip`. */
   readonly contentEncodingGzip?: boolean | undefined;
+  /** Where the file was unpacked on its way here: what was sent for it, which is what its growth is measured by. */
+  readonly sent?: Sent | undefined;
+}
+
+/** What a sender spent so far. */
+export interface Sent {
+  readonly receivedBytes: number;
 }
 
 /** Text in UTF-8, and what it turned out to be. */
@@ -43,20 +50,23 @@ async function unpack(intake: Intake, hints: DecodeHints, maxInflatedBytes: numb
   }
   for (let layer = 0; isGzip(packed.head); layer++) {
     if (layer === MAX_GZIP_LAYERS) throw tooDeep();
-    packed = await peek(gunzip(packed.all, inflateGuard(intake, maxInflatedBytes)), SNIFF_BYTES);
+    packed = await peek(
+      gunzip(packed.all, inflateGuard(hints.sent ?? intake, maxInflatedBytes)),
+      SNIFF_BYTES,
+    );
   }
   return packed;
 }
 
-/** Against what is made to grow without end: a bound on the whole, and one on the growth. */
-function inflateGuard(intake: Intake, maxInflatedBytes: number): InflateGuard {
+/** Against what is made to grow without end: a bound on the whole, and one on the growth over all layers. */
+export function inflateGuard(sent: Sent, maxInflatedBytes: number): InflateGuard {
   let inflated = 0;
   return (bytes) => {
     inflated += bytes;
     if (inflated > maxInflatedBytes) {
       throw inputError('payload_too_large', `The upload unpacks to more than ${maxInflatedBytes} bytes`);
     }
-    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > intake.receivedBytes * MAX_INFLATE_RATIO) {
+    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > sent.receivedBytes * MAX_INFLATE_RATIO) {
       const message = `The upload unpacks to more than ${MAX_INFLATE_RATIO} times its size`;
       throw inputError('payload_too_large', message);
     }

@@ -19,6 +19,31 @@ export interface ReceiveClock {
   now(): number;
 }
 
+/** Holds a sender to a least rate, over UPLOAD_RATE_WINDOW_MS of waiting for it at a time. */
+export class UploadRate {
+  readonly #minBytesPerSecond: number;
+  #waitedMs = 0;
+  #bytes = 0;
+
+  constructor(minBytesPerSecond: number) {
+    this.#minBytesPerSecond = minBytesPerSecond;
+  }
+
+  /** So long was waited, and so much came. @throws InputError `upload_too_slow`. */
+  note(waitedMs: number, bytes: number): void {
+    this.#waitedMs += waitedMs;
+    this.#bytes += bytes;
+    if (this.#waitedMs < UPLOAD_RATE_WINDOW_MS) return;
+    const rate = (this.#bytes * 1000) / this.#waitedMs;
+    if (rate < this.#minBytesPerSecond) {
+      const details = `${Math.floor(rate)} bytes a second; at least ${this.#minBytesPerSecond} are expected`;
+      throw inputError('upload_too_slow', 'The upload is too slow', details);
+    }
+    this.#waitedMs = 0;
+    this.#bytes = 0;
+  }
+}
+
 /**
  * The bytes as they are sent: counted, hashed, held to the limits, and gathered into buffers worth working on.
  * Only the time spent waiting for the sender counts against it, not the time that we keep it waiting.
@@ -30,8 +55,7 @@ export class Intake {
   readonly #signal: AbortSignal;
   readonly #clock: ReceiveClock;
   readonly #hash = createHash('sha256');
-  #waitedMs = 0;
-  #windowBytes = 0;
+  readonly #rate: UploadRate;
 
   constructor(
     source: AsyncIterable<Uint8Array>,
@@ -43,6 +67,7 @@ export class Intake {
     this.#limits = limits;
     this.#signal = signal;
     this.#clock = clock;
+    this.#rate = new UploadRate(limits.minBytesPerSecond);
   }
 
   /** Hex; call once, at the end. */
@@ -90,20 +115,7 @@ export class Intake {
       const message = `The upload is larger than ${this.#limits.maxUploadBytes} bytes`;
       throw inputError('payload_too_large', message);
     }
-    this.#checkRate(this.#clock.now() - before, bytes.length);
+    this.#rate.note(this.#clock.now() - before, bytes.length);
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-  }
-
-  #checkRate(waitedMs: number, bytes: number): void {
-    this.#waitedMs += waitedMs;
-    this.#windowBytes += bytes;
-    if (this.#waitedMs < UPLOAD_RATE_WINDOW_MS) return;
-    const rate = (this.#windowBytes * 1000) / this.#waitedMs;
-    if (rate < this.#limits.minBytesPerSecond) {
-      const details = `${Math.floor(rate)} bytes a second; at least ${this.#limits.minBytesPerSecond} are expected`;
-      throw inputError('upload_too_slow', 'The upload is too slow', details);
-    }
-    this.#waitedMs = 0;
-    this.#windowBytes = 0;
   }
 }

@@ -1,6 +1,6 @@
 import type { ChunkRange } from '../../domain/chunk.ts';
 import { inputError } from '../../domain/errors.ts';
-import { CHUNK_BYTES } from '../../domain/limits.ts';
+import { CHUNK_BYTES, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
 import type { StoredFormat } from '../../domain/load.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
@@ -120,7 +120,7 @@ async function copyAndIndex(
 function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints): void {
   if (index.rows > 0) return;
   if (index.header !== null) {
-    const details = `columns: ${index.header.columns.slice(0, 20).join(', ')}`;
+    const details = `columns: ${index.header.columns.slice(0, MAX_SHOWN_COLUMNS).join(', ')}`;
     throw inputError('empty_file', 'The file has a header but no record', details);
   }
   if (decoded.format !== 'json') throw inputError('empty_file', 'The file is empty');

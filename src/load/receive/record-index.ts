@@ -1,7 +1,8 @@
 import type { ChunkRange } from '../../domain/chunk.ts';
-import { MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import { inputError } from '../../domain/errors.ts';
+import { MAX_BLANK_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { StoredFormat } from '../../domain/load.ts';
-import { readCsvHeader } from '../../formats/csv-dialect.ts';
+import { readCsvHeader, skipBlankLines } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { createLineScanner } from '../../formats/line-scanner.ts';
@@ -24,6 +25,10 @@ export class RecordIndex {
 
   /** Bytes still to be passed over at the start: a byte order mark, part of the file but not of its first record. */
   #skipBytes: number;
+  /** Blank bytes before the header. */
+  #blankBytes = 0;
+  /** Bytes that the window must hold before it is worth looking for the end of what it begins with. */
+  #worthLooking = 0;
 
   constructor(
     format: StoredFormat,
@@ -49,7 +54,10 @@ export class RecordIndex {
   add(bytes: Buffer): void {
     for (let at = 0; at < bytes.length; at += READ_BYTES) {
       this.#window.append(bytes.subarray(at, at + READ_BYTES));
+      if (this.#window.bytes.length < this.#worthLooking) continue;
       this.#advance(false);
+      // A record is looked at again when twice as much of it is there: linear, however small the buffers.
+      this.#worthLooking = 2 * this.#window.bytes.length;
     }
   }
 
@@ -73,17 +81,26 @@ export class RecordIndex {
 
   /** Null if the header is not complete yet, or never comes. */
   #readHeader(final: boolean): RecordScanner | null {
-    while (this.#window.bytes.length > 0) {
-      const found = readCsvHeader(this.#window.bytes, final);
-      if (found === null) return null;
-      this.#window.consume(found.end);
-      this.#line += found.lines;
-      this.header = found.header;
-      if (found.header !== null) {
-        return createCsvScanner(found.header.delimiter.charCodeAt(0), this.#maxRecordBytes);
-      }
+    const blank = skipBlankLines(this.#window.bytes, final);
+    this.#blankBytes += blank.end;
+    this.#line += blank.lines;
+    this.#window.consume(blank.end);
+    const pending = blank.isOpen ? this.#window.bytes.length : 0;
+    if (this.#blankBytes + pending > MAX_BLANK_BYTES) {
+      const details = `line ${this.#line}`;
+      throw inputError(
+        'invalid_field',
+        `More than ${MAX_BLANK_BYTES} blank bytes stand before the header`,
+        details,
+      );
     }
-    return null;
+    if (blank.isOpen) return null;
+    const found = readCsvHeader(this.#window.bytes, final);
+    if (found === null) return null;
+    this.#window.consume(found.end);
+    this.#line += found.lines;
+    this.header = found.header;
+    return createCsvScanner(found.header.delimiter.charCodeAt(0), this.#maxRecordBytes);
   }
 
   #scan(scanner: RecordScanner, final: boolean): void {

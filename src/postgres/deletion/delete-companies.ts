@@ -1,5 +1,6 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../database.ts';
+import { inEventTables } from '../retention/event-tables.ts';
 import type { DeletionBatch, Settled } from './batch.ts';
 
 /** Takes up to `limit` users out of the companies, in key order as every writer; returns how many. */
@@ -41,20 +42,25 @@ export async function releaseUsers(
 }
 
 /** Takes the companies from up to `limit` of the events that name them; returns from how many. */
-export async function releaseEvents(
+export function releaseEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
+  return inEventTables(db, limit, (table, rest) => releaseEventsOf(db, batch, rest, table));
+}
+
+async function releaseEventsOf(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
   limit: number,
+  table: RawBuilder<unknown>,
 ): Promise<number> {
   const { rows } = await sql<{ released: number }>`
     with named as materialized (
       select inserted_at, event_id, company_id
-      from events
+      from ${table}
       where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
       limit ${limit}
     ),
     released as (
-      update events e
+      update ${table} e
       set company_id = null
       from named n
       where e.environment_id = ${environmentId}

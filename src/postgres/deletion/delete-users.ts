@@ -1,22 +1,32 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../database.ts';
+import { inEventTables } from '../retention/event-tables.ts';
 import type { DeletionBatch, Settled } from './batch.ts';
 
 /**
  * Removes up to `limit` events of the users, with the ids that callers gave them, and counts them to their users;
  * returns how many. One scan of events_user_idx per partition for all users of the batch.
  */
-export async function deleteEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
+export function deleteEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
+  return inEventTables(db, limit, (table, rest) => deleteEventsOf(db, batch, rest, table));
+}
+
+async function deleteEventsOf(
+  db: Database,
+  batch: DeletionBatch,
+  limit: number,
+  table: RawBuilder<unknown>,
+): Promise<number> {
   const { deletionId, environmentId, ids } = batch;
   const { rows } = await sql<{ removed: number }>`
     with doomed as materialized (
       select inserted_at, event_id
-      from events
+      from ${table}
       where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
       limit ${limit}
     ),
     removed as (
-      delete from events e
+      delete from ${table} e
       using doomed d
       where e.environment_id = ${environmentId}
         and e.inserted_at = d.inserted_at

@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import type { Account } from './account.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { syncFolder } from './durable-file.ts';
-import { EmbeddedPostgresError, hasCode } from './errors.ts';
+import { diskFull, EmbeddedPostgresError, hasCode, isDiskFull } from './errors.ts';
 import type { Layout } from './layout.ts';
 import { ensurePassword } from './password.ts';
 import { isAlive } from './postmaster-file.ts';
@@ -49,13 +49,14 @@ async function lend(account: Account, ...paths: readonly string[]): Promise<void
  * The builtin C.UTF-8 orders text by code point: as fast as bytes, and the same whatever the system's library
  * says, so no upgrade of it corrupts an index. It still knows upper and lower case beyond ASCII. Checksums are on by default; syncing to disk stays on.
  */
-async function initialise({ binaries, account }: ClusterContext, data: string): Promise<void> {
+async function initialise({ layout, binaries, account }: ClusterContext, data: string): Promise<void> {
   const args = [
     ['-D', dataArgument(account, data)],
     ['--username=postgres', '--auth=scram-sha-256', '--pwfile=../password'],
     ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'],
   ].flat();
   const { code, output } = await runProgram(binaries.initdb, args, { account, cwd: data });
+  if (isDiskFull(output)) throw diskFull(layout.root);
   if (code !== 0) throw new EmbeddedPostgresError(`initdb failed: ${output.trim()}`);
 }
 

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { EmbeddedPostgresError, hasCode } from './errors.ts';
-import type { Layout } from './layout.ts';
+import { type Layout, layoutOf } from './layout.ts';
 
 /** Whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */
 export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
@@ -15,11 +15,16 @@ export async function hasUsableData(layout: Layout, major: string): Promise<bool
   );
 }
 
-async function readMajor(layout: Layout): Promise<string | undefined> {
+/** Whether a server was ever started on it, by whatever version. */
+export async function hasData(dataDir: string): Promise<boolean> {
+  return (await readMajor(layoutOf(dataDir))) !== undefined;
+}
+
+async function readMajor(layout: Pick<Layout, 'data'>): Promise<string | undefined> {
   try {
     return (await readFile(join(layout.data, 'PG_VERSION'), 'utf8')).trim();
   } catch (error) {
-    if (!hasCode(error, 'ENOENT')) throw error;
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
   }
   const names = await readdir(layout.data).catch(() => []);
   if (names.length === 0) return undefined;

@@ -41,6 +41,10 @@ async function writeDraft(path: string, text: string): Promise<string> {
     await giveToFolderOwner(file, dirname(path));
     await file.writeFile(text);
     await file.sync();
+  } catch (error) {
+    // A disk that is full would have one more at every try.
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
   } finally {
     await file.close();
   }

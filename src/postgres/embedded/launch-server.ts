@@ -2,9 +2,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { awaitReady } from './await-ready.ts';
 import type { ClusterContext } from './cluster-context.ts';
 import { serverUrl } from './connection.ts';
-import { DataDirInUseError, EmbeddedPostgresError } from './errors.ts';
+import { diskFull, EmbeddedPostgresError, isDiskFull } from './errors.ts';
 import { findFreePort } from './free-port.ts';
 import { readPostmasterFile } from './postmaster-file.ts';
+import { dataDirInUse } from './previous-server.ts';
 import { writeServerFile } from './server-file.ts';
 import { openServerLog, readServerLog } from './server-log.ts';
 import { type ServerProcess, spawnServer } from './spawn-server.ts';
@@ -93,7 +94,8 @@ async function explain(output: string, { layout }: LaunchContext): Promise<Embed
   const holder = output.includes('"postmaster.pid" already exists')
     ? await readPostmasterFile(layout.data)
     : undefined;
-  if (holder !== undefined) return new DataDirInUseError(layout.root, holder);
+  if (holder !== undefined) return dataDirInUse(layout, holder.pid);
+  if (isDiskFull(output)) return diskFull(layout.root);
   return new EmbeddedPostgresError(
     `The embedded Postgres did not start. The end of ${layout.serverLog}:\n${output}`,
   );

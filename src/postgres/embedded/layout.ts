@@ -1,5 +1,5 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { EmbeddedPostgresError, hasCode } from './errors.ts';
 
 /** Every path the launcher owns, all below the one directory it is given. */
@@ -26,16 +26,8 @@ export function layoutOf(dataDir: string): Layout {
 
 /** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
 export async function ensureRoot(layout: Layout): Promise<void> {
-  await mkdir(layout.root, { recursive: true, mode: 0o700 }).catch((cause: unknown) => {
-    const why = hasCode(cause, 'EACCES', 'EPERM')
-      ? 'this user may not write there'
-      : cause instanceof Error
-        ? cause.message
-        : String(cause);
-    throw new EmbeddedPostgresError(
-      `${layout.root} cannot be made: ${why}. Make the folder above it writable, or choose another DATA_DIR.`,
-      { cause },
-    );
+  await makeFolder(layout.root).catch((cause: unknown) => {
+    throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
   });
   try {
     await access(layout.root, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -47,6 +39,37 @@ export async function ensureRoot(layout: Layout): Promise<void> {
       { cause },
     );
   }
+}
+
+/** One step at a time: where nothing can be made, as in /proc, Node's own `recursive` goes round for ever. */
+async function makeFolder(path: string): Promise<void> {
+  const above = dirname(path);
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (hasCode(error, 'EEXIST') && (await stat(path)).isDirectory()) return;
+    if (!hasCode(error, 'ENOENT') || above === path || (await isFolder(above))) throw error;
+    await makeFolder(above);
+    await makeFolder(path);
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+function whyNot(error: unknown): string {
+  const another = 'choose another DATA_DIR (--data-dir)';
+  if (hasCode(error, 'EACCES', 'EPERM'))
+    return `this user may not write there. Make the folder above it writable, or ${another}.`;
+  if (hasCode(error, 'ENOENT')) return `this file system, such as /proc, takes no folders; ${another}.`;
+  if (hasCode(error, 'ENOTDIR', 'EEXIST')) return `a file stands where a folder is wanted; ${another}.`;
+  if (hasCode(error, 'EROFS')) return `its file system is read-only. Mount it writable, or ${another}.`;
+  if (hasCode(error, 'ENOSPC', 'EDQUOT')) return `the disk is full. Make room, or ${another}.`;
+  return `${error instanceof Error ? error.message : String(error)}; ${another}.`;
 }
 
 function readOnly(folder: string): string {

@@ -25,13 +25,19 @@ export async function awaitPreviousServer(layout: Layout, log: Logger): Promise<
     const orphaned = await isOrphan(pid, layout);
     // "starting" may be the last breath of a server that was orphaned before it became ready.
     const leaving = orphaned || previous.status === 'stopping' || previous.status === 'starting';
-    if (!leaving || Date.now() > deadline) throw new DataDirInUseError(layout.root, previous);
+    if (!leaving || Date.now() > deadline) throw await dataDirInUse(layout, pid);
     if (!asked) log.info({ pid }, 'waiting for the previous embedded Postgres to end');
     // Normally the kernel or the watchdog has asked already; asking twice does no harm.
     if (orphaned && !asked) askToStop(pid);
     asked = true;
     await delay(pollMs);
   }
+}
+
+export async function dataDirInUse(layout: Layout, pid: number): Promise<DataDirInUseError> {
+  const server = await readServerFile(layout);
+  const ownerPid = server?.pid === pid ? server.ownerPid : undefined;
+  return new DataDirInUseError(layout.root, { pid, ownerPid });
 }
 
 /** True when the Node process that started this server is gone. False when that is not known. */

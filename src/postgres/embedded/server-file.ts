@@ -22,7 +22,7 @@ export async function readServerFile(layout: Layout): Promise<ServerFile | undef
   try {
     return JSON.parse(await readFile(layout.serverFile, 'utf8')) as ServerFile;
   } catch (error) {
-    if (hasCode(error, 'ENOENT') || error instanceof SyntaxError) return undefined;
+    if (hasCode(error, 'ENOENT', 'ENOTDIR') || error instanceof SyntaxError) return undefined;
     throw error;
   }
 }

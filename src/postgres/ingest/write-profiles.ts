@@ -28,13 +28,13 @@ export async function writeUsers(
   users: readonly UserRow[],
   companies: readonly ProfileRow[],
 ): Promise<void> {
-  const given = [listOf(users, userText), listOf(companies, profileText)];
+  const given = [listOf(users, userText), companies.length === 0 ? null : listOf(companies, profileText)];
   const removes = users.some(isRemoving) || companies.some(isRemoving);
   if (!removes) return runQuery(connection, upsertUsers, [...given, false]);
   await together(connection, async (client) => {
     await runQuery(client, upsertUsers, [...given, true]);
     await runQuery(client, settleUsers, [given[0]]);
-    await runQuery(client, settleCompanies, [given[1]]);
+    if (companies.length > 0) await runQuery(client, settleCompanies, [given[1]]);
   });
 }
 

@@ -1,9 +1,10 @@
 import { type Selectable, sql } from 'kysely';
 import type { ChunkRange } from '../../domain/chunk.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS, MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../domain/limits.ts';
+import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import type { LoadChunks, Loads } from '../schema.ts';
+import { afterPause, isDue, isLapsed, isToldLongAgo, leaseFor } from './lease.ts';
 
 /** One attempt at one chunk. The attempt number fences every write it makes. */
 export interface ChunkClaim extends ChunkRange, JobIdentity {
@@ -16,8 +17,6 @@ export interface DueChunk {
   readonly chunkNo: number;
   readonly attempt: number;
 }
-
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 
 /**
  * Takes a chunk for this worker; null if it is done, taken, or its load no longer runs. One whose worker vanished counts as
@@ -32,7 +31,7 @@ export async function claimChunk(db: Database, loadId: number, chunkNo: number):
     .set((eb) => ({
       state: 'running',
       attempt: eb('attempt', '+', 1),
-      lease_until: lease,
+      lease_until: leaseFor(),
       losses: sql<number>`losses + (state = 'running')::int`,
     }))
     .where('load_chunks.load_id', '=', loadId)
@@ -42,7 +41,7 @@ export async function claimChunk(db: Database, loadId: number, chunkNo: number):
         eb('state', '=', 'pending'),
         eb.and([
           eb('state', '=', 'running'),
-          eb('lease_until', '<', sql<Date>`now()`),
+          isLapsed('lease_until'),
           eb('losses', '<', MAX_CHUNK_LOSSES - 1),
         ]),
       ]),
@@ -59,7 +58,7 @@ export async function claimNextChunk(db: Database, loadId: number): Promise<Chun
     .from('loads')
     .whereRef('loads.load_id', '=', 'load_chunks.load_id')
     .where('loads.status', '=', 'processing')
-    .set((eb) => ({ state: 'running', attempt: eb('attempt', '+', 1), lease_until: lease }))
+    .set((eb) => ({ state: 'running', attempt: eb('attempt', '+', 1), lease_until: leaseFor() }))
     .where('load_chunks.load_id', '=', loadId)
     .where('chunk_no', '=', (eb) =>
       eb
@@ -127,22 +126,38 @@ export async function readChunkRange(db: Database, loadId: number, chunkNo: numb
 
 /** Prolongs the lease; false when the chunk is no longer ours. */
 export async function renewChunk(db: Database, claim: ChunkClaim): Promise<boolean> {
-  const row = await own(db, claim).set({ lease_until: lease }).returning('chunk_no').executeTakeFirst();
+  const row = await own(db, claim).set({ lease_until: leaseFor() }).returning('chunk_no').executeTakeFirst();
   return row !== undefined;
 }
 
-/** Gives a chunk back; it is due again at once. No attempt is held against it. */
-export async function releaseChunk(db: Database, claim: ChunkClaim): Promise<void> {
-  await own(db, claim).set({ state: 'pending', lease_until: null, dispatched_at: null }).execute();
+/** Gives a chunk back; it is due again at once. No attempt is held against it. `message`: what it ran into, if anything. */
+export async function releaseChunk(db: Database, claim: ChunkClaim, message?: string): Promise<void> {
+  await own(db, claim)
+    .set({
+      state: 'pending',
+      lease_until: null,
+      dispatched_at: null,
+      ...(message !== undefined && { last_error: message }),
+    })
+    .execute();
 }
 
-/** Gives a chunk back after an error that is not known to pass; returns how often that has happened. */
-export async function failChunk(db: Database, claim: ChunkClaim, message: string): Promise<number> {
+/**
+ * Gives a chunk back after an error that is not known to pass; returns how often that has happened. Due again at once, or,
+ * if `later`, after a pause.
+ */
+export async function failChunk(
+  db: Database,
+  claim: ChunkClaim,
+  message: string,
+  later = false,
+): Promise<number> {
   const row = await own(db, claim)
     .set((eb) => ({
       state: 'pending',
       lease_until: null,
       dispatched_at: null,
+      ...(later && { due_at: afterPause }),
       failures: eb('failures', '+', 1),
       last_error: message,
     }))
@@ -237,7 +252,8 @@ export async function takeDueChunks(
         from load_chunks
         where load_id = ${loadId}
           and state = 'pending'
-          and (dispatched_at is null or dispatched_at < now() - ${olderThanMs} * interval '1 millisecond')
+          and ${isDue('due_at')}
+          and ${isToldLongAgo(olderThanMs)}
         order by chunk_no
         limit ${limit}
         for update skip locked
@@ -262,7 +278,7 @@ export async function rescueChunks(db: Database): Promise<LostChunk[]> {
     where l.load_id = c.load_id
       and l.status = 'processing'
       and c.state = 'running'
-      and c.lease_until < now()
+      and ${isLapsed('c.lease_until')}
     returning
       c.load_id as "loadId",
       l.job_id as "jobId",

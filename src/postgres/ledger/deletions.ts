@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS, MAX_DELETION_LOSSES, TASK_PAUSE_MS } from '../../domain/limits.ts';
+import { MAX_DELETION_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { afterPause, isDue, isLapsed, isToldLongAgo, leaseFor } from './lease.ts';
 
 /** One attempt at one deletion. The attempt number fences every write it makes. */
 export interface DeletionClaim extends JobIdentity {
@@ -19,9 +20,6 @@ export interface NewDeletion extends JobIdentity {
   readonly ids: readonly string[];
   readonly purgeExports: boolean;
 }
-
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
-const pause = sql<Date>`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`;
 
 /** Puts a deletion into its lane, behind all that is accepted; call it in the transaction that holds the lane's lock. */
 export async function insertDeletion(db: Database, asked: NewDeletion): Promise<void> {
@@ -52,7 +50,7 @@ export async function claimDeletion(db: Database, deletionId: number): Promise<D
     .updateTable('deletions')
     .set((eb) => ({
       attempt: eb('attempt', '+', 1),
-      lease_until: lease,
+      lease_until: leaseFor(),
       losses: sql<number>`losses + (lease_until is not null)::int`,
     }))
     .where('deletion_id', '=', deletionId)
@@ -60,7 +58,7 @@ export async function claimDeletion(db: Database, deletionId: number): Promise<D
     .where((eb) =>
       eb.or([
         eb('lease_until', 'is', null),
-        eb.and([eb('lease_until', '<', sql<Date>`now()`), eb('losses', '<', MAX_DELETION_LOSSES - 1)]),
+        eb.and([isLapsed('lease_until'), eb('losses', '<', MAX_DELETION_LOSSES - 1)]),
       ]),
     )
     .returning(['job_id', 'request_id', 'environment_id', 'entity', 'purge_exports', 'attempt'])
@@ -88,25 +86,25 @@ export interface DeletionStep {
 }
 
 /**
- * Prolongs the lease and adds up what was done; one that gets further is not what ended its workers. The fence, the last statement of each transaction of a deletion: false
- * when it is no longer ours, and the caller must roll back.
+ * Prolongs the lease and adds up what was done; errors and losses are counted anew then, since those in a row count. The
+ * fence, the last statement of each transaction of a deletion: false when it is no longer ours, and the caller must roll back.
  */
 export async function noteStep(
   db: Database,
   claim: DeletionClaim,
   step: DeletionStep = {},
 ): Promise<boolean> {
-  const { deleted = 0, notFound = 0, events = 0, rejects = 0, files = 0, exports = 0 } = step;
+  const moves = Object.values(step).some((count) => count > 0);
   const rows = await own(db, claim)
     .set((eb) => ({
-      lease_until: lease,
-      ids_deleted: eb('ids_deleted', '+', deleted),
-      ids_not_found: eb('ids_not_found', '+', notFound),
-      events_removed: eb('events_removed', '+', events),
-      rejects_removed: eb('rejects_removed', '+', rejects),
-      files_removed: eb('files_removed', '+', files),
-      exports_removed: eb('exports_removed', '+', exports),
-      ...(deleted + notFound + events + rejects + files + exports > 0 && { losses: 0 }),
+      lease_until: leaseFor(),
+      ...(moves && { failures: 0, losses: 0, last_error: null }),
+      ids_deleted: eb('ids_deleted', '+', step.deleted ?? 0),
+      ids_not_found: eb('ids_not_found', '+', step.notFound ?? 0),
+      events_removed: eb('events_removed', '+', step.events ?? 0),
+      rejects_removed: eb('rejects_removed', '+', step.rejects ?? 0),
+      files_removed: eb('files_removed', '+', step.files ?? 0),
+      exports_removed: eb('exports_removed', '+', step.exports ?? 0),
     }))
     .returning('deletion_id')
     .execute();
@@ -146,10 +144,14 @@ export async function completeDeletion(db: Database, claim: DeletionClaim): Prom
   return rows.length > 0;
 }
 
-/** Gives a deletion back: due again at once, or, after an error that passes, a while later. */
-export async function releaseDeletion(db: Database, claim: DeletionClaim, later = false): Promise<void> {
+/** Gives a deletion back: due again at once, or, after an error that passes and that `message` tells, a while later. */
+export async function releaseDeletion(db: Database, claim: DeletionClaim, message?: string): Promise<void> {
   await own(db, claim)
-    .set({ lease_until: null, dispatched_at: null, ...(later && { due_at: pause }) })
+    .set({
+      lease_until: null,
+      dispatched_at: null,
+      ...(message !== undefined && { due_at: afterPause, last_error: message }),
+    })
     .execute();
 }
 
@@ -163,7 +165,7 @@ export async function noteDeletionFailure(
     .set((eb) => ({
       lease_until: null,
       dispatched_at: null,
-      due_at: pause,
+      due_at: afterPause,
       failures: eb('failures', '+', 1),
       last_error: message,
     }))
@@ -213,13 +215,8 @@ export async function takeDueDeletions(
     .set({ dispatched_at: sql`now()` })
     .where('status', '=', 'processing')
     .where('lease_until', 'is', null)
-    .where('due_at', '<=', sql<Date>`now()`)
-    .where((eb) =>
-      eb.or([
-        eb('dispatched_at', 'is', null),
-        eb('dispatched_at', '<', sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`),
-      ]),
-    )
+    .where(isDue('due_at'))
+    .where(isToldLongAgo(olderThanMs))
     .returning(['deletion_id as deletionId', 'attempt'])
     .execute();
 }
@@ -232,7 +229,7 @@ export async function rescueDeletions(
     .updateTable('deletions')
     .set((eb) => ({ lease_until: null, dispatched_at: null, losses: eb('losses', '+', 1) }))
     .where('status', '=', 'processing')
-    .where('lease_until', '<', sql<Date>`now()`)
+    .where(isLapsed('lease_until'))
     .returning(['deletion_id as deletionId', 'job_id as jobId', 'losses'])
     .execute();
 }

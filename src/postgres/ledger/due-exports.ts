@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { LEASE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { isDue, isLapsed, isToldLongAgo } from './lease.ts';
 
 export interface DueExport {
   readonly exportId: number;
@@ -22,8 +23,8 @@ export async function takeDueExports(
       from exports
       where status in ('queued', 'processing')
         and lease_until is null
-        and due_at <= now()
-        and (dispatched_at is null or dispatched_at < now() - ${olderThanMs} * interval '1 millisecond')
+        and ${isDue('due_at')}
+        and ${isToldLongAgo(olderThanMs)}
       order by export_id
       limit ${limit}
       for update skip locked
@@ -43,7 +44,7 @@ export async function rescueExports(
   const { rows } = await sql<{ exportId: number; jobId: string; losses: number }>`
     update exports
     set lease_until = null, dispatched_at = null, losses = losses + 1
-    where status = 'processing' and lease_until < now()
+    where status = 'processing' and ${isLapsed('lease_until')}
     returning export_id as "exportId", job_id as "jobId", losses`.execute(db);
   return rows;
 }

@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { ExportFile, ExportRequest } from '../../domain/export.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS, TASK_PAUSE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { afterPause, leaseFor } from './lease.ts';
 
 /** One attempt at one export. The attempt number fences every write it makes. */
 export interface ExportClaim extends JobIdentity {
@@ -14,7 +14,6 @@ export interface ExportClaim extends JobIdentity {
   readonly request: ExportRequest;
 }
 
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 /** Whoever asked to be told is told, as soon as there is something to tell. */
 const noticeDue = sql<Date | null>`case when emails <> '{}' then now() end`;
 
@@ -30,7 +29,7 @@ export async function claimExport(db: Database, exportId: number): Promise<Expor
     .set((eb) => ({
       status: 'processing',
       attempt: eb('attempt', '+', 1),
-      lease_until: lease,
+      lease_until: leaseFor(),
       started_at: sql`coalesce(started_at, now())`,
       rows_expected: null,
       rows_written: 0,
@@ -69,7 +68,7 @@ export async function renewExport(
 ): Promise<boolean> {
   const row = await own(db, claim)
     .set({
-      lease_until: lease,
+      lease_until: leaseFor(),
       rows_expected: progress.rowsExpected,
       rows_written: progress.rowsWritten,
       bytes_written: progress.bytesWritten,
@@ -97,7 +96,7 @@ export async function noteExportFailure(
     .set((eb) => ({
       lease_until: null,
       dispatched_at: null,
-      due_at: sql`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`,
+      due_at: afterPause,
       failures: eb('failures', '+', 1),
       last_error: message,
     }))

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import type { JobIdentity } from '../../domain/job-fields.ts';
+import { NOTICE_LEASE_MS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { isLapsed, leaseFor } from './lease.ts';
 
 /** One attempt at telling of the end of an export; the attempt number fences what it notes. */
 export interface NoticeClaim extends JobIdentity {
@@ -12,21 +14,23 @@ export interface NoticeClaim extends JobIdentity {
   readonly left: readonly string[];
 }
 
-/** Takes a message that is due, for `forMs`; should we die, it is due again then. Null if there is nothing to tell. */
-export async function claimNotice(
-  db: Database,
-  exportId: number,
-  forMs: number,
-): Promise<NoticeClaim | null> {
+const isDue = sql<boolean>`(
+  (notify_lease_until is null and notify_due_at <= now())
+  or ${isLapsed('notify_lease_until', NOTICE_LEASE_MS)}
+)`;
+
+/** Takes a message that is due; should we die, it is due again when the lease has lapsed. Null if there is nothing to tell. */
+export async function claimNotice(db: Database, exportId: number): Promise<NoticeClaim | null> {
   const { rows } = await sql<NoticeClaim>`
     update exports e
     set
       notify_attempts = notify_attempts + 1,
-      notify_due_at = now() + ${forMs} * interval '1 millisecond'
+      notify_due_at = ${leaseFor(NOTICE_LEASE_MS)},
+      notify_lease_until = ${leaseFor(NOTICE_LEASE_MS)}
     from environments v
     where e.export_id = ${exportId}
       and v.environment_id = e.environment_id
-      and e.notify_due_at <= now()
+      and ${isDue}
     returning
       e.export_id as "exportId",
       e.job_id as "jobId",
@@ -55,7 +59,9 @@ export async function markTold(
 
 /** Nothing more is to be told. */
 export async function completeNotice(db: Database, claim: NoticeClaim): Promise<void> {
-  await own(db, claim).set({ notify_due_at: null, notified_at: sql`now()` }).execute();
+  await own(db, claim)
+    .set({ notify_due_at: null, notify_lease_until: null, notified_at: sql`now()` })
+    .execute();
 }
 
 /** To be tried again after `pauseMs`; null: never. */
@@ -66,7 +72,7 @@ export async function postponeNotice(
   error: string,
 ): Promise<void> {
   const due = pauseMs === null ? null : sql<Date>`now() + ${pauseMs} * interval '1 millisecond'`;
-  await own(db, claim).set({ notify_due_at: due, notify_error: error }).execute();
+  await own(db, claim).set({ notify_due_at: due, notify_lease_until: null, notify_error: error }).execute();
 }
 
 function own(db: Database, claim: NoticeClaim) {
@@ -74,7 +80,7 @@ function own(db: Database, claim: NoticeClaim) {
     .updateTable('exports')
     .where('export_id', '=', claim.exportId)
     .where('notify_attempts', '=', claim.attempt)
-    .where('notify_due_at', 'is not', null);
+    .where('notify_lease_until', 'is not', null);
 }
 
 export async function findDueNotices(
@@ -84,7 +90,7 @@ export async function findDueNotices(
   return db
     .selectFrom('exports')
     .select(['export_id as exportId', 'notify_attempts as attempt'])
-    .where('notify_due_at', '<=', sql<Date>`now()`)
+    .where(isDue)
     .orderBy('notify_due_at')
     .limit(limit)
     .execute();

@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import { LEASE_MS, MAX_CHUNK_LOSSES, TASK_PAUSE_MS } from '../../domain/limits.ts';
+import { MAX_CHUNK_LOSSES } from '../../domain/limits.ts';
 import type { Tally } from '../../domain/tally.ts';
 import type { Database } from '../database.ts';
+import { afterPause, isLapsed, leaseFor } from './lease.ts';
 
 /** One attempt at finishing a load whose chunks are all done. */
 export interface FinishClaim extends JobIdentity {
@@ -12,8 +13,6 @@ export interface FinishClaim extends JobIdentity {
   /** Keys may stand in several chunks and some rows were not marked: see `resolveRepeats`. */
   readonly repeatsToResolve: boolean;
 }
-
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
@@ -41,7 +40,7 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
     .updateTable('loads')
     .set((eb) => ({
       finish_attempt: eb('finish_attempt', '+', 1),
-      finish_lease_until: lease,
+      finish_lease_until: leaseFor(),
       finish_losses: sql<number>`finish_losses + (finish_lease_until is not null)::int`,
     }))
     .where('load_id', '=', loadId)
@@ -50,10 +49,7 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
     .where((eb) =>
       eb.or([
         eb('finish_lease_until', 'is', null),
-        eb.and([
-          eb('finish_lease_until', '<', sql<Date>`now()`),
-          eb('finish_losses', '<', MAX_CHUNK_LOSSES - 1),
-        ]),
+        eb.and([isLapsed('finish_lease_until'), eb('finish_losses', '<', MAX_CHUNK_LOSSES - 1)]),
       ]),
     )
     .returning([
@@ -77,18 +73,24 @@ export async function claimFinish(db: Database, loadId: number): Promise<FinishC
   };
 }
 
-/** Gives the finish back: due again at once. */
-export async function releaseFinish(db: Database, claim: FinishClaim): Promise<void> {
-  await owned(db, claim).set({ finish_lease_until: null }).execute();
+/** Gives the finish back: due again at once, or after a pause if it ran into something, which `message` tells. */
+export async function releaseFinish(db: Database, claim: FinishClaim, message?: string): Promise<void> {
+  await owned(db, claim)
+    .set({
+      finish_lease_until: null,
+      ...(message !== undefined && { finish_due_at: afterPause, finish_error: message }),
+    })
+    .execute();
 }
 
 /** Gives the finish back after an error not known to pass, due a while later; returns how often that has happened. */
-export async function failFinish(db: Database, claim: FinishClaim): Promise<number> {
+export async function failFinish(db: Database, claim: FinishClaim, message: string): Promise<number> {
   const row = await owned(db, claim)
     .set((eb) => ({
       finish_lease_until: null,
-      finish_due_at: sql`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`,
+      finish_due_at: afterPause,
       finish_failures: eb('finish_failures', '+', 1),
+      finish_error: message,
     }))
     .returning('finish_failures')
     .executeTakeFirst();
@@ -98,7 +100,7 @@ export async function failFinish(db: Database, claim: FinishClaim): Promise<numb
 /** Prolongs the lease, and fences what a finisher writes: false when the claim is not ours any more. */
 export async function holdsFinish(db: Database, claim: FinishClaim): Promise<boolean> {
   return (
-    (await owned(db, claim).set({ finish_lease_until: lease }).returning('load_id').execute()).length > 0
+    (await owned(db, claim).set({ finish_lease_until: leaseFor() }).returning('load_id').execute()).length > 0
   );
 }
 
@@ -118,7 +120,7 @@ export async function rescueFinishes(
     .updateTable('loads')
     .set((eb) => ({ finish_lease_until: null, finish_losses: eb('finish_losses', '+', 1) }))
     .where('status', '=', 'processing')
-    .where('finish_lease_until', '<', sql<Date>`now()`)
+    .where(isLapsed('finish_lease_until'))
     .returning(['load_id as loadId', 'job_id as jobId', 'request_id as requestId', 'finish_losses as losses'])
     .execute();
 }

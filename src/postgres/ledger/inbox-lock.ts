@@ -1,25 +1,30 @@
 import pg from 'pg';
+import type { ConnectionMonitor } from '../connection-monitor.ts';
 
 /** Spells INBX: the class half of a two-key advisory lock. */
 const inboxLock = 0x494e4258;
 const connectionTimeoutMillis = 10_000;
-/** A connection that does not answer is given up, and the lock with it. */
-const answerMs = 10_000;
+
+interface LockServer {
+  readonly url: string;
+  /** Ends a connection that went silent, and the lock with its session. */
+  readonly monitor: ConnectionMonitor;
+}
 
 /**
  * One process at a time looks after an inbox: a lock of the session, on a connection of its own. What it guards is safe
  * without it (the ledger's fences); it keeps processes from doing the same work twice.
  */
 export class InboxLock {
-  readonly #url: string;
+  readonly #server: LockServer;
   readonly #inboxId: string;
   readonly #onLost: () => void;
   #client: pg.Client | null = null;
   #held = false;
 
   /** `onLost` is told when a lock that was held is gone. */
-  constructor(url: string, inboxId: string, onLost: () => void) {
-    this.#url = url;
+  constructor(server: LockServer, inboxId: string, onLost: () => void) {
+    this.#server = server;
     this.#inboxId = inboxId;
     this.#onLost = onLost;
   }
@@ -28,7 +33,7 @@ export class InboxLock {
   async hold(): Promise<boolean> {
     const client = this.#client ?? (await this.#connect());
     try {
-      if (this.#held) await client.query(patiently('select'));
+      if (this.#held) await client.query('select');
       else this.#held = await this.#take(client);
       return this.#held;
     } catch (error) {
@@ -47,14 +52,15 @@ export class InboxLock {
 
   async #take(client: pg.Client): Promise<boolean> {
     const { rows } = await client.query<{ taken: boolean }>(
-      patiently('select pg_try_advisory_lock($1, hashtext($2)) as taken', [inboxLock, this.#inboxId]),
+      'select pg_try_advisory_lock($1, hashtext($2)) as taken',
+      [inboxLock, this.#inboxId],
     );
     return rows[0]?.taken === true;
   }
 
   async #connect(): Promise<pg.Client> {
     const client = new pg.Client({
-      connectionString: this.#url,
+      connectionString: this.#server.url,
       application_name: 'sluice inbox',
       connectionTimeoutMillis,
       keepAlive: true,
@@ -63,6 +69,7 @@ export class InboxLock {
     client.on('end', () => this.#lose(client));
     try {
       await client.connect();
+      await this.#server.monitor.watch(client);
     } catch (error) {
       await client.end().catch(() => undefined);
       throw error;
@@ -79,9 +86,4 @@ export class InboxLock {
     client.end().catch(() => undefined);
     if (held) this.#onLost();
   }
-}
-
-/** pg knows `query_timeout`, its types do not. */
-function patiently(text: string, values: readonly unknown[] = []): pg.QueryConfig {
-  return { text, values, query_timeout: answerMs } as unknown as pg.QueryConfig;
 }

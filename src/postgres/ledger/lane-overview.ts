@@ -8,6 +8,7 @@ const rateSeconds = 30;
 /** Among so many of the latest jobs of each kind failures are looked for: it must not cost more the more is kept. */
 const failuresAmong = 1_000;
 const failuresShown = 5;
+const retriesShown = 5;
 
 export interface LiveWorker {
   readonly host: string;
@@ -54,6 +55,14 @@ export interface Failure {
   readonly endedAt: Date;
   readonly code: string;
   readonly message: string;
+}
+
+/** A job under way whose last try ran into something; it goes on trying. */
+export interface Retry {
+  readonly environment: string;
+  readonly jobId: string;
+  readonly type: string;
+  readonly lastError: string;
 }
 
 export async function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
@@ -193,4 +202,37 @@ export async function readFailures(watch: pg.Pool): Promise<Failure[]> {
     order by l.ended_at desc
     limit ${failuresShown}`;
   return (await watch.query<Failure>(withTimeout(statement, timeoutMs))).rows;
+}
+
+export async function readRetries(watch: pg.Pool): Promise<Retry[]> {
+  const statement = `
+    with retried as (
+      select l.environment_id, l.job_id, l.type, coalesce(
+        l.finish_error,
+        (
+          select 'chunk ' || c.chunk_no || ': ' || c.last_error
+          from load_chunks c
+          where c.load_id = l.load_id and c.state <> 'done' and c.last_error is not null
+          order by c.chunk_no
+          limit 1
+        )
+      ) as last_error
+      from loads l
+      where l.status = 'processing'
+      union all
+      select environment_id, job_id, 'export', last_error
+      from exports
+      where status in ('queued', 'processing')
+      union all
+      select environment_id, job_id, 'delete_' || entity, last_error
+      from deletions
+      where status = 'processing'
+    )
+    select e.name as environment, r.job_id as "jobId", r.type, r.last_error as "lastError"
+    from retried r
+    join environments e on e.environment_id = r.environment_id
+    where r.last_error is not null
+    order by r.job_id
+    limit ${retriesShown}`;
+  return (await watch.query<Retry>(withTimeout(statement, timeoutMs))).rows;
 }

@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { JobIdentity } from '../../domain/job-fields.ts';
+import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /** Serialises decisions about one lane; the class half of a two-key advisory lock. */
@@ -92,21 +93,24 @@ export async function idleLanes(db: Database): Promise<number[]> {
   return rows.map((row) => row.environmentId);
 }
 
-/** Unfinished loads and deletions before a row of `table` that waits; 0 for one that does not. */
+/**
+ * Unfinished loads and deletions before a row of `table`, at most MAX_COUNTED_AHEAD of each; what runs stands before all that
+ * waits. Reads so many entries of an index: for one job, not for each of a list.
+ */
 export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const own = (column: string) => sql.ref(`${table}.${column}`);
-  return sql<number>`(
+  const before = (other: 'loads' | 'deletions') => sql`(
     select count(*)
     from (
-      select l.status, l.lane_position
-      from loads l
-      where l.environment_id = ${own('environment_id')} and l.status in ('queued', 'processing')
-      union all
-      select d.status, d.lane_position
-      from deletions d
-      where d.environment_id = ${own('environment_id')} and d.status in ('queued', 'processing')
-    ) lane
-    where ${own('status')} = 'queued'
-      and (lane.status = 'processing' or lane.lane_position < ${own('lane_position')})
+      select
+      from ${sql.table(other)} other
+      where other.environment_id = ${own('environment_id')}
+        and other.status in ('queued', 'processing')
+        and other.lane_position < ${own('lane_position')}
+      limit ${sql.lit(MAX_COUNTED_AHEAD)}
+    ) others
+  )`;
+  return sql<number>`(
+    case when ${own('status')} = 'queued' then ${before('loads')} + ${before('deletions')} else 0 end
   )`;
 }

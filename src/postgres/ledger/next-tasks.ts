@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import { SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { isDue } from './lease.ts';
 
 /*
  * A job in the queue says that something is due, not what: whoever takes one does what is next here. The queue is first
@@ -46,7 +47,7 @@ export async function findLaneTasks(
       where status = 'processing'
         and case
           when chunks_done = chunk_count then
-            finish_lease_until is null and finish_due_at <= now() and finish_losses < ${SUSPECT_LOSSES}
+            finish_lease_until is null and ${isDue('finish_due_at')} and finish_losses < ${SUSPECT_LOSSES}
           else exists (
             select
             from load_chunks c
@@ -59,7 +60,7 @@ export async function findLaneTasks(
       union all
       select environment_id, lane_position, 'deletion', deletion_id, 0
       from deletions
-      where status = 'processing' and lease_until is null and due_at <= now() and losses < ${SUSPECT_LOSSES}
+      where status = 'processing' and lease_until is null and ${isDue('due_at')} and losses < ${SUSPECT_LOSSES}
     )
     select kind, environment_id as "environmentId", id
     from tasks
@@ -79,7 +80,7 @@ export async function findNextExport(
       select
         environment_id,
         min(export_id) filter (
-          where lease_until is null and due_at <= now() and losses < ${SUSPECT_LOSSES}
+          where lease_until is null and ${isDue('due_at')} and losses < ${SUSPECT_LOSSES}
         ) as export_id,
         count(*) filter (where lease_until is not null) as under_way
       from exports
@@ -115,18 +116,18 @@ export async function findSuspect(db: Database): Promise<Suspect | null> {
       where status = 'processing'
         and chunks_done = chunk_count
         and finish_lease_until is null
-        and finish_due_at <= now()
+        and ${isDue('finish_due_at')}
         and finish_losses >= ${SUSPECT_LOSSES}
       union all
       select 'deletion', deletion_id, null
       from deletions
-      where status = 'processing' and lease_until is null and due_at <= now() and losses >= ${SUSPECT_LOSSES}
+      where status = 'processing' and lease_until is null and ${isDue('due_at')} and losses >= ${SUSPECT_LOSSES}
       union all
       select 'export', export_id, null
       from exports
       where status in ('queued', 'processing')
         and lease_until is null
-        and due_at <= now()
+        and ${isDue('due_at')}
         and losses >= ${SUSPECT_LOSSES}
     ) suspects
     order by random()

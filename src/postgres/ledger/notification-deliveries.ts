@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { EMAIL_LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, WEBHOOK_LEASE_MS } from '../../domain/limits.ts';
 import type { Channel, EventType } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
+import { isFree, isLapsed, leaseFor } from './lease.ts';
 
 /** A delivery that somebody should be at. */
 export interface DueDelivery {
@@ -27,8 +28,11 @@ export interface DeliveryClaim {
   readonly closed: string | null;
 }
 
-const leaseMs = sql<number>`case d.channel when 'webhook' then ${WEBHOOK_LEASE_MS}::integer else ${EMAIL_LEASE_MS} end`;
-const isFree = sql<boolean>`(d.lease_until is null or d.lease_until < now())`;
+/** By the alias of the table. */
+const leaseMs = (alias: 'd' | 'o') =>
+  sql<number>`case ${sql.ref(`${alias}.channel`)} when 'webhook' then ${WEBHOOK_LEASE_MS}::integer else ${EMAIL_LEASE_MS} end`;
+/** Nobody is sending the delivery `d`. */
+export const isNotSent = isFree('d.lease_until', leaseMs('d'));
 
 /**
  * Takes a delivery that is due, for as long as sending may take; should we die, it is due again then. Null if there is
@@ -59,17 +63,19 @@ async function takeDelivery(db: Database, deliveryId: number): Promise<number | 
     set
       attempt = d.attempt + 1,
       attempts_left = d.attempts_left - 1,
-      lease_until = now() + ${leaseMs} * interval '1 millisecond',
+      lease_until = ${leaseFor(leaseMs('d'))},
       last_attempt_at = now()
     where d.delivery_id = ${deliveryId}
       and d.state = 'pending'
       and d.attempts_left > 0
       and d.next_at <= now()
-      and ${isFree}
+      and ${isNotSent}
       and (
         select count(*)
         from notification_deliveries o
-        where o.subscription_id = d.subscription_id and o.state = 'pending' and o.lease_until > now()
+        where o.subscription_id = d.subscription_id
+          and o.state = 'pending'
+          and not ${isLapsed('o.lease_until', leaseMs('o'))}
       ) < ${MAX_SENDS_PER_SUBSCRIPTION}
     returning d.attempt`.execute(db);
   return rows[0]?.attempt ?? null;
@@ -197,11 +203,11 @@ export async function findNextDeliveries(
   const { rows } = await sql<NextDelivery>`
     with open as (
       select d.delivery_id, d.next_at, d.subscription_id, d.target, e.environment_id,
-        coalesce(d.lease_until > now(), false) as is_under_way
+        not ${isNotSent} as is_under_way
       from notification_deliveries d
       join notification_events e using (event_id)
       where d.state = 'pending'
-        and ((d.next_at <= now() and d.attempts_left > 0) or d.lease_until > now())
+        and (not ${isNotSent} or (d.next_at <= now() and d.attempts_left > 0))
     ),
     by_receiver as (
       select *,
@@ -233,7 +239,7 @@ export async function giveUpLost(db: Database): Promise<number> {
   const { numAffectedRows } = await sql`
     update notification_deliveries d
     set state = 'dead', lease_until = null, last_error = 'the worker that sent it was lost'
-    where d.state = 'pending' and d.attempts_left = 0 and ${isFree}`.execute(db);
+    where d.state = 'pending' and d.attempts_left = 0 and ${isNotSent}`.execute(db);
   return Number(numAffectedRows ?? 0);
 }
 

@@ -3,7 +3,7 @@ import type { Entity } from '../../domain/entity.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 
-/** The environment's deletions of these ids, in no order. */
+/** The environment's deletions of these ids, in no order. Only of one alone is it looked at how many are before it. */
 export async function readDeletions(
   db: Database,
   environmentId: number,
@@ -13,7 +13,7 @@ export async function readDeletions(
   const rows = await db
     .selectFrom('deletions')
     .selectAll()
-    .select(aheadInLane('deletions').as('ahead'))
+    .$if(jobIds.length === 1, (query) => query.select(aheadInLane('deletions').as('ahead')))
     .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)
     .execute();
@@ -41,7 +41,8 @@ export async function readDeletions(
         row.failure_code === null
           ? null
           : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
-      queuePosition: status === 'queued' ? row.ahead : status === 'processing' ? 0 : null,
+      lastError: row.ended_at === null ? row.last_error : null,
+      queuePosition: status === 'queued' ? (row.ahead ?? null) : status === 'processing' ? 0 : null,
     };
   });
 }

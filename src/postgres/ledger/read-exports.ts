@@ -1,5 +1,12 @@
 import type { Selectable } from 'kysely';
-import type { Dataset, Export, ExportFile, ExportRequest, ExportStatus } from '../../domain/export.ts';
+import type {
+  Dataset,
+  Export,
+  ExportFile,
+  ExportFormat,
+  ExportRequest,
+  ExportStatus,
+} from '../../domain/export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 import type { ExportFiles } from '../schema.ts';
@@ -58,6 +65,16 @@ function toFile(row: Selectable<ExportFiles>): ExportFile & { readonly ref: File
   };
 }
 
+/** What an export is to hold: lists of up to a megabyte, which nobody looks at by the page. */
+export async function readExportRequest(db: Database, exportId: number): Promise<ExportRequest> {
+  const { request } = await db
+    .selectFrom('exports')
+    .select('request')
+    .where('export_id', '=', exportId)
+    .executeTakeFirstOrThrow();
+  return request as unknown as ExportRequest;
+}
+
 /** A file of an export, whoever's it is: a link to it is what allows to read it. */
 export interface FoundFile {
   readonly environmentId: number;
@@ -96,7 +113,7 @@ const exportColumns = [
   'job_id',
   'environment_id',
   'status',
-  'request',
+  'format',
   'emails',
   'requested_at',
   'started_at',
@@ -108,6 +125,7 @@ const exportColumns = [
   'snapshot_at',
   'failure_code',
   'failure_message',
+  'last_error',
   'files_expired_at',
 ] as const;
 
@@ -116,7 +134,7 @@ interface ExportRow {
   job_id: string;
   environment_id: number;
   status: string;
-  request: unknown;
+  format: string;
   emails: string[];
   requested_at: Date;
   started_at: Date | null;
@@ -128,6 +146,7 @@ interface ExportRow {
   snapshot_at: Date | null;
   failure_code: string | null;
   failure_message: string | null;
+  last_error: string | null;
   files_expired_at: Date | null;
 }
 
@@ -138,7 +157,7 @@ function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
     jobId: row.job_id,
     environmentId: row.environment_id,
     status,
-    request: row.request as ExportRequest,
+    format: row.format as ExportFormat,
     emails: row.emails,
     requestedAt: row.requested_at,
     startedAt: row.started_at,
@@ -152,6 +171,7 @@ function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
       row.failure_code === null
         ? null
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+    lastError: row.ended_at === null ? row.last_error : null,
     files: status === 'completed' ? files : [],
     filesExpired: row.files_expired_at !== null,
   };

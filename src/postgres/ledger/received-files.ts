@@ -18,8 +18,28 @@ export async function takeReceived(db: Database, ref: FileRef): Promise<boolean>
   return row !== undefined;
 }
 
+/**
+ * No load may take the file any more: true. False if one has it, or it is gone. Waits for a transaction that took it and of
+ * which nobody knows yet whether it is committed. Call it in a transaction.
+ * @throws an error of Postgres if that is not known within `withinMs`
+ */
+export async function condemnReceived(db: Database, ref: FileRef, withinMs: number): Promise<boolean> {
+  const bound = `${withinMs}ms`;
+  await sql`
+    select set_config('statement_timeout', ${bound}, true), set_config('lock_timeout', ${bound}, true)`.execute(
+    db,
+  );
+  const row = await db
+    .updateTable('received_files')
+    .set({ condemned_at: sql`coalesce(condemned_at, now())` })
+    .where('file_ref', '=', ref)
+    .returning('file_ref')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Up to `limit` files that no load may take any more, because none has for `olderThanMs`. */
-export async function condemnReceived(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
+export async function condemnAbandoned(db: Database, olderThanMs: number, limit: number): Promise<FileRef[]> {
   const rows = await db
     .updateTable('received_files')
     .set({ condemned_at: sql`coalesce(condemned_at, now())` })

@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
-import { ConflictError } from '../../domain/errors.ts';
-import { LEASE_MS, MAX_RUN_LOSSES } from '../../domain/limits.ts';
+import { ConflictError, keepableText } from '../../domain/errors.ts';
+import { MAX_RUN_LOSSES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
+import { isLapsed, leaseFor } from './lease.ts';
 
 /** One attempt at one run. The attempt number fences every write it makes. */
 export interface RunClaim {
@@ -15,8 +16,6 @@ export interface RunClaim {
   readonly definition: unknown;
 }
 
-const lease = sql<Date>`now() + ${LEASE_MS} * interval '1 millisecond'`;
-
 /**
  * Takes the run that has waited longest, of those whose schedule has no other under way and none that was due before;
  * null if there is none. Of two that try at once for the same schedule the constraint lets one.
@@ -28,7 +27,7 @@ export async function claimRun(db: Database): Promise<RunClaim | null> {
       set
         status = 'running',
         attempt = attempt + 1,
-        lease_until = ${lease},
+        lease_until = ${leaseFor()},
         started_at = coalesce(started_at, now()),
         not_before = null
       where run_id = (
@@ -64,7 +63,7 @@ export async function claimRun(db: Database): Promise<RunClaim | null> {
 
 /** Prolongs the lease; false when the run is no longer ours. */
 export async function renewRun(db: Database, claim: RunClaim): Promise<boolean> {
-  const row = await own(db, claim).set({ lease_until: lease }).returning('run_id').executeTakeFirst();
+  const row = await own(db, claim).set({ lease_until: leaseFor() }).returning('run_id').executeTakeFirst();
   return row !== undefined;
 }
 
@@ -110,7 +109,7 @@ export async function noteRunFailure(
       lease_until: null,
       not_before: sql<Date>`now() + ${pauseMs} * power(2, failures) * interval '1 millisecond'`,
       failures: eb('failures', '+', 1),
-      last_error: message,
+      last_error: keepableText(message),
     }))
     .returning('failures')
     .executeTakeFirst();
@@ -148,7 +147,7 @@ export async function rescueRuns(db: Database): Promise<{ runId: number; name: s
   const { rows } = await sql<{ runId: number; name: string; losses: number }>`
     update schedule_runs
     set status = 'queued', lease_until = null, not_before = null, losses = losses + 1
-    where status = 'running' and lease_until < now()
+    where status = 'running' and ${isLapsed('lease_until')}
     returning run_id as "runId", schedule_name as name, losses`.execute(db);
   return rows;
 }

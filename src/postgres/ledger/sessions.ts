@@ -3,6 +3,7 @@ import type { Database } from '../database.ts';
 import type { ChunkClaim } from './chunks.ts';
 import type { ExportClaim } from './export-claims.ts';
 import type { FinishClaim } from './finish.ts';
+import { isLapsed } from './lease.ts';
 
 /*
  * A worker that is paused in the middle of a transaction keeps its row locks, and with them whoever takes its work
@@ -72,11 +73,11 @@ export async function endSilentSessions(db: Database): Promise<number> {
       and application_name in (
         select 'sluice chunk ' || load_id || ':' || chunk_no || ':' || attempt
         from load_chunks
-        where state = 'running' and lease_until < now()
+        where state = 'running' and ${isLapsed('lease_until')}
         union all
         select 'sluice finish ' || load_id || ':' || finish_attempt
         from loads
-        where status = 'processing' and finish_lease_until < now()
+        where status = 'processing' and ${isLapsed('finish_lease_until')}
       )`.execute(db);
   return rows.length;
 }
@@ -135,7 +136,7 @@ export async function endSilentExportSessions(db: Database): Promise<number> {
       and application_name not in (
         select ${exportPrefix}::text || export_id || ':' || attempt
         from exports
-        where status = 'processing' and lease_until >= now()
+        where status = 'processing' and not ${isLapsed('lease_until')}
       )`.execute(db);
   return rows.length;
 }

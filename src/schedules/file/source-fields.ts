@@ -1,9 +1,9 @@
 import { type Field, maybe, optional } from '../../operator-file/field.ts';
 import { objectOf } from '../../operator-file/object-field.ts';
-import { flag, text } from '../../operator-file/scalar-fields.ts';
+import { flag, text, wholeNumber } from '../../operator-file/scalar-fields.ts';
 import { fillInAnything, placeholderProblem } from '../placeholders.ts';
 import type { FilesDefinition, HttpDefinition, PostgresDefinition, S3Definition } from '../schedule.ts';
-import { checkedText, duration, secretText, texts, wholeNumber } from './text-fields.ts';
+import { checkedText, duration, secretText, texts } from './text-fields.ts';
 
 const maxQueryChars = 20_000;
 

@@ -66,26 +66,6 @@ export function duration(description: string, leastMs: number, mostMs: number): 
   };
 }
 
-/** A whole number. */
-export function wholeNumber(description: string, least: number, most: number): Field<number> {
-  return {
-    schema: { type: 'integer', description, minimum: least, maximum: most },
-    read(node, problems) {
-      const value = node.kind === 'scalar' ? node.value : null;
-      if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most)
-        return value;
-      if (node.kind !== 'refused') {
-        problems.note(
-          node,
-          node.path,
-          `must be a whole number from ${least} to ${most}, not ${describeNode(node)}`,
-        );
-      }
-      return undefined;
-    },
-  };
-}
-
 /** `100`, or `5%`. */
 export const maxErrorsField: Field<MaxErrors> = {
   schema: {

@@ -4,7 +4,7 @@ import { readRequest } from '../../export/read-request.ts';
 import { type Field, maybe, optional } from '../../operator-file/field.ts';
 import { objectOf } from '../../operator-file/object-field.ts';
 import type { Problems } from '../../operator-file/problems.ts';
-import { choice, text } from '../../operator-file/scalar-fields.ts';
+import { choice, text, wholeNumber } from '../../operator-file/scalar-fields.ts';
 import { placeAt, type SourceNode } from '../../operator-file/source.ts';
 import {
   relativeRanges,
@@ -13,7 +13,7 @@ import {
   type SourceDefinition,
 } from '../schedule.ts';
 import { filesField, httpField, postgresField, s3Field } from './source-fields.ts';
-import { anything, checkedText, maxErrorsField, texts, wholeNumber } from './text-fields.ts';
+import { anything, checkedText, maxErrorsField, texts } from './text-fields.ts';
 
 const sourceNames = ['files', 'http', 'postgres', 's3'] as const;
 

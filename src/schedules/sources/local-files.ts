@@ -3,7 +3,7 @@ import { type FileHandle, open, realpath } from 'node:fs/promises';
 import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { READ_BYTES } from '../../domain/limits.ts';
-import { expandPattern } from '../../files/expand-pattern.ts';
+import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
 import type { FilesDefinition } from '../schedule.ts';
 import { SourceFailure } from '../source-failure.ts';
 import type { OpenItem, Source, SourceItem } from './source.ts';
@@ -24,7 +24,8 @@ export function openLocalFiles({ pattern }: FilesDefinition, roots: readonly str
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      const paths = await expandPattern(path);
+      // A plain name is asked for itself: of one that may not be read it is told why.
+      const paths = isPattern(path) ? await expandPattern(path) : [path];
       const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return found.filter((item) => item !== null);
     },
@@ -39,7 +40,7 @@ export function isBelow(root: string, path: string): boolean {
 
 /** Null: it is gone, or no file. */
 async function inspect(path: string, roots: readonly (string | null)[]): Promise<SourceItem | null> {
-  const real = await realpath(path).catch(() => null);
+  const real = await realpath(path).catch((error: unknown) => nullIfGone(error, path));
   if (real === null) return null;
   if (!roots.some((root) => root !== null && isBelow(root, real))) {
     throw new SourceFailure('outside_roots', `${path} leads out of the folders of SCHEDULES_LOCAL_ROOTS`);
@@ -53,15 +54,19 @@ async function inspect(path: string, roots: readonly (string | null)[]): Promise
 /** Neither a link put there meanwhile nor a pipe that nobody writes to is followed. */
 async function openPlain(path: string): Promise<FileHandle | null> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(path, flags).catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code === 'ENOENT' || cause.code === 'EISDIR' || cause.code === 'ENXIO') return null;
-    throw new SourceFailure('unreadable_file', `${path} cannot be read: ${cause.code ?? cause.message}`, {
-      cause,
-    });
-  });
+  const file = await open(path, flags).catch((error: unknown) => nullIfGone(error, path));
   if (file === null || (await file.stat()).isFile()) return file;
   await file.close();
   return null;
+}
+
+const noFile: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ENXIO']);
+
+/** @throws SourceFailure for what is there and may not be read. */
+function nullIfGone(cause: unknown, path: string): null {
+  const { code, message } = cause as NodeJS.ErrnoException;
+  if (noFile.has(code)) return null;
+  throw new SourceFailure('unreadable_file', `${path} cannot be read: ${code ?? message}`, { cause });
 }
 
 async function versionOf(file: FileHandle): Promise<string> {

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import { fillIn, type Variables } from '../placeholders.ts';
 import type { PostgresDefinition } from '../schedule.ts';
@@ -27,11 +28,13 @@ async function openQuery(
   variables: Variables,
   signal: AbortSignal,
 ): Promise<OpenItem> {
+  const connectionString = readConnection(fillIn(url, variables));
   const client = new pg.Client({
-    connectionString: readConnection(fillIn(url, variables)),
+    connectionString,
     application_name: 'sluice schedule',
     connectionTimeoutMillis: SOURCE_CONNECT_MS,
   });
+  const monitor = new ConnectionMonitor({ url: connectionString, log: null });
   // What is lost is an error of the stream, or of the statement.
   client.on('error', () => undefined);
   const cut = (): void => void client.end().catch(() => undefined);
@@ -40,9 +43,12 @@ async function openQuery(
     signal.removeEventListener('abort', cut);
     // A statement under way would be waited for: the connection is cut, and the server ends it.
     (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
+    monitor.close();
   };
   try {
     await client.connect();
+    // A server that knows no such question is not asked.
+    await monitor.watch(client).catch(() => undefined);
     await client.query('begin isolation level repeatable read read only');
     await client.query(
       `select set_config('statement_timeout', $1, true), set_config('datestyle', 'ISO', true),

@@ -1,14 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
 import { type Scope, scopes } from '../../../src/access/scopes.ts';
+import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 
 let t: TestSystem;
 let server: TestServer;
+const { log, lines } = collectLog();
 const staticKey = 'a-static-key-of-the-operator';
 beforeAll(async () => {
-  t = await openTestSystem({ settings: { API_KEY: staticKey } });
+  t = await openTestSystem({ settings: { API_KEY: staticKey }, log });
   server = await serve(t);
 });
 afterAll(async () => {
@@ -91,6 +93,43 @@ describe('a key', () => {
     expect((await server.fetch('/v1/background_jobs', { key })).status).toBe(401);
   });
 
+  test('that is refused: the caller learns what is wrong with the header, the log which key it was and why', async () => {
+    const { system, environment } = t;
+    const make = () => createApiKey(system.db, environment.environmentId, { label: 'x' });
+    const [revoked, expired, known] = await Promise.all([make(), make(), make()]);
+    await revokeApiKey(system.db, environment.environmentId, revoked.keyId);
+    await system.pool.query(`update api_keys set expires_at = now() - interval '1 s' where key_id = $1`, [
+      expired.keyId,
+    ]);
+    const unknown = `slk_${'0'.repeat(12)}_${'0'.repeat(40)}`;
+    const guessed = known.key.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
+    const vague = 'the key is unknown, revoked or expired';
+    const cases = [
+      [{}, /is missing$/, 'missing', null],
+      [{ authorization: 'Basic YTpi' }, /^not of the form/, 'malformed', null],
+      [{ authorization: 'Token nonsense' }, /^not of the form/, 'malformed', null],
+      [{ authorization: `Token ${unknown}` }, vague, 'unknown', '000000000000'],
+      [{ authorization: `Token ${guessed}` }, vague, 'unknown', known.keyId],
+      [{ authorization: `Token ${revoked.key}` }, vague, 'revoked', revoked.keyId],
+      [{ authorization: `Token ${expired.key}` }, vague, 'expired', expired.keyId],
+    ] as const;
+    for (const [headers, details, why, keyId] of cases) {
+      const before = lines.length;
+      const { status, body } = await server.json<ErrorBody>('/v1/background_jobs', {
+        key: null,
+        headers: headers as Record<string, string>,
+      });
+      expect([status, body.errors[0]?.message]).toEqual([401, 'Unauthorized - Invalid API key']);
+      expect(body.errors[0]?.details).toEqual(
+        typeof details === 'string' ? details : expect.stringMatching(details),
+      );
+      expect(lines.slice(before)).toMatchObject([
+        { msg: 'request refused', status: 401, key: why, key_id: keyId },
+      ]);
+      expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);
+    }
+  });
+
   test('may be the one of the configuration', async () => {
     expect((await server.fetch('/v1/background_jobs', { key: staticKey })).status).toBe(200);
     expect((await server.fetch('/v1/background_jobs', { key: `${staticKey}.` })).status).toBe(401);
@@ -105,15 +144,40 @@ describe('a key', () => {
 });
 
 describe('addresses', () => {
-  test.each(['/', '/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1//imports'])(
+  test.each(['/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1//imports'])(
     '%s is 404',
     async (path) => {
       for (const method of ['GET', 'POST']) {
         const { status, body } = await server.json<ErrorBody>(path, { method });
         expect([status, body.errors[0]?.error_code]).toEqual([404, 'route_not_found']);
+        expect(body.errors[0]?.message).toContain('/docs');
       }
     },
   );
+
+  test('/ says what this is: as a page to browsers, as JSON to others', async () => {
+    const { body, headers } = await server.json('/', { key: null });
+    expect([headers.get('vary'), body]).toEqual([
+      'accept',
+      {
+        service: 'sluice',
+        version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+        links: {
+          health: `${server.address}/health/ready`,
+          docs: `${server.address}/docs`,
+          openapi: `${server.address}/openapi.json`,
+        },
+      },
+    ]);
+    const page = await server.fetch('/', { key: null, headers: { accept: 'text/html,*/*;q=0.8' } });
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const links = [...(await page.text()).matchAll(/href="([^"]+)"/g)].map(([, link = '']) => link);
+    expect(links).toEqual(['health/ready', 'docs', 'openapi.json']);
+    for (const link of links)
+      expect([link, (await server.fetch(`/${link}`, { key: null })).status]).toEqual([link, 200]);
+    expect((await server.fetch('/', { method: 'POST', key: null })).status).toBe(405);
+  });
 
   test('that are no proper URL are 400', async () => {
     const { status, body } = await server.json<ErrorBody>('/v1/background_jobs/%zz');
@@ -124,6 +188,44 @@ describe('addresses', () => {
     const { headers } = await server.json<ErrorBody>('/v1/imports/', { method: 'DELETE' });
     expect(headers.get('allow')).toBe('POST');
     expect((await server.fetch(`${job}/`)).status).toBe(404);
+  });
+});
+
+describe('a parameter that a list does not know', () => {
+  const lookup = '/api/v1/analytics/exports/lookups';
+  test.each([
+    ['/v1/background_jobs?statsu=completed', 'statsu', 'did you mean status?'],
+    ['/v1/background_jobs?colour=red', 'colour', 'known: limit, cursor, status, type, since'],
+    ['/api/v1/analytics/exports/jobs?since=2026-01-01', 'since', 'known: limit, cursor, status'],
+    ['/api/v1/analytics/exports/jobs?Status=failed', 'Status', 'did you mean status?'],
+    [`${job}/rejects?limt=5`, 'limt', 'did you mean limit?'],
+    [`${job}/outcomes?page=2`, 'page', 'known: limit, cursor'],
+    [`${lookup}/segments?after-cursor=x`, 'after-cursor', 'did you mean after_cursor?'],
+    [`${lookup}/surveys?title=x`, 'title', 'known: '],
+  ])('%s is 400, and named', async (path, name, advice) => {
+    for (const accept of ['application/json', 'text/csv']) {
+      const { status, body } = await server.json<ErrorBody>(path, { headers: { accept } });
+      expect([status, body.errors[0]?.error_code, body.errors[0]?.details]).toEqual([
+        400,
+        'invalid_field',
+        name,
+      ]);
+      expect(body.errors[0]?.message).toContain(advice);
+    }
+  });
+
+  test('is let through if it is there against caches, or one that other lists have', async () => {
+    for (const path of ['/v1/background_jobs?_=1700000000', `${lookup}/surveys?limit=5&after_cursor=&_=1`]) {
+      expect([path, (await server.fetch(path)).status]).toEqual([path, 200]);
+    }
+  });
+
+  test('is no less wrong with an upload: what was to be a dry run is none', async () => {
+    const headers = { 'content-type': 'text/csv' };
+    const options = { method: 'POST', body: 'user_id\nu1\n', headers };
+    const { status, body } = await server.json<ErrorBody>('/v1/imports?dryrun=true', options);
+    expect([status, body.errors[0]?.details]).toEqual([400, 'dryrun']);
+    expect(body.errors[0]?.message).toContain('did you mean dry_run?');
   });
 });
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
 import type { ApiDocument } from '../../../src/http/api-document.ts';
 import { describeApi } from '../../../tools/describe-api.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
@@ -39,6 +40,38 @@ describe('/openapi.json', () => {
   test('by another method is 405', async () => {
     const { status, headers } = await server.json('/openapi.json', { method: 'POST' });
     expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
+  test('is made once: whoever has it is told so, and as YAML it costs no more than as JSON', async () => {
+    const quick = async (path: string) => {
+      const begun = performance.now();
+      for (let n = 0; n < 20; n++) await (await server.fetch(path, { key: null })).text();
+      return performance.now() - begun;
+    };
+    await quick('/docs/yaml');
+    // Made anew it would take some fifty times as long.
+    expect(await quick('/docs/yaml')).toBeLessThan(10 * (await quick('/openapi.json')));
+    const tags = new Set<string>();
+    for (const path of ['/openapi.json', '/docs/json', '/docs/yaml']) {
+      const { status, headers } = await server.fetch(path, { key: null });
+      const etag = headers.get('etag') ?? '';
+      expect([path, status, etag]).toEqual([path, 200, expect.stringMatching(/^"[\w-]{20,}"$/)]);
+      const again = await server.fetch(path, { key: null, headers: { 'if-none-match': `W/${etag}, "x"` } });
+      expect([path, again.status, again.headers.get('etag'), await again.text()]).toEqual([
+        path,
+        304,
+        etag,
+        '',
+      ]);
+      tags.add(etag);
+    }
+    expect(tags.size).toBe(2);
+  });
+
+  test('as YAML is the same document', async () => {
+    const { body } = await server.json('/openapi.json', { key: null });
+    const text = await (await server.fetch('/docs/yaml', { key: null })).text();
+    expect(parse(text)).toEqual(body);
   });
 
   test('names PUBLIC_URL as the server, and so does the page', async () => {
@@ -93,6 +126,8 @@ describe('/docs', () => {
     ['GET', '/docs/unknown'],
     ['GET', '/docs/static/unknown.js'],
     ['GET', '/docs/static/..%2f..%2fpackage.json'],
+    ['GET', '/docs/static/%00'],
+    ['GET', `/docs/static/${'x'.repeat(300)}`],
     ['POST', '/docs/unknown'],
   ])('%s %s is 404 with the error record', async (method, path) => {
     const { status, body } = await server.json<ErrorBody>(path, { method, key: null });

@@ -168,3 +168,30 @@ describe('a sender that stalls', () => {
     await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*\}$/s);
   });
 });
+
+test('a form whose fields trickle is given up, though none of them stalls', async () => {
+  const other = await openTestSystem({ settings: { UPLOAD_STALL_MS: '30000', MIN_UPLOAD_RATE: '1024' } });
+  const there = await serve(other);
+  try {
+    const connection = await there.connect();
+    connection.head(
+      'POST /v1/imports HTTP/1.1',
+      'host: x',
+      'content-type: multipart/form-data; boundary=b',
+      'content-length: 1000000',
+      `authorization: Token ${other.key}`,
+    );
+    const field = '--b\r\nContent-Disposition: form-data; name="map"\r\n\r\nA=b\r\n';
+    // A tenth of the least rate, for as long as it takes.
+    const sending = setInterval(() => void connection.write(field), 500);
+    try {
+      await connection.until(/^HTTP\/1.1 408 .*upload_too_slow.*bytes a second.*\}$/s);
+    } finally {
+      clearInterval(sending);
+      connection.reset();
+    }
+  } finally {
+    await there.stop();
+    await other.close();
+  }
+});

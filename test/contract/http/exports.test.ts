@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createApiKey } from '../../../src/access/api-keys.ts';
+import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
+import { fileLinks } from '../../../src/export/file-links.ts';
+import { requireExport } from '../../../src/export/inspect-exports.ts';
+import { findLinkedFile } from '../../../src/export/linked-file.ts';
 import { type Answer, type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
@@ -187,8 +190,21 @@ describe('POST /api/v1/analytics/exports', () => {
     expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, code]);
   });
 
+  test('refuses a body that is 500 000 levels deep', async () => {
+    const answer = await server.json<ErrorBody>(exportsPath, {
+      method: 'POST',
+      body: `{"from":${'['.repeat(500_000)}${']'.repeat(500_000)}}`,
+      headers: { 'content-type': 'application/json' },
+    });
+    expect([answer.status, answer.body.errors[0]?.message]).toEqual([
+      400,
+      'The body is nested deeper than 34 levels',
+    ]);
+  });
+
   test.each([
     [{ from: '2026-13-01' }, 'invalid_date', 'from'],
+    [{ exclusions: Array.from({ length: 101 }, (_, n) => `${n}*`).join() }, 'invalid_field', 'exclusions'],
     [{ to: 'yesterday' }, 'invalid_date', 'to'],
     [{ from: 5 }, 'invalid_date', 'from'],
     [{ from: '0000-01-01' }, 'invalid_date', 'from'],
@@ -214,6 +230,9 @@ describe('POST /api/v1/analytics/exports', () => {
     [{ emails: ['a@b.c, d@e.f'] }, 'invalid_field', 'emails[0]'],
     [{ emails: ['a@b.c\r\nBcc: x@y.z'] }, 'invalid_field', 'emails[0]'],
     [{ emails: ['a@b.c\n'] }, 'invalid_field', 'emails[0]'],
+    [{ emails: ['=?utf-8?q?x?=@b.c'] }, 'invalid_field', 'emails[0]'],
+    [{ event_type: ['a\0b'] }, 'invalid_field', 'event_type[0]'],
+    [{ event_type: '\0' }, 'invalid_field', 'event_type[0]'],
     [{ emails: Array.from({ length: 21 }, (_, n) => `a${n}@b.c`) }, 'invalid_field', 'emails'],
     [{ format: 'xml' }, 'invalid_field', 'format'],
     [{ compression: 'zip' }, 'invalid_field', 'compression'],
@@ -428,6 +447,14 @@ describe("another environment's export", () => {
   });
 });
 
+test('a segment that is not known: the refusal says how one is made', async () => {
+  for (const segment_id of [999_999, 'pro']) {
+    const { status, body } = await server.json<ErrorBody>(exportsPath, jsonPost({ segment_id }));
+    expect(status).toBe(400);
+    expect(body.errors[0]?.message).toMatch(/sluice catalogue apply.*docs\/catalogue\.md/);
+  }
+});
+
 describe('a link', () => {
   let detail: Detail;
   let link: URL;
@@ -457,6 +484,9 @@ describe('a link', () => {
       changed((url) => url.searchParams.set('expires', String(Number(url.searchParams.get('expires')) + 1))),
       changed((url) => url.searchParams.set('expires', `0${url.searchParams.get('expires')}`)),
       changed((url) => url.searchParams.delete('expires')),
+      changed((url) => url.searchParams.delete('key')),
+      changed((url) => url.searchParams.set('key', 'another')),
+      changed((url) => url.searchParams.append('key', 'another')),
       changed((url) => {
         url.pathname = url.pathname.replace('users.', 'events.');
       }),
@@ -477,6 +507,38 @@ describe('a link', () => {
       answers.add(text);
     }
     expect(answers.size).toBe(1);
+  });
+
+  test('ends with the key that asked for it, and with no other', async () => {
+    const label = { label: 'asks for links' };
+    const { environmentId } = t.environment;
+    const { key, keyId } = await createApiKey(t.system.db, environmentId, label);
+    const { body } = await server.json<Detail>(`${exportsPath}/jobs/${detail.job_id}`, { key });
+    const { url } = fileOf(body, 'users');
+    expect((await read(url)).response.status).toBe(200);
+    await revokeApiKey(t.system.db, environmentId, keyId);
+    const { response, text } = await read(url);
+    expect([response.status, JSON.parse(text).errors[0].error_code]).toEqual([410, 'link_expired']);
+    expect((await read(link.href)).response.status).toBe(200);
+  });
+
+  test('that was given to the key of the configuration ends when that is changed', async () => {
+    const found = await requireExport(t.system, t.environment.environmentId, detail.job_id);
+    const expireAt = new Date(Date.now() + 60_000);
+    const { db, files } = t.system;
+    const links = await fileLinks({ db, files, apiKey: 'first' }, found, 'http://us', expireAt, 'API_KEY');
+    const { searchParams, pathname } = new URL(links[0]?.url ?? '');
+    const request = {
+      jobId: detail.job_id,
+      filename: pathname.split('/').at(-1) ?? '',
+      expires: searchParams.get('expires') ?? '',
+      keyId: searchParams.get('key'),
+      signature: searchParams.get('signature') ?? '',
+    };
+    expect(await findLinkedFile({ db }, request, 'first')).toHaveProperty('ref');
+    for (const apiKey of ['second', null]) {
+      await expect(findLinkedFile({ db }, request, apiKey)).rejects.toThrow('the link to it is wrong');
+    }
   });
 
   test('answers one range, and says which', async () => {

@@ -11,6 +11,7 @@ afterAll(() => site?.close());
 const identify = (record: unknown) => site.accept(path, record);
 const refuse = (record: unknown, ...problems: readonly ProblemText[]) =>
   site.refuse(path, record, ...problems);
+const nested = (levels: number) => `${'['.repeat(levels)}7${']'.repeat(levels)}`;
 const stored = async (companyId: string) => {
   const company = await site.company(companyId);
   if (company === null) throw new Error(`there is no company ${companyId}`);
@@ -74,7 +75,6 @@ describe('metadata', () => {
   });
 
   test('may nest 32 levels, of which the properties are the first, and no deeper', async () => {
-    const nested = (levels: number) => `${'['.repeat(levels)}7${']'.repeat(levels)}`;
     const objects = (levels: number) => `${'{"a":'.repeat(levels)}7${'}'.repeat(levels)}`;
     for (const [i, value] of [nested(31), objects(31)].entries()) {
       await identify(`{"company_id":"deep${i}","beside":${value},"metadata":{"within":${value}}}`);
@@ -90,6 +90,13 @@ describe('metadata', () => {
     );
     const abyss = await site.post(path, `{"company_id":"c","metadata":{"x":${nested(500_000)}}}`);
     expect([abyss.status, await site.company('c')]).toEqual([400, null]);
+  });
+
+  test('is refused before it costs much: levels, digits and properties beyond all use', async () => {
+    const many = Array.from({ length: 70_000 }, (_, n) => `"p${n}":1`).join(',');
+    await refuse(`{"company_id":"c","a":${nested(500_000)}}`, ['invalid_metadata_value', '']);
+    await refuse(`{"company_id":"c","a":${'1'.repeat(60_000)}}`, ['invalid_metadata_value', 'a']);
+    await refuse(`{"company_id":"c","metadata":{${many}}}`, ['invalid_metadata_value', 'metadata']);
   });
 
   test('is refused for what stands deep inside it, with the place', async () => {

@@ -22,6 +22,36 @@ const storedCompany = async (companyId: string) => {
   return company;
 };
 
+test('two servers that identify one user with its company at once leave user and company of the same request', async () => {
+  const { environmentId } = site.t.environment;
+  const servers = [site.t.system, site.t.openAnother()] as const;
+  const seen: string[] = [];
+  for (let round = 0; round < 200; round++) {
+    await Promise.all(
+      servers.map(({ ingest }, server) => {
+        const values = { by: String(server), bytes: 'x'.repeat(100) };
+        const record = {
+          environmentId,
+          userId: 'raced',
+          companyId: 'raced',
+          properties: values,
+          company: values,
+        };
+        // Every third with a key, which has a transaction of its own.
+        const key = { key: `race-${round}`, digest: Buffer.from('race') };
+        return ingest.identifyUser(
+          { ...record, marked: false, bytes: 200 },
+          server === 1 && round % 3 === 0 ? key : null,
+        );
+      }),
+    );
+    const [user, company] = [await stored('raced'), await storedCompany('raced')];
+    seen.push(`user by ${user.metadata['by']}, company by ${company.metadata['by']}`);
+  }
+  await servers[1].close();
+  expect([...new Set(seen)].sort()).toEqual(['user by 0, company by 0', 'user by 1, company by 1']);
+});
+
 describe('metadata', () => {
   test('holds texts only: every other value is named, with what it is', async () => {
     await refuse(

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { mountSmallDisk } from '../../support/tmpfs.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
@@ -131,6 +132,36 @@ describe('a file in a form', () => {
       'content-encoding': 'gzip',
     });
     expect([status, body.total_rows, body.filename]).toEqual([200, '1', 'users.csv']);
+  });
+
+  test.each([
+    ['gzip', (rows: Buffer) => rows],
+    ['gzip, with a file in it that is gzip', (rows: Buffer) => gzipSync(rows)],
+  ])('that grows more than 200 times over from a form that is %s is 413, and not kept', async (_, pack) => {
+    const before = await t.storedFiles();
+    const rows = Buffer.alloc(24 * 1024 * 1024, 'a'.repeat(1023).concat('\n'));
+    const head = '--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\n';
+    const file = pack(Buffer.concat([Buffer.from('user_id\n'), rows]));
+    const packed = gzipSync(Buffer.concat([Buffer.from(head), file, Buffer.from('\r\n--b--\r\n')]));
+    const { status, body } = await post(new Uint8Array(packed), '/v1/imports', {
+      'content-type': 'multipart/form-data; boundary=b',
+      'content-encoding': 'gzip',
+    });
+    expect([status, body.errors?.[0]?.message]).toEqual([
+      413,
+      'The upload unpacks to more than 200 times its size',
+    ]);
+    expect(await t.storedFiles()).toEqual(before);
+  });
+
+  test('with a map of more columns than a file may have is 400', async () => {
+    const body = new FormData();
+    const pairs = (from: number) =>
+      Array.from({ length: 3_400 }, (_, n) => `h${from + n}=p${from + n}`).join(',');
+    for (const from of [0, 10_000, 20_000]) body.append('map', pairs(from));
+    body.append('file', new Blob([csv]), 'users.csv');
+    const { status, body: answer } = await post(body);
+    expect([status, answer.errors]).toMatchObject([400, [{ message: 'map may name 10000 columns' }]]);
   });
 
   test('in a form whose gzip is damaged or cut off is 400, and not kept', async () => {
@@ -500,4 +531,50 @@ describe('an upload that does not arrive', () => {
     await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
     expect(await jobs()).toBe(count);
   });
+});
+
+test('an upload for which the disk of the files has no room is 503 with the reason, leaves nothing, and is taken once there is room', async ({
+  skip,
+}) => {
+  if (t.s3 !== null) return skip('the files are on S3');
+  const disk = await mountSmallDisk(2 ** 20);
+  if (typeof disk === 'string') return skip(disk);
+  const small = await openTestSystem({ settings: { DATA_DIR: disk.path }, worker: true });
+  const smallServer = await serve(small);
+  try {
+    const body = someCsv(100_000);
+    const send = (path: string, options: object) =>
+      smallServer.json<ImportBody & ErrorBody>(path, {
+        method: 'POST',
+        body,
+        headers: { 'content-type': 'text/csv', 'idempotency-key': 'once' },
+        ...options,
+      });
+    const users = someCsv(100_000)
+      .split('\n')
+      .slice(1, -1)
+      .map((line) => ({ user_id: line }));
+    const array = { body: JSON.stringify({ users }), headers: { 'content-type': 'application/json' } };
+    for (const [path, options] of [
+      ['/v1/imports', {}],
+      ['/v1/imports', { body: form(body), headers: {} }],
+      ['/v1/users/bulk_identify', array],
+    ] as const) {
+      const refused = await send(path, options);
+      expect([refused.status, refused.body.errors]).toEqual([
+        503,
+        [expect.objectContaining({ error_code: 'unavailable', details: 'disk of the files: no room left' })],
+      ]);
+      expect(refused.headers.get('retry-after')).not.toBeNull();
+    }
+    expect(await small.storedFiles()).toEqual([]);
+    await disk.grow(64 * 2 ** 20);
+    const { status, body: job } = await send('/v1/imports', {});
+    expect(status).toBe(200);
+    expect(await small.ended(job.job_id)).toMatchObject({ status: 'completed', tally: { read: 100_000 } });
+  } finally {
+    await smallServer.stop();
+    await small.close();
+    await disk.remove();
+  }
 });

@@ -197,6 +197,7 @@ describe('one job', () => {
         links: `${server.address}/v1/background_jobs/${jobId}/rejects`,
       },
       failure: null,
+      last_error: null,
       attempts: 1,
       rows_per_second: expect.any(Number),
       queue_position: null,

@@ -48,6 +48,20 @@ describe('a rate limit', () => {
     await waitFor('the key to be let in again', async () => (await server.fetch(list)).ok, { everyMs: 100 });
   });
 
+  test('lets so many of a burst through that comes before the key is known, and counts each', async () => {
+    const { server, issue } = await start({ settings });
+    const { key } = await issue();
+    const connection = await server.connect();
+    const head = ['POST /v1/track HTTP/1.1', 'host: x', `authorization: Token ${key}`, 'content-length: 0'];
+    // In one piece: all wait for the same look-up of the key.
+    await connection.write(`${head.join('\r\n')}\r\n\r\n`.repeat(5));
+    await connection.until(/(?:HTTP\/1\.1.*?){5}/s);
+    const statuses = [...connection.received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status);
+    expect(statuses).toEqual(['400', '400', '400', '429', '429']);
+    const left = [...connection.received.matchAll(/ratelimit-remaining: (\d+)/g)].map(([, count]) => count);
+    expect(left).toEqual(['2', '1', '0', '0', '0']);
+  });
+
   test('counts a key on all routes together', async () => {
     const { server } = await start({ settings });
     for (const path of [list, `${list}?limit=1`, `${list}/01a1f879-8845-7223-9ca4-ceafb3823817`]) {

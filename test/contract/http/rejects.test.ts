@@ -119,6 +119,44 @@ describe('as JSON', () => {
   });
 });
 
+describe('long records', () => {
+  const long = Array.from(
+    { length: 300 },
+    (_, n) => `{"name":"${n} ${'x'.repeat(4_990)}ü${'y'.repeat(10)}"}`,
+  );
+
+  test('are cut in pages of JSON, which hold a megabyte at most and lead to the next; files have them whole', async () => {
+    const jobId = await load(`${long.join('\n')}\n`, 'application/x-ndjson');
+    const rows: number[] = [];
+    let pages = 0;
+    for (let path: string | null = `/v1/background_jobs/${jobId}/rejects?limit=500`; path !== null; ) {
+      const response = await server.fetch(path);
+      const text = await response.text();
+      expect(text.length).toBeLessThan(1024 * 1024 + 8_192);
+      const body = JSON.parse(text) as RejectsPage;
+      rows.push(...body.data.map((reject) => reject.row));
+      for (const { row, raw } of body.data) {
+        expect(raw).toBe(`${long[row - 1]?.slice(0, 4_096)}…`);
+      }
+      pages++;
+      path = /^<([^>]+)>; rel="next"$/.exec(response.headers.get('link') ?? '')?.[1] ?? null;
+      expect(path === null).toBe(body.metadata.cursor.after === null);
+    }
+    expect(rows).toEqual(long.map((_, n) => n + 1));
+    expect(pages).toBe(2);
+    const lines = (await download(jobId, 'application/x-ndjson')).trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line).name)).toEqual(long.map((line) => JSON.parse(line).name));
+    const csv = await download(jobId, 'text/csv');
+    expect(csv.match(/üyyyyyyyyyy/g)).toHaveLength(long.length);
+  });
+
+  test('are not cut within a character', async () => {
+    const jobId = await load(`{"name":"${'é'.repeat(3_000)}"}\n`, 'application/x-ndjson');
+    const [reject] = (await page(jobId)).data;
+    expect(reject?.raw).toMatch(/^{"name":"é{2043}…$/);
+  });
+});
+
 describe('as CSV', () => {
   test('is the header of the source and the reasons, and each record as it stood', async () => {
     const jobId = await load('user_id;name\nok;x\n;"Ada; of ""Lovelace"""\n');

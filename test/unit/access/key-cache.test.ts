@@ -1,6 +1,8 @@
 import { expect, test } from 'vitest';
 import { KeyCache } from '../../../src/access/key-cache.ts';
-import type { Caller } from '../../../src/access/verify-key.ts';
+import type { Caller, KeyRefusal } from '../../../src/access/verify-key.ts';
+
+const refusal: KeyRefusal = { refused: 'unknown', keyId: null };
 
 const caller = (keyId: string): Caller => ({
   environment: { environmentId: 1, name: 'default', appToken: 'NX-00000000' },
@@ -10,10 +12,10 @@ const caller = (keyId: string): Caller => ({
 
 /** A cache, the clock it goes by, and what it asked for. */
 function open(maxKeys = 3) {
-  const asked: { header: string; answer: (caller: Caller | null | Error) => void }[] = [];
+  const asked: { header: string; answer: (caller: Caller | KeyRefusal | Error) => void }[] = [];
   const clock = { now: 0 };
   const lookUp = (header: string) =>
-    new Promise<Caller | null>((resolve, reject) => {
+    new Promise<Caller | KeyRefusal>((resolve, reject) => {
       asked.push({ header, answer: (is) => (is instanceof Error ? reject(is) : resolve(is)) });
     });
   const cache = new KeyCache(lookUp, { ttlMs: 1_000, maxKeys, now: () => clock.now });
@@ -58,8 +60,8 @@ test('a look-up that hangs is waited for by those of its time only', () => {
 test('refusals and failures are not remembered', async () => {
   const { cache, asked } = open();
   const refused = cache.find('a');
-  asked[0]?.answer(null);
-  expect(await refused).toBeNull();
+  asked[0]?.answer(refusal);
+  expect(await refused).toBe(refusal);
   const failed = cache.find('a');
   asked[1]?.answer(new Error('away'));
   await expect(failed).rejects.toThrow('away');
@@ -87,7 +89,7 @@ test('one that is found revoked on that occasion is known no more', async () => 
   await learn('a');
   clock.now = 500;
   cache.get('a');
-  asked[1]?.answer(null);
+  asked[1]?.answer(refusal);
   await expect.poll(() => cache.get('a')).toBeNull();
 });
 

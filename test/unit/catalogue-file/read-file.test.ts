@@ -52,6 +52,7 @@ features:
       resource_center_modules: [],
       checklists: [],
       features: [{ key: 'Report Exported', display_name: 'Export', data_type: 'feature' }],
+      event_retention: [],
     });
   });
 
@@ -211,6 +212,20 @@ features:
     expect(
       problems(JSON.stringify({ embeds: [{ key: 'a', title: '😀'.repeat(200), type: 'card' }] })),
     ).toEqual([]);
+  });
+
+  test('events are kept for a whole number of days, each name once', () => {
+    const text = `event_retention:
+  - { key: '*', days: 30 }
+  - { key: page_view, days: 1.5 }
+  - { key: '*', days: 36501 }
+  - { key: signup }`;
+    expect(problems(text)).toEqual([
+      '3:29 event_retention[1].days must be a whole number from 0 to 36500, not the number 1.5',
+      '4:12 event_retention[2].key is "*", as in line 2; each item needs a key of its own',
+      '4:23 event_retention[2].days must be a whole number from 0 to 36500, not the number 36501',
+      '5:5 event_retention[3].days is missing; a retention of events must have it',
+    ]);
   });
 
   test('the key of a feature may be the name of any event, of at most as many bytes', () => {

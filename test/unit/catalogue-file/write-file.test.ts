@@ -92,6 +92,7 @@ const items: fc.Arbitrary<CatalogueItems> = fc.record({
     }),
   ),
   embeds: keyed(fc.record({ key, title, type: fc.constantFrom(...embedTypes) })),
+  event_retention: keyed(fc.record({ key: title, days: fc.nat({ max: 36_500 }) })),
   resource_center_modules: keyed(fc.record({ key, display_name: title, data_type: title })),
   checklists: keyed(fc.record({ key, display_name: title, data_type: title })),
   features: keyed(
@@ -142,6 +143,7 @@ describe('a file that was written', () => {
         resource_center_modules: [],
         checklists: [],
         features: [],
+        event_retention: [{ key: '*', days: 90 }],
       },
       'yaml',
     );
@@ -165,6 +167,9 @@ embeds: []
 resource_center_modules: []
 checklists: []
 features: []
+event_retention:
+  - key: "*"
+    days: 90
 `);
   });
 });

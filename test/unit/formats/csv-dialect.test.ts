@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { readCsvHeader } from '../../../src/formats/csv-dialect.ts';
+import { readCsvHeader, skipBlankLines } from '../../../src/formats/csv-dialect.ts';
 
 const read = (text: string, final = false) => readCsvHeader(Buffer.from(text), final);
 
@@ -41,7 +41,11 @@ describe('csv header', () => {
   });
 
   it('passes over lines with nothing in them', () => {
-    expect(read(' \t\r\nuser_id\n')).toEqual({ header: null, end: 4, lines: 1 });
+    const blank = (text: string, final = false) => skipBlankLines(Buffer.from(text), final);
+    expect(blank(' \t\r\n\r \n  user_id\n')).toEqual({ end: 7, lines: 3, isOpen: false });
+    expect(blank('\n \r')).toEqual({ end: 1, lines: 1, isOpen: true });
+    expect(blank('\n \r', true)).toEqual({ end: 3, lines: 2, isOpen: true });
+    expect(blank('\n  ')).toEqual({ end: 1, lines: 1, isOpen: true });
   });
 
   it('names every repeated and every missing name', () => {
@@ -50,6 +54,12 @@ describe('csv header', () => {
       'invalid_field: The header names the column "b" more than once (header: columns 2, 5)',
       'invalid_field: The header has a column without a name (header: columns 4, 7)',
     ]);
+  });
+
+  it('names no more problems, and of each no more columns, than anybody reads', () => {
+    const twice = Array.from({ length: 5000 }, (_, i) => `c${i}`).join(',');
+    expect(refusal(`${twice},${twice}\n`)).toHaveLength(100);
+    expect(refusal(`${'a,'.repeat(9999)}a\n`)[0]).toMatch(/ 99, 100, …\)$/);
   });
 
   it('refuses a header with malformed quotes', () => {

@@ -43,7 +43,10 @@ describe('detect format', () => {
         return (error as Error).message;
       }
     };
-    expect(refused('PK\x03\x04\x14\0')).toContain('This is a zip archive or an Excel workbook (.xlsx)');
+    const entry = `PK\x03\x04${'\0'.repeat(26)}`;
+    expect(refused(`${entry}users.csv`)).toContain('This is a zip archive;');
+    for (const part of ['[Content_Types].xml', '_rels/.rels', 'xl/workbook.xml'])
+      expect(refused(entry + part)).toContain('This is an Excel workbook (.xlsx);');
     expect(refused('PAR1\x15\x04')).toContain('a Parquet file');
     expect(refused('%PDF-1.7')).toContain('a PDF');
     expect(refused('\xd0\xcf\x11\xe0\xa1')).toContain('(.xls)');

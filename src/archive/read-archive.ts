@@ -1,0 +1,95 @@
+import { type AsyncBuffer, type FileMetaData, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
+import { Fault } from '../domain/errors.ts';
+import type { FileRef, FileStore } from '../files/file-store.ts';
+
+/*
+ * Events that left the database are Parquet files as exports have them, each in order of time. Whoever reads one holds a
+ * row group at a time (2 500 events or 512 KiB before they were packed) and the footer (some 2 KiB for each of them).
+ */
+
+/** An archived event. */
+export interface ArchivedEvent {
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly event_name: string;
+  readonly user_id: string;
+  readonly company_id: string | null;
+  readonly source: string;
+  /** Microseconds since 1970. */
+  readonly micros: number;
+  /** JSON, as PostgreSQL wrote it. */
+  readonly metadata: string;
+}
+
+interface ParquetEvent extends Omit<ArchivedEvent, 'micros' | 'company_id'> {
+  readonly company_id?: string | null;
+  readonly inserted_at: bigint;
+}
+
+const parsers = {
+  timestampFromMicroseconds: (micros: bigint) => micros,
+  // TextDecoder would leave out a mark at the beginning of a text.
+  stringFromBytes: (bytes: Uint8Array | undefined) =>
+    bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'),
+};
+
+/** All events of a file, a row group at a time. @throws Fault if they are not as many as they should be. */
+export async function* readArchive(
+  files: FileStore,
+  file: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
+): AsyncGenerator<ArchivedEvent[]> {
+  const stored = storedBuffer(files, file);
+  const metadata = await parquetMetadataAsync(stored);
+  let rows = 0;
+  for (const group of metadata.row_groups) {
+    const count = Number(group.num_rows);
+    const events = (await parquetReadObjects({
+      file: await holdGroup(stored, group),
+      metadata,
+      rowStart: rows,
+      rowEnd: rows + count,
+      parsers,
+    })) as unknown as ParquetEvent[];
+    rows += count;
+    yield events.map(toEvent);
+  }
+  if (rows !== file.rows) throw new Fault(`an archive holds ${rows} events, not ${file.rows}`);
+}
+
+function toEvent({ inserted_at, company_id, ...event }: ParquetEvent): ArchivedEvent {
+  return { ...event, company_id: company_id ?? null, micros: Number(inserted_at) };
+}
+
+function storedBuffer(
+  files: FileStore,
+  { ref, bytes }: { readonly ref: FileRef; readonly bytes: number },
+): AsyncBuffer {
+  return {
+    byteLength: bytes,
+    slice: async (start, end = bytes) => arrayBufferOf(await files.readRange(ref, start, end)),
+  };
+}
+
+/** Its columns lie one after another: one read instead of one for each, which on S3 is a request. */
+async function holdGroup(
+  stored: AsyncBuffer,
+  group: FileMetaData['row_groups'][number],
+): Promise<AsyncBuffer> {
+  let [start, end] = [Number.POSITIVE_INFINITY, 0];
+  for (const { meta_data: column } of group.columns) {
+    if (column === undefined) throw new Fault('an archive does not say where its columns are');
+    const first = Number(column.dictionary_page_offset ?? column.data_page_offset);
+    start = Math.min(start, first);
+    end = Math.max(end, first + Number(column.total_compressed_size));
+  }
+  const held = await stored.slice(start, end);
+  return {
+    byteLength: stored.byteLength,
+    slice: async (from, to = stored.byteLength) =>
+      from >= start && to <= end ? held.slice(from - start, to - start) : stored.slice(from, to),
+  };
+}
+
+function arrayBufferOf({ buffer, byteOffset, byteLength }: Buffer): ArrayBuffer {
+  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer;
+}

@@ -1,0 +1,40 @@
+/** One character of a pattern: itself, or whether another one will do. */
+type Unit = string | ((character: string) => boolean);
+
+const STAR = '*';
+
+/**
+ * Whether a whole text matches a pattern; `*` in it stands for any text. Of all stars only the last one passed is ever
+ * given more: where the rest does not match with the least that earlier ones took, no more for those would help. So the
+ * time is bounded by the product of the two lengths, where a regular expression would raise one to the number of stars.
+ */
+export function createGlob(pattern: string | readonly Unit[]): (text: string) => boolean {
+  const units = [...pattern];
+  return (text) => matches(units, [...text]);
+}
+
+function matches(units: readonly Unit[], text: readonly string[]): boolean {
+  let unit = 0;
+  let at = 0;
+  let star = -1;
+  /** Where what the last star stands for ends. */
+  let starEnd = 0;
+  while (at < text.length) {
+    if (units[unit] === STAR) {
+      star = unit++;
+      starEnd = at;
+    } else if (isMatch(units[unit], text[at] ?? '')) {
+      unit++;
+      at++;
+    } else if (star >= 0) {
+      unit = star + 1;
+      at = ++starEnd;
+    } else return false;
+  }
+  while (units[unit] === STAR) unit++;
+  return unit === units.length;
+}
+
+function isMatch(unit: Unit | undefined, character: string): boolean {
+  return typeof unit === 'function' ? unit(character) : unit === character;
+}

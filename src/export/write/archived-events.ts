@@ -1,0 +1,174 @@
+import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
+import { mergeArchives } from '../../archive/merge-archives.ts';
+import type { ArchivedEvent } from '../../archive/read-archive.ts';
+import {
+  ARCHIVE_BATCH_BYTES,
+  ARCHIVE_BATCH_ROWS,
+  ARCHIVE_SEGMENT_BATCH_BYTES,
+  ARCHIVE_SEGMENT_BATCH_ROWS,
+} from '../../domain/limits.ts';
+import type { FileStore } from '../../files/file-store.ts';
+import { databaseOn } from '../../postgres/database.ts';
+import { type Archive, findArchives } from '../../postgres/retention/archives.ts';
+import { eventTable } from '../../postgres/retention/retained.ts';
+import { findRetiredTables } from '../../postgres/retention/retirements.ts';
+import type { Filter } from '../filter/filter.ts';
+import { instant, integer, text } from '../filter/parameters.ts';
+
+/*
+ * Events that left `sluice.events` are exported by the same select as the others, so that filters, columns and values are
+ * the same: archived ones are read from their files in order of time and handed to PostgreSQL a batch at a time, as JSON in
+ * a parameter. What is stored of the time between the last event of one batch and that of the next goes with it, and what
+ * is stored of the time after them all comes last.
+ */
+
+/** What an export reads beside `sluice.events`; part of its snapshot. */
+export interface LeftEvents {
+  readonly archives: readonly Archive[];
+  /** Events on their way into archives. */
+  readonly tables: readonly string[];
+}
+
+/** Where events are read from, one piece after another; together all of them, in order. */
+export type EventSource = RawBuilder<unknown>;
+
+/** A place in the order of exports. */
+type Place = Pick<ArchivedEvent, 'micros' | 'event_id'>;
+
+const columns = sql`event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata`;
+
+/** The client must be in the transaction that reads. */
+export async function findLeftEvents(
+  client: pg.PoolClient,
+  { environmentId, request }: Filter,
+): Promise<LeftEvents> {
+  const db = databaseOn(client);
+  return {
+    archives: await findArchives(db, environmentId, request),
+    tables: await findRetiredTables(db),
+  };
+}
+
+/** What is in the database, archives aside. */
+export function storedEvents(filter: Filter, { tables }: LeftEvents): EventSource {
+  return storedBetween(filter, tables, null, null, null);
+}
+
+export async function* allEvents(
+  files: FileStore,
+  filter: Filter,
+  { archives, tables }: LeftEvents,
+): AsyncGenerator<EventSource> {
+  let after: Place | null = null;
+  for await (const batch of batches(files, filter, archives)) {
+    const upTo: Place | undefined = batch.at(-1);
+    if (upTo === undefined) continue;
+    yield storedBetween(filter, tables, after, upTo, batch);
+    after = upTo;
+  }
+  yield storedBetween(filter, tables, after, null, null);
+}
+
+function storedBetween(
+  { environmentId }: Filter,
+  tables: readonly string[],
+  after: Place | null,
+  upTo: Place | null,
+  batch: readonly ArchivedEvent[] | null,
+): EventSource {
+  const conditions = [
+    sql`e.environment_id = ${integer(environmentId)}`,
+    ...(after === null ? [] : [bound(after, sql`>`, sql`>=`)]),
+    ...(upTo === null ? [] : [bound(upTo, sql`<=`, sql`<=`)]),
+    // It came again after it had been archived.
+    ...(batch === null
+      ? []
+      : [
+          sql`not exists (
+            select from archived a where a.inserted_at = e.inserted_at and a.event_id = e.event_id
+          )`,
+        ]),
+  ];
+  const from = [sql.table('events'), ...tables.map(eventTable)];
+  const selects = from.map(
+    (table) =>
+      sql`select environment_id, ${columns} from ${table} e where ${sql.join(conditions, sql` and `)}`,
+  );
+  if (batch === null) return sql`(${sql.join(selects, sql` union all `)})`;
+  return sql`(
+    with archived as materialized (
+      select ${integer(environmentId)} as environment_id, ${columns}
+      from json_to_recordset(${asJson(batch)}) as given (event_id text collate "C", event_type text,
+        event_name text collate "C", user_id text collate "C", company_id text collate "C", source text,
+        inserted_at timestamptz, metadata jsonb)
+    )
+    ${sql.join([...selects, sql`select environment_id, ${columns} from archived`], sql` union all `)}
+  )`;
+}
+
+/** The time alone as well: partitions are found by it. */
+function bound({ micros, event_id }: Place, sign: RawBuilder<unknown>, timeSign: RawBuilder<unknown>) {
+  const moment = instant(isoOf(micros));
+  return sql`e.inserted_at ${timeSign} ${moment} and (e.inserted_at, e.event_id) ${sign} (${moment}, ${text(event_id)})`;
+}
+
+/** The text of their metadata is JSON already, and stays as it is. */
+function asJson(batch: readonly ArchivedEvent[]): RawBuilder<unknown> {
+  const rows = batch.map(({ micros, metadata, ...others }) => {
+    const fields = JSON.stringify({ ...others, inserted_at: isoOf(micros) });
+    return `${fields.slice(0, -1)},"metadata":${metadata}}`;
+  });
+  return sql`${`[${rows.join(',')}]`}::json`;
+}
+
+/** Those that the select would leave out in any case by time or by a list are not even handed to it. */
+async function* batches(
+  files: FileStore,
+  filter: Filter,
+  archives: readonly Archive[],
+): AsyncGenerator<readonly ArchivedEvent[]> {
+  const isWanted = createTest(filter);
+  const hasSegments = filter.segment !== null || filter.excludedSegments.length > 0;
+  // A segment is worked out anew for each batch.
+  const maxRows = hasSegments ? ARCHIVE_SEGMENT_BATCH_ROWS : ARCHIVE_BATCH_ROWS;
+  const maxBytes = hasSegments ? ARCHIVE_SEGMENT_BATCH_BYTES : ARCHIVE_BATCH_BYTES;
+  let batch: ArchivedEvent[] = [];
+  let bytes = 0;
+  for await (const event of mergeArchives(files, archives)) {
+    if (!isWanted(event)) continue;
+    batch.push(event);
+    bytes += event.metadata.length + event.event_id.length + event.user_id.length;
+    if (batch.length < maxRows && bytes < maxBytes) continue;
+    yield batch;
+    batch = [];
+    bytes = 0;
+  }
+  yield batch;
+}
+
+function createTest({ request }: Filter): (event: ArchivedEvent) => boolean {
+  const { from, to, userIds, companyIds, eventNames } = request;
+  const first = from === null ? Number.NEGATIVE_INFINITY : microsOf(from);
+  const end = microsOf(to);
+  const isIn = (list: readonly string[]): ((value: string | null) => boolean) => {
+    if (list.length === 0) return () => true;
+    const values = new Set<string | null>(list);
+    return (value) => values.has(value);
+  };
+  const [isUser, isCompany, isName] = [isIn(userIds), isIn(companyIds), isIn(eventNames)];
+  return ({ micros, user_id, company_id, event_name }) =>
+    micros >= first && micros < end && isUser(user_id) && isCompany(company_id) && isName(event_name);
+}
+
+/** An instant of an `ExportRequest`, in microseconds since 1970; beyond the year 2255 not to the last digit. */
+function microsOf(iso: string): number {
+  const fraction = (/\.(\d+)Z$/.exec(iso)?.[1] ?? '').padEnd(6, '0');
+  return Date.parse(`${iso.slice(0, 19)}Z`) * 1000 + Number(fraction);
+}
+
+function isoOf(micros: number): string {
+  const seconds = Math.floor(micros / 1_000_000);
+  const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
+  return `${whole}.${String(micros - seconds * 1_000_000).padStart(6, '0')}Z`;
+}

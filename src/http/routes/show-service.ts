@@ -1,0 +1,62 @@
+import type { FastifyInstance } from 'fastify';
+import type { System } from '../../context.ts';
+import { readVersion } from '../api-document.ts';
+import { baseUrl } from '../base-url.ts';
+import { showServiceSchema } from '../schemas/show-service-schema.ts';
+import { queuesPath } from './show-queues.ts';
+
+const contentSecurityPolicy =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/** What stands at the address itself: for people who open it in a browser, and for programs that lost their path. */
+export function showService(app: FastifyInstance, { config }: System): void {
+  const version = readVersion();
+  const paths = {
+    health: '/health/ready',
+    docs: '/docs',
+    openapi: '/openapi.json',
+    ...(config.adminKey === null ? {} : { console: queuesPath }),
+  };
+  const page = renderPage(version, paths);
+  app.get('/', { schema: showServiceSchema }, (request, reply) => {
+    reply.header('vary', 'accept');
+    if (/\btext\/html\b/.test(request.headers.accept ?? '')) {
+      reply
+        .type('text/html; charset=utf-8')
+        .header('content-security-policy', contentSecurityPolicy)
+        .send(page);
+      return;
+    }
+    const base = baseUrl(request, config.publicUrl);
+    const links = Object.fromEntries(Object.entries(paths).map(([name, path]) => [name, base + path]));
+    reply.send({ service: 'sluice', version, links });
+  });
+}
+
+const titles: Readonly<Record<string, string>> = {
+  health: 'whether it is ready',
+  docs: 'the interface, to read and to try',
+  openapi: 'the interface, for programs',
+  console: 'the queue, for whoever has the admin key',
+};
+
+/** Links are relative: a proxy may serve it below a path. */
+function renderPage(version: string, paths: Readonly<Record<string, string>>): string {
+  const items = Object.entries(paths).map(
+    ([name, path]) => `<li><a href="${path.slice(1)}">${path}</a>: ${titles[name]}</li>`,
+  );
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>sluice</title>
+<style>body { font: 16px/1.5 system-ui, sans-serif; max-width: 40em; margin: 3em auto; padding: 0 1em }</style>
+<h1>sluice</h1>
+<p>Loads users, companies and events into Postgres, and exports them. Version ${version}. Calls want an API key:
+<code>Authorization: Token &lt;API_KEY&gt;</code>.</p>
+<ul>
+${items.join('\n')}
+</ul>
+</html>
+`;
+}

@@ -1,0 +1,51 @@
+import type { ClientBase } from 'pg';
+import { isLockTimeout } from './sqlstate.ts';
+
+/** Since this version an update in place (HOT) is possible although a column in a block-range index changes. */
+const brinAllowsHot = 160_000;
+const lockTimeout = '2s';
+
+/**
+ * Has the block-range indexes on `updated_at` where they cost nothing, and has none where they would keep every update of a
+ * profile from being made in place (docs/decisions/0022-ledger-under-faults.md). Not a migration, because a database moves from
+ * one version of PostgreSQL to another. Where a lock is not to be had soon, as beside a long export, the next start does it.
+ */
+export async function fitIndexes(client: ClientBase, advisoryLock: number): Promise<void> {
+  const { rows } = await client.query<{ isOld: boolean; tables: string[] }>(
+    `select
+      current_setting('server_version_num')::int < $1 as "isOld",
+      array(
+        select name
+        from unnest('{users,companies}'::text[]) name
+        where to_regclass('sluice.' || name) is not null
+          and (to_regclass('sluice.' || name || '_updated_idx') is null)
+            <> (current_setting('server_version_num')::int < $1)
+      ) as tables`,
+    [brinAllowsHot],
+  );
+  const { isOld = false, tables = [] } = rows[0] ?? {};
+  for (const table of tables) await fitIndex(client, advisoryLock, table, isOld);
+}
+
+async function fitIndex(
+  client: ClientBase,
+  advisoryLock: number,
+  table: string,
+  isOld: boolean,
+): Promise<void> {
+  const index = `${table}_updated_idx`;
+  await client.query('begin');
+  try {
+    await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
+    await client.query(`set local lock_timeout = '${lockTimeout}'`);
+    await client.query(
+      isOld
+        ? `drop index if exists sluice.${index}`
+        : `create index if not exists ${index} on sluice.${table} using brin (updated_at) with (autosummarize = on)`,
+    );
+    await client.query('commit');
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    if (!isLockTimeout(error)) throw error;
+  }
+}

@@ -1,0 +1,300 @@
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { EVENT_STORE_LOCK_MS, EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
+import type { Database } from '../database.ts';
+import { inTransaction } from '../transaction.ts';
+import { eventTable, type HeldNames, type Month, readHeldNames } from './retained.ts';
+
+/*
+ * Events leave `sluice.events` a month at a time, in steps that whoever finds a dead worker's takes up:
+ *
+ *   (partition) ── retireMonth ──► retired ── archive ──► archived ── forgetIds, dropTable ──► removed
+ *   (rows)      ── moveEvents ───►    │                                        ▲
+ *                                     └────────── nothing is archived ─────────┘
+ *
+ * Readers see each event in exactly one place, whatever their snapshot: while it is retired and to be archived, exports
+ * read the table too.
+ */
+
+/** Events on their way out. */
+export interface Retirement {
+  readonly retirementId: number;
+  readonly month: string;
+  readonly table: string;
+  readonly archives: boolean;
+  /** All of the month. */
+  readonly isWhole: boolean;
+  readonly state: 'retired' | 'archived';
+}
+
+const columns = sql`retirement_id as "retirementId", month::text, table_name as "table", archives,
+  is_whole as "isWhole", state`;
+
+/** Those under way, of workers that died too. */
+export async function findRetirements(db: Database): Promise<Retirement[]> {
+  const { rows } = await sql<Retirement>`
+    select ${columns}
+    from event_retirements
+    where state <> 'removed'
+    order by retirement_id`.execute(db);
+  return rows;
+}
+
+/**
+ * Takes a month out of `sluice.events`, if all that it holds has outlived its retention; null if something has not. Waits a bounded time for those who use the events, and holds up others no longer than that.
+ * @throws 55P03 if they take longer.
+ */
+export async function retireMonth(
+  pool: pg.Pool,
+  month: Month,
+  { defaultDays, archives }: { readonly defaultDays: number; readonly archives: boolean },
+): Promise<Retirement | null> {
+  try {
+    return await inTransaction(pool, async ({ db }) => {
+      await lockEventStore(db);
+      await setLockTimeout(db, EVENTS_LOCK_MS);
+      await sql`alter table events detach partition ${eventTable(month.table)}`.execute(db);
+      // Nobody can add to it any more: an event that came since it was looked at is seen here.
+      const held = await readHeldNames(db, month, defaultDays);
+      if (held.some(({ kept }) => kept > 0)) throw new StillNeeded();
+      const retirement = await insertRetirement(db, { month: month.month, archives, isWhole: true });
+      await sql`alter table ${eventTable(month.table)} rename to ${sql.id(retirement.table)}`.execute(db);
+      return retirement;
+    });
+  } catch (error) {
+    if (error instanceof StillNeeded) return null;
+    throw error;
+  }
+}
+
+/** Rolls back, and is no failure. */
+class StillNeeded extends Error {}
+
+/** A table for events of a month of which others stay. */
+export async function openRetirement(pool: pg.Pool, month: string): Promise<Retirement> {
+  return inTransaction(pool, async ({ db }) => {
+    const retirement = await insertRetirement(db, { month, archives: true, isWhole: false });
+    await sql`create table ${eventTable(retirement.table)} (like events including all)`.execute(db);
+    return retirement;
+  });
+}
+
+/** Moves up to a batch of an environment's events out of a month; returns how many. */
+export async function moveEvents(
+  pool: pg.Pool,
+  { table }: Month,
+  { environmentId, past }: HeldNames,
+  to: Retirement,
+): Promise<number> {
+  return inTransaction(pool, async ({ db }) => {
+    const { numUpdatedRows } = await db
+      .updateTable('event_retirements')
+      .set({ revision: sql`revision + 1` })
+      .where('retirement_id', '=', to.retirementId)
+      .where('state', '=', 'retired')
+      .executeTakeFirst();
+    if (numUpdatedRows === 0n) throw new Error('another process has the retirement');
+    const { rows } = await sql<{ moved: number }>`
+      with doomed as materialized (${pastEvents(table, environmentId, past)}),
+      moved as (
+        delete from ${eventTable(table)} e
+        using doomed d
+        where e.environment_id = ${environmentId} and e.inserted_at = d.inserted_at and e.event_id = d.event_id
+        returning e.*
+      ),
+      kept as (
+        insert into ${eventTable(to.table)}
+        select * from moved
+        returning 1
+      )
+      select count(*) as moved
+      from kept`.execute(db);
+    return rows[0]?.moved ?? 0;
+  });
+}
+
+/** Deletes up to a batch of an environment's events of a month, with the ids that callers gave them; returns how many. */
+export async function deleteEvents(
+  db: Database,
+  { table }: Month,
+  { environmentId, past }: HeldNames,
+): Promise<number> {
+  const { rows } = await sql<{ removed: number }>`
+    with doomed as materialized (${pastEvents(table, environmentId, past)}),
+    removed as (
+      delete from ${eventTable(table)} e
+      using doomed d
+      where e.environment_id = ${environmentId} and e.inserted_at = d.inserted_at and e.event_id = d.event_id
+      returning e.event_id, e.inserted_at
+    ),
+    forgotten as (
+      delete from event_ids k
+      using removed r
+      where k.environment_id = ${environmentId} and k.event_id = r.event_id and k.inserted_at = r.inserted_at
+    )
+    select count(*) as removed
+    from removed`.execute(db);
+  return rows[0]?.removed ?? 0;
+}
+
+/** Writes down what was deleted where it stood. */
+export async function noteDeleted(db: Database, month: string, events: number): Promise<void> {
+  await sql`
+    insert into event_retirements (month, archives, is_whole, state, events_removed, ended_at)
+    values (${month}::date, false, false, 'removed', ${events}, now())`.execute(db);
+}
+
+/** Where a walk through a table has got to. */
+interface Key {
+  readonly environmentId: number;
+  readonly insertedAt: string;
+  readonly eventId: string;
+}
+
+/** What a retired table holds at one moment: nothing written of it counts once the revision is another. */
+export interface Revision {
+  readonly attempt: number;
+  readonly revision: number;
+}
+
+/** Claims a retirement for its archiving. Whoever began it before can no longer end it. */
+export async function beginArchiving(db: Database, { retirementId }: Retirement): Promise<number> {
+  const { rows } = await sql<{ attempt: number }>`
+    update event_retirements
+    set attempt = attempt + 1
+    where retirement_id = ${retirementId}
+    returning attempt`.execute(db);
+  return rows[0]?.attempt ?? 0;
+}
+
+export async function readRevision(db: Database, { retirementId }: Retirement): Promise<number> {
+  const { rows } = await sql<{ revision: number }>`
+    select revision from event_retirements where retirement_id = ${retirementId}`.execute(db);
+  return rows[0]?.revision ?? -1;
+}
+
+/** From the commit of this on exports read the archives instead of the table. False: it is not as it was when they were written. */
+export async function markArchived(
+  db: Database,
+  { retirementId }: Retirement,
+  { attempt, revision }: Revision,
+): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('event_retirements')
+    .set({ state: 'archived' })
+    .where('retirement_id', '=', retirementId)
+    .where('state', '=', 'retired')
+    .where('attempt', '=', attempt)
+    .where('revision', '=', revision)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Tables that hold events which are to be archived and are not yet: exports read them beside `sluice.events`. */
+export async function findRetiredTables(db: Database): Promise<string[]> {
+  const { rows } = await sql<{ table: string }>`
+    select table_name as "table"
+    from event_retirements
+    where state = 'retired' and archives
+    order by retirement_id`.execute(db);
+  return rows.map(({ table }) => table);
+}
+
+export async function listEnvironments(db: Database, { table }: Retirement): Promise<number[]> {
+  const { rows } = await sql<{ id: number }>`
+    select distinct environment_id as id from ${eventTable(table)} order by 1`.execute(db);
+  return rows.map(({ id }) => id);
+}
+
+/** Removes the ids that callers gave to the events of a table, a batch at a time; returns how many events it has. */
+export async function forgetIds(db: Database, { table }: Retirement): Promise<number> {
+  let events = 0;
+  for (let after: Key | null = null; ; ) {
+    const beyond: ReturnType<typeof sql> =
+      after === null
+        ? sql``
+        : sql`where (environment_id, inserted_at, event_id)
+            > (${after.environmentId}, ${after.insertedAt}::timestamptz, ${after.eventId})`;
+    const { rows } = await sql<Key & { seen: number }>`
+      with batch as materialized (
+        select environment_id, inserted_at, event_id
+        from ${eventTable(table)}
+        ${beyond}
+        order by environment_id, inserted_at, event_id
+        limit ${RETIREMENT_BATCH_ROWS}
+      ),
+      forgotten as (
+        delete from event_ids k
+        using batch b
+        where k.environment_id = b.environment_id
+          and k.event_id = b.event_id
+          and k.inserted_at = b.inserted_at
+      )
+      select
+        environment_id as "environmentId",
+        inserted_at::text as "insertedAt",
+        event_id as "eventId",
+        (select count(*) from batch) as seen
+      from batch
+      order by environment_id desc, inserted_at desc, event_id desc
+      limit 1`.execute(db);
+    const [last] = rows;
+    if (last === undefined) return events;
+    events += last.seen;
+    if (last.seen < RETIREMENT_BATCH_ROWS) return events;
+    after = last;
+  }
+}
+
+/**
+ * Drops the table; nothing if somebody else has. Waits a bounded time for the exports that read it.
+ * @throws 55P03 if they take longer.
+ */
+export async function dropTable(pool: pg.Pool, retirement: Retirement, events: number): Promise<void> {
+  await inTransaction(pool, async ({ db }) => {
+    await lockEventStore(db);
+    const { numUpdatedRows } = await db
+      .updateTable('event_retirements')
+      .set({ state: 'removed', ended_at: sql`now()`, events_removed: events })
+      .where('retirement_id', '=', retirement.retirementId)
+      .where('state', '=', retirement.archives ? 'archived' : 'retired')
+      .executeTakeFirst();
+    if (numUpdatedRows > 0n) await sql`drop table ${eventTable(retirement.table)}`.execute(db);
+  });
+}
+
+/** Until the end of the transaction no export reads, and none begins: they hold this table in row share mode. */
+export async function lockEventStore(db: Database): Promise<void> {
+  await setLockTimeout(db, EVENT_STORE_LOCK_MS);
+  await sql`lock table event_retirements in exclusive mode`.execute(db);
+}
+
+async function setLockTimeout(db: Database, ms: number): Promise<void> {
+  await sql`select set_config('lock_timeout', ${`${ms}ms`}, true)`.execute(db);
+}
+
+async function insertRetirement(
+  db: Database,
+  { month, archives, isWhole }: Pick<Retirement, 'month' | 'archives' | 'isWhole'>,
+): Promise<Retirement> {
+  const { rows } = await sql<Retirement>`
+    with numbered as (
+      select nextval(pg_get_serial_sequence('sluice.event_retirements', 'retirement_id')) as id
+    )
+    insert into event_retirements (retirement_id, month, table_name, archives, is_whole, state)
+    overriding system value
+    select id, ${month}::date, 'retired_events_' || id, ${archives}, ${isWhole}, 'retired'
+    from numbered
+    returning ${columns}`.execute(db);
+  const [retirement] = rows;
+  if (retirement === undefined) throw new Error('a row was expected');
+  return retirement;
+}
+
+function pastEvents(table: string, environmentId: number, names: readonly string[]) {
+  return sql`
+    select inserted_at, event_id
+    from ${eventTable(table)}
+    where environment_id = ${environmentId} and event_name = any(${[...names]}::text[])
+    limit ${RETIREMENT_BATCH_ROWS}`;
+}

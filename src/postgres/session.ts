@@ -1,0 +1,136 @@
+import pg from 'pg';
+
+/** After so long without a byte the other end is asked for a sign of life, by our system and by the server's. */
+export const KEEP_ALIVE_IDLE_MS = 5_000;
+
+/**
+ * What makes the server notice that we are gone. While it works for us, or waits for a lock, it looks every two seconds
+ * whether the connection is still there: so nothing that a killed process had under way is committed much later. Of a
+ * machine that vanished without a word it learns by its own keep-alive, after 5 + 3 · 3 seconds.
+ */
+const settings: Readonly<Record<string, string>> = {
+  tcp_keepalives_idle: `${KEEP_ALIVE_IDLE_MS / 1000}`,
+  tcp_keepalives_interval: '3',
+  tcp_keepalives_count: '3',
+  tcp_user_timeout: '14000',
+};
+/** Not on every platform: a server on Windows refuses it. */
+const checkInterval = { client_connection_check_interval: '2000' };
+
+const connectMs = 3_000;
+const answerMs = 5_000;
+/** How long a session that was told to end is waited for. */
+const endMs = 1_000;
+
+/** A session of ours. The start tells it from a later one of the same process id. */
+export interface PostgresSession {
+  readonly pid: number;
+  /** Seconds since 1970, as text, which no setting of the session changes. */
+  readonly startedAt: string;
+}
+
+/** Sets up a new session, and says which it is. */
+export async function readSession(client: pg.ClientBase): Promise<PostgresSession> {
+  try {
+    return await setUp(client, { ...settings, ...checkInterval });
+  } catch (error) {
+    if (!isRefusedSetting(error)) throw error;
+    return setUp(client, settings);
+  }
+}
+
+async function setUp(
+  client: pg.ClientBase,
+  wanted: Readonly<Record<string, string>>,
+): Promise<PostgresSession> {
+  const { rows } = await client.query<PostgresSession>(
+    `select pid, extract(epoch from backend_start)::text as "startedAt", s.*
+     from pg_stat_get_activity(pg_backend_pid()),
+       (select count(set_config(name, value, false)) from unnest($1::text[], $2::text[]) as s (name, value)) s`,
+    [Object.keys(wanted), Object.values(wanted)],
+  );
+  const [session] = rows;
+  if (session === undefined) throw new Error('the session is not among those of the server');
+  return { pid: session.pid, startedAt: session.startedAt };
+}
+
+/** 22023: the value; 42704: the name. */
+function isRefusedSetting(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === '22023' || error.code === '42704');
+}
+
+export interface SessionQuestions {
+  /**
+   * For each: null while it works, or waits for something that is not us; else what it shows, which is the same again if
+   * nothing has moved.
+   */
+  activities(sessions: readonly PostgresSession[]): Promise<(string | null)[]>;
+  /** Returns when they have ended, or soon after. */
+  end(sessions: readonly PostgresSession[]): Promise<void>;
+}
+
+/** Asks after sessions over a connection that is made for it. */
+export class SessionReader {
+  readonly #url: string;
+
+  constructor(url: string) {
+    this.#url = url;
+  }
+
+  async connected<T>(work: (ask: SessionQuestions) => Promise<T>): Promise<T> {
+    const client = new pg.Client({
+      connectionString: this.#url,
+      application_name: 'sluice monitor',
+      connectionTimeoutMillis: connectMs,
+      query_timeout: answerMs,
+    });
+    client.on('error', () => undefined);
+    try {
+      await client.connect();
+      return await work({
+        activities: (sessions) => readActivities(client, sessions),
+        end: (sessions) => endSessions(client, sessions),
+      });
+    } finally {
+      // Not waited for: this connection may go silent too.
+      void client.end().catch(() => undefined);
+    }
+  }
+}
+
+const given = `unnest($1::int[], $2::text[]) with ordinality as g (pid, started_at, place)`;
+const isGiven = `a.pid = g.pid and extract(epoch from a.backend_start)::text = g.started_at`;
+
+/** How many bytes COPY has taken shows whether they still come in. */
+async function readActivities(
+  client: pg.Client,
+  sessions: readonly PostgresSession[],
+): Promise<(string | null)[]> {
+  const { rows } = await client.query<{ evidence: string | null }>(
+    `select
+       case
+         when a.pid is null then 'it is gone'
+         when a.wait_event_type = 'Client' then concat_ws(' ', a.wait_event, c.bytes_processed)
+       end as evidence
+     from ${given}
+     left join pg_stat_activity a on ${isGiven}
+     left join pg_stat_progress_copy c on c.pid = a.pid
+     order by g.place`,
+    asArrays(sessions),
+  );
+  return rows.map(({ evidence }) => evidence);
+}
+
+async function endSessions(client: pg.Client, sessions: readonly PostgresSession[]): Promise<void> {
+  // All of them first, so that the second statement finds few to wait for.
+  for (const timeoutMs of [0, endMs]) {
+    await client.query(
+      `select pg_terminate_backend(a.pid, $3) from ${given} join pg_stat_activity a on ${isGiven}`,
+      [...asArrays(sessions), timeoutMs],
+    );
+  }
+}
+
+function asArrays(sessions: readonly PostgresSession[]): [number[], string[]] {
+  return [sessions.map(({ pid }) => pid), sessions.map(({ startedAt }) => startedAt)];
+}

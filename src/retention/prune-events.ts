@@ -1,0 +1,176 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { removeReplaced } from '../archive/remove-replaced.ts';
+import type { Config } from '../config.ts';
+import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
+import type { Database } from '../postgres/database.ts';
+import { findUnfinished, forgetArchive } from '../postgres/retention/archives.ts';
+import { noteEventPruning, withPruningLock } from '../postgres/retention/prunings.ts';
+import {
+  countPast,
+  findOldMonths,
+  type HeldNames,
+  type Month,
+  readHeldNames,
+} from '../postgres/retention/retained.ts';
+import {
+  deleteEvents,
+  dropTable,
+  findRetirements,
+  forgetIds,
+  moveEvents,
+  noteDeleted,
+  openRetirement,
+  type Retirement,
+  retireMonth,
+} from '../postgres/retention/retirements.ts';
+import { isLockTimeout } from '../postgres/sqlstate.ts';
+import { archiveEvents } from './archive-events.ts';
+import type { RetentionContext } from './context.ts';
+
+/** What went, or would. */
+export interface PrunedEvents {
+  readonly events: number;
+  /** Months that were dropped whole. */
+  readonly months: number;
+  /** Events that are in files now. */
+  readonly archived: number;
+}
+
+/**
+ * Removes the events that have outlived their retention: a month that holds no others is dropped, from any other they are
+ * deleted in batches. It may be killed anywhere: the next pruning goes on. What fails is written down, for `sluice doctor`,
+ * and does not keep the months after it.
+ */
+export async function pruneEvents(context: RetentionContext): Promise<PrunedEvents> {
+  const pruned = await withPruningLock(context.pool, () => pruneAll(context));
+  // Whoever has the lock does it.
+  return pruned ?? none;
+}
+
+async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
+  let [pruned, problem]: [PrunedEvents, string | null] = [none, null];
+  const attempt = async (month: string, work: () => Promise<PrunedEvents>): Promise<void> => {
+    try {
+      pruned = sum(pruned, await work());
+    } catch (error) {
+      context.log.warn({ err: error, month }, 'events that outlived their retention could not be removed');
+      problem ??= `${month}: ${error instanceof Error ? error.message : String(error)}`;
+    }
+  };
+  await attempt('unfinished archives', async () => {
+    await removeUnfinished(context);
+    await removeReplaced(context);
+    return none;
+  });
+  for (const retirement of await findRetirements(context.db)) {
+    await attempt(retirement.month, () => finish(context, retirement));
+  }
+  for (const month of await findOldMonths(context.db, context.config.eventRetentionDays)) {
+    await attempt(month.month, () => pruneMonth(context, month));
+  }
+  await noteEventPruning(context.db, problem);
+  return pruned;
+}
+
+interface PlanContext {
+  readonly db: Database;
+  readonly config: Pick<Config, 'eventRetentionDays'>;
+}
+
+/** What `pruneEvents` would remove now. */
+export async function planEventPruning({ db, config }: PlanContext): Promise<Omit<PrunedEvents, 'archived'>> {
+  let [events, months] = [0, 0];
+  for (const month of await findOldMonths(db, config.eventRetentionDays)) {
+    const held = await readHeldNames(db, month, config.eventRetentionDays);
+    events += await countPast(db, month, held);
+    if (isWhollyPast(held)) months++;
+  }
+  return { events, months };
+}
+
+async function pruneMonth(context: RetentionContext, month: Month): Promise<PrunedEvents> {
+  const { eventRetentionDays: defaultDays } = context.config;
+  const held = await readHeldNames(context.db, month, defaultDays);
+  if (isWhollyPast(held)) {
+    const retirement = await retireWithRetries(context, month);
+    if (retirement !== null) return finish(context, retirement);
+    // Meanwhile something came that is to stay.
+  }
+  const past = held.filter((each) => each.past.length > 0);
+  if (past.length === 0) return none;
+  return context.config.eventArchive === 'off'
+    ? deletePast(context, month, past)
+    : movePast(context, month, past);
+}
+
+function isWhollyPast(held: readonly HeldNames[]): boolean {
+  return held.every(({ kept }) => kept === 0);
+}
+
+/** Many short waits: while this waits for those who write events, those that come after wait for it. */
+async function retireWithRetries(context: RetentionContext, month: Month): Promise<Retirement | null> {
+  const { eventRetentionDays: defaultDays, eventArchive } = context.config;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await retireMonth(context.pool, month, { defaultDays, archives: eventArchive !== 'off' });
+    } catch (error) {
+      if (!isLockTimeout(error) || tries === EVENTS_LOCK_TRIES) throw error;
+      await delay(EVENTS_LOCK_PAUSE_MS);
+    }
+  }
+}
+
+/** Archives what a retired table holds, if that is to be, forgets the ids, drops it. */
+async function finish(context: RetentionContext, retirement: Retirement): Promise<PrunedEvents> {
+  const { month, archives, state, isWhole } = retirement;
+  const archived = archives && state === 'retired' ? await archiveEvents(context, retirement) : 0;
+  const events = await forgetIds(context.db, retirement);
+  await dropTable(context.pool, retirement, events);
+  context.log.info({ month, events, archived, is_whole: isWhole }, 'events of a month were removed');
+  return { events, months: isWhole ? 1 : 0, archived };
+}
+
+/** Out of the month into a table of their own, which is archived. */
+async function movePast(
+  context: RetentionContext,
+  month: Month,
+  past: readonly HeldNames[],
+): Promise<PrunedEvents> {
+  const retirement = await openRetirement(context.pool, month.month);
+  for (const names of past) {
+    for (let left = true; left; ) left = (await moveEvents(context.pool, month, names, retirement)) > 0;
+  }
+  return finish(context, retirement);
+}
+
+async function deletePast(
+  { db, log }: RetentionContext,
+  month: Month,
+  past: readonly HeldNames[],
+): Promise<PrunedEvents> {
+  let events = 0;
+  for (const names of past) {
+    for (let left = true; left; ) {
+      const removed = await deleteEvents(db, month, names);
+      events += removed;
+      left = removed > 0;
+    }
+  }
+  await noteDeleted(db, month.month, events);
+  log.info({ month: month.month, events }, 'events of a month were removed');
+  return { events, months: 0, archived: 0 };
+}
+
+/** What killed processes have left of archives. Nobody else archives now: the lock is ours. */
+async function removeUnfinished({ db, files }: RetentionContext): Promise<void> {
+  for (const folder of await findUnfinished(db)) {
+    await files.removeFolder(folder);
+    await forgetArchive(db, folder);
+  }
+}
+
+const none: PrunedEvents = { events: 0, months: 0, archived: 0 };
+
+function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
+  return { events: a.events + b.events, months: a.months + b.months, archived: a.archived + b.archived };
+}

@@ -1,0 +1,121 @@
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { readdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { preparedDataDir, runCli, startService, temporaryFolder } from './cli.ts';
+import { query } from './service.ts';
+
+describe('in a folder without data', () => {
+  test.each(['jobs list', 'export --out backup', 'status', 'keys list', 'migrate', 'psql', 'db url'])(
+    'sluice %s says where it looked and what to do, and makes nothing',
+    async (words) => {
+      const cwd = await temporaryFolder();
+      const { code, stdout, stderr } = await runCli(words.split(' '), { cwd });
+      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+      expect(stderr).toContain(`no data of sluice in ${join(cwd, '.sluice')}`);
+      expect(stderr).toContain('--data-dir');
+      expect(await readdir(cwd)).toEqual([]);
+    },
+  );
+
+  test('sluice import makes a database and says where; then others find it', async () => {
+    const cwd = await temporaryFolder();
+    await writeFile(join(cwd, 'users.csv'), 'user_id\nada\n');
+    const loaded = await runCli(['import', 'users.csv'], { cwd });
+    expect(loaded.stderr).toContain(`Making a new database in ${join(cwd, '.sluice')}`);
+    expect(loaded.code).toBe(0);
+    const listed = await runCli(['jobs', 'list'], { cwd });
+    expect(listed).toMatchObject({ code: 0, stdout: expect.stringContaining('users.csv'), stderr: '' });
+  });
+});
+
+describe('settings', () => {
+  const key = 'k'.repeat(20);
+
+  test('.env of the folder is read, the environment wins over it, a flag over both; config says which, and no secret', async () => {
+    const cwd = await temporaryFolder();
+    const url = 'redis://me:s3cr@et@example.org:6379';
+    await writeFile(join(cwd, '.env'), `API_KEY=${key}\nREDIS_URL=${url}\nPORT=1111\nHOST=10.0.0.1\n`);
+    const shown = await runCli(['config', '--json', '--host', '::1'], { cwd, env: { PORT: '2222' } });
+    const of = (JSON.parse(shown.stdout) as { name: string; value: string; source: string }[]).map(
+      ({ name, value, source }) => [name, `${source} ${value}`] as const,
+    );
+    expect(Object.fromEntries(of)).toMatchObject({
+      API_KEY: '.env ***',
+      REDIS_URL: '.env redis://me:***@example.org:6379',
+      PORT: 'environment 2222',
+      HOST: '--host ::1',
+      DATA_DIR: `default ${join(cwd, '.sluice')}`,
+    });
+    expect(shown.stdout + shown.stderr).not.toMatch(/s3cr|kkkk/);
+    const table = await runCli(['config'], { cwd });
+    expect(table.stdout).toMatch(/^API_KEY +\.env +\*{3}$/m);
+    expect(table.stderr).toContain(`${join(cwd, '.env')} is read`);
+  });
+
+  test('everything that is wrong is said at once', async () => {
+    const env = {
+      WORKERS: 'many',
+      DATABASE_URL: 'mysql://x',
+      API_KEY: 'short',
+      PORT: 'http',
+      REDIS_URL: 'x',
+    };
+    const { code, stderr } = await runCli(['start'], { env });
+    expect(code).toBe(2);
+    for (const name of Object.keys(env)) expect(stderr).toContain(`${name}: `);
+  });
+
+  test.each([
+    ['--host 192.0.2.1', /^sluice: 192\.0\.2\.1 is no address of this machine\. .*--host/],
+    ['--host no.such.name.invalid', /^sluice: no\.such\.name\.invalid is no address, and no name/],
+    ['--data-dir /proc/x', /sluice: \/proc\/x\/postgres cannot be made: .*--data-dir/],
+    ['--data-dir users.csv', /sluice: .*users\.csv\/postgres cannot be made: a file stands/],
+  ])('start %s says in a sentence what is wrong and what to do', async (words, sentence) => {
+    const cwd = await temporaryFolder();
+    await writeFile(join(cwd, 'users.csv'), '');
+    const { code, stdout, stderr } = await runCli(['start', ...words.split(' ')], { cwd });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr.replace(/^Making .*\n/, '')).toMatch(sentence);
+    expect(stderr).not.toMatch(/\n {4}at |LOG_LEVEL/);
+  });
+
+  test('a port that is taken is told before anything is made', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const address = other.address();
+    const port = String(typeof address === 'object' ? address?.port : 0);
+    const cwd = await temporaryFolder();
+    const refused = await runCli(['start', '--port', port], { cwd });
+    other.close();
+    expect(refused).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining(`Port ${port} is taken`),
+    });
+    expect(await readdir(cwd)).toEqual([]);
+  });
+});
+
+const noPsql = spawnSync('psql', ['--version']).status !== 0;
+
+test.skipIf(noPsql)(
+  'db url and psql reach the embedded database, while the server runs and while none does',
+  async () => {
+    const dataDir = await preparedDataDir();
+    const flags = ['--data-dir', dataDir];
+    const count = ['psql', ...flags, '-Atc', 'select count(*) from environments'];
+    expect(await runCli(count)).toEqual({ code: 0, stdout: '0\n', stderr: '' });
+    expect(await runCli(['db', 'url', ...flags])).toMatchObject({ code: 1, stdout: '' });
+    await startService(dataDir, { WORKERS: '0' });
+    expect(await runCli(count)).toEqual({ code: 0, stdout: '1\n', stderr: '' });
+    const [server] = await query<{ port: string }>(dataDir, 'show port');
+    const { stdout } = await runCli(['db', 'url', ...flags]);
+    expect(stdout).toMatch(new RegExp(`^postgres://sluice:\\S+@127\\.0\\.0\\.1:${server?.port}/sluice\\n$`));
+    expect(await runCli(['psql', ...flags, '-c', 'nonsense'])).toMatchObject({ code: 1 });
+    const without = await runCli(count, { env: { PATH: '/nowhere' } });
+    expect(without).toMatchObject({ code: 1, stderr: expect.stringMatching(/no psql here.*sluice db url/s) });
+  },
+);

@@ -1,0 +1,92 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+import { preparedDataDir, startService, temporaryFolder } from './cli.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const entry = join(root, 'dist/bundle/main.js');
+
+interface Command {
+  readonly text: string;
+  /** HTTP statuses that the page says it is answered with; none: it is no call. */
+  readonly statuses: readonly string[];
+}
+
+test('the commands of the README work as they stand, in their order, and are answered as it says', async () => {
+  const readme = await readFile(join(root, 'README.md'), 'utf8');
+  const dataDir = await preparedDataDir();
+  const service = await startService(dataDir);
+  const commands = commandsOf(readme);
+  const calls = commands.filter(({ statuses }) => statuses.length > 0);
+  expect(calls.length).toBeGreaterThan(20);
+  const script = commands
+    .map(({ text }, at) => `echo "=== ${at}" >&2\n${text}`)
+    .join('\n')
+    // What a reader fills in.
+    .replaceAll('slk_…', service.key ?? '')
+    .replaceAll('http://127.0.0.1:8080', service.url);
+  const told = await runInShell(script, await prepareFolder(readme), dataDir);
+  const outcome = commands.map(({ text, statuses }, at) => {
+    const [, said = ''] = told.split(`=== ${at}\n`);
+    const [section = ''] = said.split(/^=== /m);
+    const last = [...section.matchAll(/^HTTP (\d{3})$/gm)].at(-1)?.[1];
+    return statuses.length === 0 || statuses.includes(last ?? '') ? null : `${text}\n→ ${section}`;
+  });
+  expect(outcome.filter((each) => each !== null)).toEqual([]);
+});
+
+/** Those of the sections on HTTP: in blocks, each before the answer that the page shows, and in the table of endpoints. */
+function commandsOf(readme: string): Command[] {
+  const from = readme.indexOf('H="Authorization');
+  const part = readme.slice(readme.lastIndexOf('```sh', from), readme.indexOf('## Unattended'));
+  return [...part.matchAll(/^```sh\n(.*?)^```$|^\| [A-Z]+ \/[^\n]*/gms)].flatMap(([row, block]) =>
+    block === undefined ? readRow(row) : readBlock(block),
+  );
+}
+
+function readBlock(block: string): Command[] {
+  const lines = block.split('\n').filter((line) => line !== '');
+  return lines.flatMap((text, at) => {
+    if (text.startsWith('#')) return [];
+    const status = /^# (\d{3}) /.exec(lines[at + 1] ?? '')?.[1];
+    return [{ text, statuses: status === undefined ? [] : [status] }];
+  });
+}
+
+function readRow(row: string): Command[] {
+  const [, , call = '', answer = ''] = row.split(/(?<!\\)\|/);
+  const text = /`(curl .*?)`/.exec(call)?.[1];
+  return text === undefined ? [] : [{ text, statuses: answer.match(/\b\d{3}\b/g) ?? [] }];
+}
+
+/** A folder with the README's file and samples, and an `npx` that runs what was built. */
+async function prepareFolder(readme: string): Promise<string> {
+  const folder = await temporaryFolder();
+  const [, csv = ''] = /^```\n(user_id,.*?)^```$/ms.exec(readme) ?? [];
+  await writeFile(join(folder, 'users.csv'), csv);
+  await symlink(join(root, 'docs'), join(folder, 'docs'));
+  await mkdir(join(folder, 'bin'));
+  const npx = join(folder, 'bin', 'npx');
+  await writeFile(npx, `#!/bin/sh\nshift\nexec "${process.execPath}" "${entry}" "$@"\n`);
+  await chmod(npx, 0o755);
+  // Without a meter, and with the status of each answer.
+  await writeFile(
+    join(folder, '.curlrc'),
+    'silent\nmax-time = 30\nwrite-out = "%{stderr}\\nHTTP %{http_code}\\n"\n',
+  );
+  return folder;
+}
+
+/** What it wrote to standard error. The first command that fails ends it. */
+async function runInShell(script: string, folder: string, dataDir: string): Promise<string> {
+  const env = {
+    PATH: `${join(folder, 'bin')}:${process.env['PATH']}`,
+    CURL_HOME: folder,
+    DATA_DIR: dataDir,
+    PORT: '0',
+  };
+  const { stderr } = await promisify(execFile)('bash', ['-e', '-c', script], { cwd: folder, env });
+  return stderr;
+}

@@ -1,0 +1,245 @@
+import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type Api, onSite, type Site } from '../support/site.ts';
+import { mountSmallDisk } from '../support/tmpfs.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/*
+ * What a hostile caller, or a full disk, does to the others: nothing. While each attack runs the server says that it lives
+ * within a second, and a file of another environment is loaded within ten.
+ */
+const MiB = 1024 * 1024;
+const liveMs = 1_000;
+const importMs = 10_000;
+
+const sockets: Socket[] = [];
+afterEach(() => {
+  for (const socket of sockets.splice(0)) socket.destroy();
+});
+
+/** A connection on which `text` is sent and from which nothing is ever read. */
+function sendUnread(api: Api, text: string): Socket {
+  const { hostname, port } = new URL(api.url);
+  const socket = connect({ host: hostname, port: Number(port) });
+  sockets.push(socket);
+  socket.on('error', () => undefined).pause();
+  socket.write(text);
+  return socket;
+}
+
+const get = (path: string, key: string, accept = 'application/json') =>
+  `GET ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Token ${key}\r\naccept: ${accept}\r\n\r\n`;
+
+/** Looks at the server the whole time, and has a file of the environment `default` loaded meanwhile. */
+async function expectServed(site: Site, api: Api): Promise<void> {
+  let ended = false;
+  const looks = (async () => {
+    const times: number[] = [];
+    while (!ended) {
+      const before = performance.now();
+      expect((await api.fetch('/health/live')).status).toBe(200);
+      times.push(performance.now() - before);
+      await sleep(50);
+    }
+    return times;
+  })();
+  try {
+    const before = performance.now();
+    const jobId = await api.upload(Buffer.from('user_id,name\nu1,Ada\nu2,Grace\n'));
+    const job = await waitFor('the load to end', async () => {
+      const [row] = await site.sql<{ status: string }>(
+        'select status from sluice.loads where job_id = $1 and ended_at is not null',
+        [jobId],
+      );
+      return row;
+    });
+    expect(job.status).toBe('completed');
+    expect(performance.now() - before).toBeLessThan(importMs);
+  } finally {
+    ended = true;
+  }
+  // One look may meet a machine that is busy with something else.
+  const late = (await looks).filter((ms) => ms > liveMs);
+  expect(late.length, `late: ${late}`).toBeLessThanOrEqual(1);
+}
+
+/** The most memory that a process ever had. */
+function peakBytes(pid: number): number {
+  const [, kilobytes = ''] = /^VmHWM:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+const descriptorsOf = (pid: number): number => readdirSync(`/proc/${pid}/fd`).length;
+
+/** A completed load with `count` refused records of so many bytes each; returns its job id. */
+async function insertRejects(site: Site, environmentId: number, count: number, bytes: number) {
+  const [load] = await site.sql<{ load_id: number; job_id: string }>(
+    `insert into sluice.loads (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_format,
+       total_rows, chunk_count, rows_read, rows_rejected, ended_at)
+     values (gen_random_uuid(), $1, 'import', 'users', 'completed', 'x.ndjson', 1, $2, 'ndjson', $3, 0, $3, $3, now())
+     returning load_id, job_id`,
+    [environmentId, Buffer.alloc(32), count],
+  );
+  await site.sql(
+    `insert into sluice.load_rejects (load_id, row_number, line_number, byte_offset, error_code, message, raw)
+     select $1, n, n, n, 'invalid_json', 'no JSON', convert_to(repeat('x', $3), 'UTF8')
+     from generate_series(1, $2::int) n`,
+    [load?.load_id, count, bytes],
+  );
+  return load?.job_id ?? '';
+}
+
+describe('while', () => {
+  test('pages and files of refused records are asked for and never read, memory stays within bounds', async () => {
+    await onSite({ queue: 'postgres' }, async (site) => {
+      const api = await site.serve();
+      await site.work();
+      const hostile = await site.addEnvironment('hostile');
+      const jobId = await insertRejects(site, hostile.environmentId, 500, 60_000);
+      const path = `/v1/background_jobs/${jobId}/rejects`;
+      const pages = get(`${path}?limit=500`, hostile.key).repeat(20);
+      // What the kernel takes for those who do not read is not ours to bound: more of them, and it slows down all of TCP.
+      for (let n = 0; n < 40; n++) {
+        sendUnread(api, pages);
+        sendUnread(api, get(path, hostile.key, n % 2 === 0 ? 'text/csv' : 'application/x-ndjson'));
+      }
+      await expectServed(site, api);
+      // Whoever reads after all is told what was too much.
+      let received = '';
+      sockets[0]?.on('data', (bytes: Buffer) => {
+        received += bytes.toString('latin1');
+      });
+      sockets[0]?.resume();
+      await waitFor('a refusal', () => /HTTP\/1.1 429 .*retry-after: \d/is.test(received));
+      expect(peakBytes(api.process.pid)).toBeLessThan(600 * MiB);
+    });
+  });
+
+  test('lists of 20 000 waiting jobs are asked for, none takes long; one more job is refused', async () => {
+    await onSite({ queue: 'postgres' }, async (site) => {
+      const api = await site.serve();
+      await site.work();
+      const hostile = await site.addEnvironment('hostile');
+      // Without their chunks: the first is begun and never ends, and the others wait behind it.
+      await site.sql(
+        `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, file_format,
+           total_rows, chunk_count)
+         select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 'ndjson', 1, 1
+         from generate_series(1, 20000)`,
+        [hostile.environmentId, Buffer.alloc(32)],
+      );
+      const headers = { authorization: `Token ${hostile.key}` };
+      let attacking = true;
+      const callers = Array.from({ length: 10 }, async () => {
+        let slowest = 0;
+        while (attacking) {
+          const before = performance.now();
+          const response = await api.fetch('/v1/background_jobs?limit=500', { headers });
+          expect(response.status).toBe(200);
+          expect(await response.json()).toHaveLength(500);
+          slowest = Math.max(slowest, performance.now() - before);
+        }
+        return slowest;
+      });
+      try {
+        await expectServed(site, api);
+      } finally {
+        attacking = false;
+      }
+      // Ten at a time; with the place of each in the queue a page took as many seconds.
+      expect(Math.max(...(await Promise.all(callers)))).toBeLessThan(4_000);
+      const upload = { method: 'POST', body: '{"user_id":"x"}\n' };
+      const refused = await api.fetch('/v1/imports', {
+        ...upload,
+        headers: { ...headers, 'content-type': 'application/x-ndjson' },
+      });
+      expect(refused.status).toBe(429);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    });
+  });
+
+  test('more connections than there may be hold half of a request, others are let in; then all are closed', async () => {
+    const settings = { MAX_CONNECTIONS: '100', UPLOAD_STALL_MS: '4000' };
+    await onSite({ queue: 'postgres', settings }, async (site) => {
+      const api = await site.serve();
+      await site.work();
+      await expectServed(site, api);
+      const before = descriptorsOf(api.process.pid);
+      const flood = setInterval(() => {
+        for (let n = 0; n < 40; n++)
+          sendUnread(api, 'GET /v1/background_jobs HTTP/1.1\r\nhost: x\r\nx-half:');
+      }, 100);
+      try {
+        await waitFor('more connections than fit', () => sockets.length > 300);
+        await expectServed(site, api);
+        expect(descriptorsOf(api.process.pid)).toBeLessThan(before + 150);
+      } finally {
+        clearInterval(flood);
+      }
+      await waitFor('the descriptors to be given back', () => descriptorsOf(api.process.pid) <= before + 5, {
+        timeoutMs: 20_000,
+      });
+    });
+  });
+
+  test('the disk of the log is full, everything goes on, and a stop ends in time', async () => {
+    await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'debug' } }, async (site) => {
+      const full = openSync('/dev/full', 'w');
+      const api = await site.serve({}, { stderr: full });
+      const worker = await site.work([], {}, { stderr: full });
+      closeSync(full);
+      const unknown = { headers: { authorization: 'Token nobody' } };
+      const attack = Promise.all(
+        Array.from({ length: 500 }, () => api.fetch('/v1/background_jobs', unknown)),
+      );
+      await expectServed(site, api);
+      expect(new Set((await attack).map(({ status }) => status))).toEqual(new Set([401]));
+      const metrics = await (await api.fetch('/metrics')).text();
+      expect(Number(/^sluice_log_lines_dropped_total (\d+)/m.exec(metrics)?.[1])).toBeGreaterThan(0);
+      await Promise.all([api.process.kill('SIGTERM'), worker.kill('SIGTERM')]);
+      expect([api.process.ending, worker.ending]).toEqual(['exit code 0', 'exit code 0']);
+    });
+  });
+});
+
+test('a log whose disk has room again says how many of its lines are missing', async (context) => {
+  const disk = await mountSmallDisk(64 * 1024);
+  if (typeof disk === 'string') return context.skip(disk);
+  const file = join(disk.path, 'log');
+  try {
+    await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'info' } }, async (site) => {
+      const descriptor = openSync(file, 'a');
+      const api = await site.serve({}, { stderr: descriptor });
+      closeSync(descriptor);
+      expect(() => writeFileSync(join(disk.path, 'filler'), Buffer.alloc(64 * 1024))).toThrow('ENOSPC');
+      const refuse = async () => {
+        await (await api.fetch('/nowhere')).text();
+        return (await (await api.fetch('/metrics')).text()).includes('lines_dropped_total 0') ? null : true;
+      };
+      await waitFor('lines to be dropped', refuse);
+      await disk.grow(4 * MiB);
+      const said = await waitFor('the log to say so', async () => {
+        await api.fetch('/v1/background_jobs', { headers: { authorization: 'Token nobody' } });
+        return readFileSync(file, 'utf8')
+          .split('\n')
+          .find((line) => line.includes('could not be written'));
+      });
+      expect(JSON.parse(said)).toMatchObject({ dropped_lines: expect.any(Number) });
+    });
+  } finally {
+    await disk.remove();
+  }
+});
+
+test('a log that nobody reads any more stops nothing', async () => {
+  await onSite({ queue: 'postgres' }, async (site) => {
+    const api = await site.serve({ LOG_LEVEL: 'debug' });
+    const worker = await site.work([], { LOG_LEVEL: 'debug' });
+    api.process.closeErrorOutput();
+    worker.closeErrorOutput();
+    await expectServed(site, api);
+  });
+});

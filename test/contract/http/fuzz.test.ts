@@ -1,0 +1,410 @@
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { gzipSync } from 'node:zlib';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { ApiDocument } from '../../../src/http/api-document.ts';
+import { describedApi } from '../../support/api-document.ts';
+import { form, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/** The same requests every time; another number makes others. */
+const seed = 20_261_122;
+const requests = 5_000;
+const atATime = 12;
+/** A slow machine makes fewer of them. */
+const budgetMs = 20_000;
+
+let t: TestSystem;
+let server: TestServer;
+let agent: Agent;
+/** A load with rejects, a deletion and an export. */
+let jobIds: readonly string[];
+beforeAll(async () => {
+  t = await openTestSystem({
+    settings: { ADMIN_KEY: 'admin-key-of-the-tests-0123', UPLOAD_STALL_MS: '2000' },
+  });
+  server = await serve(t);
+  agent = new Agent({ keepAlive: true, maxSockets: atATime });
+  jobIds = await makeJobs();
+});
+afterAll(async () => {
+  agent?.destroy();
+  await server?.stop();
+  await t?.close();
+});
+
+async function makeJobs(): Promise<string[]> {
+  const worker = t.startWorker();
+  const json = { method: 'POST', headers: { 'content-type': 'application/json' } };
+  const asked = [
+    await server.json<{ job_id: string }>('/v1/imports', { method: 'POST', body: form('user_id\nu1\n,\n') }),
+    await server.json<{ job_id: string }>('/v1/users', {
+      ...json,
+      method: 'DELETE',
+      body: '{"users":["u1"]}',
+    }),
+    await server.json<{ job_id: string }>('/api/v1/analytics/exports', { ...json, body: '{}' }),
+  ];
+  const ids = asked.map(({ body }) => body.job_id);
+  await waitFor('the jobs to end', async () => {
+    const { body } = await server.json<{ status: string }[]>('/v1/background_jobs?status=completed');
+    return body.length === ids.length;
+  });
+  await worker.stop();
+  return ids;
+}
+
+interface Sent {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+}
+
+interface Got {
+  readonly status: number;
+  readonly headers: IncomingMessage['headers'];
+  readonly body: string;
+}
+
+test('no request whatever is answered with 5xx, or with a refusal that is no error record', async () => {
+  const { document } = await describedApi();
+  const wrong: string[] = [];
+  const statuses = new Map<number, number>();
+  const all = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { seed, numRuns: requests });
+  const until = performance.now() + budgetMs;
+  const work = async (): Promise<void> => {
+    for (let next = all.pop(); next !== undefined && performance.now() < until; next = all.pop()) {
+      const got = await send(next);
+      statuses.set(got.status, (statuses.get(got.status) ?? 0) + 1);
+      const why = problem(next, got);
+      if (why !== null) wrong.push(`${why}: ${describe(next)} → ${got.status} ${got.body.slice(0, 300)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: atATime }, work));
+  expect(wrong.sort().slice(0, 10)).toEqual([]);
+  // It is no test of requests that are all refused at the door.
+  for (const status of [200, 202, 400, 401, 404, 405]) expect(statuses.get(status) ?? 0).toBeGreaterThan(20);
+});
+
+function problem({ method, path }: Sent, { status, headers, body }: Got): string | null {
+  if (status >= 500) return '5xx';
+  if (headers['x-content-type-options'] !== 'nosniff') return 'no nosniff';
+  if (status < 400 || method === 'HEAD') return null;
+  // What is not even HTTP has no id of its own; and the dashboard's answers are its package's.
+  if (headers['x-request-id'] === undefined) return 'no x-request-id';
+  return isErrorRecord(body) ? null : `no error record of ${path}`;
+}
+
+function isErrorRecord(body: string): boolean {
+  try {
+    const { errors } = JSON.parse(body) as { errors: Record<string, unknown>[] };
+    const fields = ['details', 'error', 'error_code', 'message'];
+    return (
+      errors.length > 0 &&
+      errors.every(
+        (each) =>
+          JSON.stringify(Object.keys(each).sort()) === JSON.stringify(fields) &&
+          Object.values(each).every((value) => typeof value === 'string' && value.isWellFormed()),
+      )
+    );
+  } catch {
+    return false;
+  }
+}
+
+/** Not through fetch, which tidies paths up and has methods that take no body. */
+function send({ method, path, headers, body }: Sent): Promise<Got> {
+  const { hostname, port } = new URL(server.address);
+  return new Promise((resolve, reject) => {
+    const length = { 'content-length': String(body.length) };
+    const asked = request({ agent, hostname, port, method, path, headers: { ...headers, ...length } });
+    asked.on('error', (error) =>
+      reject(new Error(describe({ method, path, headers, body }), { cause: error })),
+    );
+    asked.on('response', (response) => {
+      const pieces: Buffer[] = [];
+      response.on('data', (piece: Buffer) => pieces.push(piece));
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: Buffer.concat(pieces).toString('utf8'),
+        }),
+      );
+    });
+    asked.end(body);
+  });
+}
+
+function describe({ method, path, headers, body }: Sent): string {
+  return `${method} ${path.slice(0, 300)} ${JSON.stringify(headers)} ${JSON.stringify(body.toString('latin1').slice(0, 400))}`;
+}
+
+interface Route {
+  readonly method: string;
+  readonly path: string;
+  /** Names of its parameters, and of the members of its body. */
+  readonly parameters: readonly string[];
+  readonly members: readonly string[];
+}
+
+/** Every route of the document, and those that people use. */
+function routesOf(document: ApiDocument): Route[] {
+  const described = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, { parameters = [], requestBody }]) => ({
+      method: method.toUpperCase(),
+      path,
+      parameters: parameters.filter((each) => each.in === 'query').map((each) => each.name),
+      members: [...new Set(membersOf(document, requestBody))],
+    })),
+  );
+  const others = ['/', '/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/{file}', '/admin/queues'];
+  return [...described, ...others.map((path) => ({ method: 'GET', path, parameters: [], members: [] }))];
+}
+
+/** The names of all properties below a schema. */
+function membersOf(document: ApiDocument, schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return [];
+  const { $ref, properties, examples: _, ...rest } = schema as Record<string, unknown>;
+  const name = typeof $ref === 'string' ? $ref.split('/').at(-1) : undefined;
+  const named = name === undefined ? [] : membersOf(document, document.components.schemas[name]);
+  const below = [...Object.values(rest), ...Object.values(properties ?? {})];
+  return [...named, ...Object.keys(properties ?? {}), ...below.flatMap((each) => membersOf(document, each))];
+}
+
+const oddTexts = [
+  ...[
+    '',
+    ' ',
+    '0',
+    '-1',
+    '1e9',
+    '9'.repeat(30),
+    'null',
+    'true',
+    '[]',
+    '{}',
+    '*',
+    '%',
+    '..',
+    '../../package.json',
+  ],
+  ...[
+    '\0',
+    'a\0b',
+    '\u0001',
+    '\r\n',
+    '\ud800',
+    'a\udc00',
+    '\ufeff',
+    '👍',
+    'é'.repeat(200),
+    'x'.repeat(3_000),
+  ],
+  ...[
+    '__proto__',
+    'constructor',
+    "'; drop table users; --",
+    '$1',
+    '\\',
+    '"',
+    '01a1f879-8845-7223-9ca4-ceafb3823817',
+  ],
+  ...[
+    'user:*',
+    'property:\0',
+    'segment:99999999999',
+    '2026-02-30',
+    '2026-11-20T12:00:00Z',
+    'bmFu',
+    '275760-09-13',
+  ],
+];
+const text = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom(...oddTexts) },
+  { weight: 1, arbitrary: fc.constantFrom('\0', 'a\0b') },
+  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+);
+
+/** A JSON value of any shape. */
+const anything = fc.oneof(
+  text,
+  fc.constantFrom<unknown>(null, true, 0, -0.5, 1e300, 2 ** 53, [], {}, [[]], [null]),
+  fc.array(text, { maxLength: 4 }),
+  fc.dictionary(text, fc.oneof(text, fc.integer()), { maxKeys: 4 }),
+  fc.jsonValue({ maxDepth: 4 }),
+);
+
+/** Mostly one that the route knows. */
+function nameAmong(known: readonly string[]): fc.Arbitrary<string> {
+  return known.length === 0
+    ? text
+    : fc.oneof({ weight: 8, arbitrary: fc.constantFrom(...known) }, { weight: 1, arbitrary: text });
+}
+
+/** What routes take; each takes those whose members it knows. */
+const plausible: readonly object[] = [
+  { user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
+  { user_id: 'u1', event_name: 'signed_up', metadata: {} },
+  { company_id: 'acme', metadata: { size: 3 } },
+  { users: [{ user_id: 'u1' }, { user_id: 'a\0b' }] },
+  { companies: [{ company_id: 'acme', metadata: { a: 1 } }] },
+  { users: ['u1', 'a\0b'] },
+  { companies: ['acme'] },
+  { from: '2026-11-01', event_type: ['users'] },
+];
+
+const jsonBody = (members: readonly string[]): fc.Arbitrary<Buffer> => {
+  const known = plausible.filter((each) => Object.keys(each).every((name) => members.includes(name)));
+  const right = fc.constantFrom(...known, {});
+  const value = fc.oneof(text, fc.array(text, { minLength: 1, maxLength: 2 }), anything);
+  const odd = fc.dictionary(nameAmong(members), value, { minKeys: 1, maxKeys: 2 });
+  return fc.oneof(
+    { weight: 4, arbitrary: right.map(toJson) },
+    // Right in some of its members, and odd in the others.
+    { weight: 10, arbitrary: fc.tuple(right, odd).map(([base, members]) => toJson({ ...base, ...members })) },
+    { weight: 2, arbitrary: anything.map(toJson) },
+    // Escapes that JSON.stringify would not write.
+    { weight: 1, arbitrary: text.map((each) => Buffer.from(`{"user_id":"\\ud800${each}"}`)) },
+    { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)) },
+  );
+};
+
+const csvBody = (members: readonly string[]): fc.Arbitrary<Buffer> =>
+  fc
+    .tuple(
+      fc.array(nameAmong(members), { minLength: 1, maxLength: 4 }),
+      fc.array(fc.array(text, { maxLength: 4 }), { maxLength: 4 }),
+    )
+    .map(([header, rows]) => Buffer.from([header, ...rows].map((row) => row.join(',')).join('\n')));
+
+const boundary = 'sluice-fuzz';
+const formBody = (file: fc.Arbitrary<Buffer>, names: readonly string[]): fc.Arbitrary<Buffer> =>
+  fc
+    .tuple(
+      fc.array(fc.tuple(nameAmong(names), text), { maxLength: 3 }),
+      fc.tuple(nameAmong(['file']), text, file),
+      fc.constantFrom(`\r\n--${boundary}--\r\n`, `\r\n--${boundary}--`, '', '\r\n--'),
+    )
+    .map(([fields, [part, filename, bytes], end]) =>
+      Buffer.concat([
+        ...fields.map(([field, value]) => Buffer.from(`${partHead(`name="${field}"`)}${value}\r\n`)),
+        Buffer.from(partHead(`name="${part}"; filename="${filename}"`)),
+        bytes,
+        Buffer.from(end),
+      ]),
+    );
+
+function partHead(parameters: string): string {
+  return `--${boundary}\r\ncontent-disposition: form-data; ${parameters}\r\n\r\n`;
+}
+
+function bodyAndType({ members, parameters }: Route): fc.Arbitrary<readonly [Buffer, string]> {
+  const json = jsonBody(members);
+  const file = fc.oneof(json, csvBody(members));
+  const form = formBody(file, parameters);
+  return fc.oneof(
+    { weight: 6, arbitrary: json.map((body) => [body, 'application/json'] as const) },
+    { weight: 2, arbitrary: file.map((body) => [body, 'text/csv'] as const) },
+    { weight: 1, arbitrary: file.map((body) => [body, 'application/x-ndjson'] as const) },
+    {
+      weight: 2,
+      arbitrary: form.map((body) => [body, `multipart/form-data; boundary=${boundary}`] as const),
+    },
+    { weight: 1, arbitrary: fc.tuple(file, text.map(toHeader)) },
+    { weight: 1, arbitrary: fc.constant([Buffer.alloc(0), 'application/json'] as const) },
+  );
+}
+
+const otherMethods = ['HEAD', 'PUT', 'PATCH', 'OPTIONS', 'DELETE', 'POST', 'GET', 'TRACE'];
+const oddTails = ['/', '//', '/..', '/../../package.json', '/%2e%2e/', '/%00', '/%zz', ';a'];
+
+/** Mostly the first, now and then one of the others. */
+function mostly<T>(usual: fc.Arbitrary<T>, ...others: readonly fc.Arbitrary<T>[]): fc.Arbitrary<T> {
+  return fc.oneof({ weight: 15, arbitrary: usual }, ...others.map((arbitrary) => ({ weight: 1, arbitrary })));
+}
+
+function anyRequest(routes: readonly Route[], key: string, jobIds: readonly string[]): fc.Arbitrary<Sent> {
+  // Those that take a body have more to go wrong.
+  const weighed = routes.flatMap((route) => Array<Route>(route.members.length > 0 ? 4 : 1).fill(route));
+  return fc.constantFrom(...weighed).chain((route) =>
+    fc
+      .record({
+        method: mostly(fc.constant(route.method), fc.constantFrom(...otherMethods)),
+        parts: fc.array(fc.oneof(fc.constantFrom(...jobIds), text), { minLength: 2, maxLength: 2 }),
+        tail: mostly(
+          fc.constant(''),
+          fc.constantFrom(...oddTails),
+          text.map((each) => `/${encode(each)}`),
+        ),
+        query: fc.array(fc.tuple(nameAmong(route.parameters), text), { maxLength: 3 }).map(search),
+        body: bodyAndType(route),
+        gzip: mostly(fc.constant('no'), fc.constantFrom('yes', 'lie')),
+        authorization: mostly(
+          fc.constant(`Token ${key}`),
+          fc.constantFrom('', 'Token', `Token ${'slk_'.padEnd(57, '0')}`, 'Basic YQ=='),
+          text.map(toHeader),
+        ),
+        headers: mostly(
+          fc.constant({}),
+          ...Array(5).fill(
+            fc.dictionary(fc.constantFrom(...headerNames), text.map(toHeader), { maxKeys: 2 }),
+          ),
+        ),
+      })
+      .map(({ method, parts, tail, query, body: [body, type], gzip, authorization, headers }) => {
+        const left = [...parts];
+        const path = route.path.replaceAll(/\{\w+\}/g, () => encode(left.shift() ?? '') || 'x');
+        return {
+          method,
+          path: `${path}${tail}${query}`,
+          headers: {
+            ...headers,
+            'content-type': type,
+            ...(authorization === '' ? {} : { authorization }),
+            ...(gzip === 'no' ? {} : { 'content-encoding': 'gzip' }),
+          },
+          body: gzip === 'yes' ? gzipSync(body) : body,
+        };
+      }),
+  );
+}
+
+function search(pairs: readonly (readonly [string, string])[]): string {
+  return pairs.map(([name, value], at) => `${at === 0 ? '?' : '&'}${encode(name)}=${encode(value)}`).join('');
+}
+
+const headerNames = [
+  ...[
+    'idempotency-key',
+    'accept',
+    'content-disposition',
+    'x-request-id',
+    'range',
+    'if-none-match',
+    'if-range',
+  ],
+  ...['cookie', 'x-api-version', 'x-forwarded-for', 'expect-ct', 'origin'],
+];
+
+function toJson(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value) ?? 'null');
+}
+
+/** Half a surrogate pair becomes bytes that are no UTF-8, as a careless client would send them. */
+function encode(each: string): string {
+  const bytes = each.isWellFormed() ? Buffer.from(each) : Buffer.from('\xff\xfe', 'latin1');
+  return [...bytes]
+    .map((byte) => (/[\w.*-]/.test(String.fromCharCode(byte)) ? String.fromCharCode(byte) : percent(byte)))
+    .join('');
+}
+
+function percent(byte: number): string {
+  return `%${byte.toString(16).padStart(2, '0')}`;
+}
+
+function toHeader(each: string): string {
+  return each.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, '?');
+}

@@ -1,0 +1,202 @@
+import { Readable } from 'node:stream';
+import Fastify from 'fastify';
+import { afterEach, describe, expect, test } from 'vitest';
+import { ANSWER_PIECE_BYTES } from '../../../src/domain/limits.ts';
+import { addHeldAnswers } from '../../../src/http/plugins/held-answers.ts';
+import { collectLog } from '../../support/collected-log.ts';
+import { type ErrorBody, RawConnection, serve } from '../../support/http.ts';
+import { openTestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const MiB = 1024 * 1024;
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
+  const system = await openTestSystem(options);
+  cleanups.push(() => system.close());
+  const server = await serve(system);
+  cleanups.push(() => server.stop());
+  return { system, server };
+}
+
+const list = '/v1/background_jobs';
+
+describe('answers that are not read', () => {
+  /** Answers of as many bytes as the path says. Nothing waits for longer than `stallMs`. */
+  async function startAnswering(stallMs: number) {
+    const app = Fastify();
+    cleanups.push(() => app.close());
+    addHeldAnswers(app, stallMs);
+    app.get('/large', { config: { answerBytes: MiB } }, () => 'x'.repeat(MiB));
+    app.get('/unforeseen', () => 'x'.repeat(40 * MiB));
+    app.get('/endless', { config: { answerBytes: MiB } }, async (_request, reply) =>
+      reply.send(Readable.from(endless(), { objectMode: false })),
+    );
+    const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
+    const unread = async (path: string, times = 1) => {
+      const connection = await RawConnection.open(address);
+      cleanups.push(() => connection.socket.destroy());
+      connection.socket.pause();
+      await connection.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`.repeat(times));
+      return connection;
+    };
+    return { app, address, unread };
+  }
+
+  async function* endless() {
+    for (;;) yield Buffer.alloc(ANSWER_PIECE_BYTES);
+  }
+
+  test('are not made beyond four megabytes of one connection; the others of it are refused', async () => {
+    const { unread } = await startAnswering(60_000);
+    const connection = await unread('/large', 12);
+    connection.socket.resume();
+    await waitFor('all answers', () => connection.received.split('HTTP/1.1 ').length === 13);
+    expect(connection.received.match(/HTTP\/1.1 200/g)).toHaveLength(4);
+    expect(connection.received.match(/HTTP\/1.1 429/g)).toHaveLength(8);
+  });
+
+  test('are not made beyond sixteen megabytes of one environment, and are again when they were read', async () => {
+    const { address, unread } = await startAnswering(60_000);
+    const path = '/endless';
+    const statusOf = async () => {
+      const answer = await fetch(new URL(path, address));
+      await answer.body?.cancel();
+      return answer.status;
+    };
+    const connections = await Promise.all(Array.from({ length: 4 }, () => unread(path, 4)));
+    await waitFor('a refusal', async () => (await statusOf()) === 429);
+    // Of another route, which would be another environment to whoever has a key.
+    expect((await fetch(new URL('/large', address))).status).toBe(200);
+    for (const { socket } of connections) socket.destroy();
+    await waitFor('answers to be made again', async () => (await statusOf()) === 200);
+  });
+
+  test.each(['/unforeseen', '/endless'])('end with their connection: %s', async (path) => {
+    const { app, unread } = await startAnswering(400);
+    const open = () => new Promise<number>((resolve) => app.server.getConnections((_, n) => resolve(n)));
+    await unread(path);
+    await waitFor('the connection', async () => (await open()) === 1);
+    await waitFor('the connection to be cut', async () => (await open()) === 0);
+  });
+
+  test('are left alone as long as they are read, however long that takes', async () => {
+    const { address } = await startAnswering(400);
+    const before = performance.now();
+    const { body } = await fetch(new URL('/endless', address));
+    for await (const _piece of body ?? []) if (performance.now() - before > 1_500) break;
+    expect(performance.now() - before).toBeGreaterThan(1_500);
+  });
+});
+
+describe('a list that takes too long', () => {
+  test('is 503 with the reason after five seconds; records are committed meanwhile', async () => {
+    const { system, server } = await start();
+    const { pool } = system.system;
+    const lock = await pool.connect();
+    await lock.query('begin; lock table sluice.exports in access exclusive mode');
+    try {
+      const before = performance.now();
+      const lists = Promise.all(Array.from({ length: 4 }, () => server.json<ErrorBody>(list)));
+      const type = { 'content-type': 'application/json' };
+      const track = { method: 'POST', headers: type, body: '{"user_id":"u1","event_name":"x"}' };
+      expect((await server.fetch('/v1/track', track)).status).toBe(202);
+      expect(performance.now() - before).toBeLessThan(4_000);
+      for (const { status, headers } of await lists) {
+        expect(status).toBe(503);
+        expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+      }
+      // Others waited as long for one of the few connections that lists have.
+      const reasons = (await lists).map(({ body }) => body.errors[0]?.message);
+      expect(reasons).toContainEqual(expect.stringMatching(/took too long/));
+    } finally {
+      await lock.query('rollback');
+      lock.release();
+    }
+    expect((await server.fetch(list)).status).toBe(200);
+  });
+});
+
+describe('a flood of jobs', () => {
+  const upload = { method: 'POST', body: 'user_id\nu1\n', headers: { 'content-type': 'text/csv' } };
+  const post = (body: string, key?: string) => ({
+    body,
+    headers: { 'content-type': 'application/json', ...(key !== undefined && { 'idempotency-key': key }) },
+  });
+
+  test('is refused beyond MAX_QUEUED_JOBS, of whatever kind; what was answered is answered again', async () => {
+    const { system, server } = await start({ settings: { MAX_QUEUED_JOBS: '3' } });
+    const first = { ...upload, headers: { ...upload.headers, 'idempotency-key': 'once' } };
+    const { body: job } = await server.json<{ job_id: string }>('/v1/imports', first);
+    const exporting = { method: 'POST', ...post('{}', 'export') };
+    const deleting = { method: 'DELETE', ...post('{"users":["u1"]}', 'deletion') };
+    const { body: asked } = await server.json<{ job_id: string }>('/api/v1/analytics/exports', exporting);
+    const deletion = await server.json<{ job_id: string }>('/v1/users', deleting);
+    expect(deletion.status).toBe(202);
+    const requests = [
+      ['/v1/imports', upload],
+      ['/api/v1/analytics/exports', { method: 'POST', ...post('{}') }],
+      ['/v1/users', { method: 'DELETE', ...post('{"users":["u2"]}') }],
+    ] as const;
+    for (const [path, request] of requests) {
+      const { status, body, headers } = await server.json<ErrorBody>(path, request);
+      expect([path, status, body.errors[0]?.error_code]).toEqual([path, 429, 'rate_limited']);
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(0);
+    }
+    expect(await server.json('/v1/imports', first)).toMatchObject({
+      status: 200,
+      body: { job_id: job.job_id },
+    });
+    expect(await server.json('/api/v1/analytics/exports', exporting)).toMatchObject({
+      body: { job_id: asked.job_id },
+    });
+    expect(await server.json('/v1/users', deleting)).toMatchObject({
+      body: { job_id: deletion.body.job_id },
+    });
+    // Another environment has its own count, and its own jobs.
+    const other = await system.addEnvironment('other');
+    expect((await server.fetch('/v1/imports', { ...upload, key: other.key })).status).toBe(200);
+    system.startWorker();
+    await system.ended(job.job_id);
+    await waitFor('room', async () => (await server.fetch('/v1/imports', upload)).status === 200);
+  });
+
+  test('of 20 000 is listed without their places in the queue; a job alone is told its own', async () => {
+    const { system, server } = await start();
+    await system.system.pool.query(
+      `insert into sluice.loads (job_id, environment_id, type, entity, filename, file_size, sha256, file_format,
+         total_rows, chunk_count)
+       select gen_random_uuid(), $1, 'import', 'users', 'x.ndjson', 1, $2, 'ndjson', 1, 1
+       from generate_series(1, 20000)`,
+      [system.environment.environmentId, Buffer.alloc(32)],
+    );
+    const before = performance.now();
+    const { body } = await server.json<{ job_id: string }[]>(`${list}?limit=500`);
+    expect(body).toHaveLength(500);
+    expect(performance.now() - before).toBeLessThan(3_000);
+    const { rows } = await system.system.pool.query<{ job_id: string }>(
+      'select job_id from sluice.loads order by lane_position',
+    );
+    const place = async (n: number) =>
+      (await server.json<{ queue_position: number }>(`${list}/${rows[n]?.job_id}`)).body.queue_position;
+    expect([await place(0), await place(7), await place(19_999)]).toEqual([0, 7, 10_000]);
+  });
+});
+
+test('refusals by the thousand fill no log: of each kind some are logged, of the others their number', async () => {
+  const { log, lines } = collectLog();
+  const system = await openTestSystem({ log });
+  cleanups.push(() => system.close());
+  const server = await serve(system);
+  for (let n = 0; n < 60; n++) await server.fetch('/nowhere');
+  expect((await server.fetch(list, { key: null })).status).toBe(401);
+  await server.stop();
+  const refused = lines.filter(({ msg }) => msg === 'request refused');
+  expect(refused.filter((line) => line['error_code'] === 'route_not_found')).toHaveLength(20);
+  expect(refused.filter((line) => line['error_code'] === 'invalid_api_key')).toHaveLength(1);
+  const counts = lines.filter(({ msg }) => msg === 'requests refused: more than are logged');
+  expect(counts.map((line) => line['suppressed'])).toEqual([40]);
+});

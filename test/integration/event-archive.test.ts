@@ -1,0 +1,412 @@
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { readArchive } from '../../src/archive/read-archive.ts';
+import { prune } from '../../src/background-jobs/prune.ts';
+import { exportFormats } from '../../src/domain/export.ts';
+import type { SegmentTest } from '../../src/export/filter/filter.ts';
+import type { FileRef, FileStore } from '../../src/files/file-store.ts';
+import { createDatabase } from '../../src/postgres/database.ts';
+import { pruneEvents } from '../../src/retention/prune-events.ts';
+import { apply } from '../support/catalogue.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import { type ExportOptions, exportAll, records, storedBytes, texts } from '../support/export-files.ts';
+import {
+  eventTables,
+  heldEvents,
+  insertEvents,
+  instantBetween,
+  monthsAgo,
+  type StoredEvent,
+} from '../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+let environmentId: number;
+beforeEach(async () => {
+  t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '100', EVENT_ARCHIVE: 'parquet' } });
+  environmentId = t.environment.environmentId;
+});
+afterEach(() => t.close());
+
+const names = ['page_view', 'signup', '=cmd()', `o'dd "näme"`];
+const metadatas = [
+  {},
+  { page: '/a,b\n"c"', amount: 12.5, deep: { list: [1, null, 'x'] } },
+  { 'é🙂': '\u2028', big: 1e21, small: -0.000001, '': '\\' },
+];
+const oddIds = ['\uFEFFmark', '😀', '\uFFFD', '=1+1', 'ü', 'a"b', "it's", ' '];
+
+/** Events of the latest months, some at the same instant, with ids of all kinds. */
+function makeEvents(environment: number, count: number, months = 10): StoredEvent[] {
+  let seed = 42;
+  const random = (): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return seed / 2 ** 31;
+  };
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  const shared = instantBetween(monthsAgo(9), monthsAgo(8), 0.5);
+  return Array.from({ length: count }, (_, n) => {
+    const month = Math.floor(random() * months);
+    return {
+      ...{ environment, id: `${n % 5 === 0 ? pick(oddIds) : ''}${n}`, name: pick(names) },
+      ...{ user: `u${Math.floor(random() * 40)}`, company: random() < 0.5 ? `c${n % 7}` : null },
+      at:
+        n % 10 === 0 ? shared : instantBetween(monthsAgo(month), monthsAgo(month - 1) - 86_400_000, random()),
+      ...{ metadata: pick(metadatas), named: random() < 0.5 },
+    };
+  });
+}
+
+const inCompanies: SegmentTest = (user) => sql<boolean>`${sql.ref(`${user}.metadata`)} ->> 'plan' = 'pro'`;
+
+const filters: readonly ExportOptions[] = [
+  {},
+  {
+    from: instantBetween(monthsAgo(15), monthsAgo(14), 0.4),
+    to: instantBetween(monthsAgo(3), monthsAgo(2), 0.6),
+  },
+  { userIds: ['u1', 'u7', 'nobody'] },
+  { companyIds: ['c1', 'c2'], eventNames: ['signup', '=cmd()'] },
+  {
+    exclusions: [
+      { kind: 'user', pattern: 'u1*' },
+      { kind: 'event', pattern: 'page_view' },
+      { kind: 'property', pattern: 'de*' },
+      { kind: 'company', pattern: 'c3' },
+    ],
+  },
+  { segment: inCompanies },
+  { excludedSegments: [inCompanies] },
+];
+
+/** A hash of what the events' files say, for each filter and format. */
+async function exportedEvents(
+  options: { readonly splitBytes?: number } = {},
+): Promise<Record<string, string>> {
+  const hashes: Record<string, string> = {};
+  for (const [at, filter] of filters.entries()) {
+    for (const format of exportFormats) {
+      const written = await exportAll(t.system, environmentId, {
+        ...filter,
+        ...options,
+        datasets: ['events'],
+        format,
+      });
+      const bytes = await storedBytes(t.system, written);
+      const hash = createHash('sha256');
+      for (const { filename, rows } of written.files) {
+        if (filename !== 'manifest.json') hash.update(`${filename} ${rows}`).update(bytes[filename] ?? '');
+      }
+      hashes[`${format} ${at}`] = hash.digest('hex');
+    }
+  }
+  return hashes;
+}
+
+async function addUsers(): Promise<void> {
+  await sql`
+    insert into users (environment_id, user_id, metadata)
+    select ${environmentId}, 'u' || n, jsonb_build_object('plan', case when n % 3 = 0 then 'pro' else 'free' end)
+    from generate_series(0, 30) n`.execute(t.system.db);
+}
+
+async function archives() {
+  const { rows } = await sql<{ environment: number; state: string; rows: number; bytes: number }>`
+    select environment_id as environment, state, row_count as rows, byte_count as bytes
+    from event_archives
+    order by archive_id`.execute(t.system.db);
+  return rows;
+}
+
+describe('archived events', () => {
+  test('are exported as before, byte for byte, in every format, with every filter; what is kept by name stays where it was', async () => {
+    const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
+    await insertEvents(t, [...makeEvents(environmentId, 2_000, 14), ...makeEvents(neighbour, 200, 14)]);
+    await addUsers();
+    // Of some names the months stay, so that those go in pieces.
+    await apply(t, t, { event_retention: [{ key: 'signup', days: 300 }] });
+    await apply(t, { environment: { environmentId: neighbour } } as TestSystem, {
+      event_retention: [{ key: '*', days: 0 }],
+    });
+    const before = await exportedEvents();
+    expect(new Set(Object.values(before)).size).toBe(filters.length * exportFormats.length);
+    const held = await heldEvents(t);
+
+    const pruned = await prune(t.system);
+    expect(pruned.events).toBeGreaterThan(800);
+    expect(pruned.archived).toBe(pruned.events);
+    expect((await heldEvents(t)).events).toHaveLength(held.events.length - pruned.events);
+    expect(await exportedEvents()).toEqual(before);
+
+    // The rest goes too: then there are several archives of a month.
+    await apply(t, t, { event_retention: [] });
+    const again = await prune(t.system);
+    expect(again.events).toBeGreaterThan(100);
+    expect(await exportedEvents()).toEqual(before);
+    expect(
+      (await archives()).every(
+        ({ state, environment }) => state === 'stored' && environment === environmentId,
+      ),
+    ).toBe(true);
+    expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
+    const own = (list: readonly string[]) => list.filter((key) => key.startsWith(`${neighbour}/`));
+    expect(own((await heldEvents(t)).events)).toEqual(own(held.events));
+  });
+
+  test('are exported once and whole while months are being archived', async () => {
+    await insertEvents(t, makeEvents(environmentId, 3_000));
+    await addUsers();
+    const before = await exportOnce();
+    let pruning = true;
+    let exports = 0;
+    const look = async (): Promise<void> => {
+      while (pruning) {
+        expect(await exportOnce()).toBe(before);
+        exports++;
+      }
+    };
+    const looking = Promise.all([look(), look()]);
+    const pruned = await prune(t.system);
+    pruning = false;
+    await looking;
+    expect(pruned.archived).toBeGreaterThan(1_000);
+    expect(exports).toBeGreaterThan(3);
+    expect(await exportOnce()).toBe(before);
+  });
+
+  test('are neither lost nor doubled, whichever step a pruning dies at', async () => {
+    await apply(t, t, { event_retention: [{ key: 'signup', days: 0 }] });
+    let survived = false;
+    let inserted = 0;
+    for (let dieAt = 1; !survived; dieAt++) {
+      const events = [8, 9].flatMap((count) =>
+        ['page_view', 'signup'].map((name, n) => ({
+          ...{ environment: environmentId, id: `${dieAt} ${count} ${name}`, name, user: 'u', company: null },
+          ...{ at: instantBetween(monthsAgo(count), monthsAgo(count - 1), 0.1 + 0.5 * n), metadata: {} },
+          named: true,
+        })),
+      );
+      // One month goes whole, of the other something stays.
+      const given = events.filter(({ name, id }) => name === 'page_view' || id.includes(' 9 '));
+      inserted += given.length;
+      await insertEvents(t, given);
+      const before = await exportOnce();
+      const mortal = mortalSystem(dieAt);
+      await pruneEvents(mortal.context).catch(() => undefined);
+      survived = mortal.isAlive();
+      expect(await exportOnce()).toBe(before);
+      await pruneEvents(t.system);
+      expect(await exportOnce()).toBe(before);
+      const { events: held, ids } = await heldEvents(t);
+      expect(held.every((key) => key.endsWith('signup'))).toBe(true);
+      expect(ids).toEqual(held);
+      const stored = await archives();
+      expect(stored.map(({ state }) => state)).toEqual(stored.map(() => 'stored'));
+      expect(stored.reduce((sum, { rows }) => sum + rows, 0) + held.length).toBe(inserted);
+      expect((await t.storedFiles()).filter((name) => name.includes('archives'))).toHaveLength(stored.length);
+    }
+    expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
+  });
+
+  test('that come again later are exported once', async () => {
+    const [first] = makeEvents(environmentId, 1).map((each) => ({
+      ...each,
+      at: instantBetween(monthsAgo(9), monthsAgo(8), 0.3),
+    }));
+    if (first === undefined) throw new Error('an event was expected');
+    await insertEvents(t, [first]);
+    const before = await exportOnce();
+    for (let time = 0; time < 2; time++) {
+      expect(await prune(t.system)).toMatchObject({ archived: 1 });
+      await insertEvents(t, [first]);
+      expect(await exportOnce()).toBe(before);
+    }
+  });
+});
+
+describe('deletion and archived events', () => {
+  test('events of deleted users go from the archives, and are counted; all else stays; what was replaced is removed', async () => {
+    const events = makeEvents(environmentId, 2_000).map((each) => ({ ...each, name: 'page_view' }));
+    const neighbour = (await createEnvironment(t.system.db, 'neighbour')).environmentId;
+    await insertEvents(t, [...events, ...makeEvents(neighbour, 200)]);
+    await prune(t.system);
+    const doomed = ['u3', 'u17', 'u39'];
+    const of = (id: string): number => events.filter(({ user }) => user === id).length;
+    const kept = events.filter(({ user }) => !doomed.includes(user)).map(({ id }) => id);
+    const others = await exportedIds(neighbour);
+
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', [...doomed, 'nobody']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await deletion.outcomes()).toEqual({
+      ...Object.fromEntries(doomed.map((id) => [id, ['deleted', of(id), 0]])),
+      nobody: ['not_found', 0, 0],
+    });
+    expect((await exportedIds(environmentId)).sort()).toEqual(kept.sort());
+    expect(await exportedIds(neighbour)).toEqual(others);
+    const stored = await archives();
+    expect(stored.every(({ state }) => state === 'stored')).toBe(true);
+    const files = await t.storedFiles();
+    expect(files.filter((name) => name.includes('archives'))).toHaveLength(stored.length);
+    for (const ref of await archiveRefs()) {
+      for await (const group of readArchive(t.system.files, ref)) {
+        for (const { user_id } of group) expect(doomed).not.toContain(user_id);
+      }
+    }
+  });
+
+  test('archived events of deleted companies name them no more', async () => {
+    const events = makeEvents(environmentId, 1_000).map((each) => ({ ...each, name: 'page_view' }));
+    const of = (id: string): number => events.filter(({ company }) => company === id).length;
+    await insertEvents(t, events);
+    await prune(t.system);
+    const all = await exportedIds(environmentId);
+    const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['c1', 'c5']);
+    expect(await deletion.run()).toMatchObject({ status: 'completed' });
+    expect(await deletion.outcomes()).toEqual({
+      c1: ['deleted', of('c1'), 0],
+      c5: ['deleted', of('c5'), 0],
+    });
+    expect(await exportedIds(environmentId)).toEqual(all);
+    expect(await exportedIds(environmentId, { companyIds: ['c1', 'c5'] })).toEqual([]);
+    expect((await exportedIds(environmentId, { companyIds: ['c2'] })).length).toBeGreaterThan(10);
+  });
+
+  test('a user who is deleted while the events are being archived is not in the archive', async () => {
+    const at = (n: number): string => instantBetween(monthsAgo(9), monthsAgo(8), n);
+    const event = { environment: environmentId, name: 'page_view', company: null, metadata: {}, named: true };
+    await insertEvents(t, [
+      { ...event, id: 'a', user: 'doomed', at: at(0.1) },
+      { ...event, id: 'b', user: 'kept', at: at(0.2) },
+    ]);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['doomed']);
+    let deleted = false;
+    const files: FileStore = {
+      ...t.system.files,
+      // Written of the snapshot, and not yet taken.
+      open(ref, range) {
+        async function* read(): AsyncGenerator<Buffer> {
+          if (!deleted) {
+            deleted = true;
+            await deletion.run();
+          }
+          yield* t.system.files.open(ref, range);
+        }
+        return Readable.from(read());
+      },
+    };
+    expect(await prune({ ...t.system, files })).toMatchObject({ archived: 1 });
+    expect(deleted).toBe(true);
+    expect(await deletion.outcomes()).toEqual({ doomed: ['deleted', 1, 0] });
+    expect(await exportedIds(environmentId)).toEqual(['b']);
+    await prune(t.system);
+    expect(await archives()).toMatchObject([{ state: 'stored', rows: 1 }]);
+    expect((await t.storedFiles()).filter((name) => name.includes('archives'))).toHaveLength(1);
+  });
+
+  test('an export under way reads the archives to its end that a deletion replaces meanwhile', async () => {
+    await insertEvents(
+      t,
+      makeEvents(environmentId, 300).map((each) => ({ ...each, name: 'page_view' })),
+    );
+    await prune(t.system);
+    const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1', 'u2']);
+    const before = await exportedIds(environmentId);
+    const during = await exportedIds(environmentId, {
+      onSnapshot: async () => {
+        expect(await deletion.run()).toMatchObject({ status: 'completed' });
+      },
+    });
+    expect(during).toEqual(before);
+    expect((await archives()).some(({ state }) => state === 'replaced')).toBe(true);
+    expect((await exportedIds(environmentId)).length).toBeLessThan(before.length);
+    await prune(t.system);
+    expect((await archives()).some(({ state }) => state === 'replaced')).toBe(false);
+  });
+});
+
+test('on S3 events are archived, exported and deleted alike', async () => {
+  await t.close();
+  t = await openTestSystem({
+    storage: 's3',
+    settings: { EVENT_RETENTION_DAYS: '100', EVENT_ARCHIVE: 'parquet' },
+  });
+  environmentId = t.environment.environmentId;
+  const events = makeEvents(environmentId, 300).map((each) => ({ ...each, name: 'page_view' }));
+  await insertEvents(t, events);
+  const before = await exportOnce();
+  expect((await prune(t.system)).archived).toBeGreaterThan(100);
+  expect(await exportOnce()).toBe(before);
+  const deletion = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
+  expect(await deletion.run()).toMatchObject({ status: 'completed' });
+  expect((await exportedIds(environmentId)).sort()).toEqual(
+    events
+      .filter(({ user }) => user !== 'u1')
+      .map(({ id }) => id)
+      .sort(),
+  );
+});
+
+/** The events' file of an export of everything. */
+async function exportOnce(): Promise<string> {
+  const written = await exportAll(t.system, environmentId, { datasets: ['events'] });
+  return (await texts(t.system, written))['events.ndjson'] ?? '';
+}
+
+async function exportedIds(environment: number, options: ExportOptions = {}): Promise<string[]> {
+  const written = await exportAll(t.system, environment, { ...options, datasets: ['events'] });
+  return records((await texts(t.system, written))['events.ndjson']).map((row) => String(row['event_id']));
+}
+
+async function archiveRefs() {
+  const { rows } = await sql<{ ref: FileRef; bytes: number; rows: number }>`
+    select file_ref as ref, byte_count as bytes, row_count as rows
+    from event_archives
+    where state = 'stored' and environment_id = ${environmentId}`.execute(t.system.db);
+  return rows;
+}
+
+/** A process that reaches neither the database nor the files from one of its steps on. */
+function mortalSystem(dieAt: number) {
+  let steps = 0;
+  const step = (): void => {
+    if (++steps >= dieAt) throw new Error('the process has died');
+  };
+  const pool = new Proxy(t.system.pool, {
+    get(target, name) {
+      const value: unknown = Reflect.get(target, name, target);
+      if (typeof value !== 'function') return value;
+      return (...args: unknown[]): unknown => {
+        if (name === 'connect' || name === 'query') step();
+        return value.apply(target, args);
+      };
+    },
+  });
+  const store = t.system.files;
+  const files: FileStore = {
+    ...store,
+    async create(folder) {
+      step();
+      const writer = await store.create(folder);
+      const commit = async (): Promise<FileRef> => {
+        step();
+        const ref = await writer.commit();
+        step();
+        return ref;
+      };
+      return { ref: writer.ref, write: (bytes) => writer.write(bytes), commit, discard: async () => step() };
+    },
+    async remove(ref) {
+      step();
+      await store.remove(ref);
+    },
+    async removeFolder(folder) {
+      step();
+      await store.removeFolder(folder);
+    },
+  };
+  const context = { ...t.system, pool, db: createDatabase(pool), files };
+  return { context, isAlive: () => steps < dieAt };
+}

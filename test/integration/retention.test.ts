@@ -1,0 +1,226 @@
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/access/environments.ts';
+import { planPrune, prune } from '../../src/background-jobs/prune.ts';
+import { checkEventRetention } from '../../src/doctor/postgres/check-event-retention.ts';
+import { readEvent } from '../../src/ingest/read-event.ts';
+import { readEventRetention } from '../../src/postgres/retention/overview.ts';
+import { apply } from '../support/catalogue.ts';
+import { connectTo } from '../support/connect.ts';
+import {
+  endOfMonth,
+  eventTables,
+  heldEvents,
+  insertEvents,
+  instantBetween,
+  monthName,
+  monthsAgo,
+  type StoredEvent,
+} from '../support/retention.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+const dayMs = 24 * 60 * 60 * 1000;
+const names = ['page_view', 'signup', `o'dd "näme" *`];
+
+let t: TestSystem;
+beforeEach(async () => {
+  t = await openTestSystem({ settings: { EVENT_RETENTION_DAYS: '200' } });
+});
+afterEach(() => t.close());
+
+function event(environment: number, at: string, more: Partial<StoredEvent> = {}): StoredEvent {
+  const id = more.id ?? `e${at}`;
+  return {
+    ...{ environment, id, at, name: 'page_view', user: 'u', company: null, metadata: {}, named: true },
+    ...more,
+  };
+}
+
+describe('retention of events', () => {
+  test('what remains is exactly what is within its retention, by environment and name; the rest goes with its ids and tables', async () => {
+    const environments = [t.environment.environmentId];
+    for (const name of ['a', 'b'])
+      environments.push((await createEnvironment(t.system.db, name)).environmentId);
+    const days = fc.constantFrom(0, 1, 31, 100, 400);
+    const rule = fc.uniqueArray(fc.record({ key: fc.constantFrom('*', ...names), days }), {
+      selector: ({ key }) => key,
+    });
+    const [first] = fc.sample(fc.tuple(rule, rule, rule), { numRuns: 1, seed: Date.now() });
+    const rules = new Map(environments.map((environment, at) => [environment, first?.[at] ?? []]));
+    const months = [0, 1, 2, 4, 7, 12, 14];
+    const place = fc.record({
+      environment: fc.constantFrom(...environments),
+      name: fc.constantFrom(...names),
+      month: fc.constantFrom(...months),
+      within: fc.double({ min: 0, max: 0.999999, noNaN: true }),
+      named: fc.boolean(),
+    });
+    const places = fc.sample(place, { numRuns: 600, seed: Date.now() });
+    const events = places.map(({ month, within, ...more }, at) =>
+      event(more.environment, instantBetween(monthsAgo(month), monthsAgo(month - 1), within), {
+        ...more,
+        id: `e${at}`,
+      }),
+    );
+    await insertEvents(t, events);
+    for (const [environmentId, items] of rules) {
+      const tenant = { environment: { environmentId }, key: '' } as TestSystem;
+      await apply(t, tenant, { event_retention: items });
+    }
+
+    const now = Date.now();
+    const daysOf = ({ environment, name }: StoredEvent): number => {
+      const items = rules.get(environment) ?? [];
+      const own = items.find(({ key }) => key === name) ?? items.find(({ key }) => key === '*');
+      return own?.days ?? 200;
+    };
+    const isKept = (each: StoredEvent): boolean =>
+      daysOf(each) === 0 || endOfMonth(Date.parse(each.at)) > now - daysOf(each) * dayMs;
+    const keyOf = ({ environment, id }: StoredEvent): string => `${environment}/${id}`;
+    const kept = events.filter(isKept);
+    const planned = await planPrune(t.system);
+    const pruned = await prune(t.system);
+
+    expect(await heldEvents(t)).toEqual({
+      events: kept.map(keyOf).sort(),
+      ids: kept
+        .filter(({ named }) => named)
+        .map(keyOf)
+        .sort(),
+    });
+    expect(pruned.events).toBe(events.length - kept.length);
+    expect([planned.events, planned.months]).toEqual([pruned.events, pruned.months]);
+    // A month is gone if nothing in it is kept; all that is left is what holds something, and what is to be written to.
+    const holding = new Set(kept.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
+    const filled = new Set(events.map(({ at }) => `events_${at.slice(0, 7).replace('-', '_')}`));
+    const left = await eventTables(t);
+    expect(left.filter((name) => filled.has(name))).toEqual(
+      [...filled].filter((name) => holding.has(name)).sort(),
+    );
+    expect(left.filter((name) => name.startsWith('retired'))).toEqual([]);
+    expect(await prune(t.system)).toMatchObject({ events: 0, months: 0 });
+  });
+
+  test('without a setting and a rule, nothing ever goes', async () => {
+    const forEver = await openTestSystem();
+    try {
+      await insertEvents(forEver, [event(forEver.environment.environmentId, '2001-01-01T00:00:00.000000Z')]);
+      expect(await planPrune(forEver.system)).toMatchObject({ events: 0, months: 0 });
+      expect(await prune(forEver.system)).toMatchObject({ events: 0, months: 0 });
+      expect((await heldEvents(forEver)).events).toHaveLength(1);
+    } finally {
+      await forEver.close();
+    }
+  });
+
+  test('an event that comes late for a month that is gone is taken in, and goes with the next pruning; until then its id counts', async () => {
+    const { environmentId } = t.environment;
+    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
+    const month = `events_${monthName(monthsAgo(12))}`;
+    const track = () =>
+      t.system.ingest.track(
+        readEvent(
+          Buffer.from(
+            JSON.stringify({ user_id: 'u', event_name: 'page_view', event_id: 'late', timestamp: at }),
+          ),
+          environmentId,
+        ),
+        null,
+      );
+    await track();
+    for (let time = 0; time < 2; time++) {
+      expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
+      expect(await eventTables(t)).not.toContain(month);
+      // The process remembers the month, which is gone.
+      await track();
+      await track();
+      expect(await heldEvents(t)).toEqual({
+        events: [`${environmentId}/late`],
+        ids: [`${environmentId}/late`],
+      });
+    }
+  });
+
+  test('records go on being taken in while months are dropped, those of these months too', async () => {
+    const { environmentId } = t.environment;
+    const old = [10, 11, 12, 13, 14].map((count) =>
+      instantBetween(monthsAgo(count), monthsAgo(count - 1), 0.5),
+    );
+    await insertEvents(
+      t,
+      old.flatMap((at, month) =>
+        Array.from({ length: 1_000 }, (_, n) => event(environmentId, at, { id: `${month} ${n}` })),
+      ),
+    );
+    let [sent, slowest, pruning] = [0, 0, true];
+    const send = async (timestamp?: string): Promise<void> => {
+      while (pruning) {
+        const began = performance.now();
+        const body = { user_id: 'u', event_name: 'kept', timestamp };
+        await t.system.ingest.track(readEvent(Buffer.from(JSON.stringify(body)), environmentId), null);
+        slowest = Math.max(slowest, performance.now() - began);
+        sent++;
+      }
+    };
+    const senders = [send(), send(), send(old[0])];
+    const { months } = await prune(t.system);
+    pruning = false;
+    await Promise.all(senders);
+    expect(months).toBeGreaterThanOrEqual(4);
+    expect(sent).toBeGreaterThan(10);
+    // EVENTS_LOCK_MS and a wide margin for a busy machine.
+    expect(slowest).toBeLessThan(3_000);
+    expect((await prune(t.system)).months).toBeLessThanOrEqual(1);
+    const { rows } = await sql<{ count: number }>`
+      select count(*) as count from events where inserted_at < now() - interval '8 months'`.execute(
+      t.system.db,
+    );
+    expect(rows).toEqual([{ count: 0 }]);
+  });
+
+  test('a month that somebody reads for long stays, which is told; records are taken in meanwhile, and the next pruning drops it', async () => {
+    const { environmentId } = t.environment;
+    await insertEvents(t, [event(environmentId, instantBetween(monthsAgo(12), monthsAgo(11), 0.5))]);
+    const reader = await t.system.pool.connect();
+    try {
+      await reader.query('begin');
+      await reader.query('select count(*) from events');
+      const pruning = prune(t.system);
+      const body = Buffer.from(JSON.stringify({ user_id: 'u', event_name: 'now' }));
+      for (let n = 0; n < 20; n++) await t.system.ingest.track(readEvent(body, environmentId), null);
+      expect(await pruning).toMatchObject({ events: 0, months: 0 });
+    } finally {
+      await reader.query('rollback');
+      reader.release();
+    }
+    const told = () =>
+      connectTo(t.databaseUrl, async (client) => {
+        const [finding] = await checkEventRetention(client);
+        const { error } = await readEventRetention(client);
+        return `${finding?.verdict}: ${finding?.found} (${error})`;
+      });
+    expect(await told()).toMatch(/^warning: pruning fails since .*lock timeout.*\(.*lock timeout/);
+    expect((await t.system.metrics.render()).text).toContain('sluice_event_pruning_failing 1');
+    expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
+    expect(await told()).toBe('ok: 1 events removed so far, 0 archives (null)');
+  });
+
+  test('a pruning that dies between any two steps is gone on with by the next', async () => {
+    const { environmentId } = t.environment;
+    const at = instantBetween(monthsAgo(12), monthsAgo(11), 0.5);
+    await insertEvents(t, [event(environmentId, at)]);
+    const month = `events_${monthName(monthsAgo(12))}`;
+    // As it stands after the month was taken out of the events.
+    await sql`alter table events detach partition ${sql.id('sluice', month)}`.execute(t.system.db);
+    await sql`alter table ${sql.id('sluice', month)} rename to retired_events_4711`.execute(t.system.db);
+    await sql`
+      insert into event_retirements (month, table_name, archives, is_whole, state)
+      values (${new Date(monthsAgo(12)).toISOString()}::date, 'retired_events_4711', false, true, 'retired')`.execute(
+      t.system.db,
+    );
+    expect(await prune(t.system)).toMatchObject({ events: 1, months: 1 });
+    expect((await eventTables(t)).filter((name) => name.startsWith('retired'))).toEqual([]);
+    expect(await heldEvents(t)).toEqual({ events: [], ids: [] });
+  });
+});

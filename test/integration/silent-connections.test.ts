@@ -1,0 +1,353 @@
+import { buffer } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { pino } from 'pino';
+import { afterAll, describe, expect, test } from 'vitest';
+import { startWorker } from '../../jobs/worker.ts';
+import type { System } from '../../src/context.ts';
+import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
+import { InboxLock } from '../../src/postgres/ledger/inbox-lock.ts';
+import { createPool } from '../../src/postgres/pool.ts';
+import { startRounds } from '../../src/rounds.ts';
+import { openPostgres } from '../../src/schedules/sources/postgres.ts';
+import { acceptExport } from '../support/exports.ts';
+import { serve } from '../support/http.ts';
+import { acceptFile } from '../support/load-file.ts';
+import { createTestDatabase } from '../support/postgres.ts';
+import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** From the moment that a connection goes silent until its work is done over a new one. */
+const mendedMs = 30_000;
+const rows = 10_000;
+const cleanups: (() => Promise<unknown>)[] = [];
+afterAll(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+interface ProxiedSystem {
+  readonly t: TestSystem;
+  readonly proxy: PostgresProxy;
+  /** Whose connections, its queue's too, go by way of the proxy. */
+  readonly system: System;
+}
+
+async function openBehindProxy({ worker = false } = {}): Promise<ProxiedSystem> {
+  const t = await openTestSystem({ queue: 'postgres' });
+  cleanups.push(() => t.close());
+  const proxy = await startPostgresProxy(t.databaseUrl);
+  cleanups.push(() => proxy.close());
+  const system = t.openAnother({ databaseUrl: proxy.url });
+  cleanups.push(() => system.close());
+  if (worker) {
+    const own = t.openAnother({ databaseUrl: proxy.url });
+    const running = startWorker(own);
+    cleanups.push(() => running.stop().then(() => own.close()));
+  }
+  return { t, proxy, system };
+}
+
+/** As a caller who is told to try again. */
+function accept(t: TestSystem, system: System, plan: string): Promise<string> {
+  const lines = Array.from({ length: rows }, (_, n) => `u${n},${plan},c${n % 50}\n`);
+  const file = `user_id,plan,company_id\n${lines.join('')}`;
+  return waitFor('the load to be accepted', () => acceptFile(system, t.environment.environmentId, file), {
+    timeoutMs: mendedMs,
+  });
+}
+
+async function expectLoaded(t: TestSystem, jobId: string, plan: string): Promise<void> {
+  const load = await t.ended(jobId, { timeoutMs: mendedMs });
+  expect(load).toMatchObject({ status: 'completed', failure: null });
+  const { tally } = load;
+  expect(tally).toMatchObject({ read: rows, rejected: 0 });
+  const found = await sql<{ users: number; right: number }>`
+    select count(*)::int as users, count(*) filter (where metadata = ${JSON.stringify({ plan })})::int as right
+    from users`.execute(t.system.db);
+  expect(found.rows).toEqual([{ users: rows, right: rows }]);
+}
+
+describe.concurrent('a connection to Postgres that goes silent', () => {
+  test('in the middle of the COPY of a chunk: the load is complete and exact 30 s later', async () => {
+    const { t, proxy } = await openBehindProxy({ worker: true });
+    for (const plan of ['free', 'pro']) {
+      // New users are copied straight into their table, known ones into a temporary one.
+      const silent = proxy.silenceAfter('from stdin', 10_000);
+      const jobId = await accept(t, t.system, plan);
+      await silent;
+      await expectLoaded(t, jobId, plan);
+    }
+  });
+
+  test('while nothing is under way, like all others: a load goes through, by a queue in Postgres too', async () => {
+    const { t, proxy, system } = await openBehindProxy({ worker: true });
+    await expectLoaded(t, await accept(t, system, 'free'), 'free');
+    proxy.silence();
+    const silentSince = performance.now();
+    await expectLoaded(t, await accept(t, system, 'pro'), 'pro');
+    expect(performance.now() - silentSince).toBeLessThan(mendedMs);
+  });
+
+  test('in the middle of an export: it is begun anew and complete, and its snapshot is let go', async () => {
+    const { t, proxy, system } = await openBehindProxy({ worker: true });
+    await expectLoaded(t, await accept(t, system, 'free'), 'free');
+    const silent = proxy.silenceAfter('to stdout', 100_000);
+    const work = await acceptExport(t.system, t.environment.environmentId, { event_type: ['users'] });
+    await silent;
+    const silentSince = performance.now();
+    const done = await waitFor(
+      'the export to end',
+      async () => {
+        const found = await work.look();
+        return ['completed', 'failed'].includes(found.status) ? found : null;
+      },
+      { timeoutMs: mendedMs },
+    );
+    expect(done).toMatchObject({ status: 'completed', rowsWritten: rows });
+    expect(performance.now() - silentSince).toBeLessThan(mendedMs);
+    const { rows: left } = await sql`
+      select application_name from pg_stat_activity
+      where datname = current_database() and application_name like 'sluice export%'`.execute(t.system.db);
+    expect(left).toEqual([]);
+  });
+
+  test('under identify, track and companies: each is answered within 12 s, health says so, and what was accepted is there once', async () => {
+    const { t, proxy, system } = await openBehindProxy();
+    const server = await serve({ ...t, system });
+    cleanups.push(() => server.stop());
+    const requests = (n: number) => ({
+      '/v1/identify': { user_id: `u${n}`, metadata: { n: String(n) } },
+      '/v1/track': { user_id: `u${n}`, event_name: 'seen', event_id: `e${n}` },
+      '/v1/companies/identify': { company_id: `c${n}`, metadata: { n: String(n) } },
+    });
+    const send = async (path: string, record: object) => {
+      const sentAt = performance.now();
+      const { status } = await server.json(path, {
+        method: 'POST',
+        body: JSON.stringify(record),
+        headers: { 'content-type': 'application/json' },
+      });
+      return { path, record, status, tookMs: performance.now() - sentAt };
+    };
+    const sendAll = (n: number) => Promise.all(Object.entries(requests(n)).map(([path, r]) => send(path, r)));
+    await Promise.all(Array.from({ length: 20 }, (_, n) => sendAll(n)));
+    proxy.silence();
+    const silentSince = performance.now();
+    const seen = new Set<number>();
+    const health = startRounds(100, async () => {
+      seen.add((await server.fetch('/health/ready', { key: null })).status);
+    });
+    const answers: ReturnType<typeof sendAll>[] = [];
+    let n = 20;
+    let mended = false;
+    while (!mended) {
+      expect(performance.now() - silentSince).toBeLessThan(mendedMs);
+      const answer = sendAll(n++);
+      answers.push(answer);
+      const soon = await Promise.race([answer, delay(500)]);
+      mended = Array.isArray(soon) && soon.every(({ status }) => status === 202);
+    }
+    const all = (await Promise.all(answers)).flat();
+    await health.stop();
+    expect(seen).toEqual(new Set([200, 503]));
+    expect((await server.fetch('/health/ready', { key: null })).status).toBe(200);
+    expect(new Set(all.map(({ status }) => status))).toEqual(new Set([202, 503]));
+    expect(Math.max(...all.map(({ tookMs }) => tookMs))).toBeLessThan(12_000);
+    // Whoever was told 503 repeats it, as he is told to.
+    for (const { path, record, status } of all) {
+      if (status === 503) expect((await send(path, record)).status).toBe(202);
+    }
+    const { rows: counts } = await sql`
+      select
+        (select count(*)::int from users) as users,
+        (select count(*)::int from companies) as companies,
+        (select count(*)::int from events) as events,
+        (select count(distinct event_id)::int from events) as "differentEvents"`.execute(t.system.db);
+    expect(counts).toEqual([{ users: n, companies: n, events: n, differentEvents: n }]);
+  });
+
+  test('under what a schedule reads from another database: the run is told of it, and may try again', async () => {
+    const database = await createTestDatabase();
+    cleanups.push(() => database.drop());
+    const proxy = await startPostgresProxy(database.url);
+    cleanups.push(() => proxy.close());
+    const query = "select repeat('x', 999) from generate_series(1, 20000)";
+    const { signal } = new AbortController();
+    const source = openPostgres({ kind: 'postgres', url: proxy.url, query, timeoutMs: 600_000 }, {});
+    const [item] = await source.list(signal);
+    const silent = proxy.silenceAfter('to stdout', 100_000);
+    const opened = await item?.open(null, signal);
+    if (opened === undefined || opened === 'unchanged') throw new Error('nothing was opened');
+    const reading = buffer(opened.bytes);
+    await silent;
+    await expect(reading).rejects.toMatchObject({ passing: true });
+    await opened.close();
+  });
+
+  test('while it holds the lock of an inbox: the lock is lost, and another process gets it', async () => {
+    const database = await createTestDatabase();
+    cleanups.push(() => database.drop());
+    const proxy = await startPostgresProxy(database.url);
+    cleanups.push(() => proxy.close());
+    const [ours, theirs] = [proxy.url, database.url].map((url) => {
+      const monitor = new ConnectionMonitor({ url, log: pino({ level: 'silent' }) });
+      cleanups.push(async () => monitor.close());
+      return new InboxLock({ url, monitor }, 'an inbox', () => undefined);
+    }) as [InboxLock, InboxLock];
+    expect(await ours.hold()).toBe(true);
+    expect(await theirs.hold()).toBe(false);
+    proxy.silence();
+    await expect(ours.hold()).rejects.toThrow('the database gave no answer');
+    expect(await theirs.hold()).toBe(true);
+    await theirs.release();
+  });
+});
+
+test('what a server had under way when it died does not overwrite what was acknowledged later', async () => {
+  const { t, proxy, system: dying } = await openBehindProxy();
+  const { environmentId } = t.environment;
+  const write = ({ ingest }: System, n: number, plan: string) =>
+    ingest.identifyUser(
+      {
+        environmentId,
+        marked: false,
+        bytes: 1,
+        userId: `u${n}`,
+        companyId: null,
+        properties: { plan },
+        company: {},
+      },
+      null,
+    );
+  const numbers = [1, 2, 3, 4, 5, 6];
+  await Promise.all(numbers.map((n) => write(t.system, n, 'first')));
+  const holder = await connect(t.databaseUrl);
+  // Its window gets the row of u1, and those that share its lane wait behind that, in order of their keys.
+  await holder.query("begin; select from sluice.users where user_id in ('u1', 'u2') for update");
+  const lost = Promise.all(numbers.map((n) => write(dying, n, 'of the dead')));
+  const direct = await connect(t.databaseUrl);
+  await waitFor('its statements to wait', async () => (await waiting(direct)) === 2);
+  proxy.cut();
+  await expect(lost).rejects.toThrow();
+  await Promise.all([3, 4, 5, 6].map((n) => write(t.system, n, 'acknowledged')));
+  await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
+  await holder.query('commit');
+  const { rows: plans } = await direct.query(
+    "select metadata ->> 'plan' as plan, count(*)::int from sluice.users group by 1 order by 1",
+  );
+  expect(plans).toEqual([
+    { plan: 'acknowledged', count: 4 },
+    { plan: 'first', count: 2 },
+  ]);
+});
+
+describe.concurrent.each([
+  { version: 'of the tests', start: startOwn, skip: false },
+  { version: 'that the machine has', start: startOfMachine, skip: systemPostgres === undefined },
+])('the monitor, with the server $version', ({ start, skip }) => {
+  test.skipIf(skip)(
+    'ends a session that waits for us, its transaction too, before the caller learns of it',
+    async () => {
+      const { pool, direct, proxy } = await openPool(start);
+      const client = await pool.connect();
+      const { rows: me } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
+      await client.query('begin; create table public.t ()');
+      proxy.silence();
+      const asked = client.query('select 1').catch((error: Error) => error);
+      expect(await asked).toMatchObject({ code: 'ETIMEDOUT' });
+      const { rows: left } = await direct.query('select from pg_stat_activity where pid = $1', [me[0]?.pid]);
+      expect(left).toEqual([]);
+      client.release();
+      // Its transaction was never committed.
+      expect((await pool.query("select to_regclass('public.t') as t")).rows).toEqual([{ t: null }]);
+    },
+  );
+
+  test.skipIf(skip)('leaves alone a COPY that we read slowly', async () => {
+    const { pool } = await openPool(start);
+    const client = await pool.connect();
+    const stream = client.query(
+      copyTo("copy (select repeat('x', 999) from generate_series(1, 20000)) to stdout"),
+    );
+    let bytes = 0;
+    for await (const chunk of stream) {
+      if (bytes === 0) await delay(9_000);
+      bytes += (chunk as Buffer).length;
+    }
+    expect(bytes).toBe(20_000_000);
+    client.release();
+  });
+
+  test.skipIf(skip)('leaves alone what works, or waits for a lock, however long it takes', async () => {
+    const { pool, direct } = await openPool(start);
+    await direct.query('create table public.t ()');
+    await direct.query('begin; lock table public.t');
+    const [slept, locked] = [pool.query('select pg_sleep(11)'), pool.query('drop table public.t')];
+    await delay(11_000);
+    await direct.query('commit');
+    expect((await slept).rowCount).toBe(1);
+    expect((await locked).command).toBe('DROP');
+  });
+
+  test.skipIf(skip)(
+    'the server ends a statement whose process is gone, though it waits for a lock',
+    async () => {
+      const { url, pool, direct, proxy } = await openPool(start);
+      await direct.query('create table public.t ()');
+      const holder = await connect(url);
+      await holder.query('begin; lock table public.t');
+      const lost = pool.query('drop table public.t').catch((error: Error) => error);
+      await waitFor('the statement to wait', async () => (await waiting(direct)) === 1);
+      proxy.cut();
+      expect(await lost).toBeInstanceOf(Error);
+      await waitFor('the server to notice', async () => (await waiting(direct)) === 0, { timeoutMs: 5_000 });
+      await holder.query('commit');
+      await direct.query('select from public.t');
+    },
+  );
+});
+
+async function waiting(direct: pg.Client): Promise<number> {
+  const { rows: found } = await direct.query<{ count: number }>(
+    "select count(*)::int from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+  );
+  return found[0]?.count ?? 0;
+}
+
+async function startOwn(): Promise<string> {
+  const database = await createTestDatabase();
+  cleanups.push(() => database.drop());
+  return database.url;
+}
+
+async function startOfMachine(): Promise<string> {
+  const server = await startSystemPostgres();
+  cleanups.push(() => server.stop());
+  return server.url;
+}
+
+/** A pool by way of a proxy, and a connection without. */
+async function openPool(start: () => Promise<string>) {
+  const url = await start();
+  const proxy = await startPostgresProxy(url);
+  cleanups.push(() => proxy.close());
+  const monitor = new ConnectionMonitor({ url: proxy.url, log: pino({ level: 'silent' }) });
+  const pool = createPool({ url: proxy.url, max: 4, applicationName: 'test', monitor });
+  pool.on('error', () => undefined);
+  cleanups.push(async () => {
+    await pool.end();
+    monitor.close();
+  });
+  return { url, pool, proxy, direct: await connect(url) };
+}
+
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  cleanups.push(() => client.end());
+  return client;
+}

@@ -1,0 +1,70 @@
+import { describe, expect, test } from 'vitest';
+import { FailedLogins } from '../../../src/access/failed-logins.ts';
+
+let nowMs = 0;
+const start = () => {
+  nowMs = 0;
+  return new FailedLogins(() => nowMs);
+};
+
+/** How many of `guesses` are let through to be compared at all; the n-th comes from `address(n)`. */
+function guess(logins: FailedLogins, guesses: number, address: (n: number) => string): number {
+  let compared = 0;
+  for (let n = 0; n < guesses; n++) {
+    if (logins.wait(address(n)) > 0) continue;
+    compared++;
+    logins.failed(address(n));
+  }
+  return compared;
+}
+
+describe('guesses', () => {
+  test('of one address are ten in a minute', () => {
+    const logins = start();
+    expect(guess(logins, 40, () => '192.0.2.1')).toBe(10);
+    expect(logins.wait('192.0.2.1')).toBe(60);
+    expect(logins.wait('192.0.2.2')).toBe(0);
+    nowMs += 60_000;
+    expect(logins.wait('192.0.2.1')).toBe(0);
+  });
+
+  test('of many addresses are a hundred in a minute, together', () => {
+    const logins = start();
+    expect(guess(logins, 400, (n) => `192.0.2.${n % 40}`)).toBe(100);
+    expect(logins.wait('198.51.100.1')).toBe(60);
+    nowMs += 60_000;
+    expect(guess(logins, 400, (n) => `192.0.2.${n % 40}`)).toBe(100);
+  });
+
+  test('of one IPv6 network are those of one address', () => {
+    const logins = start();
+    expect(guess(logins, 40, (n) => `2001:db8:0:1::${n}`)).toBe(10);
+    expect(logins.wait('2001:db8:0:2::1')).toBe(0);
+    expect(logins.wait('2001:db8:0:1:ffff::')).toBeGreaterThan(0);
+  });
+
+  test('over IPv4 on an IPv6 socket are those of the address', () => {
+    const logins = start();
+    expect(guess(logins, 40, (n) => (n % 2 === 0 ? '::ffff:192.0.2.1' : '192.0.2.1'))).toBe(10);
+    expect(logins.wait('::ffff:192.0.2.2')).toBe(0);
+  });
+
+  test('are not forgotten when ten thousand others come', () => {
+    const logins = start();
+    guess(logins, 10, () => '192.0.2.1');
+    guess(logins, 20_000, (n) => `10.0.${n >> 8}.${n & 255}`);
+    expect(logins.wait('192.0.2.1')).toBe(60);
+  });
+
+  test('of others do not lock out an address that has logged in today', () => {
+    const logins = start();
+    logins.succeeded('192.0.2.1');
+    guess(logins, 400, (n) => `198.51.100.${n % 40}`);
+    expect(logins.wait('192.0.2.1')).toBe(0);
+    // Its own do.
+    expect(guess(logins, 40, () => '192.0.2.1')).toBe(10);
+    nowMs += 25 * 3_600_000;
+    guess(logins, 400, (n) => `198.51.100.${n % 40}`);
+    expect(logins.wait('192.0.2.1')).toBe(60);
+  });
+});

@@ -1,0 +1,288 @@
+import { describe, expect, test } from 'vitest';
+import { createIdMatcher } from '../../src/deletion/id-matcher.ts';
+import type { ChunkRange } from '../../src/domain/chunk.ts';
+import { createGlob } from '../../src/domain/glob.ts';
+import { detectFormat } from '../../src/formats/detect-format.ts';
+import { arrayToNdjson } from '../../src/formats/json-array.ts';
+import { detectEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';
+import { RecordIndex } from '../../src/load/receive/record-index.ts';
+import { planColumns } from '../../src/mapping/column-plan.ts';
+import { CsvRows } from '../../src/mapping/csv-rows.ts';
+import { parseJson } from '../../src/mapping/json-text.ts';
+import { KeyTable } from '../../src/mapping/key-table.ts';
+import { NdjsonRows } from '../../src/mapping/ndjson-rows.ts';
+import { Rows } from '../../src/mapping/rows.ts';
+import { collidingKeys } from '../support/colliding-keys.ts';
+import { inPieces } from './formats/in-pieces.ts';
+
+/**
+ * Whatever reads bytes of a caller costs no more than so much per byte, whatever they are: twice the input, at most
+ * 2.5 times the time. A new scanner is a line in this table, with the input that is worst for it.
+ */
+interface Scanner {
+  readonly name: string;
+  /** An input of about so many bytes. */
+  readonly generate: (bytes: number) => Buffer;
+  readonly run: (input: Buffer) => unknown;
+}
+
+const KiB = 1024;
+const maxRatio = 2.5;
+/** Other processes share the machine: a measurement is the best of some, and a ratio that is too high is measured again. */
+const attempts = 12;
+/** What is measured takes at least this long, in milliseconds; or is this large. */
+const leastMs = 2;
+/** What takes this long is not measured again. */
+const hopelessMs = 1_000;
+const leastBytes = 64 * KiB;
+const mostBytes = 4 * KiB * KiB;
+
+const repeated = (text: string, head = '') => {
+  const unit = Buffer.from(text);
+  return (bytes: number): Buffer =>
+    Buffer.concat([
+      Buffer.from(head),
+      Buffer.alloc(Math.max(1, Math.floor(bytes / unit.length)) * unit.length, unit),
+    ]);
+};
+
+const numbered =
+  (text: (number: number) => string, head = '', tail = '') =>
+  (bytes: number): Buffer => {
+    const parts = [head];
+    for (let length = 0, number = 0; length < bytes; number++) {
+      const part = text(number);
+      parts.push(part);
+      length += part.length;
+    }
+    return Buffer.from(parts.join('') + tail);
+  };
+
+/** Buffers as receiving makes them, or of so many bytes. */
+const index =
+  (format: 'csv' | 'ndjson', pieceBytes = 256 * KiB) =>
+  (input: Buffer): void => {
+    const records = new RecordIndex(format, 2 * KiB * KiB, 0);
+    try {
+      for (let at = 0; at < input.length; at += pieceBytes) records.add(input.subarray(at, at + pieceBytes));
+      records.end();
+    } catch {
+      // A refusal is an answer as well.
+    }
+  };
+
+const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
+  try {
+    for await (const _ of source);
+  } catch {
+    // As above.
+  }
+};
+
+const array = (input: Buffer) => drain(arrayToNdjson(inPieces(input, every(input, 256 * KiB))));
+const every = (input: Buffer, bytes: number): number[] =>
+  Array.from({ length: Math.floor(input.length / bytes) }, (_, piece) => (piece + 1) * bytes);
+
+const rows = new Rows();
+const chunk = (input: Buffer): ChunkRange => ({
+  byteStart: 0,
+  byteEnd: input.length,
+  firstRow: 1,
+  firstLine: 1,
+  rowCount: 0,
+  oversized: false,
+});
+
+const csvRows =
+  (columns: readonly string[]) =>
+  (input: Buffer): void => {
+    rows.reset();
+    new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
+      chunk(input),
+      input,
+    );
+    rows.users.finish();
+  };
+
+const ndjsonRows = (input: Buffer): void => {
+  rows.reset();
+  new NdjsonRows('auto', {}, rows).read(chunk(input), input);
+  rows.users.finish();
+};
+
+const ids = Array.from({ length: 50 }, (_, number) => `${','.repeat(20 + number)}"`);
+const matchIds = createIdMatcher(ids);
+const stars = createGlob(`${'*a'.repeat(100)}*!`);
+
+const columnNames = (count: number) => Array.from({ length: count }, (_, column) => `c${column}`);
+
+const scanners: readonly Scanner[] = [
+  { name: 'CSV: blank lines before the header', generate: repeated('\n'), run: index('csv') },
+  { name: 'CSV: lines of a blank before the header', generate: repeated(' \n'), run: index('csv') },
+  { name: 'CSV: a blank line without end', generate: repeated(' '), run: index('csv') },
+  { name: 'CSV: blank lines between records', generate: repeated('\n', 'user_id\n'), run: index('csv') },
+  { name: 'CSV: lines of a blank', generate: repeated(' \n', 'user_id\n'), run: index('csv') },
+  { name: 'CSV: CR only', generate: repeated('a\r', 'user_id\r'), run: index('csv') },
+  { name: 'CSV: a header without end', generate: repeated('a,'), run: index('csv') },
+  { name: 'CSV: a header of one name', generate: repeated('a,', ''), run: index('csv', 500) },
+  { name: 'CSV: a header of many names', generate: numbered((n) => `c${n},`, '', '\n'), run: index('csv') },
+  { name: 'CSV: a header of quotes', generate: repeated('"",'), run: index('csv') },
+  { name: 'CSV: a quoted header without end', generate: repeated('\n', '"'), run: index('csv') },
+  { name: 'CSV: stray opening quotes', generate: repeated('"a\n', 'user_id\n'), run: index('csv') },
+  { name: 'CSV: stray quotes', generate: repeated('a"\n"', 'user_id\n'), run: index('csv') },
+  { name: 'CSV: doubled quotes', generate: repeated('""""\n', 'user_id\n"'), run: index('csv') },
+  {
+    name: 'CSV: a quote that is never closed',
+    generate: repeated('""\n', 'user_id\n"\n'),
+    run: index('csv'),
+  },
+  {
+    name: 'CSV: a quoted cell in buffers of a byte',
+    generate: repeated('\n', 'user_id\n"'),
+    run: index('csv', 1),
+  },
+  { name: 'CSV: a line in buffers of a byte', generate: repeated('a', 'user_id\n'), run: index('csv', 1) },
+  { name: 'NDJSON: blank lines', generate: repeated('\n'), run: index('ndjson') },
+  { name: 'NDJSON: lines of blanks', generate: repeated(' \t\r\n'), run: index('ndjson') },
+  { name: 'NDJSON: a line without end', generate: repeated('\r'), run: index('ndjson') },
+  { name: 'NDJSON: a line in buffers of a byte', generate: repeated('['), run: index('ndjson', 1) },
+  { name: 'JSON array: blanks', generate: repeated(' '), run: array },
+  { name: 'JSON array: empty elements', generate: repeated('{},', '['), run: array },
+  { name: 'JSON array: nesting', generate: repeated('[', '[{"a":'), run: array },
+  { name: 'JSON array: many keys', generate: numbered((n) => `"k${n}":1,`, '{'), run: array },
+  { name: 'JSON array: a key without end', generate: repeated('a', '{"'), run: array },
+  { name: 'JSON array: a number without end', generate: repeated('1', '['), run: array },
+  { name: 'JSON array: blanks in an element', generate: repeated('1 , ', '[[ '), run: array },
+  {
+    name: 'UTF-16: surrogates',
+    generate: repeated('\u00d8\ud83d\ude00'),
+    run: (input) => drain(toUtf8(inPieces(input, every(input, 1001)), { name: 'utf-16le', bomBytes: 0 })),
+  },
+  { name: 'the format: blanks', generate: repeated(' \n'), run: (input) => detectFormat(input, {}) },
+  {
+    name: 'the format: nesting',
+    generate: repeated('[', '{"a":'),
+    run: (input) => detectFormat(input, { format: undefined, contentType: 'application/json' }),
+  },
+  { name: 'the encoding', generate: repeated('a'), run: detectEncoding },
+  {
+    name: 'rows of a CSV: short records',
+    generate: numbered((n) => `u${n},x\n`),
+    run: csvRows(['user_id', 'a']),
+  },
+  { name: 'rows of a CSV: one key', generate: repeated('u,x\n'), run: csvRows(['user_id', 'a']) },
+  { name: 'rows of a CSV: blank lines', generate: repeated('\n\r'), run: csvRows(['user_id', 'a']) },
+  { name: 'rows of a CSV: quotes', generate: repeated('"u""","""\n"\n'), run: csvRows(['user_id', 'a']) },
+  {
+    name: 'rows of a CSV: stray quotes',
+    generate: repeated(`"${'u'.repeat(60)}\n`),
+    run: csvRows(['user_id', 'a']),
+  },
+  { name: 'rows of a CSV: too many cells', generate: repeated(','), run: csvRows(['user_id', 'a']) },
+  {
+    name: 'rows of a CSV: many columns',
+    generate: repeated(`u${',x'.repeat(999)}\n`),
+    run: csvRows(['user_id', ...columnNames(999)]),
+  },
+  { name: 'rows of a CSV: backslashes', generate: repeated('\\,\\\n'), run: csvRows(['user_id', 'a']) },
+  {
+    name: 'rows of a CSV: metadata',
+    generate: repeated('u,"{""a"":[1,2]}"\n'),
+    run: csvRows(['user_id', 'metadata']),
+  },
+  {
+    name: 'rows of NDJSON: short records',
+    generate: numbered((n) => `{"user_id":${n},"a":1}\n`),
+    run: ndjsonRows,
+  },
+  {
+    name: 'rows of NDJSON: new properties',
+    generate: numbered((n) => `{"user_id":1,"p${n}":1}\n`),
+    run: ndjsonRows,
+  },
+  { name: 'rows of NDJSON: nesting', generate: repeated(`${'['.repeat(50_000)}\n`), run: ndjsonRows },
+  { name: 'rows of NDJSON: "metadata"', generate: repeated('"metadata"', '{"user_id":"'), run: ndjsonRows },
+  { name: 'JSON: nesting', generate: repeated('['), run: (input) => parseJson(input.toString('latin1')) },
+  { name: 'JSON: digits', generate: repeated('1'), run: (input) => parseJson(input.toString('latin1')) },
+  {
+    name: 'JSON: many long numbers',
+    generate: numbered(() => '1234567890123456,', '[', '1]'),
+    run: (input) => parseJson(input.toString('latin1')),
+  },
+  {
+    name: 'JSON: many names',
+    generate: numbered((n) => `"k${n}":1,`, '{', '"z":12345678901234567}'),
+    run: (input) => parseJson(input.toString('latin1')),
+  },
+  {
+    name: 'ids of delimiters in a refused record',
+    generate: (bytes) => Buffer.alloc(Math.min(bytes, 1e9), ','),
+    run: (input) => eachRaw(input, matchIds),
+  },
+  {
+    name: 'ids in a refused record of tokens',
+    generate: repeated('1e5,'),
+    run: (input) => eachRaw(input, matchIds),
+  },
+  {
+    name: 'ids in a refused record of escapes',
+    generate: repeated('\\u002c""'),
+    run: (input) => eachRaw(input, matchIds),
+  },
+  { name: 'a pattern of stars', generate: repeated('a'), run: (input) => stars(input.toString('latin1')) },
+  { name: 'a map against a header', generate: numbered((n) => `c${n},`), run: mapColumns },
+  {
+    name: 'keys of one bucket',
+    generate: (bytes) => Buffer.from(colliding.slice(0, Math.floor(bytes / keyBytes)).join('')),
+    run: enterKeys,
+  },
+];
+
+/** In pieces below what counts as cut. */
+function eachRaw(input: Buffer, matches: (raw: Uint8Array) => boolean): void {
+  for (let at = 0; at < input.length; at += 60_000) matches(input.subarray(at, at + 60_000));
+}
+
+/** Keys of one length, side by side. */
+const colliding = collidingKeys(8 * KiB);
+const keyBytes = colliding[0]?.length ?? 0;
+
+function enterKeys(input: Buffer): void {
+  const table = new KeyTable();
+  for (let at = 0; at < input.length; at += keyBytes) table.add(input, at, at + keyBytes);
+}
+
+/** A map of as many columns as the header has, all others. */
+function mapColumns(input: Buffer): void {
+  const columns = input.toString().split(',');
+  expect(() =>
+    planColumns(columns, Object.fromEntries(columns.map((name) => [`${name}x`, name])), 'auto'),
+  ).toThrow();
+}
+
+async function cpuMs({ run }: Scanner, input: Buffer): Promise<number> {
+  const before = process.cpuUsage();
+  await run(input);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000;
+}
+
+/** How the times of 2n and n bytes compare: the best of each; no more is measured once the ratio is low enough. */
+async function ratioOf(scanner: Scanner): Promise<number> {
+  let bytes = leastBytes;
+  while (bytes < mostBytes && (await cpuMs(scanner, scanner.generate(bytes))) < leastMs) bytes *= 2;
+  const [single, double] = [scanner.generate(bytes), scanner.generate(2 * bytes)];
+  let [singleMs, doubleMs] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    singleMs = Math.min(singleMs, await cpuMs(scanner, single));
+    doubleMs = Math.min(doubleMs, await cpuMs(scanner, double));
+    if (doubleMs > hopelessMs || (attempt > 0 && doubleMs <= maxRatio * singleMs)) break;
+  }
+  return doubleMs / singleMs;
+}
+
+describe('twice the bytes cost at most 2.5 times the time', () => {
+  test.each(scanners)('$name', async (scanner) => {
+    expect(await ratioOf(scanner)).toBeLessThanOrEqual(maxRatio);
+  });
+});

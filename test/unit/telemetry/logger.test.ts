@@ -1,0 +1,53 @@
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { collapseRepeats, describeLine } from '../../../src/telemetry/logger.ts';
+
+function collect() {
+  const lines: Record<string, unknown>[] = [];
+  const clock = { ms: 0 };
+  const log = pino(
+    { base: null, hooks: { logMethod: collapseRepeats(() => clock.ms) } },
+    { write: (line: string) => void lines.push(JSON.parse(line)) },
+  );
+  return { log, lines, clock };
+}
+
+const away = new Error('connect ECONNREFUSED');
+
+test('a failure that repeats is logged once a minute, with a count, and others beside it', () => {
+  const { log, lines, clock } = collect();
+  for (let again = 0; again < 50; again++) log.warn({ err: away }, 'queue worker error');
+  log.warn({ err: new Error('another') }, 'queue worker error');
+  log.warn('queue worker error');
+  clock.ms = 60_000;
+  for (let again = 0; again < 5; again++) log.warn({ err: away }, 'queue worker error');
+  expect(lines.map(({ err, repeated }) => [(err as Error | undefined)?.message, repeated])).toEqual([
+    [away.message, undefined],
+    ['another', undefined],
+    [undefined, undefined],
+    [away.message, 49],
+  ]);
+});
+
+test('what belongs to a job or a request, and what is no warning, is logged each time', () => {
+  const { log, lines } = collect();
+  for (let again = 0; again < 3; again++) {
+    log.warn({ job_id: 'a', err: away }, 'chunk given back');
+    log.child({ request_id: 'r' }).error({ err: away }, 'request failed');
+    log.info('load completed');
+  }
+  expect(lines).toHaveLength(9);
+});
+
+test('on a terminal an event is one line: message, reason, what is short; no stack', () => {
+  const line = {
+    level: 40,
+    time: 'now',
+    name: 'start',
+    msg: 'retrying',
+    err: { message: 'away\nand more', stack: 'at x' },
+  };
+  expect(describeLine({ ...line, job_id: 'j', tally: { read: 1 }, retry_in_ms: 5 })).toBe(
+    'retrying: away  job_id=j  retry_in_ms=5',
+  );
+});
