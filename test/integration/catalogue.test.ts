@@ -436,10 +436,14 @@ describe('bounds', () => {
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
   });
 
-  test('the properties of one record may be more than the catalogue takes', async () => {
+  test('the properties of a profile may be more than the catalogue takes', async () => {
     const environmentId = await newEnvironment();
-    const metadata = Object.fromEntries(many(0, MAX_CATALOGUED_NAMES + 500).map((name) => [name, 1]));
-    await load(environmentId, lines({ user_id: 'u', metadata }));
+    const half = MAX_CATALOGUED_NAMES / 2 + 250;
+    const record = (from: number) => ({
+      user_id: 'u',
+      metadata: Object.fromEntries(many(from, half).map((name) => [name, 1])),
+    });
+    await load(environmentId, lines(record(0), record(half)));
     expect(Object.keys(await listed(environmentId))).toHaveLength(MAX_CATALOGUED_NAMES - 2);
     const { users } = await readProfiles(t.system, environmentId);
     expect(Object.keys(users['u']?.metadata ?? {})).toHaveLength(MAX_CATALOGUED_NAMES + 500);

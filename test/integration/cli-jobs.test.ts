@@ -101,6 +101,9 @@ test('status, prune and doctor print what they found', async () => {
     inbox_files: 0,
     notifications: 0,
     schedule_runs: 0,
+    events: 0,
+    months_of_events: 0,
+    archived_events: null,
     unfinished_files: null,
   });
   expect(await sluice('prune')).toMatch(/^Removed: 0 received files/);
