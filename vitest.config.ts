@@ -85,7 +85,7 @@ export default defineConfig({
       ...onRedis,
       onS3,
       project('acceptance', 1, 3, server),
-      project('chaos', 2, 3, { ...server, ...patient, exclude: timed }),
+      project('chaos', 2, 2, { ...server, ...patient, exclude: timed }),
       project('timed', 3, 1, { ...server, ...patient, include: timed }),
     ],
   },
