@@ -499,9 +499,10 @@ function numberOf(cell: string): number {
 }
 
 /** Nested values are compared as values: spaces within them are jsonb's. */
+/** A text that reads as JSON cannot be told from it in a cell. */
 function cellOf(value: unknown): unknown {
   if (value === null) return '';
-  return typeof value === 'object' ? value : String(value);
+  return typeof value === 'object' ? value : cellValue(String(value));
 }
 
 function cellValue(cell = ''): unknown {

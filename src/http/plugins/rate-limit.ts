@@ -22,7 +22,8 @@ export function addRateLimit(app: FastifyInstance, { config }: System): void {
       return;
     }
     const { count, leftMs } = windows.count(caller.keyId);
-    const seconds = String(Math.ceil(leftMs / 1_000));
+    // Rounded first: what is left of a window that has just begun may be a hair more than the whole of it.
+    const seconds = String(Math.max(1, Math.ceil(Math.round(leftMs) / 1_000)));
     reply
       .header('ratelimit-limit', String(max))
       .header('ratelimit-remaining', String(Math.max(0, max - count)))
