@@ -73,8 +73,8 @@ const onS3 = project('s3', 0, 3, {
 
 const patient = { testTimeout: 300_000 };
 
-/** Chaos that looks at how fast the service recovers: nothing else may run beside it. */
-const timed = ['test/chaos/{killed-workers,paused-worker}.test.ts'];
+/** Chaos that looks at times, memory or a small disk: nothing else may run beside it. */
+const timed = ['test/chaos/{hostile-http,killed-workers,paused-worker,whole-service}.test.ts'];
 
 export default defineConfig({
   test: {
