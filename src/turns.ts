@@ -14,7 +14,7 @@ export class Turns {
   }
 
   took(environmentId: number): void {
-    // Last in, last out: a Set keeps the order of insertion.
+    // A Set keeps the order of insertion: taken out and put in again, it is last.
     this.#served.delete(environmentId);
     this.#served.add(environmentId);
     const [oldest] = this.#served;
