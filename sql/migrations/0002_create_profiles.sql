@@ -39,6 +39,12 @@ create table sluice.companies (
 );
 comment on table sluice.companies is 'One row per company (account) and environment.';
 
+-- What an export filters by. Block ranges for the times: a tree of them would have to be written at every change of a
+-- row, which PostgreSQL could then no longer make in place.
+create index users_company_idx on sluice.users (environment_id, company_id) where company_id is not null;
+create index users_updated_idx on sluice.users using brin (updated_at) with (autosummarize = on);
+create index companies_updated_idx on sluice.companies using brin (updated_at) with (autosummarize = on);
+
 -- Removes the properties that a record sets to null. Top level only: a null inside a nested value is data.
 create function sluice.without_nulls(properties jsonb) returns jsonb
   language sql immutable strict parallel safe
@@ -47,3 +53,31 @@ create function sluice.without_nulls(properties jsonb) returns jsonb
     from jsonb_each(properties)
     where value = 'null'::jsonb
   );
+
+-- Of companies, those that something is brought for which they do not have.
+--
+-- Volatile, so that it looks at what is committed when it is called, and not when the statement began that calls it: that one
+-- may have waited for a user whom another server wrote together with its company (sql/queries/upsert-users.sql).
+-- PL/pgSQL, because that keeps its plans for the session; strict, so that a statement without companies costs nothing.
+
+create function sluice.companies_to_write(incoming json, removes boolean)
+returns table (e integer, k text, p jsonb)
+language plpgsql volatile strict
+as $$
+#variable_conflict use_column
+begin
+  return query
+    select i.e, i.k, i.p
+    from json_to_recordset(incoming) as i (e integer, k text, p jsonb)
+    where not exists (
+      select
+      from sluice.companies c
+      where c.environment_id = i.e
+        and c.company_id = i.k
+        and case
+          when removes then sluice.without_nulls(c.metadata || i.p) = c.metadata
+          else c.metadata || i.p = c.metadata
+        end
+    );
+end
+$$;

@@ -1,4 +1,4 @@
--- The ledger: what was accepted, what is done, what was refused. The queue only rings the bell for what stands here.
+-- The ledger: what was accepted, what is done, what was refused. The queue only says that work is due.
 
 create sequence sluice.lane_positions as bigint;
 
@@ -21,6 +21,8 @@ create table sluice.loads (
   dry_run boolean not null default false,
   max_errors bigint,
   duplicate_of uuid,
+  notify jsonb,
+  request_id text,
   accepted_at timestamptz not null default now(),
   started_at timestamptz,
   ended_at timestamptz,
@@ -37,7 +39,10 @@ create table sluice.loads (
   rows_rejected bigint not null default 0,
   finish_attempt integer not null default 0,
   finish_lease_until timestamptz,
+  finish_due_at timestamptz not null default now(),
   finish_failures integer not null default 0,
+  finish_losses integer not null default 0,
+  finish_error text,
   repeats_resolved_at timestamptz,
   dispatched_at timestamptz,
   constraint loads_pkey primary key (load_id),
@@ -49,6 +54,11 @@ create table sluice.loads (
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
   constraint loads_sha256_check check (octet_length(sha256) = 32),
+  constraint loads_notify_check check (
+    notify is null
+    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
+  ),
+  constraint loads_request_id_check check (length(request_id) <= 128),
   constraint loads_ended_at_set check (
     (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
   ),
@@ -67,8 +77,14 @@ comment on table sluice.loads is 'One row per accepted import or bulk identify; 
 comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
+comment on column sluice.loads.notify is '{emails, on}: addresses that are told if the load ends so; null: none.';
+comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
+comment on column sluice.loads.finish_due_at is 'Not to be finished before: after an error, a while later.';
+comment on column sluice.loads.finish_error is 'What the last try to finish the load ran into; null if there was nothing.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
+-- Whoever looks for the next task looks at these first, however many loads wait.
+create index loads_processing_idx on sluice.loads (load_id) where status = 'processing';
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
 
 create table sluice.load_chunks (
@@ -83,6 +99,7 @@ create table sluice.load_chunks (
   state text not null default 'pending',
   attempt integer not null default 0,
   lease_until timestamptz,
+  due_at timestamptz not null default now(),
   losses integer not null default 0,
   failures integer not null default 0,
   last_error text,
@@ -104,7 +121,9 @@ create table sluice.load_chunks (
   )
 );
 comment on table sluice.load_chunks is 'A byte range of a load''s file: unit of work, retry and parallelism.';
+comment on column sluice.load_chunks.due_at is 'The queue is not to be told of it before: after an error, a while later.';
 create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where state <> 'done';
+create index load_chunks_running_idx on sluice.load_chunks (load_id) where state = 'running';
 
 create table sluice.load_chunk_keys (
   load_id bigint not null,
@@ -149,23 +168,16 @@ create table sluice.load_rejects (
 );
 comment on table sluice.load_rejects is 'Every refused record, as it stood in the file, and why.';
 
-create table sluice.idempotency_keys (
-  environment_id integer not null,
-  idempotency_key text not null,
-  request_digest bytea not null,
-  job_id uuid not null,
-  created_at timestamptz not null default now(),
-  constraint idempotency_keys_pkey primary key (environment_id, idempotency_key),
-  constraint idempotency_keys_environment_fkey foreign key (environment_id) references sluice.environments
-);
-create index idempotency_keys_created_idx on sluice.idempotency_keys (created_at);
+-- A received file has no load for a moment. Who is killed in that moment leaves a file that nothing else names.
 
-create table sluice.workers (
-  worker_id uuid not null,
-  host text not null,
-  pid integer not null,
-  started_at timestamptz not null default now(),
-  seen_at timestamptz not null default now(),
-  constraint workers_pkey primary key (worker_id)
+create table sluice.received_files (
+  file_ref text not null,
+  received_at timestamptz not null default now(),
+  condemned_at timestamptz,
+  constraint received_files_pkey primary key (file_ref)
 );
-comment on table sluice.workers is 'Sign of life of the worker processes.';
+comment on table sluice.received_files is
+  'Files between being complete in the store and belonging to a load: written before the first, deleted with the second.';
+comment on column sluice.received_files.condemned_at is
+  'Nobody came for it: it is being removed, and no load may take it any more.';
+create index received_files_age_idx on sluice.received_files (received_at);

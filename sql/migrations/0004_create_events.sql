@@ -1,4 +1,5 @@
--- Events, by month (UTC), and what is known of the names that properties and events bear.
+-- Events, by month (UTC).
+
 
 create table sluice.events (
   environment_id integer not null,
@@ -57,38 +58,3 @@ begin
   return true;
 end;
 $$;
-
-create table sluice.properties (
-  property_id integer generated always as identity,
-  environment_id integer not null,
-  entity text not null,
-  key text collate "C" not null,
-  display_name text not null,
-  data_type text not null,
-  is_auto_property boolean not null default false,
-  created_at timestamptz not null default now(),
-  constraint properties_pkey primary key (property_id),
-  constraint properties_key_key unique (environment_id, entity, key),
-  constraint properties_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint properties_entity_check check (entity in ('users', 'companies')),
-  constraint properties_data_type_check check (data_type in ('string', 'numeric', 'boolean', 'date'))
-);
-comment on table sluice.properties is 'Every property that a user or company has ever had.';
-
-create table sluice.event_names (
-  environment_id integer not null,
-  event_name text collate "C" not null,
-  created_at timestamptz not null default now(),
-  constraint event_names_pkey primary key (environment_id, event_name),
-  constraint event_names_environment_fkey foreign key (environment_id) references sluice.environments
-);
-comment on table sluice.event_names is 'Every name that an event was tracked under.';
-
-insert into sluice.properties (environment_id, entity, key, display_name, data_type, is_auto_property)
-select environment_id, entity, key, display_name, 'date', true
-from sluice.environments
-cross join (values ('users'), ('companies')) entities (entity)
-cross join (values ('first_seen_at', 'First Seen At'), ('last_seen_at', 'Last Seen At')) auto (key, display_name);
-
-alter table sluice.idempotency_keys alter column job_id drop not null;
-comment on column sluice.idempotency_keys.job_id is 'The job that the first request made or changed; null for a single record.';

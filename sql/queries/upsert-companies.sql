@@ -1,6 +1,6 @@
 -- Lays single records of companies over what is stored.
 -- $1 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]
--- $2 bool  some property is null; then settle-companies.sql must follow in the transaction
+-- $2 bool  some property is null; then apply-company-removals.sql must follow in the transaction
 insert into sluice.companies as stored (environment_id, company_id, metadata)
 select i.e, i.k, i.p
 from json_to_recordset($1::json) as i (e integer, k text, p jsonb)

@@ -2,7 +2,7 @@
 -- $1 json  users, each key once: [{"e": environment_id, "k": user_id, "c": company_id, "p": properties}]
 --          c absent leaves the user's company as it is, '' takes the user out of it
 -- $2 json  companies, each key once: [{"e": environment_id, "k": company_id, "p": properties}]; none: null
--- $3 bool  some property is null or some c is ''; then settle-users.sql and settle-companies.sql must follow in the transaction
+-- $3 bool  some property is null or some c is ''; then apply-user-removals.sql and apply-company-removals.sql must follow in the transaction
 -- Users before companies and in key order, as every writer. A company that brings nothing new is not locked, because
 -- many users have the same one; whether it does is looked at when all users are locked, so that user and company end as if one
 -- request had come after the other. Rejected: MERGE, which fails where two sessions insert one key.

@@ -72,7 +72,7 @@ export interface DeletionIds {
   events: Generated<number>;
   id: string;
   /**
-   * Null until it is settled.
+   * Null until it is known.
    */
   outcome: string | null;
   position: number;

@@ -69,32 +69,6 @@ describe('migrations', () => {
   });
 });
 
-test('keys that might do everything before there were deletions may delete, others may not', async () => {
-  const empty = await createEmptyDatabase();
-  const client = new pg.Client({ connectionString: empty.url });
-  await client.connect();
-  try {
-    const known = await readMigrations();
-    const before = known.filter(({ name }) => name < '0012_create_deletions.sql');
-    await migrate(client, before);
-    await client.query("insert into sluice.environments (name, app_token) values ('e', 'NX-12345678')");
-    await client.query(`
-      insert into sluice.api_keys (key_id, environment_id, label, digest, scopes)
-      select key_id, environment_id, 'x', sha256('x'), scopes::text[]
-      from sluice.environments
-      cross join (values ('all', '{ingest,import,export,read}'), ('some', '{ingest,read}')) k (key_id, scopes)`);
-    await migrate(client, known);
-    const { rows } = await client.query('select key_id, scopes from sluice.api_keys order by key_id');
-    expect(rows).toEqual([
-      { key_id: 'all', scopes: ['ingest', 'import', 'export', 'read', 'delete'] },
-      { key_id: 'some', scopes: ['ingest', 'read'] },
-    ]);
-  } finally {
-    await client.end();
-    await empty.drop();
-  }
-});
-
 test('the schema type is what the migrations make', () => {
   const { status, stdout, stderr } = spawnSync(
     process.execPath,

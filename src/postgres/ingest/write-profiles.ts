@@ -19,8 +19,8 @@ export interface UserRow extends ProfileRow {
 
 const upsertUsers = readQuery('upsert-users');
 const upsertCompanies = readQuery('upsert-companies');
-const settleUsers = readQuery('settle-users');
-const settleCompanies = readQuery('settle-companies');
+const applyUserRemovals = readQuery('apply-user-removals');
+const applyCompanyRemovals = readQuery('apply-company-removals');
 
 /** Writes users and the companies they name, all or nothing; each key once. Given a client: in its transaction. */
 export async function writeUsers(
@@ -33,8 +33,8 @@ export async function writeUsers(
   if (!removes) return runQuery(connection, upsertUsers, [...given, false]);
   await together(connection, async (client) => {
     await runQuery(client, upsertUsers, [...given, true]);
-    await runQuery(client, settleUsers, [given[0]]);
-    if (companies.length > 0) await runQuery(client, settleCompanies, [given[1]]);
+    await runQuery(client, applyUserRemovals, [given[0]]);
+    if (companies.length > 0) await runQuery(client, applyCompanyRemovals, [given[1]]);
   });
 }
 
@@ -47,7 +47,7 @@ export async function writeCompanies(
   if (!companies.some(isRemoving)) return runQuery(connection, upsertCompanies, [given, false]);
   await together(connection, async (client) => {
     await runQuery(client, upsertCompanies, [given, true]);
-    await runQuery(client, settleCompanies, [given]);
+    await runQuery(client, applyCompanyRemovals, [given]);
   });
 }
 

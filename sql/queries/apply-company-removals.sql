@@ -1,4 +1,4 @@
--- As settle-users.sql, for companies.
+-- As apply-user-removals.sql, for companies.
 -- $1 json  as in upsert-companies.sql
 update sluice.companies c
 set metadata = sluice.without_nulls(c.metadata)

@@ -9,6 +9,7 @@ create table sluice.deletions (
   entity text not null,
   status text not null default 'queued',
   purge_exports boolean not null default false,
+  request_id text,
   ids_requested integer not null,
   ids_deleted integer not null default 0,
   ids_not_found integer not null default 0,
@@ -21,6 +22,7 @@ create table sluice.deletions (
   ended_at timestamptz,
   attempt integer not null default 0,
   lease_until timestamptz,
+  due_at timestamptz not null default now(),
   losses integer not null default 0,
   failures integer not null default 0,
   last_error text,
@@ -32,6 +34,7 @@ create table sluice.deletions (
   constraint deletions_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint deletions_entity_check check (entity in ('users', 'companies')),
   constraint deletions_status_check check (status in ('queued', 'processing', 'completed', 'failed')),
+  constraint deletions_request_id_check check (length(request_id) <= 128),
   constraint deletions_ended_at_set check ((ended_at is not null) = (status in ('completed', 'failed'))),
   constraint deletions_failed_has_reason check ((failure_code is not null) = (status = 'failed')),
   constraint deletions_processing_has_lease check (status = 'processing' or lease_until is null),
@@ -43,6 +46,8 @@ comment on table sluice.deletions is 'One row per deletion of users or companies
 comment on column sluice.deletions.lane_position is 'Of the sequence that loads take theirs from.';
 comment on column sluice.deletions.accepted_at is
   'By the clock, while the lane is locked: loads that were accepted before it are earlier.';
+comment on column sluice.deletions.request_id is 'Of the HTTP request that it came by; null if it came another way.';
+comment on column sluice.deletions.due_at is 'Not to be taken before: after an error, a while later.';
 comment on column sluice.deletions.events_removed is
   'Events of the users that were removed; of companies, those from which the company was taken.';
 create index deletions_listing_idx on sluice.deletions (environment_id, job_id desc);
@@ -62,26 +67,7 @@ create table sluice.deletion_ids (
   constraint deletion_ids_outcome_check check (outcome in ('deleted', 'not_found'))
 );
 comment on table sluice.deletion_ids is 'The ids of a deletion, as they were asked for, and what became of each.';
-comment on column sluice.deletion_ids.outcome is 'Null until it is settled.';
+comment on column sluice.deletion_ids.outcome is 'Null until it is known.';
 comment on column sluice.deletion_ids.events is 'As deletions.events_removed; counted as they go.';
 comment on column sluice.deletion_ids.users is 'Users that were taken out of the company.';
 create index deletion_ids_open_idx on sluice.deletion_ids (deletion_id, position) where outcome is null;
-
-create or replace view sluice.background_jobs as
-select job_id, environment_id, type, status, accepted_at
-from sluice.loads
-union all
-select job_id, environment_id, 'export', status, requested_at
-from sluice.exports
-union all
-select job_id, environment_id, 'delete_' || entity, status, accepted_at
-from sluice.deletions;
-
--- Keys that may do everything may do this too.
-alter table sluice.api_keys drop constraint api_keys_scopes_check;
-alter table sluice.api_keys add constraint api_keys_scopes_check check (
-  scopes <@ array['ingest', 'import', 'export', 'read', 'delete'] and cardinality(scopes) > 0
-);
-update sluice.api_keys
-set scopes = scopes || array['delete']
-where scopes @> array['ingest', 'import', 'export', 'read'];

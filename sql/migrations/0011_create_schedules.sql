@@ -48,6 +48,10 @@ create table sluice.schedule_runs (
       'completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'
     )
   ),
+  constraint schedule_runs_notify_check check (
+    notify is null
+    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
+  ),
   constraint schedule_runs_ended_at_set check (
     (ended_at is not null) = (status not in ('queued', 'running', 'waiting'))
   ),
@@ -59,7 +63,7 @@ create table sluice.schedule_runs (
 comment on table sluice.schedule_runs is
   'One row per schedule and due time, whoever noticed it: queued, running (a worker is at it), waiting (its jobs are under way), ended.';
 comment on column sluice.schedule_runs.definition is 'What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.';
-comment on column sluice.schedule_runs.notify is 'Who is to be told of the end, and of which ends; null: nobody.';
+comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are told if the run ends so; null: none.';
 comment on column sluice.schedule_runs.missed is 'Due times before this one that passed unused and that this run stands for.';
 comment on column sluice.schedule_runs.not_before is 'Not to be tried before; on the clock of the database.';
 create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
@@ -96,6 +100,3 @@ create table sluice.schedule_memory (
 );
 comment on table sluice.schedule_memory is
   'The version of each file, object or page that was loaded last: size and time, ETag, Last-Modified.';
-
-alter table sluice.exports add column retention_days integer;
-comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';

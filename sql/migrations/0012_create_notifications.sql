@@ -21,7 +21,7 @@ create table sluice.notification_subscriptions (
     outcomes <@ array['completed', 'completed_with_rejects', 'failed', 'cancelled'] and cardinality(outcomes) > 0
   ),
   constraint notification_subscriptions_job_kinds_check check (
-    job_kinds <@ array['load', 'export'] and cardinality(job_kinds) > 0
+    job_kinds <@ array['load', 'export', 'schedule'] and cardinality(job_kinds) > 0
   ),
   constraint notification_subscriptions_secret_set check (
     (secret is not null) = (channel = 'webhook' and removed_at is null)
@@ -47,10 +47,12 @@ create table sluice.notification_events (
   created_at timestamptz not null default now(),
   constraint notification_events_pkey primary key (event_id),
   constraint notification_events_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint notification_events_job_set check ((job_id is null) = (type = 'ping'))
+  constraint notification_events_job_set check (
+    (job_id is null) = (type = 'ping' or type like 'schedule.%')
+  )
 );
 comment on table sluice.notification_events is
-  'What is to be told: written in the transaction that ends the job, and only if somebody is to be told.';
+  'What is to be told: written in the transaction that ends the job or run, and only if somebody is to be told.';
 comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every try.';
 create index notification_events_created_idx on sluice.notification_events (created_at);
 
@@ -95,19 +97,3 @@ create index notification_deliveries_leased_idx on sluice.notification_deliverie
 where state = 'pending' and lease_until is not null;
 create index notification_deliveries_subscription_idx on sluice.notification_deliveries (subscription_id);
 create index notification_deliveries_dead_idx on sluice.notification_deliveries (delivery_id) where state = 'dead';
-
--- Addresses that one job names, as a schedule does, beside those that are subscribed.
-alter table sluice.loads
-  add column notify jsonb,
-  add constraint loads_notify_check check (
-    notify is null
-    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
-  );
-comment on column sluice.loads.notify is '{emails, on}: addresses that are told if the load ends so; null: none.';
-alter table sluice.exports
-  add column notify jsonb,
-  add constraint exports_notify_check check (
-    notify is null
-    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
-  );
-comment on column sluice.exports.notify is '{emails, on}: addresses that are told if the export ends so; null: none.';

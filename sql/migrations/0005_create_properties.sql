@@ -1,0 +1,27 @@
+-- What the data has shown: the names that properties and events bear.
+
+create table sluice.properties (
+  property_id integer generated always as identity,
+  environment_id integer not null,
+  entity text not null,
+  key text collate "C" not null,
+  display_name text not null,
+  data_type text not null,
+  is_auto_property boolean not null default false,
+  created_at timestamptz not null default now(),
+  constraint properties_pkey primary key (property_id),
+  constraint properties_key_key unique (environment_id, entity, key),
+  constraint properties_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint properties_entity_check check (entity in ('users', 'companies')),
+  constraint properties_data_type_check check (data_type in ('string', 'numeric', 'boolean', 'date'))
+);
+comment on table sluice.properties is 'Every property that a user or company has ever had.';
+
+create table sluice.event_names (
+  environment_id integer not null,
+  event_name text collate "C" not null,
+  created_at timestamptz not null default now(),
+  constraint event_names_pkey primary key (environment_id, event_name),
+  constraint event_names_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on table sluice.event_names is 'Every name that an event was tracked under.';

@@ -1,0 +1,33 @@
+-- What all jobs share: the list that shows every one, the keys of requests that made them, the workers that do them.
+
+create view sluice.background_jobs as
+select job_id, environment_id, type, status, accepted_at
+from sluice.loads
+union all
+select job_id, environment_id, 'export', status, requested_at
+from sluice.exports
+union all
+select job_id, environment_id, 'delete_' || entity, status, accepted_at
+from sluice.deletions;
+
+create table sluice.idempotency_keys (
+  environment_id integer not null,
+  idempotency_key text not null,
+  request_digest bytea not null,
+  job_id uuid,
+  created_at timestamptz not null default now(),
+  constraint idempotency_keys_pkey primary key (environment_id, idempotency_key),
+  constraint idempotency_keys_environment_fkey foreign key (environment_id) references sluice.environments
+);
+comment on column sluice.idempotency_keys.job_id is 'The job that the first request made or changed; null for a single record.';
+create index idempotency_keys_created_idx on sluice.idempotency_keys (created_at);
+
+create table sluice.workers (
+  worker_id uuid not null,
+  host text not null,
+  pid integer not null,
+  started_at timestamptz not null default now(),
+  seen_at timestamptz not null default now(),
+  constraint workers_pkey primary key (worker_id)
+);
+comment on table sluice.workers is 'Sign of life of the worker processes.';
