@@ -5,8 +5,8 @@ import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { readRequest } from '../src/export/read-request.ts';
-import { type CopySelect, setParameters } from '../src/export/write/copy-select.ts';
-import { planDatasets } from '../src/export/write/plan-datasets.ts';
+import { type CopySelect, setParameters } from '../src/export/write/copy-out.ts';
+import { planDatasets } from '../src/export/write/write-export.ts';
 import { createFileSystemStore } from '../src/files/file-system.ts';
 
 export type Body = Readonly<Record<string, unknown>>;

@@ -1,7 +1,6 @@
 import type { ExportFile } from '../domain/export.ts';
-import { parquetColumns } from '../export/write/parquet-columns.ts';
-import { type Columns, ParquetFile } from '../export/write/parquet-file.ts';
-import { StoredFileWriter } from '../export/write/stored-file.ts';
+import { StoredFileWriter } from '../export/write/attempt-files.ts';
+import { type Columns, ParquetFile, parquetColumns } from '../export/write/parquet.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { type ArchivedEvent, readArchive } from './read-archive.ts';
 

@@ -1,6 +1,6 @@
 /*
  * What a spreadsheet would run when it opens a CSV, and how such a cell is defused and made whole again. The one definition:
- * exports build their SQL from it (`src/export/write/csv-text.ts`).
+ * exports build their SQL from it (`src/export/write/csv.ts`).
  *
  * A formula begins with = + - @ or their full-width forms, or with a tab or line break that some programs drop before they
  * look. A number begins with a sign too, and does no harm. A defused cell has an apostrophe in front. So has a cell that only

@@ -5,7 +5,7 @@ import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
 import { ExportFailure } from './export-failure.ts';
-import type { Filter, SegmentTest } from './filter/filter.ts';
+import type { Filter, SegmentTest } from './filter.ts';
 
 /** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `ExportFailure` for one that is gone. */
 export async function findSegments(

@@ -3,11 +3,8 @@ import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { ChunkClaim, ChunkTally } from '../postgres/ledger/chunks.ts';
 import type { LoadSource } from '../postgres/ledger/load-source.ts';
-import { classifyBatch } from '../postgres/merge/classify-batch.ts';
-import { createCompanies } from '../postgres/merge/create-companies.ts';
-import type { MergeScope } from '../postgres/merge/expressions.ts';
-import { prepareIncoming } from '../postgres/merge/incoming.ts';
-import { type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
+import { classifyBatch, type Merged, mergeBatch, prepareIncoming } from '../postgres/merge/merge-batch.ts';
+import { createCompanies, type MergeScope } from '../postgres/merge/upsert.ts';
 import type { Transaction } from '../postgres/transaction.ts';
 import { attempt, findRefused, type Refused } from './find-refused.ts';
 

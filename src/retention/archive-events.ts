@@ -3,10 +3,10 @@ import { checkArchive } from '../archive/check-archive.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { AttemptFiles } from '../export/write/attempt-files.ts';
-import { compileForCopy } from '../export/write/copy-select.ts';
-import { selectForParquet } from '../export/write/parquet-columns.ts';
+import { compileForCopy } from '../export/write/copy-out.ts';
+import { selectForParquet } from '../export/write/parquet.ts';
 import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
-import { writeDataset } from '../export/write/write-dataset.ts';
+import { writeDataset } from '../export/write/write-export.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { databaseOn } from '../postgres/database.ts';
 import {

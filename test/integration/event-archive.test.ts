@@ -6,7 +6,7 @@ import { createEnvironment } from '../../src/access/environments.ts';
 import { readArchive } from '../../src/archive/read-archive.ts';
 import { prune } from '../../src/background-jobs/prune.ts';
 import { exportFormats } from '../../src/domain/export.ts';
-import type { SegmentTest } from '../../src/export/filter/filter.ts';
+import type { SegmentTest } from '../../src/export/filter.ts';
 import type { FileRef, FileStore } from '../../src/files/file-store.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { System } from '../../src/context.ts';
 import { datasets, type ExportRequest } from '../../src/domain/export.ts';
-import type { SegmentTest } from '../../src/export/filter/filter.ts';
+import type { SegmentTest } from '../../src/export/filter.ts';
 import {
   type SnapshotFacts,
   type WriteExportContext,

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { verifyExport } from '../../../src/export/verify/verify-export.ts';
+import { verifyExport } from '../../../src/export/verify-export.ts';
 import type { Sql, Tenant } from '../site/site.ts';
 import { some } from './actor.ts';
 

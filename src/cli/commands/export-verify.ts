@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { verifyExport } from '../../export/verify/verify-export.ts';
+import { verifyExport } from '../../export/verify-export.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { formatBytes, formatCount } from '../format-numbers.ts';

@@ -3,7 +3,7 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Export } from '../../domain/export.ts';
-import { verifyExport } from '../../export/verify/verify-export.ts';
+import { verifyExport } from '../../export/verify-export.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../../files/file-store.ts';
 import { CommandFailed, UsageError } from '../exit-codes.ts';
 

@@ -13,8 +13,7 @@ import { databaseOn } from '../../postgres/database.ts';
 import { type Archive, findArchives } from '../../postgres/retention/archives.ts';
 import { eventTable } from '../../postgres/retention/retained.ts';
 import { findRetiredTables } from '../../postgres/retention/retirements.ts';
-import type { Filter } from '../filter/filter.ts';
-import { instant, integer, text } from '../filter/parameters.ts';
+import { type Filter, instant, integer, text } from '../filter.ts';
 
 /*
  * Events that left `sluice.events` are exported by the same select as the others, so that filters, columns and values are

@@ -1,14 +1,13 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
-import type { Dataset } from '../../domain/export.ts';
+import type { Dataset, Exclusion } from '../../domain/export.ts';
+import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
+import { MAX_CATALOGUED_NAMES } from '../../domain/limits.ts';
+import { isRejectColumn } from '../../domain/reject-columns.ts';
 import type { Database } from '../../postgres/database.ts';
-import type { Filter } from '../filter/filter.ts';
-import { withoutProperties } from '../filter/metadata.ts';
-import { text } from '../filter/parameters.ts';
-import { leftOut } from '../filter/wildcard.ts';
-import type { Compilable } from './copy-select.ts';
-import { heading, listPropertyColumns } from './csv-columns.ts';
-import { csvHeader, defused } from './csv-text.ts';
+import { yielding } from '../../yielding.ts';
+import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
+import type { Compilable } from './copy-out.ts';
 import { pageMetadata, pageOf, pageTime, rawSelect } from './page.ts';
 
 export interface CsvPlan {
@@ -95,3 +94,107 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
 }
 
 const cellName = (index: number): string => `c${index}`;
+
+/** A result of Postgres has 1664 columns at most. */
+const maxColumns = 1500;
+/** A load takes a header of 1 MiB. */
+const maxHeaderBytes = 512 * 1024;
+
+/** The properties that get a column each, and whether there may be others: those share one, as JSON. */
+export interface PropertyColumns {
+  readonly names: readonly string[];
+  readonly hasOthers: boolean;
+}
+
+/** Those that the catalogue lists and that are not left out, in the order of their names' bytes. */
+async function listPropertyColumns(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  exclusions: readonly Exclusion[],
+): Promise<PropertyColumns> {
+  const listed = await db
+    .selectFrom('properties')
+    .select(['key', 'is_auto_property'])
+    .where('environment_id', '=', environmentId)
+    .where('entity', '=', entity)
+    .orderBy('key')
+    .execute();
+  const isLeftOut = nameTest(leftOut(exclusions, 'property'));
+  const automatic = listed.filter((row) => row.is_auto_property).map(({ key }) => key);
+  const hasNamesakes = await anyHas(db, environmentId, entity, automatic);
+  const wanted: string[] = [];
+  for await (const { key, is_auto_property: isAutomatic } of yielding(listed)) {
+    if ((hasNamesakes || !isAutomatic) && !isLeftOut(key)) wanted.push(key);
+  }
+  const names = fitting(wanted);
+  return { names, hasOthers: listed.length >= MAX_CATALOGUED_NAMES || names.length < wanted.length };
+}
+
+/** Metadata may hold something under the name of an automatic property; the catalogue then lists only the latter. */
+async function anyHas(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  names: readonly string[],
+): Promise<boolean> {
+  const found = await db
+    .selectFrom(entity)
+    .select('environment_id')
+    .where('environment_id', '=', environmentId)
+    .where(sql<boolean>`metadata ?| ${names}::text[]`)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}
+
+function fitting(names: readonly string[]): string[] {
+  const kept: string[] = [];
+  let bytes = 0;
+  for (const name of names) {
+    bytes += 2 * Buffer.byteLength(heading(name));
+    if (kept.length === maxColumns || bytes > maxHeaderBytes) break;
+    kept.push(name);
+  }
+  return kept;
+}
+
+const fixed = new Set(['user_id', 'company_id', 'metadata', 'first_seen_at', 'last_seen_at']);
+
+/** What a property's column is headed; a load reads `metadata.x` as the property x. */
+export function heading(name: string): string {
+  const isTaken = fixed.has(name) || name.startsWith('metadata.') || isRejectColumn(name);
+  return isTaken ? `metadata.${name}` : name;
+}
+
+const codes = sql.join(formulaStarts.map((code) => sql.lit(code)));
+
+/**
+ * `defuse` in SQL. By the number of the first character: a regular expression for every cell would take far longer. Hardly
+ * any cell has an apostrophe to be looked behind.
+ */
+function defused(cell: RawBuilder<string>): RawBuilder<string> {
+  const behind = sql`ltrim(${cell}, ${sql.lit(apostrophe)})`;
+  return sql`case
+    when ascii(${cell}) in (${codes}) and ${cell} !~ ${sql.lit(numeral)} then ${sql.lit(apostrophe)} || ${cell}
+    when ascii(${cell}) = ${sql.lit(apostrophe.charCodeAt(0))}
+      and ascii(${behind}) in (${codes})
+      and ${behind} !~ ${sql.lit(numeral)}
+    then ${sql.lit(apostrophe)} || ${cell}
+    else ${cell}
+  end`;
+}
+
+/**
+ * Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. If cells are
+ * left as they are, so is the last name quoted: that is how a load knows that there is nothing to undo (`csv-header.ts`).
+ */
+function csvHeader(names: readonly string[], escapeFormulas: boolean): Buffer {
+  const cells = names.map((name) => (escapeFormulas ? defuse(name) : name));
+  const quoted = cells.map((cell, index) =>
+    /[",;|\t\r\n]|^\s|\s$/.test(cell) || (!escapeFormulas && index === cells.length - 1)
+      ? `"${cell.replaceAll('"', '""')}"`
+      : cell,
+  );
+  return Buffer.from(`${quoted.join(',')}\n`);
+}

@@ -1,7 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Dataset } from '../../domain/export.ts';
-import type { Filter } from '../filter/filter.ts';
-import type { Compilable } from './copy-select.ts';
+import type { Filter } from '../filter.ts';
+import type { Compilable } from './copy-out.ts';
 import { pageMetadata, pageOf, pageTime, selectFromPage } from './page.ts';
 
 /** One JSON text per row, as it stands in the file. */

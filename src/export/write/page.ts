@@ -1,13 +1,15 @@
 import { expressionBuilder, type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Dataset } from '../../domain/export.ts';
 import type { DB } from '../../postgres/schema.ts';
-import { exportsCompany } from '../filter/companies.ts';
-import { exportsEvent } from '../filter/events.ts';
-import type { Filter } from '../filter/filter.ts';
-import { withoutProperties } from '../filter/metadata.ts';
-import { exportsUser } from '../filter/users.ts';
-import { leftOut } from '../filter/wildcard.ts';
-import type { Compilable } from './copy-select.ts';
+import {
+  exportsCompany,
+  exportsEvent,
+  exportsUser,
+  type Filter,
+  leftOut,
+  withoutProperties,
+} from '../filter.ts';
+import type { Compilable } from './copy-out.ts';
 
 const eb = expressionBuilder<DB>();
 const alias = 'exported';

@@ -1,10 +1,21 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { ExportFile } from '../../domain/export.ts';
+import { Fault } from '../../domain/errors.ts';
+import {
+  type Dataset,
+  datasets,
+  type ExportFile,
+  type ExportFormat,
+  type ExportRequest,
+} from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import type { Filter } from '../filter/filter.ts';
+import { databaseOn } from '../../postgres/database.ts';
+import type { Filter } from '../filter.ts';
+import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
-import { estimateRows } from './copy-out.ts';
+import { ContentHash, hasContentHash } from './content-hash.ts';
+import { type CopyFormat, type CopySelect, compileForCopy, copyOut, estimateRows } from './copy-out.ts';
+import { planCsv } from './csv.ts';
 import {
   createManifest,
   type DatasetSummary,
@@ -12,9 +23,10 @@ import {
   type ManifestFacts,
   manifestName,
 } from './manifest.ts';
-import { planDatasets } from './plan-datasets.ts';
+import { selectNdjson } from './ndjson.ts';
+import { ParquetFiles, selectForParquet } from './parquet.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';
-import { type DatasetPlan, type WriteOptions, writeDataset } from './write-dataset.ts';
+import { type DatasetSink, rowBlocks, SplitFiles } from './split-files.ts';
 
 export interface WriteExportContext {
   readonly pool: pg.Pool;
@@ -123,4 +135,120 @@ async function writeManifest(
   const writer = await files.create('none');
   await writer.write(Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`));
   await files.finish(writer, { filename: manifestName, dataset: 'manifest', rows: 0 });
+}
+
+/** What is to be read, in the order of the files. The client must be in the transaction that reads it. */
+export async function planDatasets(
+  client: pg.PoolClient,
+  files: FileStore,
+  filter: Filter,
+): Promise<DatasetPlan[]> {
+  const plans: DatasetPlan[] = [];
+  for (const dataset of datasets) {
+    if (!filter.request.datasets.includes(dataset)) continue;
+    plans.push(
+      dataset === 'events'
+        ? await planEvents(client, files, filter)
+        : await planDataset(client, dataset, filter),
+    );
+  }
+  return plans;
+}
+
+/** Events may have left the database since. */
+async function planEvents(client: pg.PoolClient, files: FileStore, filter: Filter): Promise<DatasetPlan> {
+  const left = await findLeftEvents(client, filter);
+  if (left.archives.length === 0 && left.tables.length === 0) return planDataset(client, 'events', filter);
+  const planOf = (events: Filter['events']): Promise<DatasetPlan> =>
+    planDataset(client, 'events', { ...filter, ...(events && { events }) });
+  async function* selects(): AsyncGenerator<CopySelect> {
+    for await (const events of allEvents(files, filter, left)) yield (await planOf(events)).select;
+  }
+  return {
+    ...(await planOf(storedEvents(filter, left))),
+    pieces: { selects, rows: left.archives.reduce((sum, { rows }) => sum + rows, 0) },
+  };
+}
+
+async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filter): Promise<DatasetPlan> {
+  if (filter.request.format === 'csv') {
+    const { select, header } = await planCsv(databaseOn(client), dataset, filter);
+    return { dataset, format: 'csv', header, select: compileForCopy(select), pieces: null };
+  }
+  const { format } = filter.request;
+  const select = format === 'parquet' ? selectForParquet(dataset, filter) : selectNdjson(dataset, filter);
+  return { dataset, format, header: Buffer.alloc(0), select: compileForCopy(select), pieces: null };
+}
+
+/** A dataset, ready to be read. */
+interface DatasetPlan {
+  readonly dataset: Dataset;
+  readonly format: ExportFormat;
+  readonly select: CopySelect;
+  /** Where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
+  readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
+  /** What every file begins with. */
+  readonly header: Buffer;
+}
+
+interface WriteOptions {
+  readonly request: ExportRequest;
+  readonly splitBytes: number;
+  readonly signal: AbortSignal;
+  /** Told of rows and stored bytes as they become more. */
+  onProgress(rows: number, bytes: number): void;
+}
+
+/** COPY → rows → files. The next rows are asked for when the last are on their way to the store. */
+export async function writeDataset(
+  snapshot: Snapshot,
+  files: AttemptFiles,
+  plan: DatasetPlan,
+  options: WriteOptions,
+): Promise<DatasetSummary> {
+  const { dataset, format, header } = plan;
+  const parts = createSink(files, plan, options);
+  const content = format !== 'parquet' && hasContentHash(dataset) ? new ContentHash(format) : null;
+  if (header.length > 0) content?.addCsvHeader(header);
+  const isCsv = format === 'csv';
+  const copied = copyAll(snapshot, plan, isCsv ? 'csv' : 'lines', options.signal);
+  const blocks = rowBlocks(copied, isCsv ? 'csv' : 'ndjson');
+  let rows = 0;
+  let next = await blocks.next();
+  try {
+    for (; next.done !== true; next = await blocks.next()) {
+      content?.add(next.value);
+      await parts.add(next.value);
+      rows += next.value.ends.length;
+      options.onProgress(rows, parts.bytes);
+    }
+  } finally {
+    if (next.done !== true) await blocks.return(0);
+  }
+  if (next.value !== rows) throw new Fault(`Postgres sent ${next.value} ${dataset}, ${rows} were written`);
+  await parts.end();
+  options.onProgress(rows, parts.bytes);
+  return { dataset, rows, contentSha256: content?.digest() ?? null };
+}
+
+/** Each piece ends with a whole row. */
+async function* copyAll(
+  { client }: Snapshot,
+  { select, pieces }: DatasetPlan,
+  format: CopyFormat,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, number> {
+  if (pieces === null) return yield* copyOut(client, select, format, signal);
+  let rows = 0;
+  for await (const piece of pieces.selects()) rows += yield* copyOut(client, piece, format, signal);
+  return rows;
+}
+
+function createSink(
+  files: AttemptFiles,
+  { dataset, format, header }: DatasetPlan,
+  { request, splitBytes }: WriteOptions,
+): DatasetSink {
+  if (format === 'parquet') return new ParquetFiles(files, dataset, splitBytes);
+  return new SplitFiles(files, { dataset, format, compression: request.compression, header, splitBytes });
 }

@@ -3,8 +3,7 @@ import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Transaction } from '../transaction.ts';
-import { createCompanies } from './create-companies.ts';
-import type { MergeScope } from './expressions.ts';
+import { createCompanies, type MergeScope } from './upsert.ts';
 
 export interface NewUsers {
   /** COPY text of rows stamped by `newUserStamp`. Each key once. */

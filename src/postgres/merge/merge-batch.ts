@@ -1,14 +1,15 @@
-import type { Entity } from '../../domain/entity.ts';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import type { Transaction } from '../transaction.ts';
-import { dropUnchanged, knowsSome, nothingUnchanged } from './drop-unchanged.ts';
-import type { MergeScope } from './expressions.ts';
-import { copyIncoming } from './incoming.ts';
-import { settleRemovals } from './settle-removals.ts';
-import { upsert } from './upsert.ts';
+import { holdsAlready, keyHash, type MergeScope, settleRemovals, upsert } from './upsert.ts';
 
-export interface Batch {
+interface Batch {
   readonly entity: Entity;
   /** COPY text, see RowBuffer. Each key once. */
   readonly text: Buffer;
@@ -51,4 +52,139 @@ export async function mergeBatch({ client, db }: Transaction, batch: Batch): Pro
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await upsert(db, entity, scope);
   if (scope.removes) await settleRemovals(db, entity, scope);
+}
+
+/**
+ * The rows of one batch on their way into a profile table, in the session's temporary table:
+ * each key once; `company` null leaves the company alone and '' removes it; flags as in RowBuffer.
+ * Not in `Database`'s schema because no migration makes it.
+ */
+export interface Incoming {
+  readonly key: string;
+  readonly properties: string;
+  readonly company: string | null;
+  readonly flags: number;
+}
+
+export const incomingTable = {
+  users: 'incoming_users',
+  companies: 'incoming_companies',
+} as const satisfies Record<Entity, string>;
+
+/** Temporary tables are the session's: made by its first batch, emptied at every commit. */
+export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
+  await client.query(
+    Object.values(incomingTable)
+      .map(
+        (table) => `
+          create temporary table if not exists ${table} (
+            key text collate "C" not null,
+            properties jsonb not null,
+            company text collate "C",
+            flags smallint not null
+          ) on commit delete rows;`,
+      )
+      .join(''),
+  );
+}
+
+/** Sends COPY text (see RowBuffer) into the session's table for `entity`. */
+export async function copyIncoming(client: pg.PoolClient, entity: Entity, text: Buffer): Promise<void> {
+  const sink = client.query(
+    copyFrom(`copy ${incomingTable[entity]} (key, properties, company, flags) from stdin`),
+  );
+  await pipeline(Readable.from([text], { objectMode: false }), sink);
+}
+
+export interface Unchanged {
+  /** Rows dropped. */
+  readonly rows: number;
+  /** Those of them that stand for a record. */
+  readonly counted: number;
+}
+
+const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
+
+/**
+ * Takes out of the batch what the table already holds, so that it is not rewritten. Rows that another chunk of
+ * this load wrote stay in: they must be marked again, or an older record could win over this one.
+ * A scalar subquery, because it is always an index lookup per row; for a join, a planner without statistics of
+ * the temporary table may read the whole profile table for every chunk.
+ */
+async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): Promise<Unchanged> {
+  const { rows } = await sql<Unchanged>`
+    with dropped as (
+      delete from ${sql.table(incomingTable[entity])} i
+      where (
+        select p.load_id is distinct from ${scope.loadId} and ${holdsAlready(entity, scope)}
+        from ${sql.table(entity)} p
+        where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+      )
+      returning i.key, i.flags
+    )
+    ${scope.noteKeys ? noted(entity, scope) : sql``}
+    select count(*)::int as rows, count(*) filter (where flags & 2 = 0)::int as counted
+    from dropped`.execute(db);
+  return rows[0] ?? nothingUnchanged;
+}
+
+const noted = (entity: Entity, scope: MergeScope) => sql`
+    , noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+      select ${scope.loadId}, ${scope.chunkNo}, ${entity}, array_agg(${keyHash(sql.ref('key'))} | (flags & 2))
+      from dropped
+      having count(*) > 0
+      on conflict (load_id, chunk_no, entity) do update set
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged
+    )`;
+
+/** Whether the table knows any of a few keys of the batch: decides if looking for unchanged rows is worth it. */
+async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
+  const { rows } = await sql<{ known: boolean }>`
+    select exists (
+      select
+      from (select key from ${sql.table(incomingTable[entity])} limit 64) i
+      join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+    ) as known`.execute(db);
+  return rows[0]?.known ?? false;
+}
+
+/** What merging the batch would come to, without writing a profile: the dry run. */
+export async function classifyBatch({ client, db }: Transaction, batch: Batch): Promise<Merged> {
+  const { entity, scope } = batch;
+  await copyIncoming(client, entity, batch.text);
+  const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
+  const { rows } = await sql<Merged>`
+    with classified as (
+      select
+        i.key,
+        i.flags,
+        (
+          select ${holdsAlready(entity, scope)}
+          from ${sql.table(entity)} p
+          where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+        ) as held
+      from ${sql.table(incomingTable[entity])} i
+    ),
+    noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
+      select
+        ${scope.loadId},
+        ${scope.chunkNo},
+        ${entity},
+        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true), '{}'),
+        coalesce(array_agg(${hash}) filter (where held), '{}')
+      from classified
+      on conflict (load_id, chunk_no, entity) do update set
+        written = load_chunk_keys.written || excluded.written,
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged
+    )
+    select
+      count(*) filter (where held is null)::int as inserted,
+      count(*) filter (where held = false)::int as updated,
+      count(*) filter (where held)::int as unchanged,
+      0 as superseded
+    from classified
+    where flags & 2 = 0`.execute(db);
+  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
 }

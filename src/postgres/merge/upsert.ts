@@ -1,10 +1,9 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
-import type { Entity } from '../../domain/entity.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
-import { changesNothing, keyHash, type MergeScope, merged, sameCompany } from './expressions.ts';
-import { type Incoming, incomingTable } from './incoming.ts';
+import { type Incoming, incomingTable } from './merge-batch.ts';
 
 export interface Written {
   /** Rows written, whether they stand for a record or not. */
@@ -180,4 +179,111 @@ function outcome(table: Entity) {
     sql<number>`${sql.ref(`${table}.load_touches`)}`.as('touches'),
     sql<number>`${sql.ref(`${table}.load_chunk`)}`.as('last_chunk'),
   ] as const;
+}
+
+/** Which load and chunk merges, for whom. */
+export interface MergeScope {
+  readonly environmentId: number;
+  readonly loadId: number;
+  readonly chunkNo: number;
+  /** Some row of the batch removes a property or its company. */
+  readonly removes: boolean;
+  /** No row of the batch removes anything or has a property that is an object or an array. */
+  readonly flat: boolean;
+  /** Which rows of the batch stand for a record and so belong in the tally. */
+  readonly counted: 'all' | 'some' | 'none';
+  /** Keep the hashes of the keys met: only a load of several chunks can meet a key in two. */
+  readonly noteKeys: boolean;
+}
+
+/** 64-bit hash of `key`, two low bits clear. */
+export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>
+  sql<string>`(hashtextextended(${key}, 0) & -4)`;
+
+/** `stored` with `incoming` laid over it; nulls remove. */
+function merged(
+  stored: RawBuilder<unknown>,
+  incoming: RawBuilder<unknown>,
+  removes: boolean,
+): RawBuilder<unknown> {
+  return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
+}
+
+/** Whether a stored user's company stays what it is. */
+function sameCompany(stored: RawBuilder<unknown>, incoming: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
+}
+
+/**
+ * Whether laying `incoming` over `stored` changes nothing. Among plain values, "contains" says so and costs a
+ * fraction of merging and comparing; of nested ones it would call a subset equal.
+ */
+function changesNothing(
+  stored: RawBuilder<unknown>,
+  incoming: RawBuilder<unknown>,
+  scope: Pick<MergeScope, 'flat' | 'removes'>,
+): RawBuilder<boolean> {
+  if (scope.flat) return sql<boolean>`${stored} @> ${incoming}`;
+  return sql<boolean>`${merged(stored, incoming, scope.removes)} = ${stored}`;
+}
+
+/** Whether the stored row `p` already holds all that the incoming row `i` brings. */
+export function holdsAlready(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
+  const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
+  return entity === 'users'
+    ? sql<boolean>`(${same} and ${sameCompany(sql.ref('p.company_id'), sql.ref('i.company'))})`
+    : same;
+}
+
+/**
+ * Creates the companies that the batch's users belong to, where they are new. In key order, like every write.
+ * Call it when the chunk's own records of companies are merged: it is they that count as inserted. For those that
+ * other chunks hold, the new ones are noted, as found unchanged by no record. `named` is a query with one column,
+ * `company`; by default those that the batch in `incoming_users` names.
+ */
+export async function createCompanies(
+  db: Database,
+  scope: MergeScope,
+  named: RawBuilder<unknown> = namedByBatch,
+): Promise<void> {
+  const { environmentId } = scope;
+  const create = sql`
+    insert into companies (environment_id, company_id)
+    select ${environmentId}::int, named.company
+    from (${named}) named
+    where (
+      select true
+      from companies c
+      where c.environment_id = ${environmentId} and c.company_id = named.company
+    ) is null
+    order by named.company
+    on conflict (environment_id, company_id) do nothing`;
+  await (scope.noteKeys ? creating(create, scope) : create).execute(db);
+}
+
+const namedByBatch = sql`select distinct company from incoming_users where company <> ''`;
+
+const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
+    with created as (${create} returning company_id)
+    insert into load_chunk_keys (load_id, chunk_no, entity, unchanged)
+    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(${keyHash(sql.ref('company_id'))} | 3)
+    from created
+    having count(*) > 0
+    on conflict (load_id, chunk_no, entity) do update set
+      unchanged = load_chunk_keys.unchanged || excluded.unchanged`;
+
+/**
+ * A row that removes something and turned out to be new was inserted with its nulls (ON CONFLICT knows no other
+ * values than those to be inserted). Takes them out before anybody can see them.
+ */
+export async function settleRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+  const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
+  await sql`
+    update ${sql.table(entity)} p
+    set metadata = sluice.without_nulls(p.metadata)${company}
+    where p.environment_id = ${scope.environmentId}
+      and p.${sql.ref(idColumn[entity])} = any (
+        array(select key from ${sql.table(incomingTable[entity])} where flags & 1 = 1)
+      )
+      and p.load_id = ${scope.loadId}`.execute(db);
 }

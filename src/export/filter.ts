@@ -1,0 +1,231 @@
+import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
+import { Fault } from '../domain/errors.ts';
+import type { Exclusion, ExportRequest } from '../domain/export.ts';
+import { createGlob } from '../domain/glob.ts';
+import type { DB } from '../postgres/schema.ts';
+
+/** Whether a row of sluice.users, under the alias given, is in a segment. */
+export type SegmentTest = (usersAlias: string) => Expression<SqlBool>;
+
+/** Which rows an export holds. */
+export interface Filter {
+  readonly environmentId: number;
+  readonly request: ExportRequest;
+  /** Null: no segment is asked for. */
+  readonly segment: SegmentTest | null;
+  readonly excludedSegments: readonly SegmentTest[];
+  /** What events are read from, with the columns of `sluice.events`, which it is by default. */
+  readonly events?: RawBuilder<unknown>;
+}
+
+const eb = expressionBuilder<DB>();
+
+/** Whether a row of sluice.users is exported. */
+export function exportsUser(filter: Filter, alias: string): Expression<SqlBool> {
+  const { request } = filter;
+  return eb.and([
+    inEnvironment(alias, filter.environmentId),
+    ...inRange(`${alias}.updated_at`, request),
+    ...anyOf(`${alias}.company_id`, request.companyIds),
+    ...noneOf(`${alias}.company_id`, leftOut(request.exclusions, 'company')),
+    ...isChosen(filter, alias),
+    ...filter.excludedSegments.map((isIn) => eb.not(isIn(alias))),
+  ]);
+}
+
+/** What the request says of users themselves, segments to leave out aside. */
+function isChosen({ request, segment }: Filter, alias: string): Expression<SqlBool>[] {
+  return [
+    ...anyOf(`${alias}.user_id`, request.userIds),
+    ...noneOf(`${alias}.user_id`, leftOut(request.exclusions, 'user')),
+    ...(segment === null ? [] : [segment(alias)]),
+  ];
+}
+
+const member = 'export_member';
+
+/**
+ * Whether a row of sluice.companies is exported. Where users are asked for, by id or segment, it is the companies of
+ * those: one user must fulfil all that is asked of users. A segment that is left out takes the companies of its users
+ * with it, as a segment that is asked for brings them; users who are left out by id do not.
+ */
+export function exportsCompany(filter: Filter, alias: string): Expression<SqlBool> {
+  const { request } = filter;
+  const asksForUsers = request.userIds.length > 0 || filter.segment !== null;
+  return eb.and([
+    inEnvironment(alias, filter.environmentId),
+    ...inRange(`${alias}.updated_at`, request),
+    ...anyOf(`${alias}.company_id`, request.companyIds),
+    ...noneOf(`${alias}.company_id`, leftOut(request.exclusions, 'company')),
+    ...(asksForUsers ? [hasMember(filter, alias, isChosen(filter, member))] : []),
+    ...filter.excludedSegments.map((isIn) => eb.not(hasMember(filter, alias, [isIn(member)]))),
+  ]);
+}
+
+function hasMember(
+  { environmentId }: Filter,
+  alias: string,
+  conditions: readonly Expression<SqlBool>[],
+): Expression<SqlBool> {
+  return eb.exists(
+    eb
+      .selectFrom(`users as ${member}`)
+      .select(sql.lit(1).as('one'))
+      .where(inEnvironment(member, environmentId))
+      .where(`${member}.company_id`, '=', sql.ref<string>(`${alias}.company_id`))
+      .where(eb.and(conditions)),
+  );
+}
+
+const actor = 'export_actor';
+
+/**
+ * Whether a row of sluice.events is exported. A segment means the events of its users; of a user who is not stored
+ * nothing is known, so that its events are in no segment.
+ */
+export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool> {
+  const { request, segment } = filter;
+  const { exclusions } = request;
+  return eb.and([
+    inEnvironment(alias, filter.environmentId),
+    ...inRange(`${alias}.inserted_at`, request),
+    ...anyOf(`${alias}.user_id`, request.userIds),
+    ...anyOf(`${alias}.company_id`, request.companyIds),
+    ...anyOf(`${alias}.event_name`, request.eventNames),
+    ...noneOf(`${alias}.user_id`, leftOut(exclusions, 'user')),
+    ...noneOf(`${alias}.company_id`, leftOut(exclusions, 'company')),
+    ...noneOf(`${alias}.event_name`, leftOut(exclusions, 'event')),
+    ...(segment === null ? [] : [isByActor(filter, alias, segment)]),
+    ...filter.excludedSegments.map((isIn) => eb.not(isByActor(filter, alias, isIn))),
+  ]);
+}
+
+/**
+ * Asked once of every user and then joined: `offset 0` keeps Postgres from asking anew for each event, which it would
+ * do wherever it takes the events to be few.
+ */
+function isByActor({ environmentId }: Filter, alias: string, isIn: SegmentTest): Expression<SqlBool> {
+  const actors = eb
+    .selectFrom(`users as ${actor}`)
+    .select(`${actor}.user_id`)
+    .where(inEnvironment(actor, environmentId))
+    .where(isIn(actor))
+    .offset(sql.lit(0));
+  return eb(sql.ref<string>(`${alias}.user_id`), 'in', actors);
+}
+
+type Condition = Expression<SqlBool>;
+
+/** `column` is `alias.name`, of ours. */
+function inEnvironment(alias: string, environmentId: number): Condition {
+  return sql<boolean>`${sql.ref(`${alias}.environment_id`)} = ${integer(environmentId)}`;
+}
+
+function inRange(column: string, { from, to }: ExportRequest): Condition[] {
+  const moment = sql.ref(column);
+  const before = sql<boolean>`${moment} < ${instant(to)}`;
+  return from === null ? [before] : [sql<boolean>`${moment} >= ${instant(from)}`, before];
+}
+
+/**
+ * Any of a list; no list, no condition. As a join, which Postgres does with a hash table or an index, as it sees fit:
+ * against `= any(…)` it would compare every row with every item.
+ */
+function anyOf(column: string, values: readonly string[]): Condition[] {
+  if (values.length === 0) return [];
+  return [sql<boolean>`${sql.ref(column)} in (select ${rowsOf(values)})`];
+}
+
+/** A row in which the column is null is left out by nothing. */
+function noneOf(column: string, { names, patterns }: LeftOut): Condition[] {
+  const conditions: Condition[] = [];
+  const tested = sql.ref(column);
+  if (names.length > 0) {
+    conditions.push(sql<boolean>`not exists (
+      select from ${rowsOf(names)} as left_out (name) where left_out.name = ${tested}
+    )`);
+  }
+  if (patterns.length > 0) {
+    const likes = texts(patterns.map(likePattern));
+    conditions.push(sql<boolean>`(${tested} like any(${likes})) is not true`);
+  }
+  return conditions;
+}
+
+/** Names beyond which a hash table of them is worth taking the object apart. */
+const fewNames = 20;
+
+/** A jsonb object without some of its properties. */
+export function withoutProperties(metadata: RawBuilder<unknown>, { names, patterns }: LeftOut) {
+  if (names.length === 0 && patterns.length === 0) return metadata;
+  if (names.length <= fewNames && patterns.length === 0) return sql`(${metadata} - ${texts(names)})`;
+  const likes = texts(patterns.map(likePattern));
+  return sql`(
+    select coalesce(jsonb_object_agg(key, value), '{}')
+    from jsonb_each(${metadata})
+    where key not in (select ${rowsOf(names)})
+      and (key like any(${likes})) is not true
+  )`;
+}
+
+/** What one kind of exclusion names: texts as they stand, and patterns in which `*` stands for any text. */
+interface LeftOut {
+  readonly names: readonly string[];
+  readonly patterns: readonly string[];
+}
+
+export function leftOut(exclusions: readonly Exclusion[], kind: Exclusion['kind']): LeftOut {
+  const terms = exclusions.filter((exclusion) => exclusion.kind === kind).map(({ pattern }) => pattern);
+  return {
+    names: terms.filter((term) => !term.includes('*')),
+    patterns: terms.filter((term) => term.includes('*')),
+  };
+}
+
+/** A pattern as LIKE reads it. */
+function likePattern(pattern: string): string {
+  return pattern.replace(/[\\%_]/g, '\\$&').replaceAll('*', '%');
+}
+
+/** The same in JavaScript, for names of columns. */
+export function nameTest({ names, patterns }: LeftOut): (name: string) => boolean {
+  const exact = new Set(names);
+  const globs = patterns.map((pattern) => createGlob(pattern));
+  return (name) => exact.has(name) || globs.some((matches) => matches(name));
+}
+
+/*
+ * What a filter is told reaches Postgres as a parameter, always text with its type beside it; see
+ * `../write/copy-select.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
+ * the bounds in time, are written out: Postgres then knows them when it plans, and need not read them for every row.
+ */
+
+export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
+
+export const texts = (values: readonly string[]): RawBuilder<string[]> => sql`${arrayText(values)}::text[]`;
+
+/** One row per value. `cast`: the planner is to look at the values, to know how many rows will match. */
+const rowsOf = (values: readonly string[]): RawBuilder<string> =>
+  sql`unnest(cast(${arrayText(values)} as text[]))`;
+
+export function integer(value: number): RawBuilder<number> {
+  if (!Number.isSafeInteger(value)) throw new Fault(`${value} is no integer`);
+  return sql`${sql.lit(value)}`;
+}
+
+const instantForm = /^(\d{4,5}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?Z$/;
+
+/** An instant of an `ExportRequest`. */
+export function instant(iso: string): RawBuilder<Date> {
+  const [, whole, fraction = ''] = instantForm.exec(iso) ?? [];
+  const seconds = Date.parse(`${whole}Z`) / 1000;
+  if (Number.isNaN(seconds)) throw new Fault(`${iso} is no instant in UTC`);
+  const micros = Number(fraction.padEnd(6, '0'));
+  // Immutable, so that it is a constant to the planner; exact to the microsecond for centuries to come.
+  return sql`to_timestamp(${integer(seconds)} + ${integer(micros)} / 1e6)`;
+}
+
+/** An array as Postgres reads it. One parameter, however long the list. */
+function arrayText(items: readonly string[]): string {
+  return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
+}
