@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts';
 import type { Load } from '../domain/load.ts';
-import { renderListItem } from '../http/render-job.ts';
+import { renderLoadListItem } from '../load/render-load.ts';
 import { linkBase } from './link-base.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -12,6 +12,6 @@ export function printChanged(
   json: boolean,
   sentence: string,
 ): void {
-  if (json) terminal.json(renderListItem(load, linkBase(config)));
+  if (json) terminal.json(renderLoadListItem(load, linkBase(config)));
   else terminal.print(sentence);
 }

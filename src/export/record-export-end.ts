@@ -1,4 +1,3 @@
-import { renderExportDetail } from '../background-jobs/render-export-job.ts';
 import { Fault } from '../domain/errors.ts';
 import { endedStatuses } from '../domain/load.ts';
 import type { Notify } from '../domain/notification.ts';
@@ -7,6 +6,7 @@ import type { Database } from '../postgres/database.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';
+import { renderExportDetail } from './render-export.ts';
 
 /** Writes down who is to be told that an export has ended; call it in the transaction that ends it. See `recordEnd`. */
 export async function recordExportEnd(

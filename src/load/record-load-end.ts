@@ -1,4 +1,3 @@
-import { renderLoadDetail } from '../background-jobs/render-load.ts';
 import { Fault } from '../domain/errors.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { type Notify, outcomeOf } from '../domain/notification.ts';
@@ -7,6 +6,7 @@ import type { Database } from '../postgres/database.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import type { LoadContext } from './context.ts';
 import { countRejects, requireLoad } from './inspect-load.ts';
+import { renderLoadDetail } from './render-load.ts';
 
 /** Writes down who is to be told that a load has ended; call it in the transaction that ends it. See `recordEnd`. */
 export async function recordLoadEnd(

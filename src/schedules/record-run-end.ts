@@ -1,8 +1,8 @@
-import { exportUrl } from '../background-jobs/render-export-job.ts';
-import { loadUrl } from '../background-jobs/render-load.ts';
 import { MAX_TOLD_ITEMS } from '../domain/limits.ts';
 import type { Tally } from '../domain/tally.ts';
+import { exportUrl } from '../export/render-export.ts';
 import { readLoads } from '../load/inspect-load.ts';
+import { loadUrl } from '../load/render-load.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';

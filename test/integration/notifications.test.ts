@@ -10,9 +10,9 @@ import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src
 import { cancelExport } from '../../src/export/cancel-export.ts';
 import { runExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import { renderJobDetail } from '../../src/http/render-job.ts';
 import { cancelLoad } from '../../src/load/cancel-load.ts';
 import { countRejects } from '../../src/load/inspect-load.ts';
+import { renderLoadDetail } from '../../src/load/render-load.ts';
 import type { SendContext } from '../../src/notifications/context.ts';
 import { deliverNotification } from '../../src/notifications/deliver-notification.ts';
 import { type DeliveryPolicy, readDeliveryPolicy } from '../../src/notifications/delivery-policy.ts';
@@ -178,7 +178,7 @@ describe('a webhook', () => {
       type: 'load.completed_with_rejects',
       created_at: done.endedAt?.toISOString(),
       environment: { name: 'default', app_token: t.environment.appToken },
-      data: renderJobDetail(done, byCode, `http://${t.config.host}:${t.config.port}`),
+      data: renderLoadDetail(done, byCode, `http://${t.config.host}:${t.config.port}`),
     });
     expect(body.data).toMatchObject({
       counts: { read: 4, rejected: 1 },

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { cancelFoundJob } from '../../background-jobs/cancel-job.ts';
 import { type Job, requireJob } from '../../background-jobs/find-jobs.ts';
-import { renderItem } from '../../http/render-background-job.ts';
+import { renderJobListItem } from '../../background-jobs/render-job.ts';
 import type { Cli } from '../cli.ts';
 import { formatCount } from '../format-numbers.ts';
 import { requireJobId } from '../job-id.ts';
@@ -36,7 +36,7 @@ async function cancel(cli: Cli, command: Command, jobId: string, flags: Flags): 
     const { environmentId } = await requireEnvironment(session, flags.env);
     const found = await requireJob(system, environmentId, jobId);
     const job = await cancelFoundJob(system, environmentId, found);
-    if (flags.json) cli.terminal.json(renderItem(job, linkBase(system.config)));
+    if (flags.json) cli.terminal.json(renderJobListItem(job, linkBase(system.config)));
     else cli.terminal.print(describe(job));
   });
 }

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import { type Job, type JobPage, type JobType, jobTypes, listJobs } from '../../background-jobs/find-jobs.ts';
+import { renderJobListItem } from '../../background-jobs/render-job.ts';
 import { MAX_PAGE_SIZE } from '../../domain/limits.ts';
 import { type LoadStatus, loadStatuses } from '../../domain/load.ts';
-import { renderItem } from '../../http/render-background-job.ts';
 import type { Cli } from '../cli.ts';
 import { formatCount } from '../format-numbers.ts';
 import { parseCount } from '../import/parse-options.ts';
@@ -44,7 +44,7 @@ async function list(cli: Cli, command: Command, flags: Flags): Promise<void> {
       listJobs(session.system, environmentId, { type, status }, { limit, after }),
     );
     const base = linkBase(session.system.config);
-    if (flags.json) return cli.terminal.json(jobs.map((job) => renderItem(job, base)));
+    if (flags.json) return cli.terminal.json(jobs.map((job) => renderJobListItem(job, base)));
     if (jobs.length === 0) return cli.terminal.note('There are no such jobs.');
     for (const line of renderTable(jobColumns, jobs.map(jobRow))) cli.terminal.print(line);
     if (total > jobs.length) cli.terminal.note(`${formatCount(total)} in all; --limit shows more.`);

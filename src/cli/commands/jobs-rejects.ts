@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander';
 import { MAX_PAGE_SIZE } from '../../domain/limits.ts';
-import { renderReject } from '../../http/render-reject.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { exportRejects, listRejects, type RejectsFormat } from '../../load/inspect-rejects.ts';
+import { renderReject } from '../../load/render-load.ts';
 import type { Cli } from '../cli.ts';
 import { formatOfRejects } from '../import/write-rejects.ts';
 import { requireJobId } from '../job-id.ts';

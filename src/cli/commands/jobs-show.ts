@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { type Job, requireJob } from '../../background-jobs/find-jobs.ts';
-import { renderDetail, renderRecord } from '../../http/render-background-job.ts';
+import { renderJob, renderJobDetail } from '../../background-jobs/render-job.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { requireJobId } from '../job-id.ts';
@@ -47,14 +47,14 @@ async function show(cli: Cli, command: Command, jobId: string, flags: Flags): Pr
     const job = flags.watch
       ? await followJob(system, found, { terminal, environmentId, signal: stop.signal, quiet })
       : found;
-    if (flags.json) terminal.json(await renderDetail(system, environmentId, job, linkBase(system.config)));
+    if (flags.json) terminal.json(await renderJobDetail(system, environmentId, job, linkBase(system.config)));
     else await printJob(terminal, system, environmentId, job);
     if (flags.watch) process.exitCode = exitCodeOf(job);
   });
 }
 
 function exitCodeOf(job: Job): number {
-  const { status } = renderRecord(job, '');
+  const { status } = renderJob(job, '');
   if (status === 'completed') return exitCodes.ok;
   return status === 'failed' || status === 'cancelled' ? exitCodes.failed : exitCodes.interrupted;
 }

@@ -1,7 +1,7 @@
 import { listOutcomes } from '../../deletion/inspect-deletions.ts';
+import { renderDeletionDetail, renderOutcome } from '../../deletion/render-deletion.ts';
 import type { Deletion, IdOutcome } from '../../domain/deletion.ts';
 import { MAX_DELETION_IDS } from '../../domain/limits.ts';
-import { renderDeletionDetail, renderOutcome } from '../../http/render-deletion.ts';
 import { formatCount } from '../format-numbers.ts';
 import { linkBase } from '../link-base.ts';
 import type { Session } from '../session/session.ts';

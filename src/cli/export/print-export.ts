@@ -1,6 +1,6 @@
 import type { Config } from '../../config.ts';
 import type { Export } from '../../domain/export.ts';
-import { renderExportDetail } from '../../http/render-export.ts';
+import { renderExportDetail } from '../../export/render-export.ts';
 import { formatBytes, formatCount } from '../format-numbers.ts';
 import { linkBase } from '../link-base.ts';
 import { renderTable } from '../table.ts';

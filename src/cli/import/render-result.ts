@@ -1,11 +1,11 @@
 import type { InputError } from '../../domain/errors.ts';
-import { renderJobDetail } from '../../http/render-job.ts';
+import { renderLoadDetail } from '../../load/render-load.ts';
 import type { Imported } from './import-file.ts';
 
 export interface ResultJson {
   readonly file: string;
   /** Null if nothing was accepted. */
-  readonly job: ReturnType<typeof renderJobDetail> | null;
+  readonly job: ReturnType<typeof renderLoadDetail> | null;
   readonly rejects_file: string | null;
   /** Why nothing was accepted; as the HTTP interface says it. */
   readonly errors: readonly {
@@ -24,7 +24,7 @@ export function renderResult(
 ): ResultJson {
   return {
     file: name,
-    job: load === null ? null : renderJobDetail(load, rejects?.byCode ?? {}, baseUrl),
+    job: load === null ? null : renderLoadDetail(load, rejects?.byCode ?? {}, baseUrl),
     rejects_file: rejects?.path ?? null,
     errors: (error?.problems ?? []).map(({ code, message, details }) => ({
       error_code: code,

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
+import { renderLoad } from '../../load/render-load.ts';
 import { baseUrl } from '../base-url.ts';
-import { renderJob } from '../render-job.ts';
 import { bulkIdentifySchema } from '../schemas/bulk-identify-schema.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
@@ -14,6 +14,6 @@ export function bulkIdentify(app: FastifyInstance, system: System, entity: Entit
   const options = { config: { scope: 'import' }, schema: bulkIdentifySchema[entity] } as const;
   app.post(`/v1/${entity}/bulk_identify`, options, async (request, reply) => {
     const load = await receiveUpload(system, request, type, kind);
-    return reply.code(202).send(renderJob(load, baseUrl(request, system.config.publicUrl)));
+    return reply.code(202).send(renderLoad(load, baseUrl(request, system.config.publicUrl)));
   });
 }

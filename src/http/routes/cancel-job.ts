@@ -1,10 +1,10 @@
 import type { FastifyInstance } from 'fastify';
 import { cancelFoundJob } from '../../background-jobs/cancel-job.ts';
 import { requireJob } from '../../background-jobs/find-jobs.ts';
+import { renderJob } from '../../background-jobs/render-job.ts';
 import type { System } from '../../context.ts';
 import { baseUrl } from '../base-url.ts';
 import { environmentId, requireScope } from '../plugins/auth.ts';
-import { renderRecord } from '../render-background-job.ts';
 import { cancelJobSchema } from '../schemas/cancel-job-schema.ts';
 import { readJobId } from '../schemas/job-id.ts';
 import { readIdempotencyKey } from '../schemas/upload-headers.ts';
@@ -18,6 +18,6 @@ export function cancelJob(app: FastifyInstance, system: System): void {
     const job = await requireJob(system, environment, jobId);
     if (job.kind === 'export') requireScope(request, 'export');
     const cancelled = await cancelFoundJob(system, environment, job, idempotencyKey);
-    return reply.code(202).send(renderRecord(cancelled, baseUrl(request, system.config.publicUrl)));
+    return reply.code(202).send(renderJob(cancelled, baseUrl(request, system.config.publicUrl)));
   });
 }

@@ -2,13 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
+import { renderCreated } from '../../export/render-export.ts';
 import { requestExport } from '../../export/request-export.ts';
 import { baseUrl } from '../base-url.ts';
 import { readIdempotency } from '../idempotency.ts';
 import { readJsonObject } from '../json-object.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { recordBody } from '../record-body.ts';
-import { renderCreated } from '../render-export.ts';
 import { createExportSchema } from '../schemas/create-export-schema.ts';
 
 export function createExport(scope: FastifyInstance, system: System): void {

@@ -3,13 +3,13 @@ import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import { requireDeletion } from '../../deletion/inspect-deletions.ts';
 import { readDeletionRequest } from '../../deletion/read-request.ts';
+import { renderDeletion } from '../../deletion/render-deletion.ts';
 import { requestDeletion } from '../../deletion/request-deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { baseUrl } from '../base-url.ts';
 import { readIdempotency } from '../idempotency.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { recordBody } from '../record-body.ts';
-import { renderDeletion } from '../render-deletion.ts';
 import { deleteProfilesSchema } from '../schemas/delete-profiles-schema.ts';
 
 export function deleteProfilesRoute(scope: FastifyInstance, system: System, entity: Entity): void {

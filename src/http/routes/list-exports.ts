@@ -2,11 +2,11 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { listExports } from '../../export/inspect-exports.ts';
+import { renderExportItem } from '../../export/render-export.ts';
 import { baseUrl } from '../base-url.ts';
 import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
-import { renderExportItem } from '../render-export.ts';
 import { listExportsSchema } from '../schemas/list-exports-schema.ts';
 import { readListExportsQuery } from '../schemas/list-jobs-query.ts';
 

@@ -1,12 +1,12 @@
 import type { FastifyInstance } from 'fastify';
 import { listJobs } from '../../background-jobs/find-jobs.ts';
+import { renderJobListItem } from '../../background-jobs/render-job.ts';
 import type { System } from '../../context.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { baseUrl } from '../base-url.ts';
 import { writeJobCursor } from '../cursor.ts';
 import { nextLink } from '../next-link.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { renderItem } from '../render-background-job.ts';
 import { readListJobsQuery } from '../schemas/list-jobs-query.ts';
 import { listJobsSchema } from '../schemas/list-jobs-schema.ts';
 
@@ -20,6 +20,6 @@ export function listJobsRoute(app: FastifyInstance, system: System): void {
     reply.header('x-total-count', String(page.total));
     if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
     const now = new Date();
-    return reply.send(page.jobs.map((job) => renderItem(job, base, now)));
+    return reply.send(page.jobs.map((job) => renderJobListItem(job, base, now)));
   });
 }

@@ -1,19 +1,21 @@
 import type { FastifyInstance } from 'fastify';
 import type { TSchema } from 'typebox';
-import type { KeyedKind } from '../../catalogue/items/items.ts';
+import type { KeyedItem, KeyedKind, StoredEmbed, StoredSurvey } from '../../catalogue/items/items.ts';
 import { tables } from '../../catalogue/items/tables.ts';
 import { listFeaturesAndEvents } from '../../catalogue/lookups/list-features-and-events.ts';
-import { listProperties } from '../../catalogue/lookups/list-properties.ts';
+import { type ListedProperty, listProperties } from '../../catalogue/lookups/list-properties.ts';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { renderEmbed, renderKeyed, renderProperty, renderSurvey } from '../render-lookup.ts';
 import {
+  type EmbedLookup,
   embedItem,
+  type KeyedLookup,
   keyedItem,
   type PropertyLookup,
   propertyItem,
+  type SurveyLookup,
   surveyItem,
 } from '../schemas/lookup-items.ts';
 import { type LookupText, lookupSchema } from '../schemas/lookup-schema.ts';
@@ -106,4 +108,24 @@ function readProperties(entity: Entity, type: PropertyLookup['type']): Lookup['r
 function readKeyed(kind: KeyedKind): Lookup['read'] {
   return async ({ reader: { db } }, environment) =>
     (await tables[kind].read(db, environment)).map(renderKeyed);
+}
+
+function renderSurvey({ id, title, platform, modules }: StoredSurvey): SurveyLookup {
+  const shown = modules.map(({ id, type, question }, index) => ({ id, order: index + 1, type, question }));
+  return { id, title, platform, modules: shown };
+}
+
+function renderEmbed({ id, title, type }: StoredEmbed): EmbedLookup {
+  return { id, title, type };
+}
+
+function renderProperty(
+  { id, key, display_name, data_type, is_auto_property }: ListedProperty,
+  type: PropertyLookup['type'],
+): PropertyLookup {
+  return { id, type, key, display_name, data_type, is_auto_property };
+}
+
+function renderKeyed({ display_name, key, data_type }: KeyedItem): KeyedLookup {
+  return { display_name, key, data_type };
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { exportOutcomes, listOutcomes, requireDeletion } from '../../deletion/inspect-deletions.ts';
-import { renderOutcome } from '../render-deletion.ts';
+import { renderOutcome } from '../../deletion/render-deletion.ts';
 import { addRowsOfJob } from '../rows-of-job.ts';
 import { listOutcomesSchema } from '../schemas/list-outcomes-schema.ts';
 

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { exportRejects, listRejects } from '../../load/inspect-rejects.ts';
-import { renderReject } from '../render-reject.ts';
+import { renderReject } from '../../load/render-load.ts';
 import { addRowsOfJob } from '../rows-of-job.ts';
 import { listRejectsSchema } from '../schemas/list-rejects-schema.ts';
 

@@ -2,9 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
 import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
+import { renderExport } from '../../export/render-export.ts';
 import { baseUrl } from '../base-url.ts';
 import { callerEnvironment, callerKeyId } from '../plugins/auth.ts';
-import { renderExport } from '../render-export.ts';
 import { readJobId } from '../schemas/job-id.ts';
 import { showExportSchema } from '../schemas/show-export-schema.ts';
 

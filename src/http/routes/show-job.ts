@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import { requireJob } from '../../background-jobs/find-jobs.ts';
+import { renderJobDetail } from '../../background-jobs/render-job.ts';
 import type { System } from '../../context.ts';
 import { baseUrl } from '../base-url.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { renderDetail } from '../render-background-job.ts';
 import { readJobId } from '../schemas/job-id.ts';
 import { showJobSchema } from '../schemas/show-job-schema.ts';
 
@@ -14,6 +14,6 @@ export function showJob(app: FastifyInstance, system: System): void {
     const environment = environmentId(request);
     const job = await requireJob(system.reader, environment, jobId);
     const base = baseUrl(request, system.config.publicUrl);
-    return reply.send(await renderDetail(system.reader, environment, job, base));
+    return reply.send(await renderJobDetail(system.reader, environment, job, base));
   });
 }

@@ -1,6 +1,8 @@
+import { StringDecoder } from 'node:string_decoder';
 import type { Load } from '../domain/load.ts';
+import type { Reject } from '../domain/reject.ts';
 
-/* A load as callers see it, in the API and in webhooks. Times are ISO 8601, UTC, with milliseconds. */
+/* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
 export function loadUrl(baseUrl: string, jobId: string): string {
   return `${baseUrl}/v1/background_jobs/${jobId}`;
@@ -62,4 +64,20 @@ function rowsPerSecond({ startedAt, endedAt, tally }: Load, now: Date): number |
   if (startedAt === null || tally.read === 0) return null;
   const ms = (endedAt ?? now).getTime() - startedAt.getTime();
   return Math.round((tally.read * 1000) / Math.max(1, ms));
+}
+
+/** A refused record. `raw` is text: bytes that are not UTF-8 show as U+FFFD. One that was cut ends with an ellipsis. */
+export function renderReject(reject: Reject & { readonly isCut: boolean }) {
+  return {
+    row: reject.row,
+    line: reject.line,
+    byte_offset: reject.byteOffset,
+    column: reject.column,
+    error_code: reject.code,
+    message: reject.message,
+    // Half a character at the end of what was cut is left out.
+    raw: reject.isCut
+      ? `${new StringDecoder('utf8').write(Buffer.from(reject.raw))}…`
+      : Buffer.from(reject.raw).toString('utf8'),
+  };
 }

@@ -1,13 +1,12 @@
 import type { Deletion, IdOutcome } from '../domain/deletion.ts';
-import type { DeletionJobDetail } from './schemas/deletion-job-detail.ts';
-import type { JobListItem, JobRecord } from './schemas/job-record.ts';
-import type { IdOutcomeItem } from './schemas/outcome-page.ts';
 
-export function renderDeletion(found: Deletion, baseUrl: string): JobRecord {
+/* A deletion as callers see it, in the API and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+
+export function renderDeletion(found: Deletion, baseUrl: string) {
   const { jobId, entity, status, acceptedAt, endedAt, counts } = found;
   return {
     job_id: jobId,
-    type: `delete_${entity}`,
+    type: `delete_${entity}` as const,
     status,
     filename: `delete-${entity}-${acceptedAt.toISOString().slice(0, 10)}`,
     file_size: 0,
@@ -18,21 +17,20 @@ export function renderDeletion(found: Deletion, baseUrl: string): JobRecord {
   };
 }
 
-export function renderDeletionListItem(found: Deletion, baseUrl: string, now = new Date()): JobListItem {
+export function renderDeletionListItem(found: Deletion, baseUrl: string, now = new Date()) {
   const ms = (found.endedAt ?? now).getTime() - found.acceptedAt.getTime();
   return { ...renderDeletion(found, baseUrl), elapsed_time: Math.max(0, Math.floor(ms / 1000)) };
 }
 
-export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new Date()): DeletionJobDetail {
+export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new Date()) {
   const { status, counts } = found;
   const item = renderDeletionListItem(found, baseUrl, now);
-  const settled = counts.deleted + counts.not_found;
+  const ended = counts.deleted + counts.not_found;
   return {
     ...item,
-    completed_rows: settled,
-    // When all ids are settled, files remain to be removed.
-    progress:
-      status === 'completed' ? 1 : Math.min(0.99, Math.floor((settled / counts.requested) * 100) / 100),
+    completed_rows: ended,
+    // When all ids are done, files remain to be removed.
+    progress: status === 'completed' ? 1 : Math.min(0.99, Math.floor((ended / counts.requested) * 100) / 100),
     counts,
     removed: found.removed,
     purge_exports: found.purgeExports,
@@ -44,6 +42,6 @@ export function renderDeletionDetail(found: Deletion, baseUrl: string, now = new
   };
 }
 
-export function renderOutcome({ id, outcome, events, users }: IdOutcome): IdOutcomeItem {
+export function renderOutcome({ id, outcome, events, users }: IdOutcome) {
   return { id, outcome, events, users };
 }
