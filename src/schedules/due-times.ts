@@ -1,12 +1,18 @@
-import { CronExpressionParser } from 'cron-parser';
-import { instantsAt, offsetAt } from './zoned-time.ts';
+import { Cron } from 'croner';
 
-const dayMs = 24 * 60 * 60 * 1000;
-/** More than clocks are put forward or back. */
-const changeMs = 2 * 60 * 60 * 1000;
-/** Times that a search looks at, should the hour that comes twice leave it without any. */
-const mostSteps = 1_000;
+const secondMs = 1_000;
 const names = new Set(['@yearly', '@annually', '@monthly', '@weekly', '@daily', '@hourly']);
+
+function parse(cron: string, timeZone: string): Cron {
+  return new Cron(cron, {
+    timezone: timeZone,
+    mode: '5-part',
+    // `5/10` is minute 5, 15, 25 and so on.
+    sloppyRanges: true,
+    // Where the clocks are changed, `0 1,2 * * *` is as much a fixed time as `0 2 * * *`.
+    fixedTimeRule: 'no-wildcard',
+  });
+}
 
 /** What is wrong with a cron expression, or null. */
 export function cronProblem(text: string): string | null {
@@ -14,23 +20,18 @@ export function cronProblem(text: string): string | null {
   if (!names.has(text) && fields.length !== 5) {
     return 'must have five fields: minute, hour, day of the month, month, day of the week';
   }
-  // An H is a place that the library picks by chance: another one in every process.
-  if (/[Hh?]/.test(text.replace(/thu|march|@hourly/gi, ''))) return 'must not hold H or ?';
+  // The library reads `?` as the moment at which it looks: another one in every process.
+  if (text.includes('?')) return 'must not hold ?';
   try {
-    CronExpressionParser.parse(text, { tz: 'UTC' }).next();
-    return null;
+    return parse(text, 'UTC').nextRun() === null ? 'is no cron expression: there is no such day' : null;
   } catch (error) {
     return `is no cron expression: ${error instanceof Error ? error.message : String(error)}`;
   }
 }
 
 /**
- * The instants in (`after`, `until`] at which a schedule is due, in order; of a great many the last `limit`. Where the
- * clocks are put forward, what falls into the hour that is left out is due as much later; where they are put back, what
- * falls into the hour that comes twice is due the first time only, unless it is due every hour.
- *
- * The library counts wall times, as if all was UTC; what zones do to them is done here, since by the library a midnight
- * that is left out is left out.
+ * The instants in (`after`, `until`] at which a schedule is due, in order; of more than `limit` the last. Searched
+ * backwards, so that many years cost no more than `limit` steps.
  */
 export function dueTimes(
   cron: string,
@@ -39,41 +40,33 @@ export function dueTimes(
   until: number,
   limit = 1_000,
 ): number[] {
-  if (until <= after) return [];
-  const offsets = [after - dayMs, after, until, until + dayMs].map((ms) => offsetAt(timeZone, ms));
-  const [from, to] = [after + Math.min(...offsets), until + Math.max(...offsets)];
-  const walls = CronExpressionParser.parse(cron, { tz: 'UTC', currentDate: new Date(from) });
-  const isHourly = walls.fields.hour.values.length === 24;
-  const found = new Set<number>();
-  for (let wall = walls.next().getTime(); wall <= to; wall = walls.next().getTime()) {
-    for (const instant of dueAt(timeZone, wall, isHourly)) {
-      if (instant > after && instant <= until) found.add(instant);
-    }
-    if (found.size > limit * 2) for (const early of [...found].slice(0, limit)) found.delete(early);
+  const pattern = parse(cron, timeZone);
+  const first = pattern.nextRun(new Date(after));
+  if (first === null || first.getTime() > until) return [];
+  const found: number[] = [];
+  // The library counts whole seconds, and searches strictly before.
+  let before = (Math.floor(until / secondMs) + 1) * secondMs;
+  while (found.length < limit) {
+    const [due] = pattern.previousRuns(1, new Date(before));
+    if (due === undefined || due.getTime() <= after) break;
+    before = due.getTime();
+    found.push(before);
   }
-  return [...found].sort((a, b) => a - b).slice(-limit);
+  return found.reverse();
 }
 
-function dueAt(timeZone: string, wall: number, isHourly: boolean): readonly number[] {
-  const { instants, moved } = instantsAt(timeZone, wall);
-  if (instants.length === 0) return [moved];
-  return isHourly ? instants : instants.slice(0, 1);
-}
-
-/** The next instant after `after` at which a schedule is due; null if there is none in the next years. */
+/** The next instant after `after` at which a schedule is due; null if there is none in the years to come. */
 export function nextDueTime(cron: string, timeZone: string, after: number): number | null {
-  const from = after + Math.min(offsetAt(timeZone, after), offsetAt(timeZone, after + dayMs));
-  const walls = CronExpressionParser.parse(cron, { tz: 'UTC', currentDate: new Date(from) });
-  for (let step = 0; step < mostSteps; step++) {
-    let wall: number;
-    try {
-      wall = walls.next().getTime();
-    } catch {
-      return null;
-    }
-    // What could come before it is at most a change of the clocks away.
-    const [first] = dueTimes(cron, timeZone, after, wall - offsetAt(timeZone, wall) + changeMs);
-    if (first !== undefined) return first;
+  return parse(cron, timeZone).nextRun(new Date(after))?.getTime() ?? null;
+}
+
+/** Whether this is a time zone, such as `Europe/Berlin`. */
+export function isTimeZone(name: string): boolean {
+  if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat('en-US', { timeZone: name });
+    return true;
+  } catch {
+    return false;
   }
-  return null;
 }

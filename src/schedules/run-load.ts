@@ -12,7 +12,6 @@ import type { ScheduledLoad } from './schedule.ts';
 import { SourceFailure } from './source-failure.ts';
 import { openSource } from './sources/open-source.ts';
 import type { OpenItem, SourceItem } from './sources/source.ts';
-import { throttle } from './sources/throttle.ts';
 
 /**
  * Takes from the source what has not been loaded yet, and makes a load of each item. What an earlier attempt at the run
@@ -108,18 +107,11 @@ async function receiveItem(
   opened: OpenItem,
   signal: AbortSignal,
 ): Promise<ReceivedFile> {
-  const { schedules } = context;
-  const { maxBytesPerSecond, hints } = opened;
-  const limits = {
-    ...schedules.limits,
-    ...(maxBytesPerSecond !== null && {
-      minBytesPerSecond: Math.min(schedules.limits.minBytesPerSecond, maxBytesPerSecond / 2),
-    }),
-  };
-  const bytes = maxBytesPerSecond === null ? opened.bytes : throttle(opened.bytes, maxBytesPerSecond, signal);
+  const { limits, chunkBytes } = context.schedules;
+  const { bytes, hints } = opened;
   const said = { ...hints, format: load.format ?? hints.format, filename: item.filename };
   const store = receivingStore(context);
-  const received = await receive(bytes, store, { ...said, chunkBytes: schedules.chunkBytes }, limits, signal);
+  const received = await receive(bytes, store, { ...said, chunkBytes }, limits, signal);
   try {
     await opened.check();
     return received;

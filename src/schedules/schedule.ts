@@ -57,8 +57,6 @@ export interface HttpDefinition {
   readonly headers: Readonly<Record<string, string>>;
   readonly allowHttp: boolean;
   readonly allowPrivate: boolean;
-  /** Null: as fast as it comes. */
-  readonly maxBytesPerSecond: number | null;
 }
 
 export interface PostgresDefinition {

@@ -1,6 +1,6 @@
 import { type Field, maybe, optional } from '../../operator-file/field.ts';
 import { objectOf } from '../../operator-file/object-field.ts';
-import { flag, text, wholeNumber } from '../../operator-file/scalar-fields.ts';
+import { flag, text } from '../../operator-file/scalar-fields.ts';
 import { fillInAnything, placeholderProblem } from '../placeholders.ts';
 import type { FilesDefinition, HttpDefinition, PostgresDefinition, S3Definition } from '../schedule.ts';
 import { checkedText, duration, secretText, texts } from './text-fields.ts';
@@ -56,7 +56,6 @@ const http = objectOf('http', 'A file that a web server has.', {
     ),
     false,
   ),
-  max_bytes_per_second: maybe(wholeNumber('How fast it may be read at most.', 1_024, 2 ** 40)),
 });
 
 export const httpField: Field<HttpDefinition> = {
@@ -76,7 +75,6 @@ export const httpField: Field<HttpDefinition> = {
       headers: value.headers,
       allowHttp: value.allow_http,
       allowPrivate: value.allow_private,
-      maxBytesPerSecond: value.max_bytes_per_second,
     };
   },
 };

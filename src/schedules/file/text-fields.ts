@@ -3,9 +3,8 @@ import { isMailAddress } from '../../domain/mail-address.ts';
 import type { Field } from '../../operator-file/field.ts';
 import { type TextRule, text } from '../../operator-file/scalar-fields.ts';
 import { describeNode, type SourceNode, toJson } from '../../operator-file/source.ts';
-import { cronProblem } from '../due-times.ts';
+import { cronProblem, isTimeZone } from '../due-times.ts';
 import { placeholderProblem } from '../placeholders.ts';
-import { isTimeZone } from '../zoned-time.ts';
 
 /** A text for which `problem` has nothing to say. */
 export function checkedText(rule: TextRule, problem: (value: string) => string | null): Field<string> {

@@ -1,8 +1,7 @@
-import http, { type IncomingMessage } from 'node:http';
-import https from 'node:https';
 import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import { ForbiddenAddressError, guardedLookup, requireAllowedHost } from '../../net/guarded-lookup.ts';
+import { ForbiddenAddressError } from '../../net/guarded-lookup.ts';
+import { type HttpAnswer, HttpTimeoutError, sendRequest } from '../../net/http-client.ts';
 import { fillIn, type Variables } from '../placeholders.ts';
 import type { HttpDefinition } from '../schedule.ts';
 import { SourceFailure } from '../source-failure.ts';
@@ -76,9 +75,9 @@ async function openPage(
   for (let redirects = 0; ; redirects++) {
     checkUrl(url, rules);
     const answer = await request(url, { ...own, ...conditions(known) }, rules, signal);
-    const next = nextUrl(answer, url);
-    if (next === null) return takeAnswer(answer, url, rules, known);
-    answer.destroy();
+    const next = await nextUrl(answer, url);
+    if (next === null) return takeAnswer(answer, url, known);
+    await answer.close();
     if (redirects === MAX_REDIRECTS) {
       throw new SourceFailure(
         'too_many_redirects',
@@ -101,11 +100,6 @@ function checkUrl(url: URL, rules: Rules): void {
       `${url.host} is not reached by https://, and allow_http is not set`,
     );
   }
-  try {
-    requireAllowedHost(url.hostname, rules.allowPrivate);
-  } catch (error) {
-    throw asFailure(error, url);
-  }
 }
 
 /** What the server is asked to tell us: whether it has changed. */
@@ -118,44 +112,20 @@ function conditions(known: string | null): Headers {
   };
 }
 
-function request(
-  url: URL,
-  headers: Headers,
-  { allowPrivate, authorities }: Rules,
-  signal: AbortSignal,
-): Promise<IncomingMessage> {
-  const { promise, resolve, reject } = withResolvers<IncomingMessage>();
-  const open = url.protocol === 'https:' ? https.request : http.request;
-  const call = open(url, {
-    headers: { 'user-agent': 'sluice', accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
-    lookup: guardedLookup(allowPrivate),
-    agent: false,
-    ...(authorities !== null && { ca: authorities }),
-    signal,
-  });
-  const timer = setTimeout(() => {
-    call.destroy(new SourceFailure('no_answer', `${url.host} does not answer`, { passing: true }));
-  }, SOURCE_CONNECT_MS);
-  call.on('response', (answer) => {
-    clearTimeout(timer);
-    resolve(answer);
-  });
-  call.on('error', (error) => {
-    clearTimeout(timer);
-    reject(signal.aborted ? signal.reason : asFailure(error, url));
-  });
-  call.end();
-  return promise;
-}
-
-function withResolvers<T>() {
-  let resolve: (value: T) => void = () => undefined;
-  let reject: (reason: unknown) => void = () => undefined;
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
-  });
-  return { promise, resolve, reject };
+async function request(url: URL, headers: Headers, rules: Rules, signal: AbortSignal): Promise<HttpAnswer> {
+  try {
+    return await sendRequest(url, {
+      method: 'GET',
+      headers: { accept: '*/*', ...headers, 'accept-encoding': 'gzip, identity' },
+      allowPrivate: rules.allowPrivate,
+      authorities: rules.authorities,
+      connectTimeoutMs: SOURCE_CONNECT_MS,
+      answerTimeoutMs: SOURCE_CONNECT_MS,
+      signal,
+    });
+  } catch (error) {
+    throw signal.aborted ? error : asFailure(error, url);
+  }
 }
 
 function asFailure(error: unknown, url: URL): SourceFailure {
@@ -163,6 +133,9 @@ function asFailure(error: unknown, url: URL): SourceFailure {
   if (error instanceof ForbiddenAddressError) {
     const rule = 'allow_private and SCHEDULES_ALLOW_PRIVATE would both have to allow it';
     return new SourceFailure('private_address', `${error.message}; ${rule}`);
+  }
+  if (error instanceof HttpTimeoutError) {
+    return new SourceFailure('no_answer', `${url.host} does not answer`, { passing: true, cause: error });
   }
   const { code = 'an unknown error' } = error as NodeJS.ErrnoException;
   return new SourceFailure('unreachable', `${url.host} cannot be reached: ${code}`, {
@@ -173,13 +146,13 @@ function asFailure(error: unknown, url: URL): SourceFailure {
 
 const redirections = new Set([301, 302, 303, 307, 308]);
 
-function nextUrl(answer: IncomingMessage, url: URL): URL | null {
+async function nextUrl(answer: HttpAnswer, url: URL): Promise<URL | null> {
   const { location } = answer.headers;
-  if (!redirections.has(answer.statusCode ?? 0) || location === undefined) return null;
+  if (!redirections.has(answer.status) || location === undefined) return null;
   try {
     return readUrl(location, url);
   } catch (error) {
-    answer.destroy();
+    await answer.close();
     throw error;
   }
 }
@@ -189,26 +162,25 @@ interface Version {
   readonly lastModified: string | null;
 }
 
-function takeAnswer(
-  answer: IncomingMessage,
+async function takeAnswer(
+  answer: HttpAnswer,
   url: URL,
-  { maxBytesPerSecond }: Rules,
   known: string | null,
-): OpenItem | 'unchanged' {
-  const status = answer.statusCode ?? 0;
+): Promise<OpenItem | 'unchanged'> {
+  const status = answer.status;
   const version = versionOf(answer);
   if (status === 304 || (status === 200 && version !== null && version === known)) {
-    answer.destroy();
+    await answer.close();
     return 'unchanged';
   }
   if (status !== 200) {
-    answer.destroy();
+    await answer.close();
     const passing = status >= 500 || status === 408 || status === 425 || status === 429;
     throw new SourceFailure('unexpected_status', `${url.host} answers with status ${status}`, { passing });
   }
   const encoding = (answer.headers['content-encoding'] ?? 'identity').toLowerCase();
   if (encoding !== 'gzip' && encoding !== 'identity') {
-    answer.destroy();
+    await answer.close();
     throw new SourceFailure(
       'unexpected_encoding',
       `${url.host} answers in an encoding that was not asked for`,
@@ -218,24 +190,23 @@ function takeAnswer(
     bytes: readAnswer(answer, url),
     version,
     hints: { contentType: answer.headers['content-type'], contentEncodingGzip: encoding === 'gzip' },
-    maxBytesPerSecond,
     // A connection that is cut is an error of its stream.
     check: async () => undefined,
-    close: async () => void answer.destroy(),
+    close: () => answer.close(),
   };
 }
 
 /** Texts from outside are kept if they are short and plain: they are sent back. */
-function versionOf({ headers }: IncomingMessage): string | null {
+function versionOf({ headers }: HttpAnswer): string | null {
   const plain = (text: string | undefined): string | null =>
     text !== undefined && /^[\x20-\x7e]{1,200}$/.test(text) ? text : null;
-  const version: Version = { etag: plain(headers.etag), lastModified: plain(headers['last-modified']) };
+  const version: Version = { etag: plain(headers['etag']), lastModified: plain(headers['last-modified']) };
   return version.etag === null && version.lastModified === null ? null : JSON.stringify(version);
 }
 
-async function* readAnswer(answer: IncomingMessage, url: URL): AsyncGenerator<Uint8Array> {
+async function* readAnswer(answer: HttpAnswer, url: URL): AsyncGenerator<Uint8Array> {
   try {
-    yield* answer as AsyncIterable<Uint8Array>;
+    yield* answer.body;
   } catch (error) {
     throw asFailure(error, url);
   }

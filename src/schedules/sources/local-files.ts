@@ -82,7 +82,6 @@ async function openFile(path: string, real: string): Promise<OpenItem> {
     bytes: file.createReadStream({ highWaterMark: READ_BYTES, autoClose: false }),
     version,
     hints: {},
-    maxBytesPerSecond: null,
     async check() {
       if ((await versionOf(file)) === version) return;
       throw new SourceFailure('file_changed', `${path} was written to while it was read`);

@@ -62,7 +62,6 @@ async function openQuery(
       bytes: readRows(stream),
       version: null,
       hints: { format: 'csv' },
-      maxBytesPerSecond: null,
       check: async () => undefined,
       close,
     };

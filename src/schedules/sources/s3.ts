@@ -67,7 +67,6 @@ export async function openS3(definition: S3Definition, variables: Variables): Pr
       bytes: body,
       version: etag === '' ? null : etag,
       hints: { contentType: ContentType, contentEncodingGzip: ContentEncoding === 'gzip' },
-      maxBytesPerSecond: null,
       check: async () => undefined,
       close: async () => body.destroy(),
     };

@@ -24,8 +24,6 @@ export interface OpenItem {
   /** Null: nothing tells whether it will have changed. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
-  /** Bytes per second that we ourselves hold it to; null: none. */
-  readonly maxBytesPerSecond: number | null;
   /** Throws if what was read is no whole item. Called when all has been read. */
   check(): Promise<void>;
   /** Whether or not it was read to its end. */

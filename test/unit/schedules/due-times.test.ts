@@ -23,15 +23,13 @@ describe('due times', () => {
     ]);
   });
 
-  test('in the hour that is left out come as much later, once', () => {
+  test('at fixed times that are left out come right after the change, once', () => {
     expect(due('30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00', '2026-03-30T12:00')).toEqual([
-      '2026-03-29T01:30',
+      '2026-03-29T01:00',
       '2026-03-30T00:30',
     ]);
-    expect(due('30 * * * *', 'Europe/Berlin', '2026-03-28T23:45', '2026-03-29T02:45')).toEqual([
-      '2026-03-29T00:30',
-      '2026-03-29T01:30',
-      '2026-03-29T02:30',
+    expect(due('0,30 2 * * *', 'Europe/Berlin', '2026-03-28T12:00', '2026-03-29T12:00')).toEqual([
+      '2026-03-29T01:00',
     ]);
     // There midnight itself is left out.
     expect(due('0 0 * * *', 'America/Havana', '2026-03-07T12:00', '2026-03-09T12:00')).toEqual([
@@ -40,15 +38,34 @@ describe('due times', () => {
     ]);
   });
 
-  test('in the hour that comes twice come once, unless they come every hour', () => {
+  test('at fixed times that come twice come the first time only', () => {
     expect(due('30 2 * * *', 'Europe/Berlin', '2026-10-24T12:00', '2026-10-26T12:00')).toEqual([
       '2026-10-25T00:30',
       '2026-10-26T01:30',
+    ]);
+    expect(due('0 0,1,2,3 * * *', 'Europe/Berlin', '2026-10-24T20:00', '2026-10-25T12:00')).toEqual([
+      '2026-10-24T22:00',
+      '2026-10-24T23:00',
+      '2026-10-25T00:00',
+      '2026-10-25T02:00',
+    ]);
+  });
+
+  test('at intervals go on through a change of the clocks', () => {
+    expect(due('30 * * * *', 'Europe/Berlin', '2026-03-28T23:45', '2026-03-29T02:45')).toEqual([
+      '2026-03-29T00:30',
+      '2026-03-29T01:30',
+      '2026-03-29T02:30',
     ]);
     expect(due('30 * * * *', 'Europe/Berlin', '2026-10-24T23:45', '2026-10-25T02:45')).toEqual([
       '2026-10-25T00:30',
       '2026-10-25T01:30',
       '2026-10-25T02:30',
+    ]);
+    expect(due('*/20 * * * *', 'Australia/Lord_Howe', '2026-10-03T15:00', '2026-10-03T16:00')).toEqual([
+      '2026-10-03T15:10',
+      '2026-10-03T15:40',
+      '2026-10-03T16:00',
     ]);
   });
 
