@@ -19,7 +19,7 @@ import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
 import { createQueueBell } from './queue/queue-bell.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
-import { droppedLines } from './telemetry/log-sink.ts';
+import { droppedLines } from './telemetry/logger.ts';
 import { Metrics } from './telemetry/metrics.ts';
 
 /** One running system: what every surface (HTTP, CLI, worker) is built on. */

@@ -3,7 +3,7 @@ import { addAutoProperties } from '../catalogue/auto-properties.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
 import { isUniqueViolation } from '../postgres/sqlstate.ts';
-import { createApiKey } from './api-keys.ts';
+import { createApiKey } from '../postgres/stores/api-keys.ts';
 
 /** A tenant: what its keys open, and nothing else. */
 export interface Environment {

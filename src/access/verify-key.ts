@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
+import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
+import { digestKey, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
 import { defaultEnvironmentName, type Environment, findEnvironment } from './environments.ts';
-import { digestKey, keyIdOf, matchesDigest } from './key-text.ts';
-import { type Scope, scopes } from './scopes.ts';
 
 /** Who calls, and what they may do. */
 export interface Caller {
@@ -81,4 +81,96 @@ async function defaultCaller(db: Database): Promise<Caller | KeyRefusal> {
   const environment = await findEnvironment(db, defaultEnvironmentName);
   if (environment === null) return { refused: 'unknown', keyId: staticKeyId };
   return { environment, scopes, keyId: staticKeyId };
+}
+
+interface Known {
+  readonly caller: Caller;
+  readonly expiresAt: number;
+  /** From then on the next who comes has it looked up again, and does not wait for that. */
+  renewAt: number;
+}
+
+interface Lookup {
+  readonly startedAt: number;
+  readonly caller: Promise<Caller | KeyRefusal>;
+}
+
+export interface KeyCacheOptions {
+  /** How long after a look-up was begun its answer is believed. */
+  readonly ttlMs?: number;
+  readonly maxKeys?: number;
+  /** A clock that nobody sets. */
+  readonly now?: () => number;
+}
+
+/** Longer than any header with one of our keys; what is longer is looked up each time, and takes no room. */
+const maxHeaderLength = 256;
+
+/**
+ * Remembers for a moment which caller a valid Authorization header stands for. Refusals are not remembered, nor are
+ * look-ups that failed; those under way are shared.
+ *
+ * It is found by the header as it came. A hash table does not compare in constant time, but what it could betray is
+ * how the text hashes under this process' secret seed, and of 200 random bits that helps nobody to guess any.
+ */
+export class KeyCache {
+  readonly #lookUp: (header: string) => Promise<Caller | KeyRefusal>;
+  readonly #ttlMs: number;
+  readonly #maxKeys: number;
+  readonly #now: () => number;
+  readonly #known = new Map<string, Known>();
+  readonly #underWay = new Map<string, Lookup>();
+
+  constructor(lookUp: (header: string) => Promise<Caller | KeyRefusal>, options: KeyCacheOptions = {}) {
+    this.#lookUp = lookUp;
+    this.#ttlMs = options.ttlMs ?? 1_000;
+    this.#maxKeys = options.maxKeys ?? 1_000;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  /** The caller, if known; asks nobody that it would have to wait for. */
+  get(header: string): Caller | null {
+    const known = this.#known.get(header);
+    if (known === undefined) return null;
+    const now = this.#now();
+    if (now >= known.expiresAt) {
+      this.#known.delete(header);
+      return null;
+    }
+    if (now >= known.renewAt) {
+      known.renewAt = known.expiresAt;
+      // A failure changes nothing: the answer that is there holds until its time is up.
+      this.find(header).catch(() => undefined);
+    }
+    return known.caller;
+  }
+
+  /** Looks the caller up, or waits for the look-up that is under way. Rejects as that does. */
+  find(header: string): Promise<Caller | KeyRefusal> {
+    const now = this.#now();
+    const underWay = this.#underWay.get(header);
+    // One that hangs may have seen what is long past.
+    if (underWay !== undefined && now < underWay.startedAt + this.#ttlMs) return underWay.caller;
+    const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
+    this.#underWay.set(header, lookup);
+    const settle = (caller?: Caller | KeyRefusal): void => {
+      if (this.#underWay.get(header) !== lookup) return;
+      this.#underWay.delete(header);
+      if (caller !== undefined) this.#keep(header, caller, lookup.startedAt);
+    };
+    lookup.caller.then(settle, () => settle());
+    return lookup.caller;
+  }
+
+  #keep(header: string, caller: Caller | KeyRefusal, askedAt: number): void {
+    this.#known.delete(header);
+    if (isRefusal(caller) || header.length > maxHeaderLength) return;
+    for (const oldest of this.#known.keys()) {
+      if (this.#known.size < this.#maxKeys) break;
+      this.#known.delete(oldest);
+    }
+    // Counted from before the question: what was revoked after it is refused within the time.
+    const expiresAt = askedAt + this.#ttlMs;
+    this.#known.set(header, { caller, expiresAt, renewAt: askedAt + this.#ttlMs / 2 });
+  }
 }

@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import type { ApiKey, IssuedApiKey } from '../access/api-keys.ts';
-import { scopes as everyScope, type Scope } from '../access/scopes.ts';
+import { scopes as everyScope, type Scope } from '../domain/scope.ts';
+import type { ApiKey, IssuedApiKey } from '../postgres/stores/api-keys.ts';
 import type { Terminal } from './terminal.ts';
 
 /** `ingest,read` */

@@ -1,11 +1,11 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { digestKey } from '../access/key-text.ts';
 import { staticKeyId } from '../access/verify-key.ts';
 import type { Export } from '../domain/export.ts';
 import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
 import { readSigningKey } from '../postgres/ledger/signing-keys.ts';
+import { digestKey } from '../postgres/stores/api-keys.ts';
 import { contentType } from './content-type.ts';
 import type { ExportContext } from './context.ts';
 

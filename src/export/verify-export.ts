@@ -6,9 +6,8 @@ import { inputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import { gunzip } from '../formats/decompress.ts';
 import { isObject, type JsonObject } from '../mapping/json-object.ts';
-import { ContentHash, type TextFormat } from './write/content-hash.ts';
 import { manifestName } from './write/manifest.ts';
-import { type RowBlock, rowBlocks } from './write/split-files.ts';
+import { ContentHash, type RowBlock, rowBlocks, type TextFormat } from './write/row-blocks.ts';
 
 /** Something that is not as the manifest says. */
 export interface Difference {

@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { InputError } from '../domain/errors.ts';
-import type { IngestEntity } from '../ingest/context.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
+import type { IngestEntity } from '../ingest/records.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { readIdempotency } from './idempotency.ts';
 import { environmentId } from './plugins/auth.ts';

@@ -9,7 +9,7 @@ import {
   RECORD_DEADLINE_MS,
 } from '../domain/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
-import { refused } from './refused.ts';
+import { refused } from './records.ts';
 
 export interface CommitWindowOptions<T> {
   /** Writes all of them, in this order, or none; resolves when they are committed. */

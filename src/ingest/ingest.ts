@@ -3,10 +3,15 @@ import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { CommitWindow } from './commit-window.ts';
-import type { IngestContext, IngestEntity } from './context.ts';
-import type { RecordWriter } from './record-writer.ts';
-import type { CompanyRecord, EventRecord, UserRecord } from './records.ts';
-import { refused } from './refused.ts';
+import {
+  type CompanyRecord,
+  type EventRecord,
+  type IngestContext,
+  type IngestEntity,
+  type RecordWriter,
+  refused,
+  type UserRecord,
+} from './records.ts';
 import { eventWriter } from './write-events.ts';
 import { companyWriter, userWriter } from './write-profiles.ts';
 

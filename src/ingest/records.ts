@@ -1,4 +1,8 @@
+import type pg from 'pg';
+import type { Catalogue } from '../catalogue/catalogue.ts';
+import { type InputError, inputError } from '../domain/errors.ts';
 import type { Instant } from '../domain/instant.ts';
+import type { Database } from '../postgres/database.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -37,4 +41,39 @@ export interface EventRecord extends Record_ {
   /** null: now. */
   readonly insertedAt: Instant | null;
   readonly metadata: Properties;
+}
+
+/** Where records are written: on any connection, or within somebody's transaction. */
+export type Connection = pg.Pool | pg.PoolClient;
+
+/**
+ * Writes records of one entity, all or none, in two steps: what must be there before (names in the catalogue,
+ * partitions) is made outside of the transaction that the rows are written in, and may stay if that fails.
+ */
+export interface RecordWriter<T, Rows> {
+  prepare(records: readonly T[]): Promise<Rows>;
+  write(connection: Connection, rows: Rows): Promise<void>;
+}
+
+/** What single records are written with. Passed, never imported. */
+export interface IngestContext {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly catalogue: Catalogue;
+  readonly metrics: IngestMetrics;
+}
+
+export type IngestEntity = 'users' | 'companies' | 'events';
+
+export interface IngestMetrics {
+  windowCommitted(entity: IngestEntity, records: number, seconds: number): void;
+  /** So many more (or fewer) records wait now. */
+  windowWaiting(entity: IngestEntity, difference: number): void;
+}
+
+/** What the caller is told of a record that passed our checks and that Postgres refuses all the same. */
+export function refused(cause: unknown): InputError {
+  const error = inputError('invalid_metadata_value', 'The database cannot store this record');
+  error.cause = cause;
+  return error;
 }

@@ -1,12 +1,9 @@
 import { uuidv7 } from 'uuidv7';
 import { TransientError } from '../domain/errors.ts';
 import { writeJson } from '../mapping/json-text.ts';
-import { EventPartitions } from '../postgres/ingest/event-partitions.ts';
-import { type EventRow, writeEvents } from '../postgres/ingest/write-events.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
-import type { IngestContext } from './context.ts';
-import type { RecordWriter } from './record-writer.ts';
-import type { EventRecord } from './records.ts';
+import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';
+import type { EventRecord, IngestContext, RecordWriter } from './records.ts';
 
 export function eventWriter(context: IngestContext): RecordWriter<EventRecord, readonly EventRow[]> {
   const partitions = new EventPartitions();

@@ -3,8 +3,9 @@ import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { ChunkClaim, ChunkTally } from '../postgres/ledger/chunks.ts';
 import type { LoadSource } from '../postgres/ledger/load-source.ts';
-import { classifyBatch, type Merged, mergeBatch, prepareIncoming } from '../postgres/merge/merge-batch.ts';
-import { createCompanies, type MergeScope } from '../postgres/merge/upsert.ts';
+import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
+import { classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
+import { createCompanies } from '../postgres/merge/upsert.ts';
 import type { Transaction } from '../postgres/transaction.ts';
 import { attempt, findRefused, type Refused } from './find-refused.ts';
 

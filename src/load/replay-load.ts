@@ -8,7 +8,8 @@ import { type LoadSource, readLoadSource } from '../postgres/ledger/load-source.
 import { readRefusedRows } from '../postgres/ledger/rejects.ts';
 import { chunksToReplay, keepReplayed } from '../postgres/ledger/repeats.ts';
 import { nameFinishSession } from '../postgres/ledger/sessions.ts';
-import { copyIncoming, prepareIncoming, remergeIncoming } from '../postgres/merge/merge-batch.ts';
+import { copyIncoming, prepareIncoming } from '../postgres/merge/incoming.ts';
+import { remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { createChunkReader } from './read-chunk.ts';

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
 import { planPrune, prune } from '../../src/background-jobs/prune.ts';
 import { checkEventRetention } from '../../src/doctor/postgres/check-event-retention.ts';
-import { readEvent } from '../../src/ingest/read-event.ts';
+import { readEvent } from '../../src/ingest/read-record.ts';
 import { readEventRetention } from '../../src/postgres/retention/overview.ts';
 import { apply } from '../support/catalogue.ts';
 import { connectTo } from '../support/connect.ts';

@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { type RunningWorker, startWorker } from '../../jobs/worker.ts';
-import { createApiKey } from '../../src/access/api-keys.ts';
 import {
   createEnvironment,
   type Environment,
@@ -15,6 +14,7 @@ import { endedStatuses, type Load } from '../../src/domain/load.ts';
 import type { ExportWriter } from '../../src/export/run-export.ts';
 import { type LoadSeams, noSeams } from '../../src/load/context.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
+import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { startS3, type TestS3 } from './s3.ts';

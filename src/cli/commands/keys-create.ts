@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { createApiKey } from '../../access/api-keys.ts';
-import type { Scope } from '../../access/scopes.ts';
+import type { Scope } from '../../domain/scope.ts';
+import { createApiKey } from '../../postgres/stores/api-keys.ts';
 import type { Cli } from '../cli.ts';
 import { parseExpiry, parseScopes, printIssued } from '../keys.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';

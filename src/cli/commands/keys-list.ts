@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { type ApiKey, listApiKeys } from '../../access/api-keys.ts';
+import { type ApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import type { Cli } from '../cli.ts';
 import { renderKey, statusOf } from '../keys.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { revokeApiKey } from '../../access/api-keys.ts';
+import { revokeApiKey } from '../../postgres/stores/api-keys.ts';
 import type { Cli } from '../cli.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 

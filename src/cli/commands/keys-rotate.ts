@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { rotateApiKey } from '../../access/api-keys.ts';
+import { rotateApiKey } from '../../postgres/stores/api-keys.ts';
 import type { Cli } from '../cli.ts';
 import { parseExpiry, printIssued } from '../keys.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';

@@ -4,8 +4,7 @@ import type { Config } from '../../config.ts';
 import { READ_BYTES } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import type { SourceFormat } from '../../formats/detect-format.ts';
-import type { ReceivedFile } from '../../load/receive/receive.ts';
-import { receiveLocal } from '../../load/receive/receive-local.ts';
+import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
 import type { Input } from './find-files.ts';
 
 export interface ReadOptions {

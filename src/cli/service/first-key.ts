@@ -1,6 +1,6 @@
-import { createApiKey, listApiKeys } from '../../access/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../access/environments.ts';
 import type { Database } from '../../postgres/database.ts';
+import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import type { Terminal } from '../terminal.ts';
 
 /**

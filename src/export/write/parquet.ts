@@ -5,7 +5,8 @@ import type { Filter } from '../filter.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { Compilable } from './copy-out.ts';
 import { pageMetadata, pageOf, selectFromPage } from './page.ts';
-import { type DatasetSink, filenameOf, type RowBlock } from './split-files.ts';
+import type { RowBlock } from './row-blocks.ts';
+import { type DatasetSink, filenameOf } from './split-files.ts';
 
 /** A row group is held in memory until it is complete, and encoding it holds up everything else in the process. */
 const groupRows = 2_500;

@@ -13,7 +13,6 @@ import { databaseOn } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
-import { ContentHash, hasContentHash } from './content-hash.ts';
 import { type CopyFormat, type CopySelect, compileForCopy, copyOut, estimateRows } from './copy-out.ts';
 import { planCsv } from './csv.ts';
 import {
@@ -25,8 +24,9 @@ import {
 } from './manifest.ts';
 import { selectNdjson } from './ndjson.ts';
 import { ParquetFiles, selectForParquet } from './parquet.ts';
+import { ContentHash, hasContentHash, rowBlocks } from './row-blocks.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';
-import { type DatasetSink, rowBlocks, SplitFiles } from './split-files.ts';
+import { type DatasetSink, SplitFiles } from './split-files.ts';
 
 export interface WriteExportContext {
   readonly pool: pg.Pool;

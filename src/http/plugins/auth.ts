@@ -1,11 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Environment } from '../../access/environments.ts';
-import { KeyCache } from '../../access/key-cache.ts';
-import type { Scope } from '../../access/scopes.ts';
-import { type Caller, isRefusal, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
+import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
+import type { Scope } from '../../domain/scope.ts';
 import { inTime } from '../in-time.ts';
 
 declare module 'fastify' {

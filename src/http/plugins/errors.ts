@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { System } from '../../context.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
-import { createProbe } from '../../telemetry/probe.ts';
+import { createProbe } from '../../telemetry/health.ts';
 import { renderErrors } from '../error-record.ts';
 import { diskFull, type Explained, explainError } from '../explain-error.ts';
 

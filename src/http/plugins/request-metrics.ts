@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
-import type { RouteMetrics } from '../../telemetry/http-metrics.ts';
+import type { RouteMetrics } from '../../telemetry/request-metrics.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

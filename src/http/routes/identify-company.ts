@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
-import { readCompany } from '../../ingest/read-company.ts';
+import { readCompany } from '../../ingest/read-record.ts';
 import { identifyCompanySchema } from '../schemas/identify-company-schema.ts';
 import { type RecordRoute, takeRecord } from '../take-record.ts';
 

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
-import { readUser } from '../../ingest/read-user.ts';
+import { readUser } from '../../ingest/read-record.ts';
 import { identifySchema } from '../schemas/identify-schema.ts';
 import { type RecordRoute, takeRecord } from '../take-record.ts';
 

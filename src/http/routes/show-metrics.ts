@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { createTokenCheck } from '../../access/bearer-token.ts';
+import { createTokenCheck } from '../../access/admin-login.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { showMetricsSchema } from '../schemas/show-metrics-schema.ts';

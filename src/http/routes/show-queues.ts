@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { createAdminCheck } from '../../access/admin-login.ts';
-import { FailedLogins } from '../../access/failed-logins.ts';
+import { createAdminCheck, FailedLogins } from '../../access/admin-login.ts';
 import type { System } from '../../context.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
 import { explainError } from '../explain-error.ts';

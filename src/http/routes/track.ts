@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
-import { readEvent } from '../../ingest/read-event.ts';
+import { readEvent } from '../../ingest/read-record.ts';
 import { trackSchema } from '../schemas/track-schema.ts';
 import { type RecordRoute, takeRecord } from '../take-record.ts';
 

@@ -4,8 +4,7 @@ import type { Multipart } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { inflateGuard, type Sent } from '../../load/receive/decode.ts';
-import { UploadRate } from '../../load/receive/intake.ts';
-import { readNext } from '../../load/receive/read-next.ts';
+import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { Upload } from './upload.ts';
 
 /** A form that is being read. */

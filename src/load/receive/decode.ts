@@ -9,7 +9,6 @@ import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { detectFormat, type FormatHints, type SourceFormat } from '../../formats/detect-format.ts';
 import { detectEncoding, toUtf8 } from '../../formats/text-encoding.ts';
 import type { Intake } from './intake.ts';
-import { type Peeked, peek } from './peek.ts';
 
 export interface DecodeHints extends FormatHints {
   /** The request says `Content-Encoding: gzip`. */
@@ -75,4 +74,38 @@ export function inflateGuard(sent: Sent, maxInflatedBytes: number): InflateGuard
 
 function tooDeep(): Error {
   return inputError('unsupported_format', `The upload is packed more than ${MAX_GZIP_LAYERS} times over`);
+}
+
+/** The beginning of a stream, and the whole of it still to be read. */
+interface Peeked {
+  /** The first `minBytes` or a little more; fewer only if the stream is shorter. */
+  readonly head: Buffer;
+  readonly all: AsyncIterable<Buffer>;
+}
+
+/** Looks at the first bytes without taking them. */
+async function peek(source: AsyncIterable<Buffer>, minBytes: number): Promise<Peeked> {
+  const iterator = source[Symbol.asyncIterator]();
+  const taken: Buffer[] = [];
+  for (let length = 0; length < minBytes; ) {
+    const result = await iterator.next();
+    if (result.done === true) break;
+    taken.push(result.value);
+    length += result.value.length;
+  }
+  const head = taken.length === 1 ? (taken[0] as Buffer) : Buffer.concat(taken);
+  return { head, all: { [Symbol.asyncIterator]: () => continued(taken, iterator) } };
+}
+
+function continued(taken: Buffer[], rest: AsyncIterator<Buffer>): AsyncIterator<Buffer> {
+  return {
+    next: () => {
+      const value = taken.shift();
+      return value === undefined ? rest.next() : Promise.resolve({ done: false, value });
+    },
+    return: async () => {
+      await rest.return?.();
+      return { done: true, value: undefined };
+    },
+  };
 }

@@ -1,3 +1,4 @@
+import type { Config } from '../../config.ts';
 import type { ChunkRange } from '../../domain/chunk.ts';
 import { inputError } from '../../domain/errors.ts';
 import { CHUNK_BYTES, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
@@ -125,4 +126,20 @@ function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints
   }
   if (decoded.format !== 'json') throw inputError('empty_file', 'The file is empty');
   throw inputError('empty_file', 'The array has no element', hints.envelope ?? '');
+}
+
+/** Whoever pipes into us, or a disk, may take its time; a timer takes no more than this. */
+const noStallMs = 2 ** 31 - 1;
+
+/** Takes in what this machine has: no sender who could be too slow. Throws as `receive` does. */
+export function receiveLocal(
+  source: AsyncIterable<Uint8Array>,
+  store: Pick<FileStore, 'create'>,
+  hints: ReceiveHints,
+  config: Pick<Config, 'maxUploadBytes' | 'maxInflatedBytes' | 'chunkBytes'>,
+  signal: AbortSignal,
+): Promise<ReceivedFile> {
+  const { maxUploadBytes, maxInflatedBytes, chunkBytes } = config;
+  const limits = { maxUploadBytes, maxInflatedBytes, minBytesPerSecond: 0, stallMs: noStallMs };
+  return receive(source, store, { ...hints, chunkBytes }, limits, signal);
 }

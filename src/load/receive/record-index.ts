@@ -7,8 +7,6 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { createLineScanner } from '../../formats/line-scanner.ts';
 import type { RecordScanner } from '../../formats/record-scanner.ts';
-import { ChunkCutter } from './chunk-cutter.ts';
-import { Window } from './window.ts';
 
 /** Counts the records of a file that passes by, and cuts it into chunks. */
 export class RecordIndex {
@@ -144,4 +142,110 @@ export class RecordIndex {
   #dropAllButLast(): void {
     this.#window.consume(this.#window.bytes.length - 1);
   }
+}
+
+/**
+ * Gathers records into chunks of about `chunkBytes`. A chunk starts with a record and ends after one, or after
+ * blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
+ */
+class ChunkCutter {
+  readonly chunks: ChunkRange[] = [];
+  /** Records so far. */
+  rows = 0;
+  readonly #chunkBytes: number;
+  /** Start of the open chunk, or -1. */
+  #start = -1;
+  #end = 0;
+  #firstRow = 0;
+  #firstLine = 0;
+
+  constructor(chunkBytes: number) {
+    this.#chunkBytes = chunkBytes;
+  }
+
+  record(start: number, end: number, line: number): void {
+    this.rows++;
+    if (this.#start < 0) {
+      this.#start = start;
+      this.#firstRow = this.rows;
+      this.#firstLine = line;
+    }
+    this.#end = end;
+    if (end - this.#start >= this.#chunkBytes) this.close();
+  }
+
+  blank(end: number): void {
+    if (this.#start < 0) return;
+    this.#end = end;
+    if (end - this.#start >= this.#chunkBytes) this.close();
+  }
+
+  /** A record that is never to be read whole: a chunk of its own. */
+  oversized(start: number, end: number, line: number): void {
+    this.close();
+    this.rows++;
+    this.chunks.push({
+      byteStart: start,
+      byteEnd: end,
+      firstRow: this.rows,
+      firstLine: line,
+      rowCount: 1,
+      oversized: true,
+    });
+  }
+
+  /** Ends the open chunk, if any. */
+  close(): void {
+    if (this.#start < 0) return;
+    this.chunks.push({
+      byteStart: this.#start,
+      byteEnd: this.#end,
+      firstRow: this.#firstRow,
+      firstLine: this.#firstLine,
+      rowCount: this.rows - this.#firstRow + 1,
+      oversized: false,
+    });
+    this.#start = -1;
+  }
+}
+
+/**
+ * The stretch of the file that is being scanned: what is left of a record that is not complete, and the bytes after
+ * it, side by side. One piece of memory, reused; it grows to twice the longest record plus a read buffer.
+ */
+class Window {
+  /** Byte of the file at which `bytes` starts. */
+  position = 0;
+  /** Valid until the next `append`. */
+  bytes = Buffer.alloc(0);
+  #memory = Buffer.alloc(0);
+  /** Where in the memory `bytes` starts. */
+  #start = 0;
+
+  append(added: Buffer): void {
+    const kept = this.bytes;
+    const length = kept.length + added.length;
+    // Moved where that costs no more than what is added, and stays in the processor's cache; or when there is no room.
+    if (kept.length <= added.length || this.#start + length > this.#memory.length) {
+      // Twice what is kept, so that it is moved again only when as much has come: small buffers cost no more than large ones.
+      const room = roomFor(2 * kept.length + added.length);
+      if (room > this.#memory.length) this.#memory = Buffer.allocUnsafeSlow(room);
+      // Between two pieces of memory or within one: `set` copes with overlap.
+      this.#memory.set(kept, 0);
+      this.#start = 0;
+    }
+    this.#memory.set(added, this.#start + kept.length);
+    this.bytes = this.#memory.subarray(this.#start, this.#start + length);
+  }
+
+  /** Drops the first `count` bytes. */
+  consume(count: number): void {
+    this.position += count;
+    this.#start += count;
+    this.bytes = this.bytes.subarray(count);
+  }
+}
+
+function roomFor(length: number): number {
+  return 2 ** Math.ceil(Math.log2(length));
 }

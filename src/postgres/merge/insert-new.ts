@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Transaction } from '../transaction.ts';
-import { createCompanies, type MergeScope } from './upsert.ts';
+import type { MergeScope } from './incoming.ts';
+import { createCompanies } from './upsert.ts';
 
 export interface NewUsers {
   /** COPY text of rows stamped by `newUserStamp`. Each key once. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
-import { type Scope, scopes } from '../../../src/access/scopes.ts';
+import { type Scope, scopes } from '../../../src/domain/scope.ts';
+import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';

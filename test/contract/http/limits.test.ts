@@ -1,9 +1,9 @@
 import Fastify from 'fastify';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
 import { readConfig } from '../../../src/config.ts';
 import { addLoadShedding } from '../../../src/http/plugins/load-shedding.ts';
+import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createApiKey, revokeApiKey } from '../../../src/access/api-keys.ts';
-import { type Scope, scopes } from '../../../src/access/scopes.ts';
 import { MAX_RECORD_BYTES, MAX_VALUE_BYTES } from '../../../src/domain/limits.ts';
+import { type Scope, scopes } from '../../../src/domain/scope.ts';
+import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import type { ErrorBody } from '../../support/http.ts';
 import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
 import { waitFor } from '../../support/wait-for.ts';

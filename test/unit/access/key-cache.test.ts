@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { KeyCache } from '../../../src/access/key-cache.ts';
-import type { Caller, KeyRefusal } from '../../../src/access/verify-key.ts';
+import { type Caller, KeyCache, type KeyRefusal } from '../../../src/access/verify-key.ts';
 
 const refusal: KeyRefusal = { refused: 'unknown', keyId: null };
 

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readCompany } from '../../../src/ingest/read-company.ts';
-import { readEvent } from '../../../src/ingest/read-event.ts';
-import { readUser } from '../../../src/ingest/read-user.ts';
+import { readCompany, readEvent, readUser } from '../../../src/ingest/read-record.ts';
 
 const seen = { first_seen_at: '2026-01-01', last_seen_at: '2026-01-01' };
 const body = (record: object): Buffer => Buffer.from(JSON.stringify(record));

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { LogSink } from '../../../src/telemetry/log-sink.ts';
+import { LogSink } from '../../../src/telemetry/logger.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 test('lines are written in order, however many come at once, and what is left when the process ends', async () => {

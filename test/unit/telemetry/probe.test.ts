@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createProbe } from '../../../src/telemetry/probe.ts';
+import { createProbe } from '../../../src/telemetry/health.ts';
 
 /** A question whose answers the test gives. */
 function question() {

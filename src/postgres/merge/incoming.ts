@@ -1,0 +1,102 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import type { Entity } from '../../domain/entity.ts';
+
+/**
+ * The rows of one batch on their way into a profile table, in the session's temporary table:
+ * each key once; `company` null leaves the company alone and '' removes it; flags as in RowBuffer.
+ * Not in `Database`'s schema because no migration makes it.
+ */
+export interface Incoming {
+  readonly key: string;
+  readonly properties: string;
+  readonly company: string | null;
+  readonly flags: number;
+}
+
+export const incomingTable = {
+  users: 'incoming_users',
+  companies: 'incoming_companies',
+} as const satisfies Record<Entity, string>;
+
+/** Temporary tables are the session's: made by its first batch, emptied at every commit. */
+export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
+  await client.query(
+    Object.values(incomingTable)
+      .map(
+        (table) => `
+          create temporary table if not exists ${table} (
+            key text collate "C" not null,
+            properties jsonb not null,
+            company text collate "C",
+            flags smallint not null
+          ) on commit delete rows;`,
+      )
+      .join(''),
+  );
+}
+
+/** Sends COPY text (see RowBuffer) into the session's table for `entity`. */
+export async function copyIncoming(client: pg.PoolClient, entity: Entity, text: Buffer): Promise<void> {
+  const sink = client.query(
+    copyFrom(`copy ${incomingTable[entity]} (key, properties, company, flags) from stdin`),
+  );
+  await pipeline(Readable.from([text], { objectMode: false }), sink);
+}
+
+/** Which load and chunk merges, for whom. */
+export interface MergeScope {
+  readonly environmentId: number;
+  readonly loadId: number;
+  readonly chunkNo: number;
+  /** Some row of the batch removes a property or its company. */
+  readonly removes: boolean;
+  /** No row of the batch removes anything or has a property that is an object or an array. */
+  readonly flat: boolean;
+  /** Which rows of the batch stand for a record and so belong in the tally. */
+  readonly counted: 'all' | 'some' | 'none';
+  /** Keep the hashes of the keys met: only a load of several chunks can meet a key in two. */
+  readonly noteKeys: boolean;
+}
+
+/** 64-bit hash of `key`, two low bits clear. */
+export const keyHash = (key: RawBuilder<unknown>): RawBuilder<string> =>
+  sql<string>`(hashtextextended(${key}, 0) & -4)`;
+
+/** `stored` with `incoming` laid over it; nulls remove. */
+export function merged(
+  stored: RawBuilder<unknown>,
+  incoming: RawBuilder<unknown>,
+  removes: boolean,
+): RawBuilder<unknown> {
+  return removes ? sql`sluice.without_nulls(${stored} || ${incoming})` : sql`${stored} || ${incoming}`;
+}
+
+/** Whether a stored user's company stays what it is. */
+export function sameCompany(stored: RawBuilder<unknown>, incoming: RawBuilder<unknown>): RawBuilder<boolean> {
+  return sql<boolean>`(${incoming} is null or ${stored} is not distinct from nullif(${incoming}, ''))`;
+}
+
+/**
+ * Whether laying `incoming` over `stored` changes nothing. Among plain values, "contains" says so and costs a
+ * fraction of merging and comparing; of nested ones it would call a subset equal.
+ */
+export function changesNothing(
+  stored: RawBuilder<unknown>,
+  incoming: RawBuilder<unknown>,
+  scope: Pick<MergeScope, 'flat' | 'removes'>,
+): RawBuilder<boolean> {
+  if (scope.flat) return sql<boolean>`${stored} @> ${incoming}`;
+  return sql<boolean>`${merged(stored, incoming, scope.removes)} = ${stored}`;
+}
+
+/** Whether the stored row `p` already holds all that the incoming row `i` brings. */
+export function holdsAlready(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
+  const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
+  return entity === 'users'
+    ? sql<boolean>`(${same} and ${sameCompany(sql.ref('p.company_id'), sql.ref('i.company'))})`
+    : same;
+}
