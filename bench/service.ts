@@ -5,8 +5,8 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts';
 import { packageRoot } from '../src/package-root.ts';
-import { findRunningPostgres } from '../src/postgres/embedded/find-running.ts';
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
@@ -36,7 +36,7 @@ export async function startService(settings: Readonly<Record<string, string>> = 
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const address = await readAddress(child);
-  const databaseUrl = await findRunningPostgres(join(folder, 'postgres'));
+  const databaseUrl = await embeddedPostgres.findRunning(join(folder, 'postgres'));
   if (databaseUrl === undefined || child.pid === undefined)
     throw new Error('the service runs without a database');
   const service: Omit<Service, 'load'> = {

@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
+import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts';
 import { packageRoot } from '../src/package-root.ts';
-import { startEmbeddedPostgres } from '../src/postgres/embedded/start.ts';
 import { migrate } from '../src/postgres/migrate.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'sluice-schema-'));
-const server = await startEmbeddedPostgres({ dataDir: folder, log: pino({ level: 'warn' }) });
+const server = await embeddedPostgres.start({ dataDir: folder, log: pino({ level: 'warn' }) });
 try {
   const client = new pg.Client({ connectionString: server.url });
   await client.connect();

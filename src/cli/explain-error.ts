@@ -1,5 +1,5 @@
 import { InputError, Interrupted, TransientError } from '../domain/errors.ts';
-import { EmbeddedPostgresError } from '../postgres/embedded/errors.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 import { ConfigError } from '../setting.ts';
 import { certificateErrors } from './certificate-errors.ts';
@@ -59,7 +59,7 @@ export function explainError(error: unknown): Explanation {
   if (error instanceof InputError) return explainInput(error);
   if (error instanceof Interrupted)
     return { message: error.message, exitCode: exitCodes.ok, unforeseen: false };
-  if (error instanceof EmbeddedPostgresError || error instanceof TransientError) return failed(error.message);
+  if (embeddedPostgres.isRefusal(error) || error instanceof TransientError) return failed(error.message);
   const code = codeOf(error);
   if (code === 'EADDRINUSE') return failed(portTaken(error));
   if (code === 'EACCES' || code === 'EPERM') return failed(notAllowed(error));

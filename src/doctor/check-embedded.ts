@@ -1,8 +1,5 @@
-import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasUsableData } from '../postgres/embedded/data-version.ts';
-import { layoutOf } from '../postgres/embedded/layout.ts';
-import { locatePackage } from '../postgres/embedded/locate-package.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { sentenceOf } from './check.ts';
 import { type Finding, failed, ok, warning } from './finding.ts';
 import { judgeFolder } from './judge-folder.ts';
@@ -21,13 +18,7 @@ export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
 async function checkProgram(dataDir: string): Promise<Finding> {
   const check = 'embedded postgres';
   try {
-    const { version, native } = await locatePackage();
-    const major = version.split('.')[0] ?? '';
-    await access(
-      join(native, 'bin', process.platform === 'win32' ? 'postgres.exe' : 'postgres'),
-      constants.R_OK,
-    );
-    const hasData = await hasUsableData(layoutOf(join(dataDir, 'postgres')), major);
+    const { major, hasData } = await embeddedPostgres.inspect(join(dataDir, 'postgres'));
     return ok(
       check,
       `PostgreSQL ${major} is installed${hasData ? ', and the data is of that version' : '; no data yet'}`,

@@ -1,7 +1,6 @@
-import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { openFileStore } from '../files/open-file-store.ts';
-import { findRunningPostgres } from '../postgres/embedded/find-running.ts';
+import { findDatabaseUrl } from '../postgres/provide.ts';
 import type { Variables } from '../schedules/placeholders.ts';
 import { type Check, runChecks } from './check.ts';
 import { checkDisk } from './check-disk.ts';
@@ -87,6 +86,6 @@ async function checkInbox({ inboxDir }: Config): Promise<Finding[]> {
 }
 
 async function checkDatabase(config: Config): Promise<Finding[]> {
-  const url = config.databaseUrl ?? (await findRunningPostgres(join(config.dataDir, 'postgres')));
+  const url = await findDatabaseUrl(config);
   return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config);
 }

@@ -1,9 +1,7 @@
 import { join } from 'node:path';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { hasData } from './embedded/data-version.ts';
-import { findRunningPostgres } from './embedded/find-running.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './embedded/start.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 
 type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
@@ -16,23 +14,26 @@ export interface ProvidedDatabase {
 
 /** Whether the configuration asks for an embedded server that there is no data of yet: starting it makes a database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
-  return databaseUrl === null && !(await hasData(join(dataDir, 'postgres')));
+  return databaseUrl === null && !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
+}
+
+/** DATABASE_URL, whether it answers or not, or the URL of the embedded server that runs on DATA_DIR; starts none. */
+export async function findDatabaseUrl({ databaseUrl, dataDir }: ProvideConfig): Promise<string | undefined> {
+  return databaseUrl ?? (await embeddedPostgres.findRunning(join(dataDir, 'postgres')));
 }
 
 /**
  * The database that the configuration asks for: DATABASE_URL, or the embedded server of the data directory, which
- * is started unless it runs already and `share` allows to use it.
+ * is started, and kept running, unless it runs already and `share` allows to use it.
  */
 export async function provideDatabase(
   config: ProvideConfig,
   log: Logger,
   options: { readonly share: boolean },
 ): Promise<ProvidedDatabase> {
-  const nothing = async (): Promise<void> => undefined;
-  if (config.databaseUrl !== null) return { url: config.databaseUrl, embedded: null, stop: nothing };
+  const running = options.share ? await findDatabaseUrl(config) : config.databaseUrl;
+  if (typeof running === 'string') return { url: running, embedded: null, stop: async () => undefined };
   const dataDir = join(config.dataDir, 'postgres');
-  const running = options.share ? await findRunningPostgres(dataDir) : undefined;
-  if (running !== undefined) return { url: running, embedded: null, stop: nothing };
-  const embedded = await startEmbeddedPostgres({ dataDir, log });
+  const embedded = await embeddedPostgres.startAndKeepRunning({ dataDir, log });
   return { url: embedded.url, embedded, stop: () => embedded.stop() };
 }

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import pg from 'pg';
-import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
+import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** A job as far as these tests look at it. */
@@ -49,7 +49,7 @@ export async function jobEnded(
 
 /** Rows of a query on the embedded server that runs on the data directory. */
 export async function query<T extends object>(dataDir: string, sql: string): Promise<T[]> {
-  const url = await findRunningPostgres(join(dataDir, 'postgres'));
+  const url = await embeddedPostgres.findRunning(join(dataDir, 'postgres'));
   if (url === undefined) throw new Error('no server runs');
   const client = new pg.Client({ connectionString: url });
   client.on('error', () => undefined);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_WAITING_BYTES, MAX_WINDOW_BYTES } from '../../src/domain/limits.ts';
-import { findFreePort } from '../../src/postgres/embedded/free-port.ts';
+import { findFreePort } from '../../src/embedded-postgres/launch-server.ts';
 import { report, summary } from '../support/exactness.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import type { PrivatePostgres } from '../support/private-postgres.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type pg from 'pg';
 import { describe, expect, test } from 'vitest';
-import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
+import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { signalPostmaster } from '../support/private-postgres.ts';
 import { type SluiceProcess, startSluice } from '../support/processes.ts';
@@ -199,7 +199,7 @@ async function inHouse(queue: Queue, run: (house: House) => Promise<void>, folde
     },
     async sql(text, values) {
       const url = await waitFor('the embedded Postgres', () =>
-        findRunningPostgres(join(dataDir, 'postgres')),
+        embeddedPostgres.findRunning(join(dataDir, 'postgres')),
       );
       const look = looks.get(url) ?? openSql(url);
       looks.set(url, look);

@@ -21,12 +21,10 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
-import { DataDirInUseError } from '../../src/postgres/embedded/errors.ts';
-import { findRunningPostgres } from '../../src/postgres/embedded/find-running.ts';
-import { ensureRoot, layoutOf } from '../../src/postgres/embedded/layout.ts';
-import { locatePackage } from '../../src/postgres/embedded/locate-package.ts';
-import { serverSettings } from '../../src/postgres/embedded/settings.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { locatePackage } from '../../src/embedded-postgres/binaries.ts';
+import { DataDirInUseError, ensureRoot, layoutOf } from '../../src/embedded-postgres/data-directory.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { serverSettings } from '../../src/embedded-postgres/settings.ts';
 
 const run = promisify(execFile);
 const log = pino({ level: 'silent' });
@@ -62,13 +60,13 @@ async function usedDir(): Promise<string> {
 
 async function makeUsedDir(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-embedded-used-'));
-  const server = await startEmbeddedPostgres({ dataDir: join(folder, 'postgres'), log });
+  const server = await embeddedPostgres.start({ dataDir: join(folder, 'postgres'), log });
   await server.stop();
   return folder;
 }
 
 async function start(dataDir: string, settings: Record<string, string> = {}): Promise<EmbeddedPostgres> {
-  const server = await startEmbeddedPostgres({ dataDir, log, settings });
+  const server = await embeddedPostgres.start({ dataDir, log, settings });
   cleanups.push(() => server.stop());
   return server;
 }
@@ -100,13 +98,15 @@ interface ChildOptions {
 
 /** Another Node process that starts the server in dataDir and then lives until it is killed. */
 function startInChild(dataDir: string, options: ChildOptions = {}): StartedChild {
-  const source = pathToFileURL(join(options.checkout ?? repository, 'src/postgres/embedded/start.ts')).href;
+  const source = pathToFileURL(
+    join(options.checkout ?? repository, 'src/embedded-postgres/embedded-postgres.ts'),
+  ).href;
   const script = `
-    const { startEmbeddedPostgres } = await import(${JSON.stringify(source)});
+    const { embeddedPostgres } = await import(${JSON.stringify(source)});
     const ignore = () => undefined;
     const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
     const say = (value) => process.stdout.write(JSON.stringify(value) + '\\n');
-    const server = await startEmbeddedPostgres({ dataDir: ${JSON.stringify(dataDir)}, log });
+    const server = await embeddedPostgres.start({ dataDir: ${JSON.stringify(dataDir)}, log });
     ${options.afterwards ?? ''}
     say({ url: server.url, version: server.version });`;
   const tsx = pathToFileURL(createRequire(import.meta.url).resolve('tsx')).href;
@@ -158,10 +158,8 @@ const until = (condition: () => Promise<void>, timeout = 10_000) =>
 /** The launcher and its packages, copied as a fresh `npm ci --ignore-scripts` leaves them: without links. */
 async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string; native: string }> {
   const checkout = join(parent, 'checkout');
-  await mkdir(join(checkout, 'src/postgres'), { recursive: true });
-  await cp(join(repository, 'src/postgres/embedded'), join(checkout, 'src/postgres/embedded'), {
-    recursive: true,
-  });
+  for (const part of ['src/embedded-postgres', 'src/files/disk.ts'])
+    await cp(join(repository, part), join(checkout, part), { recursive: true });
   await writeFile(join(checkout, 'package.json'), '{"type":"module"}');
   const installed = await locatePackage();
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
@@ -210,7 +208,7 @@ describe('an embedded Postgres', () => {
     await Promise.all([server.stop(), server.stop()]);
     await server.exited;
     expect(await readdir(dataDir)).not.toContain('server.json');
-    expect(await findRunningPostgres(dataDir)).toBeUndefined();
+    expect(await embeddedPostgres.findRunning(dataDir)).toBeUndefined();
   });
 
   test('keeps its data, its password and its identity across restarts', async () => {
@@ -226,10 +224,10 @@ describe('an embedded Postgres', () => {
   test('refuses a second start on the same directory and names the process that runs there', async () => {
     const dataDir = await usedDir();
     await start(dataDir);
-    const second = startEmbeddedPostgres({ dataDir, log });
+    const second = embeddedPostgres.start({ dataDir, log });
     await expect(second).rejects.toBeInstanceOf(DataDirInUseError);
     await expect(second).rejects.toThrow(new RegExp(`process ${process.pid}\\. .*DATA_DIR`));
-    const url = await findRunningPostgres(dataDir);
+    const url = await embeddedPostgres.findRunning(dataDir);
     expect(await query(url ?? '', 'select 1 as one')).toEqual([{ one: 1 }]);
   });
 
@@ -240,7 +238,7 @@ describe('an embedded Postgres', () => {
     const refused = starts.filter((result) => result.status === 'rejected');
     expect(started).toHaveLength(1);
     expect(refused[0]?.reason).toBeInstanceOf(DataDirInUseError);
-    expect(await findRunningPostgres(dataDir)).toBe(started[0]?.value.url);
+    expect(await embeddedPostgres.findRunning(dataDir)).toBe(started[0]?.value.url);
   });
 
   test('refuses a wrong password', async () => {
@@ -323,7 +321,7 @@ describe('an embedded Postgres and the process that started it', () => {
     const pid = await serverPid(dataDir);
     await endChild(child, 'SIGKILL');
     await until(async () => expect(await isRunning(pid)).toBe(false), 5_000);
-    expect(await findRunningPostgres(dataDir)).toBeUndefined();
+    expect(await embeddedPostgres.findRunning(dataDir)).toBeUndefined();
     const server = await start(dataDir);
     expect(await query(server.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
   });
@@ -378,7 +376,7 @@ describe('an embedded Postgres and the process that started it', () => {
 
   test("outlives the terminal's Ctrl-C until its owner has finished", async () => {
     const dataDir = await usedDir();
-    const connection = pathToFileURL(join(repository, 'src/postgres/embedded/connection.ts')).href;
+    const connection = pathToFileURL(join(repository, 'src/embedded-postgres/launch-server.ts')).href;
     const { child, next } = startInChild(dataDir, {
       afterwards: `
         const { askVersion } = await import(${JSON.stringify(connection)});
@@ -397,7 +395,7 @@ describe('an embedded Postgres and the process that started it', () => {
   });
 
   test('is watched over by a pipe where the kernel cannot do it', async () => {
-    const lifeline = pathToFileURL(join(repository, 'src/postgres/embedded/lifeline.ts')).href;
+    const lifeline = pathToFileURL(join(repository, 'src/embedded-postgres/run-program.ts')).href;
     const { child, next } = startInChild(await usedDir(), {
       afterwards: `
         const { spawn } = await import('node:child_process');

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
-import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { settings } from '../../src/settings.ts';
 import {
   type ComposeFile,
@@ -239,7 +239,7 @@ describe('docker-compose.yml', () => {
     const chosen = Object.fromEntries(given) as Record<string, string>;
     const folder = await mkdtemp(join(tmpdir(), 'sluice-packaging-'));
     const log = pino({ level: 'silent' });
-    const server = await startEmbeddedPostgres({ dataDir: folder, log, settings: chosen });
+    const server = await embeddedPostgres.start({ dataDir: folder, log, settings: chosen });
     const client = new pg.Client({ connectionString: server.url });
     try {
       await client.connect();

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
-import { startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { prepareDatabase } from '../../src/postgres/prepare.ts';
 
 /** Databases of tests are copies of this one, which is migrated. */
@@ -29,7 +29,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     min_wal_size: '80MB',
     max_connections: '400',
   };
-  const postgres = await startEmbeddedPostgres({ dataDir: folder, log, settings });
+  const postgres = await embeddedPostgres.start({ dataDir: folder, log, settings });
   await runOn(postgres.url, `create database ${template}`);
   await prepareDatabase(databaseUrl(postgres.url, template), true, log);
   project.provide('postgresUrl', postgres.url);

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { layoutOf } from '../../src/postgres/embedded/layout.ts';
-import { isAlive, readPostmasterFile } from '../../src/postgres/embedded/postmaster-file.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../src/postgres/embedded/start.ts';
+import { layoutOf } from '../../src/embedded-postgres/data-directory.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { isAlive, readPostmasterFile } from '../../src/embedded-postgres/previous-server.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A server of one test's own, which it may stop the hard way and start again under the same address. */
@@ -23,7 +23,7 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
   const dataDir = await mkdtemp(join(tmpdir(), 'sluice-private-postgres-'));
   // Without fsync a stopped server loses what a stopped server may lose: the commits still in its own buffers.
   const settings = { fsync: 'off', max_connections: '100' };
-  let server: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, log, settings });
+  let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
   const { url } = server;
   return {
     url,
@@ -32,8 +32,7 @@ export async function startPrivatePostgres(): Promise<PrivatePostgres> {
       await server.exited;
     },
     async start() {
-      server = await startEmbeddedPostgres({ dataDir, log, settings, port: Number(new URL(url).port) });
-      if (server.url !== url) throw new Error(`the server came back as ${server.url}, not as ${url}`);
+      server = await embeddedPostgres.start({ dataDir, log, settings, port: Number(new URL(url).port) });
     },
     async close() {
       await server.stop();

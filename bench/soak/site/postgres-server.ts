@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { layoutOf } from '../../../src/postgres/embedded/layout.ts';
-import { readPostmasterFile } from '../../../src/postgres/embedded/postmaster-file.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../src/postgres/embedded/start.ts';
+import { layoutOf } from '../../../src/embedded-postgres/data-directory.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from '../../../src/embedded-postgres/embedded-postgres.ts';
+import { readPostmasterFile } from '../../../src/embedded-postgres/previous-server.ts';
 
 /** A server of the soak's own: its processes outlive it, as they would a database on another machine. */
 export interface PostgresServer {
@@ -20,7 +20,7 @@ const settings = { fsync: 'off', max_connections: '150' };
 export async function startPostgresServer(folder: string): Promise<PostgresServer> {
   const dataDir = join(folder, 'postgres');
   const log = pino({ level: 'silent' });
-  let server: EmbeddedPostgres = await startEmbeddedPostgres({ dataDir, log, settings });
+  let server: EmbeddedPostgres = await embeddedPostgres.start({ dataDir, log, settings });
   const { url } = server;
   return {
     url,
@@ -31,8 +31,7 @@ export async function startPostgresServer(folder: string): Promise<PostgresServe
       await server.exited;
     },
     async start() {
-      server = await startEmbeddedPostgres({ dataDir, log, settings, port: Number(new URL(url).port) });
-      if (server.url !== url) throw new Error('the server came back under another address');
+      server = await embeddedPostgres.start({ dataDir, log, settings, port: Number(new URL(url).port) });
     },
     stop: () => server.stop(),
   };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { findFreePort } from '../../../src/postgres/embedded/free-port.ts';
+import { findFreePort } from '../../../src/embedded-postgres/launch-server.ts';
 import { until } from '../patience.ts';
 
 export interface RedisServer {

@@ -1,9 +1,8 @@
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
-import { findRunningPostgres } from '../../postgres/embedded/find-running.ts';
+import { findDatabaseUrl } from '../../postgres/provide.ts';
 import { certificateErrors } from '../certificate-errors.ts';
 import { CommandFailed } from '../exit-codes.ts';
 
@@ -32,8 +31,7 @@ export async function awaitDatabase(
   const deadline = performance.now() + patienceMs;
   let told = false;
   for (;;) {
-    const answer =
-      config.databaseUrl === null ? await findEmbedded(config.dataDir) : await knock(config.databaseUrl);
+    const answer = config.databaseUrl === null ? await findEmbedded(config) : await knock(config.databaseUrl);
     if (answer.url !== null) return answer.url;
     if (signal.aborted) throw new Interrupted('stopped while waiting for the database');
     if (performance.now() > deadline)
@@ -46,10 +44,10 @@ export async function awaitDatabase(
 
 type Answer = { readonly url: string } | { readonly url: null; readonly sentence: string };
 
-async function findEmbedded(dataDir: string): Promise<Answer> {
-  const url = await findRunningPostgres(join(dataDir, 'postgres'));
+async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Promise<Answer> {
+  const url = await findDatabaseUrl(config);
   if (url !== undefined) return { url };
-  const sentence = `No database runs on ${dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`;
+  const sentence = `No database runs on ${config.dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`;
   return { url: null, sentence };
 }
 

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { join } from 'node:path';
 import type { Config } from '../../config.ts';
-import { findRunningPostgres } from '../../postgres/embedded/find-running.ts';
+import { findDatabaseUrl } from '../../postgres/provide.ts';
 import { CommandFailed } from '../exit-codes.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;
@@ -15,9 +14,7 @@ export async function checkAddress(
   address: Address & Pick<Config, 'databaseUrl' | 'dataDir'>,
   ownsData: boolean,
 ): Promise<void> {
-  const { databaseUrl, dataDir } = address;
-  const shared = ownsData && databaseUrl === null && (await findRunningPostgres(join(dataDir, 'postgres')));
-  if (typeof shared === 'string') return;
+  if (ownsData && address.databaseUrl === null && (await findDatabaseUrl(address)) !== undefined) return;
   const probe = createServer();
   try {
     probe.listen({ host: address.host, port: address.port });

@@ -9,7 +9,6 @@ import type { Environment } from '../environment.ts';
 import { awaitDatabase } from './await-database.ts';
 import { checkAddress } from './check-address.ts';
 import { warnOfRedis } from './check-redis.ts';
-import { type EmbeddedGuard, guardEmbedded } from './embedded-guard.ts';
 import { ensureFirstKey } from './first-key.ts';
 import { type Fleet, startFleet } from './fleet.ts';
 import { openServingSystem, openSurface, type Surface } from './surface.ts';
@@ -44,22 +43,19 @@ interface Parts {
   database: ProvidedDatabase | null;
   surface: Surface | null;
   fleet: Fleet | null;
-  guard: EmbeddedGuard | null;
 }
 
 /** Starts it all, or, if any of it fails, none. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
-  const parts: Parts = { database: null, surface: null, fleet: null, guard: null };
+  const parts: Parts = { database: null, surface: null, fleet: null };
   const stop = (): Promise<boolean> =>
     shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
   try {
-    const { surface } = await startParts(options, parts);
+    const surface = await startParts(options, parts);
     return {
       url: surface.url,
-      get system() {
-        return (parts.surface ?? surface).system;
-      },
+      system: surface.system,
       get workerPids() {
         return parts.fleet?.pids ?? [];
       },
@@ -72,7 +68,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-async function startParts(options: ServiceOptions, parts: Parts): Promise<{ readonly surface: Surface }> {
+async function startParts(options: ServiceOptions, parts: Parts): Promise<Surface> {
   const { config, log, environment, entry } = options;
   // The workers would refuse it, one start after another; whoever starts them is told instead.
   if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
@@ -91,33 +87,17 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<{ read
   if (key !== null) options.onKey(key);
   const surface = await openSurface(system);
   parts.surface = surface;
-  const fleet = startFleet({
+  parts.fleet = startFleet({
     size: config.workers,
     entry,
     environment: workerEnvironment(environment, config, database.url),
     log,
   });
-  parts.fleet = fleet;
-  if (database.embedded !== null) {
-    const onMoved = async (url: string): Promise<void> => {
-      log.warn('the embedded Postgres has another port now: connecting again');
-      fleet.restart(workerEnvironment(environment, config, url));
-      parts.surface = await moveSurface(parts.surface ?? surface, config, url, log);
-    };
-    parts.guard = guardEmbedded(database.embedded, { dataDir: config.dataDir, log, onMoved });
-  }
-  return { surface };
-}
-
-/** The same address on another database URL. Requests of the moment in between are refused, and tried again. */
-async function moveSurface(old: Surface, config: Config, databaseUrl: string, log: Logger): Promise<Surface> {
-  await shutDown([old.stopListening, old.closeSystem], config.shutdownMs, log);
-  const port = Number(new URL(old.url).port) || config.port;
-  return openSurface(openServingSystem({ ...config, port }, databaseUrl, log));
+  return surface;
 }
 
 /** What lets work in stops first, what everything stands on last. */
-function stopPhases({ database, surface, fleet, guard }: Parts, totalMs: number): Phase[] {
+function stopPhases({ database, surface, fleet }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
   if (surface !== null) phases.push(surface.drain, surface.stopListening);
   if (fleet !== null) {
@@ -127,7 +107,7 @@ function stopPhases({ database, surface, fleet, guard }: Parts, totalMs: number)
   if (surface !== null) phases.push(surface.closeSystem);
   if (database !== null) {
     // Should it be late: it is told to stop already, and goes on doing so when we are gone.
-    phases.push({ name: 'database', deadlineMs: totalMs, run: () => (guard ?? database).stop() });
+    phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;
 }

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import { DataDirInUseError } from '../../postgres/embedded/errors.ts';
+import { embeddedPostgres } from '../../embedded-postgres/embedded-postgres.ts';
 import { isNewDatabase, type ProvidedDatabase, provideDatabase } from '../../postgres/provide.ts';
 import { UsageError } from '../exit-codes.ts';
 import type { Terminal } from '../terminal.ts';
@@ -19,7 +19,7 @@ export async function provideForCommand(config: Config, log: Logger): Promise<Pr
     try {
       return await provideDatabase(config, log, { share: true });
     } catch (error) {
-      if (!(error instanceof DataDirInUseError) || performance.now() > deadline) throw error;
+      if (!embeddedPostgres.isInUse(error) || performance.now() > deadline) throw error;
     }
     await delay(pollMs);
   }

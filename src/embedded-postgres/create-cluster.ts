@@ -1,14 +1,28 @@
 import { chown, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { Account } from './account.ts';
-import type { ClusterContext } from './cluster-context.ts';
-import { syncFolder } from './durable-file.ts';
-import { diskFull, EmbeddedPostgresError, hasCode, isDiskFull } from './errors.ts';
-import type { Layout } from './layout.ts';
-import { ensurePassword } from './password.ts';
-import { isAlive } from './postmaster-file.ts';
-import { createRoleAndDatabase } from './role-and-database.ts';
-import { dataArgument, runProgram } from './run-program.ts';
+import type { Binaries } from './binaries.ts';
+import {
+  diskFull,
+  EmbeddedPostgresError,
+  ensurePassword,
+  hasCode,
+  isDiskFull,
+  type Layout,
+  syncFolder,
+} from './data-directory.ts';
+import { isAlive } from './previous-server.ts';
+import { type Account, dataArgument, runProgram } from './run-program.ts';
+
+/** What every step on a data directory needs: where it lies, who runs what on it. */
+export interface ClusterContext {
+  readonly layout: Layout;
+  readonly binaries: Binaries;
+  /** The account that runs the server when we are root; undefined when it runs as ourselves. */
+  readonly account: Account | undefined;
+}
+
+export const databaseName = 'sluice';
+export const roleName = 'sluice';
 
 const attemptPrefix = 'init-';
 /** A live pid in an attempt's name may be a stranger's by now; no initdb takes that long. */
@@ -73,4 +87,39 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
 /** Patient, because the initdb of a killed process may be writing its last file. */
 function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 25 });
+}
+
+/**
+ * Role and database in a fresh data directory. The role is no superuser; it may create databases,
+ * because tests give each file one of its own.
+ */
+export async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
+  const password = await ensurePassword(context.layout.password);
+  await runSingleUser(context, data, [
+    `create role ${roleName} login createdb password '${password}'`,
+    `grant pg_monitor, pg_checkpoint to ${roleName}`,
+    `create database ${databaseName} owner ${roleName}`,
+  ]);
+}
+
+/** A new password for data whose password file was lost, for example when only PGDATA came back from a backup. */
+export async function resetPassword(context: ClusterContext): Promise<void> {
+  const password = await ensurePassword(context.layout.password);
+  await runSingleUser(context, context.layout.data, [`alter role ${roleName} password '${password}'`]);
+}
+
+/**
+ * In single-user mode: nothing listens yet and no login is needed. It takes one statement a line.
+ * Our passwords have only letters, digits, "-" and "_", so they need no escaping; they are no arguments,
+ * which every user of the machine could read.
+ */
+async function runSingleUser(
+  { binaries, account }: ClusterContext,
+  data: string,
+  statements: readonly string[],
+): Promise<void> {
+  const args = ['--single', '-D', dataArgument(account, data), '-c', 'exit_on_error=on', 'postgres'];
+  const input = `${statements.join('\n')}\n`;
+  const { code, output } = await runProgram(binaries.postgres, args, { account, cwd: data, input });
+  if (code !== 0) throw new EmbeddedPostgresError(`Preparing the database failed: ${output.trim()}`);
 }

@@ -1,0 +1,258 @@
+// The files of a data directory, and the errors that speak of it. What is written here is whole or absent, survives a
+// power cut, and is readable for its owner only.
+import { randomBytes } from 'node:crypto';
+import {
+  access,
+  constants,
+  type FileHandle,
+  link,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+} from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** The embedded server cannot run here; the message says why and what to do about it. */
+export class EmbeddedPostgresError extends Error {
+  override readonly name: string = 'EmbeddedPostgresError';
+}
+
+/** Another live server owns the data directory: two servers on one directory would destroy it. */
+export class DataDirInUseError extends EmbeddedPostgresError {
+  override readonly name = 'DataDirInUseError';
+
+  /** `ownerPid` is the process that started the server, undefined if that is not known; `pid` the server itself. */
+  constructor(
+    dataDir: string,
+    { pid, ownerPid }: { readonly pid: number; readonly ownerPid: number | undefined },
+  ) {
+    const owner =
+      ownerPid === undefined
+        ? `A PostgreSQL server (process ${pid}) runs on ${dataDir} already. Stop it`
+        : `sluice runs on ${dataDir} already: process ${ownerPid}. Stop that one (kill ${ownerPid})`;
+    super(`${owner}, or give this one a folder of its own: --data-dir <folder> (DATA_DIR).`);
+  }
+}
+
+/** True for a system error with this code ('ENOENT', 'EEXIST' …). */
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code));
+}
+
+/** What PostgreSQL's programs write when there is no room. */
+export function isDiskFull(output: string): boolean {
+  return /No space left on device|Disk quota exceeded/.test(output);
+}
+
+export function diskFull(folder: string): EmbeddedPostgresError {
+  return new EmbeddedPostgresError(
+    `The disk of ${folder} is full. Make room (a new database takes some 100 MB), or choose another DATA_DIR (--data-dir).`,
+  );
+}
+
+/** Every path the launcher owns, all below the one directory it is given. */
+export interface Layout {
+  readonly root: string;
+  /** PGDATA. Appears by one rename, so it is either absent or complete. */
+  readonly data: string;
+  readonly serverFile: string;
+  readonly password: string;
+  readonly superuserPassword: string;
+  readonly serverLog: string;
+}
+
+export function layoutOf(dataDir: string): Layout {
+  return {
+    root: dataDir,
+    data: join(dataDir, 'data'),
+    serverFile: join(dataDir, 'server.json'),
+    password: join(dataDir, 'password'),
+    superuserPassword: join(dataDir, 'superuser-password'),
+    serverLog: join(dataDir, 'postgres.log'),
+  };
+}
+
+/** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
+export async function ensureRoot(layout: Layout): Promise<void> {
+  await makeFolder(layout.root).catch((cause: unknown) => {
+    throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
+  });
+  try {
+    await access(layout.root, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch (cause) {
+    if (hasCode(cause, 'EROFS')) throw new EmbeddedPostgresError(readOnly(layout.root), { cause });
+    const { uid } = await stat(layout.root);
+    throw new EmbeddedPostgresError(
+      `${layout.root} belongs to another user (uid ${uid}). Start as that user or as root, or choose another DATA_DIR.`,
+      { cause },
+    );
+  }
+}
+
+/** One step at a time: where nothing can be made, as in /proc, Node's own `recursive` goes round for ever. */
+async function makeFolder(path: string): Promise<void> {
+  const above = dirname(path);
+  try {
+    await mkdir(path, { mode: 0o700 });
+  } catch (error) {
+    if (hasCode(error, 'EEXIST') && (await stat(path)).isDirectory()) return;
+    if (!hasCode(error, 'ENOENT') || above === path || (await isFolder(above))) throw error;
+    await makeFolder(above);
+    await makeFolder(path);
+  }
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
+}
+
+function whyNot(error: unknown): string {
+  const another = 'choose another DATA_DIR (--data-dir)';
+  if (hasCode(error, 'EACCES', 'EPERM'))
+    return `this user may not write there. Make the folder above it writable, or ${another}.`;
+  if (hasCode(error, 'ENOENT')) return `this file system, such as /proc, takes no folders; ${another}.`;
+  if (hasCode(error, 'ENOTDIR', 'EEXIST')) return `a file stands where a folder is wanted; ${another}.`;
+  if (hasCode(error, 'EROFS')) return `its file system is read-only. Mount it writable, or ${another}.`;
+  if (hasCode(error, 'ENOSPC', 'EDQUOT')) return `the disk is full. Make room, or ${another}.`;
+  return `${error instanceof Error ? error.message : String(error)}; ${another}.`;
+}
+
+function readOnly(folder: string): string {
+  return `${folder} is on a file system that is read-only. Mount it writable, or choose another DATA_DIR.`;
+}
+
+/** Whether a data directory exists. Throws when it was made by another major version, or is not Postgres'. */
+export async function hasUsableData(layout: Layout, major: string): Promise<boolean> {
+  const found = await readMajor(layout);
+  if (found === major) return true;
+  if (found === undefined) return false;
+  throw new EmbeddedPostgresError(
+    `The data in ${layout.data} was made by PostgreSQL ${found}; this version of sluice brings PostgreSQL ${major}, ` +
+      'which cannot read it. Dump it with the version of sluice that made it and load the dump into a fresh DATA_DIR, ' +
+      `or set DATABASE_URL to a PostgreSQL ${found} server on that data.`,
+  );
+}
+
+/** The major version that made the data; undefined where there is none. */
+export async function readMajor(layout: Pick<Layout, 'data'>): Promise<string | undefined> {
+  try {
+    return (await readFile(join(layout.data, 'PG_VERSION'), 'utf8')).trim();
+  } catch (error) {
+    if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
+  }
+  const names = await readdir(layout.data).catch(() => []);
+  if (names.length === 0) return undefined;
+  throw new EmbeddedPostgresError(
+    `${layout.data} is no Postgres data directory, but not empty either. Move it away or choose another DATA_DIR.`,
+  );
+}
+
+/** `server.json`: how other processes of this machine find the running server. */
+export interface ServerFile {
+  readonly pid: number;
+  /** The Node process that started the server and takes it along when it dies. */
+  readonly ownerPid: number;
+  readonly port: number;
+  readonly majorVersion: string;
+  readonly passwordFile: string;
+}
+
+export async function writeServerFile(layout: Layout, server: ServerFile): Promise<void> {
+  await replacePrivateFile(layout.serverFile, `${JSON.stringify(server, null, 2)}\n`);
+}
+
+/** What the file says, which may be stale; undefined when there is none or it cannot be understood. */
+export async function readServerFile(layout: Layout): Promise<ServerFile | undefined> {
+  try {
+    return JSON.parse(await readFile(layout.serverFile, 'utf8')) as ServerFile;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR') || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Removes the file if it still speaks of this server, not of one started since. */
+export async function removeServerFile(layout: Layout, pid: number): Promise<void> {
+  if ((await readServerFile(layout))?.pid === pid) await rm(layout.serverFile, { force: true });
+}
+
+/**
+ * The password kept in `path`, made on first use: 32 random bytes, in letters that need no quoting in a URL or in SQL.
+ * When two processes start at once, both read the one that came first.
+ */
+export async function ensurePassword(path: string): Promise<string> {
+  await createPrivateFile(path, randomBytes(32).toString('base64url'));
+  return (await readFile(path, 'utf8')).trim();
+}
+
+/** The password kept in `path`, or undefined when none was made yet. */
+export async function readPassword(path: string): Promise<string | undefined> {
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** Replaces `path` by a whole new file that only its owner can read: a reader sees the old text or the new. */
+export async function replacePrivateFile(path: string, text: string): Promise<void> {
+  const draft = await writeDraft(path, text);
+  await rename(draft, path);
+}
+
+/** Creates `path` with `text` unless it exists already; it appears whole and survives a power cut. */
+export async function createPrivateFile(path: string, text: string): Promise<void> {
+  const draft = await writeDraft(path, text);
+  try {
+    await link(draft, path);
+    await syncFolder(dirname(path));
+  } catch (error) {
+    if (!hasCode(error, 'EEXIST')) throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+/** Makes a rename or link within the folder survive a power cut. */
+export async function syncFolder(path: string): Promise<void> {
+  // Windows cannot open a folder, and its file system journals renames.
+  if (process.platform === 'win32') return;
+  const folder = await open(path, 'r');
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+async function writeDraft(path: string, text: string): Promise<string> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}`;
+  const file = await open(draft, 'wx', 0o600);
+  try {
+    await giveToFolderOwner(file, dirname(path));
+    await file.writeFile(text);
+    await file.sync();
+  } catch (error) {
+    // A disk that is full would have one more at every try.
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  } finally {
+    await file.close();
+  }
+  return draft;
+}
+
+/** What root writes into somebody's folder is that somebody's: they may start without root the next time. */
+async function giveToFolderOwner(file: FileHandle, folder: string): Promise<void> {
+  if (process.geteuid?.() !== 0) return;
+  const { uid, gid } = await stat(folder);
+  await file.chown(uid, gid);
+}

@@ -1,0 +1,244 @@
+/**
+ * PostgreSQL without an installation: the binaries of an npm package, run on a data directory of ours as a child of this
+ * process. Everybody else imports `embeddedPostgres` from this file and nothing from the others.
+ *
+ * Start reading at `start`: it makes the directory (data-directory.ts), waits until no earlier server runs there
+ * (previous-server.ts), finds binaries that run (binaries.ts), creates the cluster on first use (create-cluster.ts) and
+ * launches the server (launch-server.ts, settings.ts).
+ *
+ * It promises: one server per data directory; the server ends when this process ends, however that happens; what was
+ * committed is there at the next start; only this machine reaches it, and only its owner can read its password.
+ */
+import { access, constants } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { isFull, readDisk } from '../files/disk.ts';
+import { locatePackage, provideBinaries } from './binaries.ts';
+import { type ClusterContext, createCluster, resetPassword } from './create-cluster.ts';
+import {
+  DataDirInUseError,
+  EmbeddedPostgresError,
+  ensurePassword,
+  ensureRoot,
+  hasUsableData,
+  layoutOf,
+  readMajor,
+  readPassword,
+  readServerFile,
+  removeServerFile,
+} from './data-directory.ts';
+import {
+  askVersion,
+  boundServerLog,
+  type LaunchedServer,
+  launchServer,
+  type ServerProcess,
+  serverUrl,
+} from './launch-server.ts';
+import { awaitPreviousServer } from './previous-server.ts';
+import { chooseAccount, runProgram } from './run-program.ts';
+import { inspectMachine, serverSettings } from './settings.ts';
+
+/** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
+const fastDeadlineMs = 60_000;
+const immediateDeadlineMs = 5_000;
+const minRestartPauseMs = 200;
+const maxRestartPauseMs = 10_000;
+
+/** A running server. It keeps this process alive until it is stopped, and dies with this process. */
+export interface EmbeddedPostgres {
+  /** postgres://sluice:<password>@127.0.0.1:<port>/sluice */
+  readonly url: string;
+  /** As `show server_version` says, for example "18.4". */
+  readonly version: string;
+  /** Resolves when the server process has ended, for whatever reason. Never rejects. */
+  readonly exited: Promise<void>;
+  /** Fast shutdown; waits for the end, and forces it after a deadline. May be called again. */
+  stop(): Promise<void>;
+}
+
+export interface EmbeddedPostgresOptions {
+  /** Made on first use; holds the data, the passwords, the log. */
+  readonly dataDir: string;
+  readonly log: Logger;
+  /** Server settings that replace ours. Address and port cannot be replaced. */
+  readonly settings?: Record<string, string>;
+  /** Any free one by default. */
+  readonly port?: number;
+}
+
+export const embeddedPostgres = {
+  start,
+  startAndKeepRunning,
+  findRunning,
+  hasData,
+  inspect,
+  /** Whether the server cannot run here; the message says why and what to do about it. */
+  isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
+  /** Whether another live server owns the data directory. */
+  isInUse: (error: unknown): error is Error => error instanceof DataDirInUseError,
+} as const;
+
+/**
+ * Starts the server for dataDir (creating it on first use).
+ * Throws DataDirInUseError if a live server runs on it already, EmbeddedPostgresError if none can run here.
+ */
+async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { log } = options;
+  const startedAt = performance.now();
+  const layout = layoutOf(resolve(options.dataDir));
+  await ensureRoot(layout);
+  await awaitPreviousServer(layout, log);
+  const account = await chooseAccount(layout);
+  const binaries = await provideBinaries(account, layout, log);
+  const context = { layout, account, binaries };
+  if (!(await hasUsableData(layout, binaries.major))) await createCluster(context);
+  else if ((await readPassword(layout.password)) === undefined) await resetPassword(context);
+  const settings = { ...serverSettings(await inspectMachine()), ...options.settings };
+  const password = await ensurePassword(layout.password);
+  const server = await launchServer({ ...context, password, settings, port: options.port });
+  const ms = Math.round(performance.now() - startedAt);
+  log.info({ postgres_pid: server.process.pid, version: server.version, ms }, 'embedded Postgres is ready');
+  return watch(server, context, log);
+}
+
+/** Removes server.json and ends the bound of the log when the server ends, expected or not. */
+function watch(server: LaunchedServer, context: ClusterContext, log: Logger): EmbeddedPostgres {
+  const { layout } = context;
+  const endLogBound = boundServerLog(layout);
+  let stopping: Promise<void> | undefined;
+  const exited = server.process.exited.then(async (ending) => {
+    endLogBound();
+    if (stopping === undefined) log.error({ ending }, 'embedded Postgres ended unexpectedly');
+    await removeServerFile(layout, server.process.pid).catch(() => undefined);
+  });
+  const stop = async (): Promise<void> => {
+    await stopServer(server.process, context, log);
+    await exited;
+  };
+  return {
+    url: server.url,
+    version: server.version,
+    exited,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+/**
+ * Fast shutdown: open transactions are rolled back, everything is written, the next start needs no recovery.
+ * Past the deadline the server is killed; what was committed is recovered by the next start.
+ */
+async function stopServer(server: ServerProcess, context: ClusterContext, log: Logger): Promise<void> {
+  if (process.platform === 'win32') {
+    // No signals there: pg_ctl speaks to the server through its named pipe.
+    const { account, binaries, layout } = context;
+    const args = ['stop', '-W', '-m', 'fast', '-D', layout.data];
+    await runProgram(binaries.pgCtl, args, { account, cwd: layout.data });
+  } else {
+    server.kill('SIGINT');
+  }
+  if (await endsWithin(server, fastDeadlineMs)) return;
+  log.warn({ pid: server.pid }, 'embedded Postgres did not stop in time: ending it without a checkpoint');
+  server.kill('SIGQUIT');
+  if (await endsWithin(server, immediateDeadlineMs)) return;
+  server.kill('SIGKILL');
+  await server.exited;
+}
+
+async function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean> {
+  const ended = new AbortController();
+  const late = delay(deadlineMs, false, { signal: ended.signal }).catch(() => false);
+  const inTime = await Promise.race([server.exited.then(() => true), late]);
+  ended.abort();
+  return inTime;
+}
+
+/**
+ * As `start`; a server that ends unasked is started again on the same port, so that every pool reconnects by itself.
+ * Work under way comes to no harm: what was committed is there, the rest is done again. `exited` is that of the last.
+ */
+async function startAndKeepRunning(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const stopping = new AbortController();
+  let server = await start(options);
+  const { url, version } = server;
+  const exited = (async () => {
+    while (!stopping.signal.aborted) {
+      await server.exited;
+      if (stopping.signal.aborted) return;
+      server = (await startAgain({ ...options, port: Number(new URL(url).port) }, stopping.signal)) ?? server;
+    }
+    // A restart that was under way when we were asked to stop.
+    await server.stop();
+  })();
+  return {
+    url,
+    version,
+    exited,
+    async stop() {
+      stopping.abort();
+      await server.stop();
+      await exited;
+    },
+  };
+}
+
+/** Tries until it runs; undefined when asked to stop. */
+async function startAgain(
+  options: EmbeddedPostgresOptions,
+  signal: AbortSignal,
+): Promise<EmbeddedPostgres | undefined> {
+  const { log } = options;
+  // The system's own data directory: the name under which its operator knows the disk.
+  const folder = dirname(options.dataDir);
+  let pauseMs = minRestartPauseMs;
+  while (!signal.aborted) {
+    try {
+      return await start(options);
+    } catch (err) {
+      const isDiskFull = await readDisk(folder).then(isFull, () => false);
+      if (isDiskFull)
+        log.error({ retry_in_ms: pauseMs }, `embedded Postgres has no room left on the disk of ${folder}`);
+      else log.error({ err, retry_in_ms: pauseMs }, 'embedded Postgres could not be started again');
+    }
+    await delay(pauseMs, undefined, { signal }).catch(() => undefined);
+    pauseMs = Math.min(pauseMs * 2, maxRestartPauseMs);
+  }
+  return undefined;
+}
+
+/**
+ * url of the live server on dataDir, or undefined.
+ * Verifies by really connecting, so a stale file never counts.
+ */
+async function findRunning(dataDir: string): Promise<string | undefined> {
+  const layout = layoutOf(dataDir);
+  const server = await readServerFile(layout);
+  if (server === undefined) return undefined;
+  const password = await readPassword(layout.password);
+  if (password === undefined) return undefined;
+  const url = serverUrl(server.port, password);
+  try {
+    await askVersion(url);
+    return url;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether a server was ever started on it, by whatever version. */
+async function hasData(dataDir: string): Promise<boolean> {
+  return (await readMajor(layoutOf(dataDir))) !== undefined;
+}
+
+/** What can be said without starting anything. Throws EmbeddedPostgresError if no server can run here. */
+async function inspect(dataDir: string): Promise<{ readonly major: string; readonly hasData: boolean }> {
+  const { version, native } = await locatePackage();
+  const major = version.split('.')[0] ?? '';
+  const program = process.platform === 'win32' ? 'postgres.exe' : 'postgres';
+  await access(join(native, 'bin', program), constants.R_OK);
+  return { major, hasData: await hasUsableData(layoutOf(dataDir), major) };
+}

@@ -1,0 +1,303 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { type ClusterContext, databaseName, roleName } from './create-cluster.ts';
+import {
+  diskFull,
+  EmbeddedPostgresError,
+  hasCode,
+  isDiskFull,
+  type Layout,
+  writeServerFile,
+} from './data-directory.ts';
+import { dataDirInUse, readPostmasterFile } from './previous-server.ts';
+import {
+  type Account,
+  cleanEnvironment,
+  dataArgument,
+  deathSignalPrefix,
+  watchOverServer,
+} from './run-program.ts';
+
+const maxPorts = 5;
+const pollMs = 15;
+/** Until the server answers anything at all. */
+const answerDeadlineMs = 60_000;
+/** While it says that it is starting up: replaying gigabytes of log on a slow disk takes minutes. */
+const recoveryDeadlineMs = 30 * 60_000;
+/** How long the children of a server that was killed may take to notice and end. */
+const leftoverDeadlineMs = 60_000;
+const leftoverPollMs = 100;
+const maxLogBytes = 10 * 1024 * 1024;
+const logCheckMs = 10 * 60_000;
+const logTailBytes = 8_192;
+const connectTimeoutMs = 5_000;
+
+export interface LaunchedServer {
+  readonly process: ServerProcess;
+  readonly url: string;
+  readonly version: string;
+}
+
+interface LaunchContext extends ClusterContext {
+  readonly password: string;
+  readonly settings: Readonly<Record<string, string>>;
+  /** Any free one by default. */
+  readonly port?: number | undefined;
+}
+
+/**
+ * Starts the server and waits until it takes work. Two obstacles pass by themselves: a free port that somebody
+ * else takes in between costs another one, the last children of a killed server are waited for.
+ */
+export async function launchServer(context: LaunchContext): Promise<LaunchedServer> {
+  const leftoverDeadline = Date.now() + leftoverDeadlineMs;
+  let portsTried = 0;
+  for (;;) {
+    const launched = await tryLaunch(context, context.port ?? (await findFreePort()));
+    if (typeof launched === 'object') return launched;
+    const mayChoose = context.port === undefined && ++portsTried < maxPorts;
+    const portTaken = mayChoose && launched.includes('Address already in use');
+    const leftovers = launched.includes('shared memory block') && Date.now() < leftoverDeadline;
+    if (!portTaken && !leftovers) throw await explainOutput(launched, context);
+    if (leftovers) await delay(leftoverPollMs);
+  }
+}
+
+/** The running server, or what it wrote before it gave up. */
+async function tryLaunch(context: LaunchContext, port: number): Promise<LaunchedServer | string> {
+  const { layout, account, binaries, password } = context;
+  const log = await openServerLog(layout, account);
+  try {
+    const settings = { ...context.settings, ...address(port) };
+    const { postgres } = binaries;
+    const server = await spawnServer({ postgres, data: layout.data, account, settings, logFile: log.file });
+    const url = serverUrl(port, password);
+    try {
+      await announce(server, context, port);
+      const version = await awaitReady(server, url);
+      if (version !== undefined) return { process: server, url, version };
+    } catch (error) {
+      server.kill('SIGQUIT');
+      await server.exited;
+      throw error;
+    }
+    return `${await readServerLog(layout, log.startsAt)}\n(${await server.exited})`;
+  } finally {
+    await log.file.close();
+  }
+}
+
+/** Not for the caller to change: this machine only, TCP only (a socket's path has a short limit and other rights). */
+function address(port: number): Record<string, string> {
+  return { port: String(port), listen_addresses: '127.0.0.1', unix_socket_directories: '' };
+}
+
+/** Writes server.json as soon as the server holds the lock on its directory: not before, it may be another's. */
+async function announce(server: ServerProcess, context: LaunchContext, port: number): Promise<void> {
+  const { layout, binaries } = context;
+  while (!server.hasExited()) {
+    if ((await readPostmasterFile(layout.data))?.pid === server.pid) {
+      const [pid, ownerPid] = [server.pid, process.pid];
+      const { major: majorVersion } = binaries;
+      const passwordFile = layout.password;
+      return writeServerFile(layout, { pid, ownerPid, port, majorVersion, passwordFile });
+    }
+    await Promise.race([delay(pollMs), server.exited]);
+  }
+}
+
+async function explainOutput(output: string, { layout }: LaunchContext): Promise<EmbeddedPostgresError> {
+  const holder = output.includes('"postmaster.pid" already exists')
+    ? await readPostmasterFile(layout.data)
+    : undefined;
+  if (holder !== undefined) return dataDirInUse(layout, holder.pid);
+  if (isDiskFull(output)) return diskFull(layout.root);
+  return new EmbeddedPostgresError(
+    `The embedded Postgres did not start. The end of ${layout.serverLog}:\n${output}`,
+  );
+}
+
+/** SQLSTATE of "the database system is starting up". */
+const cannotConnectNow = '57P03';
+
+/** Logs in as soon as the server lets us; returns its version, or undefined when the process ended first. */
+async function awaitReady(server: ServerProcess, url: string): Promise<string | undefined> {
+  const startedAt = Date.now();
+  let starting = false;
+  while (!server.hasExited()) {
+    try {
+      return await askVersion(url);
+    } catch (error) {
+      if (hasCode(error, cannotConnectNow)) starting = true;
+      else if (isFinal(error)) throw refusal(error);
+      const deadline = starting ? recoveryDeadlineMs : answerDeadlineMs;
+      if (Date.now() - startedAt > deadline) throw refusal(error);
+    }
+    await Promise.race([delay(pollMs), server.exited]);
+  }
+  return undefined;
+}
+
+/** Classes 28 (authorization) and 3D (no such database): waiting does not help. */
+function isFinal(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(28|3D)/.test(String(error.code));
+}
+
+function refusal(cause: unknown): EmbeddedPostgresError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new EmbeddedPostgresError(`The embedded Postgres does not let us in: ${reason}`, { cause });
+}
+
+/** The postmaster as a child of ours. */
+export interface ServerProcess {
+  readonly pid: number;
+  /** Resolves with how it ended ("exit code 1", "signal SIGKILL"); never rejects. */
+  readonly exited: Promise<string>;
+  hasExited(): boolean;
+  kill(signal: NodeJS.Signals): void;
+}
+
+interface SpawnOptions {
+  readonly postgres: string;
+  readonly data: string;
+  readonly account: Account | undefined;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly logFile: FileHandle;
+}
+
+/**
+ * Starts the postmaster, tied to our life but not to our terminal: a session of its own (detached), because
+ * Ctrl-C reaches every process of the terminal's group, and the database must outlast the work that stops first.
+ * On Windows a detached child would survive us; there a hidden console keeps Ctrl-C away instead.
+ */
+async function spawnServer(options: SpawnOptions): Promise<ServerProcess> {
+  const prefix = await deathSignalPrefix('INT');
+  const settings = Object.entries(options.settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const args = ['-D', dataArgument(options.account, options.data), ...settings];
+  const [file = options.postgres, ...rest] = [...prefix, options.postgres, ...args];
+  const child = spawn(file, rest, {
+    ...options.account,
+    cwd: options.data,
+    env: cleanEnvironment,
+    detached: process.platform !== 'win32',
+    windowsHide: true,
+    stdio: ['ignore', options.logFile.fd, options.logFile.fd],
+  });
+  const exited = new Promise<string>((resolve) => {
+    child.on('exit', (code, signal) => resolve(signal === null ? `exit code ${code}` : `signal ${signal}`));
+    child.on('error', (error) => resolve(error.message));
+  });
+  if (child.pid === undefined)
+    throw new EmbeddedPostgresError(`Postgres could not be started: ${await exited}`);
+  if (prefix.length === 0 && process.platform !== 'win32') {
+    void exited.then(watchOverServer(child.pid, options.account));
+  }
+  return {
+    pid: child.pid,
+    exited,
+    hasExited: () => child.exitCode !== null || child.signalCode !== null,
+    kill: (signal) => void child.kill(signal),
+  };
+}
+
+export function serverUrl(port: number, password: string): string {
+  return `postgres://${roleName}:${password}@127.0.0.1:${port}/${databaseName}`;
+}
+
+/**
+ * Logs in and returns the server's version. Because scram proves the password to both sides,
+ * success means it is our server that answers, not another one that got the same port.
+ */
+export async function askVersion(url: string): Promise<string> {
+  const client = new pg.Client({
+    connectionString: url,
+    ssl: false,
+    connectionTimeoutMillis: connectTimeoutMs,
+  });
+  // A server that goes away between two of our statements reports here; the statement fails as well.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ server_version: string }>('show server_version');
+    return rows[0]?.server_version ?? '';
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** The server's log, open for appending, and where this start's part of it begins. */
+interface ServerLog {
+  readonly file: FileHandle;
+  readonly startsAt: number;
+}
+
+/** Opens the log; one that has grown large makes room by becoming `postgres.log.1`. */
+async function openServerLog(layout: Layout, account: Account | undefined): Promise<ServerLog> {
+  if ((await sizeOf(layout.serverLog)) > maxLogBytes) await rename(layout.serverLog, `${layout.serverLog}.1`);
+  const file = await openForAppending(layout);
+  // The owner of the data may start without root the next time, and must then be able to append.
+  if (account !== undefined) await file.chown(account.uid, account.gid);
+  return { file, startsAt: (await file.stat()).size };
+}
+
+/** What the server has written since `startsAt`, at most the last few kilobytes. */
+async function readServerLog(layout: Layout, startsAt: number): Promise<string> {
+  const file = await open(layout.serverLog, 'r');
+  try {
+    const { size } = await file.stat();
+    const from = Math.max(startsAt > size ? 0 : startsAt, size - logTailBytes);
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+    return buffer.toString('utf8', 0, bytesRead).trim();
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Keeps the log bounded while the server runs, for as long as months. The server appends, so emptying the
+ * file under it is safe. Returns how to end the watch.
+ */
+export function boundServerLog(layout: Layout): () => void {
+  const check = async () => {
+    if ((await sizeOf(layout.serverLog)) <= maxLogBytes) return;
+    const file = await openForAppending(layout);
+    await file.truncate().finally(() => file.close());
+  };
+  const timer = setInterval(() => void check().catch(() => undefined), logCheckMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** Follows no symbolic link: in somebody's folder it could lead root to a file that is not a log. */
+function openForAppending(layout: Layout): Promise<FileHandle> {
+  const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
+  return open(layout.serverLog, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0o600);
+}
+
+async function sizeOf(path: string): Promise<number> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return 0;
+    throw error;
+  }
+}
+
+/**
+ * A port of 127.0.0.1 that is free now. Somebody else may take it before the server does:
+ * the caller must be ready to try again with another.
+ */
+export async function findFreePort(): Promise<number> {
+  const probe = createServer();
+  probe.listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  if (address === null || typeof address === 'string') throw new Error('a TCP server has no port');
+  return address.port;
+}

@@ -1,0 +1,175 @@
+import { execFile, spawn } from 'node:child_process';
+import { readFile, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
+import { EmbeddedPostgresError, hasCode, type Layout } from './data-directory.ts';
+
+export interface ProgramResult {
+  /** Exit status; -1 when it could not be started or was ended by a signal. */
+  readonly code: number;
+  readonly output: string;
+}
+
+export interface ProgramOptions {
+  readonly account: Account | undefined;
+  /** Entered before privileges are dropped, so it may lie where the account cannot walk to. */
+  readonly cwd: string;
+  readonly input?: string;
+}
+
+/**
+ * The environment of everything we start: nothing of ours. No PG* variable or locale of the caller
+ * changes what the server does, and its messages are English, so that we can recognise them.
+ */
+export const cleanEnvironment = { LC_ALL: 'C', TZ: 'UTC' } as const;
+
+/**
+ * How the server's programs name their data directory. With a borrowed account the path may run through
+ * a directory closed to that account (a checkout in root's home): the process enters it while still root, and
+ * its own working directory needs no walk. Postgres takes it as absolute and works relative to it anyway.
+ */
+export function dataArgument(account: Account | undefined, data: string): string {
+  return account === undefined ? data : '/proc/self/cwd';
+}
+
+/** Creating a cluster takes a second, on a very slow disk a minute. */
+const timeoutMs = 10 * 60_000;
+
+/** Runs one of the package's programs to its end. Never rejects: a failure to start is a result too. */
+export async function runProgram(
+  program: string,
+  args: readonly string[],
+  options: ProgramOptions,
+): Promise<ProgramResult> {
+  const prefix = await deathSignalPrefix('TERM');
+  try {
+    return await runToEnd([...prefix, program, ...args], options);
+  } catch (error) {
+    // Some failures to start are events, others (EPERM: root without the right to change user) are thrown.
+    return { code: -1, output: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function runToEnd(commandLine: readonly string[], options: ProgramOptions): Promise<ProgramResult> {
+  const [file = '', ...args] = commandLine;
+  return new Promise((resolve, reject) => {
+    const child = spawn(file, args, {
+      ...options.account,
+      cwd: options.cwd,
+      env: cleanEnvironment,
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+      timeout: timeoutMs,
+    });
+    let output = '';
+    const collect = (text: Buffer) => {
+      output = (output + text).slice(-8_192);
+    };
+    child.on('error', reject);
+    child.on('close', (code) => resolve({ code: code ?? -1, output }));
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
+    // A program that ends without reading its input is reported by its exit status, not by EPIPE.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(options.input ?? '');
+  });
+}
+
+const run = promisify(execFile);
+
+/** Absolute, because programs are started with an empty environment and so without a PATH. */
+const setprivPaths = ['/usr/bin/setpriv', '/bin/setpriv', '/usr/local/bin/setpriv'] as const;
+
+/**
+ * The words to put before a command line so that the kernel sends it `signal` when we die, however we die.
+ * Empty where setpriv is missing or too small to do it (macOS, busybox): then see `watchOverServer`.
+ * The kernel watches the thread that spawned: call this launcher from the main thread.
+ */
+export async function deathSignalPrefix(signal: 'INT' | 'TERM'): Promise<readonly string[]> {
+  if (process.platform !== 'linux') return [];
+  for (const setpriv of setprivPaths) {
+    try {
+      const { stdout } = await run(setpriv, ['--help'], { env: {} });
+      if (stdout.includes('--pdeathsig')) return [setpriv, '--pdeathsig', signal, '--'];
+    } catch {
+      // Not installed there: try the next place.
+    }
+  }
+  return [];
+}
+
+/**
+ * The portable substitute: a shell that reads a pipe only we hold. The kernel closes the pipe when we die,
+ * the read ends, and the shell asks the server for a fast shutdown. Returns how to call the watch off.
+ */
+export function watchOverServer(serverPid: number, account: Account | undefined): () => void {
+  const watchdog = spawn(
+    '/bin/sh',
+    ['-c', 'read -r _; kill -INT "$1"', 'sluice-watchdog', String(serverPid)],
+    {
+      ...account,
+      env: {},
+      cwd: '/',
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    },
+  );
+  watchdog.on('error', () => undefined);
+  watchdog.unref();
+  return () => watchdog.kill('SIGKILL');
+}
+
+/** The unprivileged account that runs the server when we are root. */
+export interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+/** Preferred first: `postgres` exists for this purpose, `nobody` exists everywhere. */
+const candidates = ['postgres', 'nobody'] as const;
+
+/**
+ * The account the server must run as, or undefined to stay who we are.
+ * Postgres refuses to run as root; root therefore lends it an account. Whoever owns the data directory (or the
+ * folder made for it, such as a container's volume) runs it, so what an ordinary user made also opens for root.
+ */
+export async function chooseAccount(layout: Layout): Promise<Account | undefined> {
+  if (process.geteuid?.() !== 0) return undefined;
+  if (process.platform !== 'linux') {
+    throw new EmbeddedPostgresError(
+      'The embedded Postgres does not run as root on this system. Start as an ordinary user, or set DATABASE_URL.',
+    );
+  }
+  for (const path of [layout.data, layout.root]) {
+    const owner = await ownerOf(path);
+    if (owner !== undefined && owner.uid !== 0) return owner;
+  }
+  const accounts = parseAccounts(await readFile('/etc/passwd', 'utf8'));
+  for (const name of candidates) {
+    const account = accounts.get(name);
+    if (account !== undefined && account.uid !== 0) return account;
+  }
+  throw new EmbeddedPostgresError(
+    `Postgres refuses to run as root, and this system has no account ${candidates.join(' or ')} to run it as. ` +
+      'Start as an ordinary user, create one of these accounts, or set DATABASE_URL.',
+  );
+}
+
+async function ownerOf(path: string): Promise<Account | undefined> {
+  try {
+    const { uid, gid } = await stat(path);
+    return { uid, gid };
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
+
+/** passwd(5): name:password:uid:gid:… */
+function parseAccounts(passwd: string): Map<string, Account> {
+  const accounts = new Map<string, Account>();
+  for (const line of passwd.split('\n')) {
+    const [name, , uid, gid] = line.split(':');
+    if (name && uid && gid) accounts.set(name, { uid: Number(uid), gid: Number(gid) });
+  }
+  return accounts;
+}
