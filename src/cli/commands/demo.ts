@@ -1,13 +1,8 @@
 import type { Command } from 'commander';
+import { runDemo } from '../../../examples/demo/demo.ts';
+import type { DemoFlags } from '../../../examples/demo/stage.ts';
 import type { Cli } from '../cli.ts';
-import { runDemo } from '../demo/run-demo.ts';
 import { parseCount } from '../import/parse-options.ts';
-
-export interface DemoFlags {
-  readonly users: number;
-  readonly companies: number;
-  readonly events: number;
-}
 
 export function addDemoCommand(program: Command, cli: Cli): void {
   program

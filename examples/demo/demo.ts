@@ -1,0 +1,103 @@
+/**
+ * The demo, `sluice demo`: starts the whole service in a temporary folder, uses it over HTTP as a client would, shows what
+ * came of it, checks its counts, and removes everything. An example of what a program with an API key does: client.ts has
+ * the requests, made-up-data.ts the files. The steps are printed in the order of `showAll`.
+ */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command } from 'commander';
+import type { Cli } from '../../src/cli/cli.ts';
+import { exitCodes } from '../../src/cli/exit-codes.ts';
+import { type Service, startService } from '../../src/cli/service/start-service.ts';
+import { readSettings } from '../../src/cli/settings.ts';
+import { listenForStop } from '../../src/cli/stop-signals.ts';
+import { createClient } from './client.ts';
+import { showCatalogue, showEvents, showExport } from './show-analytics.ts';
+import { showArray, showLoads } from './show-loads.ts';
+import { showOutcome } from './show-outcome.ts';
+import type { DemoFlags, DemoStage } from './stage.ts';
+
+/** The embedded defaults, whatever the environment says: nobody's own database is touched, and no port is asked for. */
+const defaults = {
+  DATABASE_URL: '',
+  REDIS_URL: '',
+  STORAGE_URL: '',
+  PUBLIC_URL: '',
+  API_KEY: '',
+  HOST: '127.0.0.1',
+  PORT: '0',
+} as const;
+
+/** Starts, shows, stops, cleans up; also when it fails or is stopped half-way. */
+export async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<void> {
+  const { terminal } = cli;
+  const startedAt = performance.now();
+  let service: Service | null = null;
+  const stop = listenForStop({ onSecond: () => service?.kill() });
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'));
+  try {
+    const { config, environment, commandLog } = readSettings(cli, command, { ...defaults, DATA_DIR: folder });
+    const log = commandLog('demo');
+    let key = '';
+    terminal.print(heading(cli, '1  Start the service: PostgreSQL, HTTP server, workers'));
+    const onKey = (made: string): void => {
+      key = made;
+    };
+    const onWait = (): void => undefined;
+    const workers = { ...environment, LOG_LEVEL: log.level };
+    service = await startService({
+      config,
+      environment: workers,
+      entry: cli.entry,
+      log,
+      signal: stop.signal,
+      onKey,
+      onWait,
+    });
+    terminal.print(`   ${service.url}, ${config.workers} worker processes, data in ${folder}`);
+    terminal.print(
+      `   ready in ${seconds(startedAt)}; the first start made the API key ${key.slice(0, 16)}…`,
+    );
+    const stage: DemoStage = {
+      cli,
+      service,
+      folder,
+      key,
+      flags,
+      signal: stop.signal,
+      heading: (text) => heading(cli, text),
+    };
+    const good = await showAll(stage);
+    terminal.print(heading(cli, '11  Stop'));
+    if (!good) process.exitCode = exitCodes.failed;
+  } catch (error) {
+    if (!stop.signal.aborted) throw error;
+    terminal.note('Stopped.');
+    process.exitCode = exitCodes.interrupted;
+  } finally {
+    await service?.stop();
+    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  }
+  terminal.print(`   everything stopped, ${folder} removed; ${seconds(startedAt)} in all`);
+}
+
+/** True if the counts are what they must be. */
+async function showAll(stage: DemoStage): Promise<boolean> {
+  const client = createClient(stage.service.url, stage.key, stage.signal);
+  const { job, expected } = await showLoads(stage, client);
+  const isRight = await showOutcome(stage, client, job, expected);
+  await showArray(stage, client);
+  await showEvents(stage);
+  await showCatalogue(stage, client);
+  await showExport(stage, client);
+  return isRight;
+}
+
+function heading({ terminal }: Cli, text: string): string {
+  return `\n${terminal.style('bold', text)}`;
+}
+
+function seconds(since: number): string {
+  return `${((performance.now() - since) / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,134 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { defaultEnvironmentName, findEnvironment } from '../../src/access/environments.ts';
+import { applyCatalogue } from '../../src/catalogue/apply/apply-catalogue.ts';
+import { readCatalogueFile } from '../../src/catalogue/file/read-catalogue-file.ts';
+import { type CatalogueItems, kinds } from '../../src/catalogue/items/items.ts';
+import { CommandFailed } from '../../src/cli/exit-codes.ts';
+import { explainProblems } from '../../src/cli/explain-problems.ts';
+import { formatBytes, formatCount } from '../../src/cli/format-numbers.ts';
+import { printable, renderTable } from '../../src/cli/table.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { previewSegment } from '../../src/segments/preview-segment.ts';
+import { readSegment } from '../../src/segments/read-segment.ts';
+import { type Client, type ExportJob, postPipelined } from './client.ts';
+import { eventBody, eventDays } from './made-up-data.ts';
+import { createMeter, type DemoStage } from './stage.ts';
+
+/** Events of three months, each tracked by a request of its own and answered when it is committed. */
+export async function showEvents({ cli, service, key, flags, signal, heading }: DemoStage): Promise<void> {
+  const { events: count, users } = flags;
+  cli.terminal.print(
+    heading(`8  Track ${formatCount(count)} events over ${eventDays} days, one request each`),
+  );
+  const now = Date.now();
+  const body = (n: number): string => eventBody(n, count, users, now);
+  cli.terminal.print(`   POST /v1/track  ${body(0)}`);
+  const meter = createMeter(cli.terminal, 'events');
+  const startedAt = performance.now();
+  const perSecond = (done: number): string =>
+    `${formatCount(Math.round((done * 1_000) / (performance.now() - startedAt)))} events/s`;
+  const onAnswered = (done: number): void => meter.show(done, count, perSecond(done));
+  try {
+    await postPipelined({ url: service.url, path: '/v1/track', key, count, body, onAnswered, signal });
+  } finally {
+    meter.end();
+  }
+  cli.terminal.print(`   ${formatCount(count)} answered 202, each after its commit; ${perSecond(count)}`);
+}
+
+const sample = join('docs', 'samples', 'catalogue.yaml');
+
+/** What an operator defines: applied from the sample, listed by its lookup, and how many users are in each segment. */
+export async function showCatalogue(stage: DemoStage, client: Client): Promise<void> {
+  const { cli, service, heading } = stage;
+  const { db } = service.system;
+  cli.terminal.print(heading('9  A catalogue of segments, surveys, features'));
+  const environment = await findEnvironment(db, defaultEnvironmentName);
+  if (environment === null) throw new CommandFailed('The first start made no environment.');
+  const { environmentId } = environment;
+  const items = await readSample();
+  await applyCatalogue(db, environmentId, items, { dryRun: false, force: false });
+  cli.terminal.print(`   $ sluice catalogue apply ${sample}`);
+  const counts = kinds.map((kind) => `${items[kind].length} ${kind.replaceAll('_', ' ')}`);
+  cli.terminal.print(`   ${counts.join(', ')}\n`);
+  cli.terminal.print('   GET /api/v1/analytics/exports/lookups/segments, and the users in each');
+  const segments = await client.segments();
+  const rows = await Promise.all(
+    segments.map(async ({ id, title }, index) => {
+      const { segment } = readSegment(items.segments[index]?.definition);
+      if (segment === null) throw new CommandFailed(`The definition of ${title} cannot be read.`);
+      const { users } = await previewSegment(db, environmentId, segment, { sample: 0 });
+      return [String(id), title, formatCount(users)];
+    }),
+  );
+  const columns = [
+    { title: 'id', align: 'right' },
+    { title: 'title' },
+    { title: 'users', align: 'right' },
+  ] as const;
+  for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
+}
+
+async function readSample(): Promise<CatalogueItems> {
+  const reading = readCatalogueFile(await readFile(join(packageRoot, sample)));
+  if (reading.items === null) throw new CommandFailed(explainProblems(sample, reading));
+  return reading.items;
+}
+
+const pollMs = 50;
+const dayMs = 24 * 60 * 60 * 1000;
+const segmentTitle = 'Power users';
+
+/** The users of a segment and what they did in the last month, as files that say what they hold. */
+export async function showExport({ cli, signal, heading }: DemoStage, client: Client): Promise<void> {
+  const { terminal } = cli;
+  terminal.print(heading(`10  Export the segment "${segmentTitle}" and its events of the last 30 days`));
+  const segment = (await client.segments()).find(({ title }) => title === segmentTitle);
+  if (segment === undefined) throw new CommandFailed(`There is no segment ${segmentTitle}.`);
+  const request = {
+    from: new Date(Date.now() - 30 * dayMs).toISOString(),
+    segment_id: segment.id,
+    exclusions: 'event:dashboard_viewed,property:email',
+    compression: 'none',
+  };
+  terminal.print(`   POST /api/v1/analytics/exports  ${JSON.stringify(request)}`);
+  const startedAt = performance.now();
+  const job = await follow(client, await client.exportJob(request), signal);
+  const seconds = ((performance.now() - startedAt) / 1_000).toFixed(2);
+  terminal.print(`   completed after ${seconds} s, from one snapshot\n`);
+  for (const line of renderTable(columns, job.presigned_urls.map(cells))) terminal.print(`   ${line}`);
+  for (const { filename, url } of job.presigned_urls) {
+    const text = await client.text(url);
+    const shown = filename === 'manifest.json' ? manifestLines(text) : text.split('\n', 2);
+    terminal.print(`\n   ${filename}`);
+    for (const line of shown) terminal.print(`     ${printable(line, 150)}`);
+  }
+}
+
+const columns = [
+  { title: 'file' },
+  { title: 'rows', align: 'right' },
+  { title: 'size', align: 'right' },
+  { title: 'sha256' },
+] as const;
+
+function cells({ filename, rows, bytes, sha256 }: ExportJob['presigned_urls'][number]): string[] {
+  return [filename, formatCount(rows), formatBytes(bytes), `${sha256.slice(0, 16)}…`];
+}
+
+/** A line for each member: the whole of it would fill the screen. */
+function manifestLines(text: string): string[] {
+  const manifest = JSON.parse(text) as Readonly<Record<string, unknown>>;
+  return Object.entries(manifest).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+}
+
+async function follow(client: Client, jobId: string, signal: AbortSignal): Promise<ExportJob> {
+  for (;;) {
+    const job = await client.showExport(jobId);
+    if (job.status === 'completed') return job;
+    if (job.status === 'failed') throw new CommandFailed(`The export failed: ${job.failure?.message ?? ''}`);
+    await delay(pollMs, undefined, { signal });
+  }
+}
