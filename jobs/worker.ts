@@ -11,7 +11,6 @@ import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import { startInbox } from '../src/inbox/start-inbox.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
-import { openSender } from '../src/notifications/open-sender.ts';
 import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
 import { startSender } from '../src/notifications/start-sender.ts';
 import { consume } from '../src/queue/consume.ts';
@@ -20,9 +19,8 @@ import { setScheduleBells } from '../src/queue/schedule-bells.ts';
 import type { ScheduleSettings } from '../src/schedules/context.ts';
 import type { SchedulesFile } from '../src/schedules/schedules-file.ts';
 import { type RunningSchedules, startSchedules } from '../src/schedules/start-schedules.ts';
-import { deliverNotificationJob } from './deliver-notification.ts';
+import { deliverNotificationJob, openSendContext } from './deliver-notification.ts';
 import { doNextTaskJob } from './do-next-task.ts';
-import { notifyExportJob } from './notify-export.ts';
 import { pruneFilesJob } from './prune-files.ts';
 import { ringSchedulesJob } from './ring-schedules.ts';
 import { runExportJob } from './run-export.ts';
@@ -63,7 +61,7 @@ export function startWorker(
   const { log, config } = system;
   const stopping = new AbortController();
   const hurry = new AbortController();
-  const sending = openSender(system);
+  const sending = openSendContext(system);
   const sender = startSender(sending);
   const scheduled = schedules === null ? null : follow(system, schedules);
   const signals = { stopping: stopping.signal, hurry: hurry.signal };
@@ -75,7 +73,6 @@ export function startWorker(
       'finish-load': doNextTask,
       'run-deletion': doNextTask,
       'prune-files': pruneFilesJob(system),
-      'notify-export': notifyExportJob(system),
       'deliver-notification': deliverNotificationJob(sender),
       'ring-schedules': ringSchedulesJob(scheduled),
     },
@@ -110,7 +107,7 @@ export function startWorker(
       for (const round of rounds) closings.push(round.stop());
       await Promise.all(closings).finally(() => clearTimeout(patience));
       await sender.stop(Math.min(senderGraceMs, config.shutdownMs / 4));
-      sending.post.close();
+      sending.mail.close();
       await life.stop();
     },
   };

@@ -5,7 +5,7 @@ import { pruneExports } from '../export/prune-exports.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { pruneInbox } from '../inbox/prune-inbox.ts';
 import { pruneFiles } from '../load/prune-files.ts';
-import { pruneNotifications } from '../notifications/prune-notifications.ts';
+import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/ledger/deletions.ts';
 import { countPrunable } from '../postgres/ledger/prunable.ts';

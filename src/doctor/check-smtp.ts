@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { askSmtp } from '../delivery/smtp-post.ts';
+import { checkSmtpServer } from '../notifications/mail-transport.ts';
 import { type Finding, ok } from './finding.ts';
 
 /** Connects and logs in, and sends nothing. */
@@ -9,7 +9,7 @@ export async function checkSmtp({
 }: Pick<Config, 'smtpUrl' | 'outboxDir'>): Promise<Finding[]> {
   const check = 'smtp';
   if (smtpUrl === null) return [ok(check, `not set: messages are written to ${outboxDir}`)];
-  await askSmtp(smtpUrl);
+  await checkSmtpServer(smtpUrl);
   const { username, host } = new URL(smtpUrl);
   return [ok(check, `${host} answers${username === '' ? '' : ' and takes the login'}`)];
 }

@@ -200,13 +200,6 @@ export const MAX_EXCLUSION_PATTERNS = 100;
 export const MAX_EXPORT_EMAILS = 20;
 /** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
 export const EXPORT_PART_BYTES = GiB;
-/**
- * How long whoever tells of the end of an export owns the message; longer than telling everybody takes, however slow the mail
- * server is.
- */
-export const NOTICE_LEASE_MS = 15 * 60_000;
-/** Times that a message is tried before it is given up; with the pauses of src/delivery/back-off.ts, most of a day. */
-export const MAX_NOTICE_ATTEMPTS = 12;
 
 /** Events that one statement removes when they have outlived their retention. */
 export const RETIREMENT_BATCH_ROWS = 5_000;

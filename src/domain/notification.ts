@@ -36,6 +36,11 @@ export function outcomeOf(status: 'completed' | 'failed' | 'cancelled', rejected
   return status === 'completed' && rejected > 0 ? 'completed_with_rejects' : status;
 }
 
+/** The addresses of a job or run that ended so. */
+export function addressesFor(notify: Notify | null, outcome: Outcome): readonly string[] {
+  return notify?.on.includes(outcome) === true ? notify.emails : [];
+}
+
 /** Throws `InputError` `invalid_field`. Null is nobody. */
 export function checkNotify(notify: Notify | null): void {
   if (notify === null) return;

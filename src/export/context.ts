@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { FileStore } from '../files/file-store.ts';
 import type { RingManner } from '../load/context.ts';
-import type { NotificationBell } from '../notifications/context.ts';
+import type { NotificationBell } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 
 /** Everything the way out works with. Passed, never imported: two systems can live in one process. */
@@ -21,6 +21,4 @@ export interface ExportContext {
 /** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */
 export interface ExportBell extends NotificationBell {
   ringExport(exportId: number, attempt: number, manner?: RingManner): Promise<void>;
-  /** The message about its end. */
-  ringNotice(exportId: number, attempt: number, manner?: RingManner): Promise<void>;
 }

@@ -1,5 +1,4 @@
 import { takeDueExports } from '../postgres/ledger/due-exports.ts';
-import { findDueNotices } from '../postgres/ledger/export-notices.ts';
 import type { ExportContext } from './context.ts';
 
 /** Exports told to the queue at once; the reconciler tells the rest as these get done. */
@@ -10,13 +9,6 @@ export async function dispatchExports(context: ExportContext, olderThanMs = 5_00
   const due = await takeDueExports(context.db, olderThanMs, window);
   for (const { exportId, attempt, isNew } of due) {
     await ringQuietly(context, () => context.bell.ringExport(exportId, attempt, isNew ? 'once' : 'again'));
-  }
-}
-
-/** Tells the queue about messages that are due. */
-export async function dispatchNotices(context: ExportContext): Promise<void> {
-  for (const { exportId, attempt } of await findDueNotices(context.db, window)) {
-    await ringQuietly(context, () => context.bell.ringNotice(exportId, attempt, 'again'));
   }
 }
 

@@ -4,6 +4,7 @@ import type { Export } from '../domain/export.ts';
 import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
 import type { FileRef, FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
+import { readExports } from '../postgres/ledger/read-exports.ts';
 import { readSigningKey } from '../postgres/ledger/signing-keys.ts';
 import { digestKey } from '../postgres/stores/api-keys.ts';
 import { contentType } from './content-type.ts';
@@ -69,6 +70,18 @@ async function ourLinks(
     query.set('signature', sign(key, { ...job, filename, expires }));
     return `${baseUrl}/api/v1/analytics/exports/files/${job.jobId}/${filename}?${query}`;
   };
+}
+
+/** The files of an export as a message links them: to no key, from now on for `linkTtlHours`. None of one that is gone. */
+export async function linkFilesForMail(
+  context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & { readonly linkTtlHours: number },
+  environmentId: number,
+  jobId: string,
+): Promise<{ readonly files: readonly FileLink[]; readonly expireAt: Date }> {
+  const expireAt = linksExpireAt(context.files, context.linkTtlHours);
+  const [found] = await readExports(context.db, environmentId, [jobId]);
+  const files = found === undefined ? [] : await fileLinks(context, found, context.baseUrl, expireAt);
+  return { files, expireAt };
 }
 
 /** API_KEY, where it is set: a link that was given to it ends when it is changed. */

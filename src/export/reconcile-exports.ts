@@ -3,20 +3,18 @@ import { findLeftovers, markFilesExpired, rescueExports } from '../postgres/ledg
 import { endSilentExportSessions } from '../postgres/ledger/sessions.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
 import type { ExportContext } from './context.ts';
-import { dispatchExports, dispatchNotices } from './dispatch-exports.ts';
+import { dispatchExports } from './dispatch-exports.ts';
 import { endFailed } from './end-failed.ts';
 import { exportFolder } from './folder.ts';
 
 const leftoversPerRound = 20;
 
 /**
- * Reads the ledger for exports that should be under way and are not, messages that are due, and files that nobody will
- * ask for; rings for the former and removes the latter. Harmless to run anywhere, anytime, twice.
+ * Reads the ledger for exports that should be under way and are not, and files that nobody will ask for; rings for the former and removes the latter. Harmless to run anywhere, anytime, twice.
  */
 export async function reconcileExports(context: ExportContext): Promise<void> {
   await rescue(context);
   await dispatchExports(context);
-  await dispatchNotices(context);
   await removeLeftovers(context);
 }
 

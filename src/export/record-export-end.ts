@@ -1,14 +1,13 @@
 import { Fault } from '../domain/errors.ts';
 import { endedStatuses } from '../domain/load.ts';
-import type { Notify } from '../domain/notification.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';
 import { renderExportDetail } from './render-export.ts';
 
-/** Writes down who is to be told that an export has ended; call it in the transaction that ends it. See `recordEnd`. */
+/** Writes the event of an export's end; call it in the transaction that ends it. See `recordEnd`. */
 export async function recordExportEnd(
   { baseUrl }: Pick<ExportContext, 'baseUrl'>,
   db: Database,
@@ -17,7 +16,7 @@ export async function recordExportEnd(
 ): Promise<DueDelivery[]> {
   const row = await db
     .selectFrom('exports')
-    .select(['status', 'emails', 'notify'])
+    .select(['status', 'emails'])
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
@@ -28,9 +27,8 @@ export async function recordExportEnd(
     environmentId,
     jobId,
     outcome: status,
-    notify: row.notify as unknown as Notify | null,
-    // They have a message with links, unless it was cancelled.
-    toldOtherwise: status === 'cancelled' ? [] : row.emails,
+    // Whoever cancels knows.
+    emails: status === 'cancelled' ? [] : row.emails,
     describe: async () => renderExportDetail(await requireExport({ db }, environmentId, jobId), baseUrl),
   });
 }

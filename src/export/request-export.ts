@@ -1,7 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
-import { checkNotify, type Notify } from '../domain/notification.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import type { Database } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
@@ -16,8 +15,6 @@ import { type ReadRequest, readRequest } from './read-request.ts';
 export interface ExportExtras {
   /** Of the HTTP request that it came by; by default none. */
   readonly requestId?: string;
-  /** Addresses to tell of its end, beside those of the body (which get links) and those that are subscribed. */
-  readonly notify?: Notify | null;
   /** Null: as the configuration says. */
   readonly retentionDays?: number | null;
   /** Written in the transaction of the export, so that both are there or neither. */
@@ -35,7 +32,6 @@ export async function requestExport(
   idempotency: Idempotency | null = null,
   extras: ExportExtras | null = null,
 ): Promise<string> {
-  checkNotify(extras?.notify ?? null);
   const read = readRequest(body);
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
@@ -69,14 +65,13 @@ async function accept(
   }
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
-  const { requestId = null, notify = null, retentionDays = null } = extras ?? {};
+  const { requestId = null, retentionDays = null } = extras ?? {};
   await insertExport(db, {
     jobId,
     requestId,
     environmentId,
     request: read.request,
     emails: read.emails,
-    notify,
     retentionDays,
   });
   return jobId;

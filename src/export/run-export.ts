@@ -10,7 +10,6 @@ import {
   releaseExport,
 } from '../postgres/ledger/export-claims.ts';
 import { findNextExport } from '../postgres/ledger/next-tasks.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import {
   endEarlierExportSessions,
   exportSessionName,
@@ -18,11 +17,11 @@ import {
 } from '../postgres/ledger/sessions.ts';
 import { describeFailure, isTransient } from '../postgres/sqlstate.ts';
 import { analyzeStale } from '../postgres/stale-statistics.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { Turns } from '../turns.ts';
 import { type Attempt, notOurs, startAttempt } from './attempt.ts';
 import type { ExportContext } from './context.ts';
-import { dispatchNotices } from './dispatch-exports.ts';
 import { endFailed } from './end-failed.ts';
 import { ExportFailure } from './export-failure.ts';
 import { findSegments } from './find-segments.ts';
@@ -82,8 +81,6 @@ export async function runExport(
   } finally {
     attempt.end();
   }
-  // Should it fail, the reconciler does it.
-  await dispatchNotices(context).catch(() => undefined);
   return true;
 }
 

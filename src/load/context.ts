@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileStore } from '../files/file-store.ts';
-import type { NotificationBell } from '../notifications/context.ts';
+import type { NotificationBell } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import type { Experience } from './experience.ts';
 

@@ -14,11 +14,11 @@ import {
   readFinishState,
   releaseFinish,
 } from '../postgres/ledger/finish.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { readFirstReject, readRejectsSource } from '../postgres/ledger/read-rejects.ts';
 import { resolveRepeats } from '../postgres/ledger/repeats.ts';
 import { endFinishSession, nameFinishSession } from '../postgres/ledger/sessions.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
 import { dispatchLane } from './dispatch.ts';

@@ -1,14 +1,14 @@
 import { Fault } from '../domain/errors.ts';
 import { endedStatuses } from '../domain/load.ts';
-import { type Notify, outcomeOf } from '../domain/notification.ts';
+import { addressesFor, type Notify, outcomeOf } from '../domain/notification.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import type { LoadContext } from './context.ts';
 import { countRejects, requireLoad } from './inspect-load.ts';
 import { renderLoadDetail } from './render-load.ts';
 
-/** Writes down who is to be told that a load has ended; call it in the transaction that ends it. See `recordEnd`. */
+/** Writes the event of a load's end; call it in the transaction that ends it. See `recordEnd`. */
 export async function recordLoadEnd(
   { baseUrl }: Pick<LoadContext, 'baseUrl'>,
   db: Database,
@@ -23,13 +23,13 @@ export async function recordLoadEnd(
     .executeTakeFirstOrThrow();
   const status = endedStatuses.find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
+  const outcome = outcomeOf(status, row.rows_rejected);
   return recordEnd(db, {
     kind: 'load',
     environmentId,
     jobId,
-    outcome: outcomeOf(status, row.rows_rejected),
-    notify: row.notify as unknown as Notify | null,
-    toldOtherwise: [],
+    outcome,
+    emails: addressesFor(row.notify as unknown as Notify | null, outcome),
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);
       const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);

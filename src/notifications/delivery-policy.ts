@@ -20,9 +20,11 @@ export interface DeliveryPolicy {
   readonly allowHttp: boolean;
 }
 
+export const attemptsPerDelivery = 8;
+
 /** Eight attempts; the pauses between them are 15 s, 1, 4, 16 and 64 minutes, 4.3 and 17 hours: most of a day. */
-export const persistence = {
-  attempts: 8,
+const persistence = {
+  attempts: attemptsPerDelivery,
   firstPauseMs: minuteMs / 4,
   pauseFactor: 4,
   jitter: 0.2,

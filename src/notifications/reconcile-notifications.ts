@@ -1,7 +1,7 @@
 import { RECONCILE_MS } from '../domain/limits.ts';
-import { giveUpLost } from '../postgres/ledger/notification-deliveries.ts';
+import { giveUpLost } from '../postgres/stores/deliveries.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
-import type { SendContext } from './context.ts';
+import type { SendContext } from './deliver-notification.ts';
 import type { Sender } from './start-sender.ts';
 
 /**

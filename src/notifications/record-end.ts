@@ -1,11 +1,29 @@
+import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
-import type { JobKind, Notify, Outcome } from '../domain/notification.ts';
+import type { EventType, JobKind, Outcome } from '../domain/notification.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
-import { findSubscribed, insertEvent, type Recipient } from '../postgres/ledger/notification-events.ts';
-import type { AnnounceContext } from './context.ts';
-import { persistence } from './delivery-policy.ts';
-import { renderEvent } from './render-event.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
+import { findSubscribed, insertEvent, type Recipient, readSender } from '../postgres/stores/notifications.ts';
+import { attemptsPerDelivery } from './delivery-policy.ts';
+
+/*
+ * Notifications: an event per ended job or run, and a delivery of it to each recipient. `recordEnd` writes both in the
+ * transaction that ends the job; workers send them (start-sender.ts, deliver-notification.ts) at least once, as webhooks
+ * (send-webhook.ts) or mail (compose-mail.ts, mail-transport.ts). subscriptions.ts and deliveries.ts are the operator's part.
+ */
+
+/** Tells the workers that deliveries are due. One that is lost costs time only: workers read the ledger again and again. */
+export interface NotificationBell {
+  ringDeliveries(due: readonly DueDelivery[]): Promise<void>;
+}
+
+/** What every end of a job needs in order to announce it. */
+export interface AnnounceContext {
+  /** What links begin with, without a slash at the end: there is no request whose host could be taken. */
+  readonly baseUrl: string;
+  readonly bell: NotificationBell;
+  readonly log: Logger;
+}
 
 /** The end of a job, or of a run of a schedule, in the transaction that ends it. */
 export interface EndedJob {
@@ -14,36 +32,59 @@ export interface EndedJob {
   /** Null: a run, which is no job. */
   readonly jobId: string | null;
   readonly outcome: Outcome;
-  readonly notify: Notify | null;
-  /** Addresses that have a message of their own about it. */
-  readonly toldOtherwise: readonly string[];
-  /** The job as the API renders it, or the run; only asked for if somebody is to be told. */
+  /** Addresses that the job or run itself names for this outcome. */
+  readonly emails: readonly string[];
+  /** The job as the API renders it, or the run; only called if there are recipients. */
   readonly describe: () => Promise<object>;
 }
 
+/** What a webhook carries; mail is composed from it. */
+export interface EventBody {
+  readonly id: string;
+  readonly type: EventType;
+  readonly created_at: string;
+  readonly environment: { readonly name: string; readonly app_token: string };
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
 /**
- * Writes down what is to be told and to whom; call it in the transaction that ends the job, so that neither is there
- * without the other, and ring for what it gives once that has committed. Nothing is written if nobody wants to know.
+ * Writes the event and its deliveries; call it in the transaction that ends the job, so that neither exists without the
+ * other, and pass what it returns to `ringForDeliveries` after the commit. Writes nothing if there are no recipients.
  */
 export async function recordEnd(db: Database, job: EndedJob): Promise<DueDelivery[]> {
   const { kind, environmentId, jobId, outcome } = job;
-  const recipients = [
+  // An address that comes twice gets the first: the one that the job names, which has links to an export's files.
+  const recipients: Recipient[] = [
+    ...job.emails.map((target) => ({ subscriptionId: null, channel: 'email' as const, target })),
     ...(await findSubscribed(db, environmentId, kind, outcome)),
-    ...named(job.notify, outcome),
-  ].filter(({ channel, target }) => channel !== 'email' || !job.toldOtherwise.includes(target));
+  ];
   if (recipients.length === 0) return [];
-  const eventId = uuidv7();
-  const type = `${kind}.${outcome}` as const;
-  const body = await renderEvent(db, { eventId, environmentId, type, data: await job.describe() });
-  return insertEvent(db, { eventId, environmentId, type, jobId, body }, recipients, persistence.attempts);
+  const event = { environmentId, type: `${kind}.${outcome}`, jobId } as const;
+  return writeEvent(db, event, await job.describe(), recipients, attemptsPerDelivery);
 }
 
-function named(notify: Notify | null, outcome: Outcome): Recipient[] {
-  if (notify === null || !notify.on.includes(outcome)) return [];
-  return notify.emails.map((target) => ({ subscriptionId: null, channel: 'email', target }));
+/** Writes an event that is due at once to these recipients. Its time is the transaction's. */
+export async function writeEvent(
+  db: Database,
+  event: { readonly environmentId: number; readonly type: EventType; readonly jobId: string | null },
+  data: object,
+  recipients: readonly Recipient[],
+  attempts: number,
+): Promise<DueDelivery[]> {
+  const { name, appToken, now } = await readSender(db, event.environmentId);
+  const body: EventBody = {
+    id: uuidv7(),
+    type: event.type,
+    created_at: now.toISOString(),
+    environment: { name, app_token: appToken },
+    data: data as EventBody['data'],
+  };
+  // As text, written once: every attempt sends the same bytes.
+  const rendered = { ...event, eventId: body.id, body: JSON.stringify(body) };
+  return insertEvent(db, rendered, recipients, attempts);
 }
 
-/** After the commit. A queue that is away is no error here: the ledger is read again and again. */
+/** After the commit. A queue that is away is no error here: workers read the ledger again and again. */
 export async function ringForDeliveries(
   context: Pick<AnnounceContext, 'bell' | 'log'>,
   due: readonly DueDelivery[],

@@ -1,13 +1,12 @@
+import { createHmac, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import { shortLine } from '../delivery/one-line.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
 import { guardedLookup, requireAllowedHost } from '../net/guarded-lookup.ts';
+import { oneLine } from './compose-mail.ts';
 import type { DeliveryPolicy } from './delivery-policy.ts';
-import { readRetryAfter } from './retry-after.ts';
-import { signWebhook } from './webhook-secret.ts';
 
 export interface Webhook {
   readonly url: string;
@@ -39,11 +38,11 @@ export async function sendWebhook(
   const overdue = AbortSignal.timeout(policy.totalTimeoutMs);
   try {
     const answer = await post(webhook, policy, AbortSignal.any([overdue, stopping]));
-    return await judge(answer);
+    return await readAnswer(answer);
   } catch (error) {
     if (stopping.aborted) throw new Interrupted('the worker stops');
     const reason = overdue.aborted ? `no answer within ${policy.totalTimeoutMs} ms` : messageOf(error);
-    return { status: null, error: keep(reason), retryAfterMs: null };
+    return { status: null, error: shortLine(reason), retryAfterMs: null };
   }
 }
 
@@ -71,13 +70,13 @@ async function post(
       'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
     },
   });
-  const patience = setTimeout(
+  const deadline = setTimeout(
     () => request.destroy(new Error(`no connection within ${policy.connectTimeoutMs} ms`)),
     policy.connectTimeoutMs,
   );
   request.once('socket', (socket) => {
     const connected = url.protocol === 'http:' ? 'connect' : 'secureConnect';
-    socket.once(connected, () => clearTimeout(patience));
+    socket.once(connected, () => clearTimeout(deadline));
   });
   // An answer that is given up may still end in an error, after which nobody asks.
   request.on('error', () => undefined);
@@ -87,20 +86,20 @@ async function post(
     answer.on('error', () => undefined);
     return answer;
   } finally {
-    clearTimeout(patience);
+    clearTimeout(deadline);
   }
 }
 
-async function judge(answer: IncomingMessage): Promise<WebhookAnswer> {
+async function readAnswer(answer: IncomingMessage): Promise<WebhookAnswer> {
   const status = answer.statusCode ?? 0;
   if (status >= 200 && status < 300) {
-    // Whatever it says besides, it has it.
+    // A 2xx is enough, whatever else the answer says.
     answer.destroy();
     return { status, error: null, retryAfterMs: null };
   }
   const said = await readHead(answer);
-  const verdict = status >= 300 && status < 400 ? 'a redirect, which is not followed' : said;
-  const error = keep(verdict === '' ? `HTTP ${status}` : `HTTP ${status}: ${verdict}`);
+  const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : said;
+  const error = shortLine(reason === '' ? `HTTP ${status}` : `HTTP ${status}: ${reason}`);
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
@@ -127,6 +126,37 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-function keep(text: string): string {
-  return shortLine(text, MAX_NOTIFICATION_ERROR_CHARS);
+/** One line of at most so many UTF-16 units, as the ledger keeps it. */
+export function shortLine(text: string): string {
+  return oneLine(text).slice(0, MAX_NOTIFICATION_ERROR_CHARS).toWellFormed();
+}
+
+/** `Retry-After` as milliseconds from `now`: seconds, or a date. Null if there is none, or it is neither. */
+export function readRetryAfter(header: string | undefined, now: number): number | null {
+  if (header === undefined) return null;
+  if (/^\d{1,9}$/.test(header.trim())) return Number(header) * 1000;
+  // `Date.parse` reads much else besides as some date.
+  const at = /^[A-Z][a-z]{2,8},? /.test(header) ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(at) ? null : Math.max(0, at - now);
+}
+
+const secretPrefix = 'whsec_';
+const secretBytes = 32;
+
+/** `whsec_` and 256 random bits in base64: the form that libraries for Standard Webhooks take. */
+export function generateSecret(): string {
+  return `${secretPrefix}${randomBytes(secretBytes).toString('base64')}`;
+}
+
+/** The `webhook-signature` header: one signature per secret that is live, so that receivers can change over. */
+export function signWebhook(
+  secrets: readonly string[],
+  { id, timestamp, body }: { readonly id: string; readonly timestamp: number; readonly body: string },
+): string {
+  return secrets
+    .map((secret) => {
+      const key = Buffer.from(secret.slice(secretPrefix.length), 'base64');
+      return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+    })
+    .join(' ');
 }

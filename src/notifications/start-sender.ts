@@ -1,8 +1,7 @@
 import { NOTIFICATIONS_AT_A_TIME } from '../domain/limits.ts';
-import { findNextDeliveries } from '../postgres/ledger/notification-deliveries.ts';
+import { findNextDeliveries } from '../postgres/stores/deliveries.ts';
 import { Turns } from '../turns.ts';
-import type { SendContext } from './context.ts';
-import { deliverNotification } from './deliver-notification.ts';
+import { deliverNotification, type SendContext } from './deliver-notification.ts';
 
 /** Sends beside the jobs of a worker: a receiver that hangs takes none of their places. */
 export interface Sender {

@@ -11,8 +11,6 @@ export interface JobPayloads {
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
   /** A schedule may be due. */
   readonly 'ring-schedules': { readonly v: 1 };
-  /** The message about the end of an export. */
-  readonly 'notify-export': { readonly v: 1; readonly exportId: number };
   /** One notification for one receiver; ends at once, since the worker sends it beside its jobs. */
   readonly 'deliver-notification': { readonly v: 1; readonly deliveryId: number };
 }

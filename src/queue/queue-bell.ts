@@ -70,14 +70,6 @@ export function createQueueBell(backend: QueueBackend, onError: (error: Error) =
       );
       await inTime(() => exportQueue.add(name, data, opts));
     },
-    async ringNotice(exportId, attempt, manner = 'once') {
-      const { name, data, opts } = job(
-        'notify-export',
-        { v: 1, exportId },
-        { jobId: `notice-${exportId}-${attempt}${turn(manner)}`, lifo: true },
-      );
-      await inTime(() => queue.add(name, data, opts));
-    },
     async ringDeliveries(due) {
       const jobs = due.map(({ deliveryId, attempt }) =>
         job(

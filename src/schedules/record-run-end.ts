@@ -1,18 +1,19 @@
 import { MAX_TOLD_ITEMS } from '../domain/limits.ts';
+import { addressesFor } from '../domain/notification.ts';
 import type { Tally } from '../domain/tally.ts';
 import { exportUrl } from '../export/render-export.ts';
 import { readLoads } from '../load/inspect-load.ts';
 import { loadUrl } from '../load/render-load.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/ledger/notification-deliveries.ts';
 import { readRuns, type ScheduleRun } from '../postgres/ledger/read-schedule-runs.ts';
 import { type RunItem, readRunItems } from '../postgres/ledger/schedule-items.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import type { ScheduleContext } from './context.ts';
 import { renderRun } from './render-run.ts';
 import { notifiedEnds, type RunDefinition } from './schedule.ts';
 
-/** Writes down who is to be told that a run has ended; call it in the transaction that ends it. See `recordEnd`. */
+/** Writes the event of a run's end; call it in the transaction that ends it. See `recordEnd`. */
 export async function recordRunEnd(
   { baseUrl }: Pick<ScheduleContext, 'baseUrl'>,
   db: Database,
@@ -26,8 +27,7 @@ export async function recordRunEnd(
     environmentId: run.environmentId,
     jobId: null,
     outcome,
-    notify: run.notify,
-    toldOtherwise: [],
+    emails: addressesFor(run.notify, outcome),
     describe: async () => describeRun(db, run, await readRunItems(db, runId), baseUrl),
   });
 }

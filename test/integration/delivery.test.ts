@@ -2,20 +2,24 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { composeNotice } from '../../src/delivery/compose-notice.ts';
-import { type DeliveryContext, deliverNotice } from '../../src/delivery/deliver-notice.ts';
-import { createOutbox } from '../../src/delivery/outbox.ts';
-import type { Post } from '../../src/delivery/post.ts';
-import { createSmtpPost } from '../../src/delivery/smtp-post.ts';
+import { openSendContext } from '../../jobs/deliver-notification.ts';
 import { Fault } from '../../src/domain/errors.ts';
-import { MAX_NOTICE_ATTEMPTS } from '../../src/domain/limits.ts';
+import { EMAIL_LEASE_MS } from '../../src/domain/limits.ts';
+import { cancelExport } from '../../src/export/cancel-export.ts';
 import { type ExportWriter, runExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
+import { composeMail } from '../../src/notifications/compose-mail.ts';
+import { deliverNotification, type SendContext } from '../../src/notifications/deliver-notification.ts';
+import { attemptsPerDelivery } from '../../src/notifications/delivery-policy.ts';
+import { type MailTransport, openMailTransport } from '../../src/notifications/mail-transport.ts';
+import { type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptExport, type ManualExport, withoutExportBell } from '../support/exports.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
+
+/* The messages about an export, to the addresses that its request names. */
 
 let t: TestSystem;
 beforeAll(async () => {
@@ -23,6 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => t?.close());
 beforeEach(async () => {
+  await sql`delete from notification_events`.execute(t.system.db);
   await sql`delete from exports`.execute(t.system.db);
 });
 const servers: MailServer[] = [];
@@ -37,16 +42,13 @@ async function start(options: Parameters<typeof startMailServer>[0] = {}): Promi
 }
 
 const collected = collectLog();
+const from = 'sluice@example.com';
 
-function sendingTo(url: string): DeliveryContext {
-  return {
-    db: t.system.db,
-    files: t.system.files,
-    log: collected.log,
-    post: createSmtpPost(url, 'sluice@example.com'),
-    baseUrl: 'https://data.example.com',
-    linkTtlHours: 48,
-  };
+function sendingTo(url: string): SendContext {
+  const { log } = collected;
+  const system = { ...t.system, log, baseUrl: 'https://data.example.com' };
+  const mail = openMailTransport({ ...t.config, smtpUrl: url, mailFrom: from }, log);
+  return { ...openSendContext(system), mail };
 }
 
 async function ended(emails: readonly string[], write: ExportWriter = writeExport): Promise<ManualExport> {
@@ -55,36 +57,33 @@ async function ended(emails: readonly string[], write: ExportWriter = writeExpor
   return work;
 }
 
-interface State {
-  readonly due: boolean;
-  readonly told: string[];
-  readonly attempts: number;
-  readonly error: string | null;
-  readonly notified: boolean;
+/** In the order of the request. */
+async function deliveries({ jobId }: ManualExport): Promise<Delivery[]> {
+  const all = await listDeliveries(t.system.db, t.environment.environmentId, { failed: false, limit: 100 });
+  return all.filter((delivery) => delivery.jobId === jobId).reverse();
 }
 
-async function stateOf({ exportId }: ManualExport): Promise<State | undefined> {
-  const { rows } = await sql<State>`
-    select
-      notify_due_at is not null as due,
-      emails_told as told,
-      notify_attempts as attempts,
-      notify_error as error,
-      notified_at is not null as notified
-    from exports where export_id = ${exportId}`.execute(t.system.db);
-  return rows[0];
+async function statesOf(work: ManualExport): Promise<string[]> {
+  return (await deliveries(work)).map(({ target, state, attempts }) => `${target} ${state} ${attempts}`);
+}
+
+/** Every delivery of the export that is due. */
+async function deliver(context: SendContext, work: ManualExport): Promise<void> {
+  for (const { deliveryId } of await deliveries(work)) {
+    await deliverNotification(context, deliveryId, new AbortController().signal);
+  }
 }
 
 const makeDue = () =>
-  sql`update exports
-    set notify_due_at = now(), notify_lease_until = least(notify_lease_until, now() - interval '1 s')
-    where notify_due_at is not null`.execute(t.system.db);
+  sql`update notification_deliveries
+    set next_at = now(), lease_until = least(lease_until, now() - interval '1 s')
+    where state = 'pending'`.execute(t.system.db);
 
 describe('the message about an export', () => {
   test('goes to each address by itself, in text and HTML, with the links and when they expire', async () => {
     const server = await start();
     const work = await ended(['ada@example.com', 'bob@example.com']);
-    await deliverNotice(sendingTo(server.url), work.exportId);
+    await deliver(sendingTo(server.url), work);
     expect(server.mails.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
     const [mail] = server.mails;
     const source = mail?.source ?? '';
@@ -98,8 +97,8 @@ describe('the message about an export', () => {
       `https://data.example.com/api/v1/analytics/exports/files/${work.jobId}/users.ndjson.gz?expires=`,
     );
     expect(plain).toMatch(/The links are good until \d{4}-/);
-    expect(await stateOf(work)).toMatchObject({ due: false, notified: true, attempts: 1 });
-    await deliverNotice(sendingTo(server.url), work.exportId);
+    expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 1']);
+    await deliver(sendingTo(server.url), work);
     expect(server.mails).toHaveLength(2);
   });
 
@@ -108,7 +107,7 @@ describe('the message about an export', () => {
     const work = await ended(['ada@example.com'], async () => {
       throw new Fault('the <disk> is\r\nBcc: x@y.z broken');
     });
-    await deliverNotice(sendingTo(server.url), work.exportId);
+    await deliver(sendingTo(server.url), work);
     const source = server.mails[0]?.source ?? '';
     expect(source).toMatch(/^Subject: \[default\] Export failed\r$/m);
     expect(source).toContain('export_failed');
@@ -117,9 +116,21 @@ describe('the message about an export', () => {
     expect(source).toContain('the &lt;disk&gt; is');
   });
 
+  test('has no links any more once the export is forgotten, and is sent still', async () => {
+    const server = await start();
+    const work = await ended(['ada@example.com']);
+    await sql`delete from exports`.execute(t.system.db);
+    await deliver(sendingTo(server.url), work);
+    expect(server.mails[0]?.source).toContain('Export completed');
+    expect(server.mails[0]?.source).not.toContain('/files/');
+  });
+
   test('is not sent where nobody asked for it, nor of what was cancelled', async () => {
-    const work = await ended([]);
-    expect(await stateOf(work)).toMatchObject({ due: false, notified: false });
+    expect(await statesOf(await ended([]))).toEqual([]);
+    const { environmentId } = t.environment;
+    const work = await acceptExport(t.system, environmentId, { emails: ['ada@example.com'] });
+    await cancelExport(t.system, environmentId, work.jobId);
+    expect(await statesOf(work)).toEqual([]);
   });
 });
 
@@ -127,11 +138,10 @@ describe('a mail server', () => {
   test('that refuses one address for good is not asked again; the others have theirs', async () => {
     const server = await start({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
     const work = await ended(['no@example.com', 'ada@example.com']);
-    await deliverNotice(sendingTo(server.url), work.exportId);
+    await deliver(sendingTo(server.url), work);
     expect(server.mails.map(({ to }) => to)).toEqual([['ada@example.com']]);
-    const state = await stateOf(work);
-    expect(state).toMatchObject({ due: false, notified: true });
-    expect(state?.error).toContain('no@example.com: 550');
+    expect(await statesOf(work)).toEqual(['no@example.com dead 1', 'ada@example.com delivered 1']);
+    expect((await deliveries(work))[0]?.lastError).toContain('550');
   });
 
   test('that says "later" is asked later, and nobody has it twice', async () => {
@@ -139,23 +149,23 @@ describe('a mail server', () => {
     const server = await start({ answer: (address) => (address === 'bob@example.com' ? code : null) });
     const work = await ended(['ada@example.com', 'bob@example.com']);
     const context = sendingTo(server.url);
-    await deliverNotice(context, work.exportId);
-    expect(await stateOf(work)).toMatchObject({ due: true, notified: false });
-    // Not yet: it is due in a minute.
+    await deliver(context, work);
+    expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
+    // Not yet: it is due in some seconds.
     code = null;
-    await deliverNotice(context, work.exportId);
-    expect((await stateOf(work))?.attempts).toBe(1);
+    await deliver(context, work);
+    expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });
     await makeDue();
-    await deliverNotice(context, work.exportId);
+    await deliver(context, work);
     expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'bob@example.com']);
-    expect(await stateOf(work)).toMatchObject({ due: false, notified: true, attempts: 2 });
+    expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
   });
 
   test('that does not want our sender is asked again: that is a setting, which somebody will mend', async () => {
     const server = await start({ sender: 550 });
     const work = await ended(['ada@example.com']);
-    await deliverNotice(sendingTo(server.url), work.exportId);
-    expect(await stateOf(work)).toMatchObject({ due: true, notified: false, told: [] });
+    await deliver(sendingTo(server.url), work);
+    expect(await statesOf(work)).toEqual(['ada@example.com pending 1']);
   });
 
   test('that puts off one address, whichever it is, has the others told', async () => {
@@ -163,10 +173,11 @@ describe('a mail server', () => {
     for (const slow of emails) {
       const server = await start({ answer: (address) => (address === slow ? 451 : null) });
       const work = await ended(emails);
-      await deliverNotice(sendingTo(server.url), work.exportId);
+      await deliver(sendingTo(server.url), work);
       const told = emails.filter((address) => address !== slow);
       expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(told);
-      expect(await stateOf(work)).toMatchObject({ due: true, notified: false, attempts: 1 });
+      const states = emails.map((address) => `${address} ${address === slow ? 'pending' : 'delivered'} 1`);
+      expect(await statesOf(work)).toEqual(states);
     }
   });
 
@@ -174,14 +185,13 @@ describe('a mail server', () => {
     const first = await startMailServer();
     await first.stop();
     const work = await ended(['ada@example.com']);
-    const context = sendingTo(`smtp://someone:se%2Fcret@127.0.0.1:${first.port}`);
-    await deliverNotice(context, work.exportId);
-    const away = await stateOf(work);
-    expect(away).toMatchObject({ due: true, notified: false, told: [] });
-    expect(away?.error).toContain('ECONNREFUSED');
+    await deliver(sendingTo(`smtp://someone:se%2Fcret@127.0.0.1:${first.port}`), work);
+    const [away] = await deliveries(work);
+    expect(away).toMatchObject({ state: 'pending', attempts: 1 });
+    expect(away?.lastError).toContain('ECONNREFUSED');
     const server = await start({ port: first.port });
     await makeDue();
-    await deliverNotice(sendingTo(server.url), work.exportId);
+    await deliver(sendingTo(server.url), work);
     expect(server.mails).toHaveLength(1);
     expect(JSON.stringify(collected.lines)).not.toMatch(/se%2Fcret|se\/cret/);
   });
@@ -190,39 +200,42 @@ describe('a mail server', () => {
     const gone = await startMailServer();
     await gone.stop();
     const work = await ended(['ada@example.com']);
-    for (let attempt = 1; attempt <= MAX_NOTICE_ATTEMPTS; attempt++) {
-      expect(await stateOf(work)).toMatchObject({ due: true, attempts: attempt - 1 });
+    for (let attempt = 1; attempt <= attemptsPerDelivery; attempt++) {
+      expect(await statesOf(work)).toEqual([`ada@example.com pending ${attempt - 1}`]);
       await makeDue();
-      await deliverNotice(sendingTo(gone.url), work.exportId);
+      await deliver(sendingTo(gone.url), work);
     }
-    expect(await stateOf(work)).toMatchObject({ due: false, notified: false });
+    expect(await statesOf(work)).toEqual([`ada@example.com dead ${attemptsPerDelivery}`]);
   });
 });
 
-test('a worker that is killed while it tells has the rest told by another, a quarter of an hour later', async () => {
+test('a worker that is killed while it sends has the rest sent by another, once its lease is over', async () => {
   const server = await start();
   const work = await ended(['ada@example.com', 'bob@example.com']);
   const context = sendingTo(server.url);
   const sending: string[] = [];
-  const post: Post = {
-    ...context.post,
+  const mail: MailTransport = {
+    ...context.mail,
     send(message) {
       sending.push(message.to);
-      return sending.length === 1 ? context.post.send(message) : new Promise(() => undefined);
+      return sending.length === 1 ? context.mail.send(message) : new Promise(() => undefined);
     },
   };
-  void deliverNotice({ ...context, post }, work.exportId);
+  void deliver({ ...context, mail }, work);
   await waitFor('the second message to be under way', () => sending.length === 2);
-  const { rows } = await sql<{ minutes: number }>`
-    select extract(epoch from notify_due_at - now())::float8 / 60 as minutes from exports`.execute(
-    t.system.db,
-  );
-  expect(rows[0]?.minutes).toBeGreaterThan(14);
-  expect(rows[0]?.minutes).toBeLessThanOrEqual(15);
+  const { rows } = await sql<{ ms: number }>`
+    select extract(epoch from lease_until - now())::float8 * 1000 as ms
+    from notification_deliveries
+    where lease_until is not null`.execute(t.system.db);
+  expect(rows).toHaveLength(1);
+  expect(rows[0]?.ms).toBeGreaterThan(EMAIL_LEASE_MS - 60_000);
+  expect(rows[0]?.ms).toBeLessThanOrEqual(EMAIL_LEASE_MS);
+  await deliver(context, work);
+  expect(server.mails).toHaveLength(1);
   await makeDue();
-  await deliverNotice(context, work.exportId);
+  await deliver(context, work);
   expect(server.mails.map(({ to }) => to[0])).toEqual(sending);
-  expect(await stateOf(work)).toMatchObject({ due: false, notified: true, attempts: 2 });
+  expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
 });
 
 describe('without a mail server', () => {
@@ -230,12 +243,7 @@ describe('without a mail server', () => {
     const { log, lines } = collectLog();
     const folder = t.config.outboxDir;
     const work = await ended(['ada@example.com']);
-    const context = {
-      ...sendingTo('smtp://unused'),
-      log,
-      post: createOutbox(folder, 'sluice@example.com', log),
-    };
-    await deliverNotice(context, work.exportId);
+    await deliver(openSendContext({ ...t.system, log }), work);
     const [name] = await readdir(folder);
     expect(name).toMatch(/\.eml$/);
     const source = await readFile(join(folder, name ?? ''), 'utf8');
@@ -263,15 +271,12 @@ describe('a worker', () => {
 
 test('names that would end a header or open a tag do neither', async () => {
   const work = await ended(['ada@example.com']);
-  const message = composeNotice(
-    {
-      export: await work.look(),
-      environmentName: 'a\r\nBcc: x@y.z <b>"\u2028\u0000',
-      links: [{ filename: '"><script>', url: 'https://x/?a=1&b="', bytes: 1, rows: 1 }],
-      linksExpireAt: new Date(),
-    },
-    'ada@example.com',
-  );
+  const { rows } = await sql<{ body: string }>`
+    select body from notification_events where job_id = ${work.jobId}`.execute(t.system.db);
+  const event = JSON.parse(rows[0]?.body ?? '');
+  const environment = { name: 'a\r\nBcc: x@y.z <b>"\u2028\u0000', app_token: 'NX-1' };
+  const files = [{ filename: '"><script>', url: 'https://x/?a=1&b="', bytes: 1, rows: 1 }];
+  const message = composeMail({ ...event, environment }, 'ada@example.com', { files, expireAt: new Date() });
   expect(message.subject).not.toMatch(/[\p{Cc}\u2028]/u);
   expect(message.html).not.toContain('<script>');
   expect(message.html).toContain('href="https://x/?a=1&amp;b=&quot;"');

@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { afterEach, describe, expect, test } from 'vitest';
+import { openSendContext } from '../../jobs/deliver-notification.ts';
 import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import type { ExportWriter } from '../../src/export/run-export.ts';
 import { dispatchLane } from '../../src/load/dispatch.ts';
-import { openSender } from '../../src/notifications/open-sender.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { findLaneTasks, findNextExport } from '../../src/postgres/ledger/next-tasks.ts';
-import { findNextDeliveries } from '../../src/postgres/ledger/notification-deliveries.ts';
+import { findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { acceptFile } from '../support/load-file.ts';
 import { queues } from '../support/site.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -112,8 +112,8 @@ describe.each(queues)('with the queue on %s', (queue) => {
     const { system } = t;
     const receiver = await startWebhookReceiver();
     try {
-      const { policy, post } = openSender(system);
-      post.close();
+      const { policy, mail } = openSendContext(system);
+      mail.close();
       const subscribe = (environmentId: number, path: string): Promise<unknown> =>
         addSubscription(
           system.db,

@@ -1,16 +1,15 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { EMAIL_LEASE_MS, LEASE_MS, NOTICE_LEASE_MS, WEBHOOK_LEASE_MS } from '../../src/domain/limits.ts';
+import { EMAIL_LEASE_MS, LEASE_MS, WEBHOOK_LEASE_MS } from '../../src/domain/limits.ts';
 import type { Database } from '../../src/postgres/database.ts';
 import { claimChunk, rescueChunks, takeDueChunks } from '../../src/postgres/ledger/chunks.ts';
 import { claimDeletion, rescueDeletions } from '../../src/postgres/ledger/deletions.ts';
 import { rescueExports } from '../../src/postgres/ledger/due-exports.ts';
 import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
-import { claimNotice, findDueNotices } from '../../src/postgres/ledger/export-notices.ts';
 import { claimFinish } from '../../src/postgres/ledger/finish.ts';
-import { claimDelivery, findNextDeliveries } from '../../src/postgres/ledger/notification-deliveries.ts';
 import { claimRun, rescueRuns } from '../../src/postgres/ledger/schedule-claims.ts';
 import { endSilentExportSessions, endSilentSessions } from '../../src/postgres/ledger/sessions.ts';
+import { claimDelivery, findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
@@ -121,24 +120,6 @@ const kinds: readonly Leased[] = [
       return async () => {
         await endSilentExportSessions(db);
         return (await rescueExports(db)).some((lost) => lost.exportId === exportId);
-      };
-    },
-  },
-  {
-    kind: 'the message about an export',
-    table: 'exports',
-    column: 'notify_lease_until',
-    lengthMs: NOTICE_LEASE_MS,
-    async claim() {
-      const { exportId } = await acceptExport(t.system, environmentId, { emails: ['a@example.com'] });
-      await sql`
-        update exports set status = 'failed', ended_at = now(), failure_code = 'x', failure_message = 'x', notify_due_at = now()
-        where export_id = ${exportId}`.execute(db);
-      expect(await claimNotice(db, exportId)).not.toBeNull();
-      return async () => {
-        const due = (await findDueNotices(db, 100)).some((notice) => notice.exportId === exportId);
-        expect((await claimNotice(db, exportId)) !== null).toBe(due);
-        return due;
       };
     },
   },

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createSmtpPost } from '../../src/delivery/smtp-post.ts';
+import { openSendContext } from '../../jobs/deliver-notification.ts';
 import { MAX_SENDS_PER_SUBSCRIPTION } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
 import { cancelExport } from '../../src/export/cancel-export.ts';
@@ -13,28 +13,23 @@ import { writeExport } from '../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../src/load/cancel-load.ts';
 import { countRejects } from '../../src/load/inspect-load.ts';
 import { renderLoadDetail } from '../../src/load/render-load.ts';
-import type { SendContext } from '../../src/notifications/context.ts';
-import { deliverNotification } from '../../src/notifications/deliver-notification.ts';
+import { deliverNotification, type SendContext } from '../../src/notifications/deliver-notification.ts';
+import { pruneNotifications, replayDeliveries, sendTest } from '../../src/notifications/deliveries.ts';
 import { type DeliveryPolicy, readDeliveryPolicy } from '../../src/notifications/delivery-policy.ts';
-import { type Delivery, listDeliveries } from '../../src/notifications/inspect-deliveries.ts';
-import { pruneNotifications } from '../../src/notifications/prune-notifications.ts';
+import { openMailTransport } from '../../src/notifications/mail-transport.ts';
 import { reconcileNotifications } from '../../src/notifications/reconcile-notifications.ts';
-import { replayDeliveries } from '../../src/notifications/replay-deliveries.ts';
-import { sendTest } from '../../src/notifications/send-test.ts';
 import { sendWebhook } from '../../src/notifications/send-webhook.ts';
 import { startSender } from '../../src/notifications/start-sender.ts';
-import {
-  addSubscription,
-  listSubscriptions,
-  removeSubscription,
-  rotateSecret,
-} from '../../src/notifications/subscriptions.ts';
+import { addSubscription, removeSubscription, rotateSecret } from '../../src/notifications/subscriptions.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import {
   claimDelivery,
+  type Delivery,
   findNextDeliveries,
+  listDeliveries,
   markDelivered,
-} from '../../src/postgres/ledger/notification-deliveries.ts';
+} from '../../src/postgres/stores/deliveries.ts';
+import { listSubscriptions } from '../../src/postgres/stores/notifications.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptExport, withoutExportBell } from '../support/exports.ts';
@@ -94,8 +89,9 @@ function sender(policy: Partial<DeliveryPolicy> = {}, smtpUrl = 'smtp://127.0.0.
     pool,
     db,
     log,
-    post: createSmtpPost(smtpUrl, 'sluice@example.com'),
+    mail: openMailTransport({ ...t.config, smtpUrl }, log),
     policy: { ...open, ...policy },
+    linkFiles: async () => ({ files: [], expireAt: new Date() }),
   };
 }
 
@@ -619,13 +615,32 @@ describe('e-mail', () => {
     await expect(begin(withReject, { notify })).rejects.toThrow('a plain address');
   });
 
-  test('about an export goes to those it names by itself, and to subscribers besides', async () => {
-    await subscribe({ email: 'ada@example.com' });
-    await subscribe({ email: 'bob@example.com' });
-    const { environmentId } = t.environment;
-    const work = await acceptExport(t.system, environmentId, { emails: ['ada@example.com'] });
-    await runExport(withoutExportBell(t.system), work.exportId, writeExport, goOn);
-    expect((await deliveries()).map(({ target }) => target)).toEqual(['bob@example.com']);
+  test('about an export goes once to each address that it names, with links, and to subscribers without', async () => {
+    const mail = await startMailServer();
+    try {
+      const bob = await subscribe({ email: 'bob@example.com' });
+      await subscribe({ email: 'ada@example.com' });
+      const { environmentId } = t.environment;
+      const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
+      await runExport(withoutExportBell(t.system), work.exportId, writeExport, goOn);
+      const listed = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
+        target,
+        subscriptionId,
+        jobId,
+      ]);
+      expect(listed.reverse()).toEqual([
+        ['Ada@example.com', null, work.jobId],
+        ['bob@example.com', bob.id, work.jobId],
+      ]);
+      const { linkFiles } = openSendContext(t.system);
+      await deliver({ ...sender({}, mail.url), linkFiles });
+      const sourceFor = (address: string) => mail.mails.find(({ to }) => to[0] === address)?.source;
+      expect(sourceFor('ada@example.com') ?? sourceFor('Ada@example.com')).toContain('signature');
+      expect(sourceFor('bob@example.com')).toContain('Export completed');
+      expect(sourceFor('bob@example.com')).not.toMatch(/signature|\/files\//);
+    } finally {
+      await mail.stop();
+    }
   });
 });
 

@@ -8,7 +8,7 @@ import type { ExportWriter } from '../../src/export/run-export.ts';
 /** A context whose queue is never told: the test runs the steps itself. */
 export function withoutExportBell<T extends ExportContext>(context: T): T {
   const silent = async () => undefined;
-  return { ...context, bell: { ringExport: silent, ringNotice: silent, ringDeliveries: silent } };
+  return { ...context, bell: { ringExport: silent, ringDeliveries: silent } };
 }
 
 export interface ManualExport {

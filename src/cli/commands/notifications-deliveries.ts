@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { MAX_PAGE_SIZE } from '../../domain/limits.ts';
-import { type Delivery, listDeliveries } from '../../notifications/inspect-deliveries.ts';
+import { type Delivery, listDeliveries } from '../../postgres/stores/deliveries.ts';
 import type { Cli } from '../cli.ts';
 import { parseCount } from '../import/parse-options.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { listSubscriptions, type Subscription } from '../../notifications/subscriptions.ts';
+import { listSubscriptions, type Subscription } from '../../postgres/stores/notifications.ts';
 import type { Cli } from '../cli.ts';
 import { renderSubscription } from '../notifications/render-subscription.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';

@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
+import { replayDeliveries } from '../../notifications/deliveries.ts';
 import { ringForDeliveries } from '../../notifications/record-end.ts';
-import { type Replay, replayDeliveries } from '../../notifications/replay-deliveries.ts';
+import type { Replay } from '../../postgres/stores/deliveries.ts';
 import type { Cli } from '../cli.ts';
 import { UsageError } from '../exit-codes.ts';
 import { formatCount } from '../format-numbers.ts';

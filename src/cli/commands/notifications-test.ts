@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { openSender } from '../../notifications/open-sender.ts';
-import { sendTest } from '../../notifications/send-test.ts';
+import { openSendContext } from '../../../jobs/deliver-notification.ts';
+import { sendTest } from '../../notifications/deliveries.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes } from '../exit-codes.ts';
 import { requireNumber } from '../notifications/parse-flags.ts';
@@ -27,9 +27,9 @@ async function test(cli: Cli, command: Command, text: string, { env, json }: Fla
   const id = requireNumber(text, 'subscription');
   await withSession(cli, command, async (session) => {
     const { environmentId } = await requireEnvironment(session, env);
-    const sender = openSender(session.system);
+    const sender = openSendContext(session.system);
     const { deliveryId, outcome, status, error, tookMs } = await sendTest(sender, environmentId, id).finally(
-      () => sender.post.close(),
+      () => sender.mail.close(),
     );
     const delivered = outcome === 'delivered';
     if (!delivered) process.exitCode = exitCodes.failed;

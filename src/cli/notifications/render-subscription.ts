@@ -1,4 +1,4 @@
-import type { Subscription } from '../../notifications/subscriptions.ts';
+import type { Subscription } from '../../postgres/stores/notifications.ts';
 
 export function renderSubscription(subscription: Subscription) {
   const { subscriptionId, channel, target, outcomes, kinds, createdAt, disabled } = subscription;

@@ -95,12 +95,11 @@ export async function markFilesExpired(db: Database, exportId: number): Promise<
     .execute();
 }
 
-/** Forgets exports that ended long ago, once their files are gone and nobody waits to be told; how many. */
+/** Forgets exports that ended long ago, once their files are gone; how many. */
 export async function deleteExports(db: Database, days: number): Promise<number> {
   const { numDeletedRows } = await db
     .deleteFrom('exports')
     .where('files_expired_at', 'is not', null)
-    .where('notify_due_at', 'is', null)
     .where('ended_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
     .executeTakeFirst();
   return Number(numDeletedRows);

@@ -14,9 +14,6 @@ export interface ExportClaim extends JobIdentity {
   readonly request: ExportRequest;
 }
 
-/** Whoever asked to be told is told, as soon as there is something to tell. */
-const noticeDue = sql<Date | null>`case when emails <> '{}' then now() end`;
-
 /**
  * Takes an export for this worker; null if it has ended or another has it. One whose lease has run out is to be rescued
  * first: that is where losses are counted.
@@ -123,7 +120,6 @@ export async function completeExport(
       snapshot_at: snapshotAt,
       rows_written: data.reduce((sum, { rows }) => sum + rows, 0),
       bytes_written: files.reduce((sum, { bytes }) => sum + bytes, 0),
-      notify_due_at: noticeDue,
     })
     .returning('export_id')
     .executeTakeFirst();
@@ -169,7 +165,6 @@ export async function failExport(
       lease_until: null,
       failure_code: failure.code,
       failure_message: failure.message,
-      notify_due_at: noticeDue,
     })
     .where('export_id', '=', exportId)
     .where('status', 'in', ['queued', 'processing'])

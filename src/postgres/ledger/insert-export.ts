@@ -1,13 +1,11 @@
 import type { ExportRequest } from '../../domain/export.ts';
 import type { JobIdentity } from '../../domain/job-fields.ts';
-import type { Notify } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
 
 export interface NewExport extends JobIdentity {
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
-  readonly notify: Notify | null;
   /** Null: as the configuration says. */
   readonly retentionDays: number | null;
 }
@@ -24,7 +22,6 @@ export async function insertExport(db: Database, asked: NewExport): Promise<numb
       format: asked.request.format,
       compression: asked.request.compression,
       emails: [...asked.emails],
-      notify: asked.notify === null ? null : JSON.stringify(asked.notify),
       retention_days: asked.retentionDays,
     })
     .returning('export_id')

@@ -44,7 +44,6 @@ export async function countPrunable(
         count(*) filter (where files_expired_at is null and ended_at < now() - coalesce(retention_days, ${exportDays}) * interval '1 day') as exports,
         count(*) filter (
           where ended_at < d.jobs
-            and notify_due_at is null
             and (files_expired_at is not null or ended_at < now() - coalesce(retention_days, ${exportDays}) * interval '1 day')
         ) as records
       from exports, days d

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { pauseAfter, readDeliveryPolicy } from '../../../src/notifications/delivery-policy.ts';
-import { readRetryAfter } from '../../../src/notifications/retry-after.ts';
-import { generateSecret, signWebhook } from '../../../src/notifications/webhook-secret.ts';
-import { checkWebhookUrl } from '../../../src/notifications/webhook-url.ts';
+import { generateSecret, readRetryAfter, signWebhook } from '../../../src/notifications/send-webhook.ts';
+import { checkWebhookUrl } from '../../../src/notifications/subscriptions.ts';
 
 describe('a signature', () => {
   test('is that of the published example of Standard Webhooks', () => {

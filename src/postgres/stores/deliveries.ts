@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { EMAIL_LEASE_MS, MAX_SENDS_PER_SUBSCRIPTION, WEBHOOK_LEASE_MS } from '../../domain/limits.ts';
-import type { Channel, EventType } from '../../domain/notification.ts';
+import type { Channel, DeliveryState, EventType } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
-import { isFree, isLapsed, leaseFor } from './lease.ts';
+import { isFree, isLapsed, leaseFor } from '../ledger/lease.ts';
 
 /** A delivery that somebody should be at. */
 export interface DueDelivery {
@@ -21,7 +21,13 @@ export interface DeliveryClaim {
   readonly subscriptionId: number | null;
   readonly channel: Channel;
   readonly target: string;
-  readonly event: { readonly id: string; readonly type: EventType; readonly body: string };
+  readonly event: {
+    readonly id: string;
+    readonly environmentId: number;
+    readonly type: EventType;
+    readonly jobId: string | null;
+    readonly body: string;
+  };
   /** By which a webhook is signed: the current one and, while receivers change over, the one before. */
   readonly secrets: readonly string[];
   /** Null unless nothing is to be sent there any more. */
@@ -32,7 +38,7 @@ export interface DeliveryClaim {
 const leaseMs = (alias: 'd' | 'o') =>
   sql<number>`case ${sql.ref(`${alias}.channel`)} when 'webhook' then ${WEBHOOK_LEASE_MS}::integer else ${EMAIL_LEASE_MS} end`;
 /** Nobody is sending the delivery `d`. */
-export const isNotSent = isFree('d.lease_until', leaseMs('d'));
+const isNotSent = isFree('d.lease_until', leaseMs('d'));
 
 /**
  * Takes a delivery that is due, for as long as sending may take; should we die, it is due again then. Null if there is
@@ -97,7 +103,9 @@ async function readClaim(
       'd.channel',
       'd.target',
       'e.event_id',
+      'e.environment_id',
       'e.type',
+      'e.job_id',
       'e.body',
       's.secret',
       sql<string | null>`case when s.previous_secret_until > now() then s.previous_secret end`.as('previous'),
@@ -116,7 +124,13 @@ async function readClaim(
     subscriptionId: row.subscription_id,
     channel: row.channel as Channel,
     target: row.target,
-    event: { id: row.event_id, type: row.type as EventType, body: row.body },
+    event: {
+      id: row.event_id,
+      environmentId: row.environment_id,
+      type: row.type as EventType,
+      jobId: row.job_id,
+      body: row.body,
+    },
     secrets: [row.secret, row.previous].filter((secret) => secret !== null),
     closed: row.closed,
   };
@@ -137,7 +151,7 @@ export async function markDelivered(
   claim: DeliveryClaim,
   report: AttemptReport,
 ): Promise<boolean> {
-  return settle(db, claim, report, { state: 'delivered', delivered_at: sql<Date>`now()` });
+  return endAttempt(db, claim, report, { state: 'delivered', delivered_at: sql<Date>`now()` });
 }
 
 /** To be tried again after `pauseMs`. */
@@ -147,12 +161,12 @@ export async function postponeDelivery(
   report: AttemptReport,
   pauseMs: number,
 ): Promise<boolean> {
-  return settle(db, claim, report, { next_at: sql<Date>`now() + ${pauseMs} * interval '1 millisecond'` });
+  return endAttempt(db, claim, report, { next_at: sql<Date>`now() + ${pauseMs} * interval '1 millisecond'` });
 }
 
 /** Not to be tried again, unless somebody asks for it. */
 export async function markDead(db: Database, claim: DeliveryClaim, report: AttemptReport): Promise<boolean> {
-  return settle(db, claim, report, { state: 'dead' });
+  return endAttempt(db, claim, report, { state: 'dead' });
 }
 
 /** Gives it back; it is due again at once, and no attempt is spent. */
@@ -162,17 +176,17 @@ export async function releaseDelivery(db: Database, claim: DeliveryClaim): Promi
     .execute();
 }
 
-async function settle(
+async function endAttempt(
   db: Database,
   claim: DeliveryClaim,
   { status, error, tookMs }: AttemptReport,
   values: object,
 ): Promise<boolean> {
-  const settled = await own(db, claim)
+  const ended = await own(db, claim)
     .set({ ...values, lease_until: null, last_status: status, last_error: error, last_took_ms: tookMs })
     .returning('delivery_id')
     .executeTakeFirst();
-  return settled !== undefined;
+  return ended !== undefined;
 }
 
 function own(db: Database, claim: DeliveryClaim) {
@@ -243,12 +257,8 @@ export async function giveUpLost(db: Database): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-/** Nothing is sent to a receiver any more; what waits for it is given up. What is under way ends by itself. */
-export async function giveUpSubscription(
-  db: Database,
-  subscriptionId: number,
-  reason: string,
-): Promise<void> {
+/** Nothing more is sent to a receiver: what waits for it is given up, what is under way ends by itself. */
+export async function killDeliveries(db: Database, subscriptionId: number, reason: string): Promise<void> {
   await db
     .updateTable('notification_deliveries')
     .set({ state: 'dead', last_error: reason })
@@ -256,4 +266,113 @@ export async function giveUpSubscription(
     .where('state', '=', 'pending')
     .where('lease_until', 'is', null)
     .execute();
+}
+
+/** One event for one receiver, and how far it is. */
+export interface Delivery {
+  readonly deliveryId: number;
+  readonly eventId: string;
+  readonly eventType: EventType;
+  readonly jobId: string | null;
+  /** Null: the job itself named the address. */
+  readonly subscriptionId: number | null;
+  readonly channel: Channel;
+  readonly target: string;
+  readonly state: DeliveryState;
+  readonly attempts: number;
+  /** When it is tried next; null unless it is pending. */
+  readonly nextAt: Date | null;
+  readonly createdAt: Date;
+  readonly lastAttemptAt: Date | null;
+  readonly lastTookMs: number | null;
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  readonly deliveredAt: Date | null;
+}
+
+/** Newest first. `failed`: those that were given up, and those whose last attempt failed. */
+export async function listDeliveries(
+  db: Database,
+  environmentId: number,
+  filter: { readonly failed: boolean; readonly limit: number },
+): Promise<Delivery[]> {
+  let rows = db
+    .selectFrom('notification_deliveries as d')
+    .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
+    .select([
+      'd.delivery_id as deliveryId',
+      'd.event_id as eventId',
+      'e.type as eventType',
+      'e.job_id as jobId',
+      'd.subscription_id as subscriptionId',
+      'd.channel',
+      'd.target',
+      'd.state',
+      'd.attempt as attempts',
+      'd.next_at as nextAt',
+      'd.created_at as createdAt',
+      'd.last_attempt_at as lastAttemptAt',
+      'd.last_took_ms as lastTookMs',
+      'd.last_status as lastStatus',
+      'd.last_error as lastError',
+      'd.delivered_at as deliveredAt',
+    ])
+    .where('e.environment_id', '=', environmentId)
+    .orderBy('d.delivery_id', 'desc')
+    .limit(filter.limit);
+  if (filter.failed) rows = rows.where('d.state', '<>', 'delivered').where('d.last_error', 'is not', null);
+  return (await rows.execute()).map((row) => ({
+    ...row,
+    eventType: row.eventType as EventType,
+    channel: row.channel as Channel,
+    state: row.state as DeliveryState,
+    nextAt: row.state === 'pending' ? row.nextAt : null,
+  }));
+}
+
+/** Deliveries that one replay makes due at most. */
+const mostReplayed = 10_000;
+
+/** What is to be sent once more: one delivery, or those since then that were given up. */
+export type Replay = { readonly deliveryId: number } | { readonly failedSince: Date };
+
+/**
+ * Makes deliveries due now, under the ids that they had, with as many attempts as new ones. Leaves out those that are under
+ * way, and those of a subscription that is removed or disabled.
+ */
+export async function requeueDeliveries(
+  db: Database,
+  environmentId: number,
+  replay: Replay,
+  attempts: number,
+): Promise<DueDelivery[]> {
+  const chosen =
+    'deliveryId' in replay
+      ? sql`d.delivery_id = ${replay.deliveryId}`
+      : sql`d.state = 'dead' and d.created_at >= ${replay.failedSince}`;
+  const { rows } = await sql<DueDelivery>`
+    with chosen as (
+      select d.delivery_id
+      from notification_deliveries d
+      join notification_events e on e.event_id = d.event_id
+      left join notification_subscriptions s on s.subscription_id = d.subscription_id
+      where e.environment_id = ${environmentId}
+        and ${chosen}
+        and ${isNotSent}
+        and s.removed_at is null
+        and s.disabled_at is null
+      order by d.delivery_id
+      limit ${mostReplayed}
+    )
+    update notification_deliveries d
+    set
+      state = 'pending',
+      next_at = now(),
+      lease_until = null,
+      attempts_left = ${attempts},
+      delivered_at = null
+    from chosen
+    where d.delivery_id = chosen.delivery_id and ${isNotSent}
+    returning d.delivery_id as "deliveryId", d.attempt`.execute(db);
+  return rows;
 }

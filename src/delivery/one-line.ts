@@ -1,9 +1,0 @@
-/** Nothing that ends a line, or that a terminal or a mail reader would obey. */
-export function oneLine(text: string): string {
-  return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
-}
-
-/** The same, cut to so many UTF-16 units. */
-export function shortLine(text: string, maxChars: number): string {
-  return oneLine(text).slice(0, maxChars).toWellFormed();
-}

@@ -1,0 +1,211 @@
+import { type Message, messageId } from './mail-transport.ts';
+import type { EventBody } from './record-end.ts';
+
+/*
+ * The message about an event: the facts one per line, then links, as text and as HTML. Names come from callers, so every
+ * line is kept to one line, cut, and escaped; nothing that they say reaches a header but the subject, on one line.
+ */
+
+/** A file of an export, with a signed link. */
+export interface LinkedFile {
+  readonly filename: string;
+  readonly url: string;
+  readonly bytes: number;
+  readonly rows: number;
+}
+
+/** The files that an export's own recipients may download. */
+export interface LinkedFiles {
+  readonly files: readonly LinkedFile[];
+  readonly expireAt: Date;
+}
+
+/** The fields of a job's record that a message uses; the event holds the record as the API renders it. */
+interface JobData {
+  readonly job_id?: string;
+  readonly type?: string;
+  readonly filename?: string;
+  readonly file_size?: number;
+  readonly start_time?: string;
+  readonly end_time?: string | null;
+  readonly total_rows?: number;
+  readonly links?: string;
+  readonly dry_run?: boolean;
+  readonly counts?: Readonly<Record<string, number>> | null;
+  readonly rejects?: {
+    readonly count: number;
+    readonly by_code: Readonly<Record<string, number>>;
+    readonly links: string;
+  };
+  readonly failure?: { readonly error_code: string; readonly message: string } | null;
+}
+
+/** The same of a schedule's run. */
+interface RunData {
+  readonly schedule?: string;
+  readonly due_at?: string;
+  readonly ended_at?: string | null;
+  readonly range_from?: string | null;
+  readonly range_to?: string | null;
+  readonly delivered_to?: string | null;
+  readonly error_code?: string | null;
+  readonly message?: string | null;
+  readonly item_count?: number;
+  readonly items?: readonly { readonly links: string | null }[];
+}
+
+/** Reasons of rejects, and jobs of a run, that a message lists. */
+const shownCodes = 10;
+const shownJobs = 10;
+const longestLine = 500;
+const count = new Intl.NumberFormat('en-US');
+
+/** `linked`: the files of an export, for those whom the export itself names. */
+export function composeMail(
+  event: EventBody,
+  address: string,
+  linked: LinkedFiles = { files: [], expireAt: new Date(0) },
+): Message {
+  const subject = cut(`[${event.environment.name}] ${titleOf(event)}`);
+  const facts = describe(event).map(cut);
+  const links = linksOf(event).map(cut);
+  return {
+    to: address,
+    subject,
+    text: renderText(facts, links, linked),
+    html: renderHtml(subject, facts, links, linked),
+    messageId: messageId(event.id, address),
+  };
+}
+
+function titleOf({ type, data }: EventBody): string {
+  if (type === 'ping') return 'Test of a notification';
+  const [kind = '', outcome = ''] = type.split('.');
+  const titles: Readonly<Record<string, string>> = {
+    load: 'Load',
+    export: 'Export',
+    schedule: `Schedule ${(data as RunData).schedule}`,
+  };
+  return `${titles[kind]} ${outcome.replaceAll('_', ' ')}`;
+}
+
+function isRun({ type }: EventBody): boolean {
+  return type.startsWith('schedule.');
+}
+
+function describe(event: EventBody): string[] {
+  const environment = `Environment: ${event.environment.name}`;
+  if (event.type === 'ping') return [environment, 'Messages about jobs will come to this address.'];
+  const status = `Status: ${event.type.split('.')[1]?.replaceAll('_', ' ')}`;
+  const facts = isRun(event) ? describeRun(event.data) : describeJob(event.data as JobData);
+  return [environment, status, ...facts, ...describeCounts(event.data as JobData)];
+}
+
+function describeJob(data: JobData): string[] {
+  const facts = [`Job: ${data.job_id}`, `Type: ${data.type}`, `File: ${data.filename}`];
+  if (data.dry_run === true) facts.push('Dry run: nothing was written.');
+  facts.push(`Accepted: ${data.start_time}`, `Ended: ${data.end_time}`);
+  if (data.failure != null) facts.push(`Reason: ${data.failure.message} [${data.failure.error_code}]`);
+  if (data.counts !== undefined) return facts;
+  return [
+    ...facts,
+    `Rows: ${count.format(data.total_rows ?? 0)}`,
+    `Bytes: ${count.format(data.file_size ?? 0)}`,
+  ];
+}
+
+function describeRun(data: RunData): string[] {
+  const facts = [`Schedule: ${data.schedule}`, `Due: ${data.due_at}`, `Ended: ${data.ended_at}`];
+  if (data.message != null) facts.push(`Reason: ${data.message} [${data.error_code}]`);
+  if (data.range_to != null) facts.push(`Range: ${data.range_from ?? 'the beginning'} to ${data.range_to}`);
+  if (data.delivered_to != null) facts.push(`Copied to: ${data.delivered_to}`);
+  const jobs = data.item_count ?? 0;
+  return jobs > shownJobs ? [...facts, `Items: ${jobs}, of which the first are below`] : facts;
+}
+
+function describeCounts(data: JobData): string[] {
+  const counts = Object.entries(data.counts ?? {});
+  const reasons = Object.entries(data.rejects?.by_code ?? {}).slice(0, shownCodes);
+  return [
+    ...counts.map(([name, rows]) => `Records ${name}: ${count.format(rows)}`),
+    ...reasons.map(([code, rows]) => `Rejected as ${code}: ${count.format(rows)}`),
+  ];
+}
+
+/** Addresses of the job, and of its rejects; of a run, those of its jobs. */
+function linksOf(event: EventBody): string[] {
+  if (isRun(event)) {
+    const { items = [] } = event.data as RunData;
+    return items.flatMap(({ links }) => links ?? []).slice(0, shownJobs);
+  }
+  const { links, rejects } = event.data as JobData;
+  return [links, (rejects?.count ?? 0) > 0 ? rejects?.links : undefined].filter((link) => link !== undefined);
+}
+
+function renderText(
+  facts: readonly string[],
+  links: readonly string[],
+  { files, expireAt }: LinkedFiles,
+): string {
+  const listed = files.flatMap((file) => [
+    '',
+    `${oneLine(file.filename)} (${sizeOf(file)})`,
+    oneLine(file.url),
+  ]);
+  const expiry = files.length === 0 ? [] : ['', expiresAt(expireAt)];
+  return `${[...facts, '', ...links, ...listed, ...expiry].join('\n').trimEnd()}\n`;
+}
+
+function renderHtml(
+  title: string,
+  facts: readonly string[],
+  links: readonly string[],
+  { files, expireAt }: LinkedFiles,
+): string {
+  const paragraphs = [
+    ...facts.map(escapeHtml),
+    ...links.map((link) => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`),
+  ].map((line) => `<p>${line}</p>`);
+  const items = files.map((file) => {
+    const link = `<a href="${escapeHtml(oneLine(file.url))}">${escapeHtml(oneLine(file.filename))}</a>`;
+    return `<li>${link} (${sizeOf(file)})</li>`;
+  });
+  const list = files.length === 0 ? [] : [`<ul>${items.join('\n')}</ul>`, `<p>${expiresAt(expireAt)}</p>`];
+  return `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>
+<body>
+${[...paragraphs, ...list].join('\n')}
+</body></html>
+`;
+}
+
+function sizeOf({ rows, bytes }: LinkedFile): string {
+  return `${count.format(rows)} rows, ${count.format(bytes)} bytes`;
+}
+
+function expiresAt(at: Date): string {
+  return `The links are good until ${at.toISOString()}. Asking for the job again gives new ones.`;
+}
+
+/** Without anything that ends a line, or that a terminal or a mail program would obey. */
+export function oneLine(text: string): string {
+  return text.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
+}
+
+function cut(text: string): string {
+  const clean = oneLine(text);
+  return clean.length > longestLine ? `${clean.slice(0, longestLine - 1).toWellFormed()}…` : clean;
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** For the text of an element, and for an attribute in quotes. */
+function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => entities[character] ?? character);
+}
