@@ -9,7 +9,6 @@ create table sluice.exports (
   format text not null,
   compression text not null,
   emails text[] not null default '{}',
-  notify jsonb,
   retention_days integer,
   request_id text,
   requested_at timestamptz not null default now(),
@@ -28,12 +27,6 @@ create table sluice.exports (
   snapshot_at timestamptz,
   failure_code text,
   failure_message text,
-  notify_due_at timestamptz,
-  notify_lease_until timestamptz,
-  notify_attempts integer not null default 0,
-  notified_at timestamptz,
-  notify_error text,
-  emails_told text[] not null default '{}',
   files_expired_at timestamptz,
   constraint exports_pkey primary key (export_id),
   constraint exports_job_id_key unique (job_id),
@@ -41,10 +34,6 @@ create table sluice.exports (
   constraint exports_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
   constraint exports_format_check check (format in ('ndjson', 'csv', 'parquet')),
   constraint exports_compression_check check (compression in ('gzip', 'none')),
-  constraint exports_notify_check check (
-    notify is null
-    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
-  ),
   constraint exports_request_id_check check (length(request_id) <= 128),
   constraint exports_ended_at_set check (
     (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
@@ -54,19 +43,13 @@ create table sluice.exports (
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
 comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
-comment on column sluice.exports.notify is '{emails, on}: addresses that are told if the export ends so; null: none.';
 comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';
 comment on column sluice.exports.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.exports.due_at is 'Not to be taken before: after an error, a while later.';
 comment on column sluice.exports.rows_expected is 'The planner''s estimate, for the progress.';
-comment on column sluice.exports.notify_due_at is 'When the message about the end is to be tried next; null: none is due.';
-comment on column sluice.exports.notify_lease_until is 'Until when whoever is telling of the end owns the message; null: nobody is.';
-comment on column sluice.exports.emails_told is
-  'Addresses that have had their message, or are refused for good: a later try leaves them out.';
 comment on column sluice.exports.files_expired_at is 'When its files were removed; null while they are there.';
 create index exports_listing_idx on sluice.exports (environment_id, job_id desc);
 create index exports_open_idx on sluice.exports (export_id) where status in ('queued', 'processing');
-create index exports_notify_idx on sluice.exports (notify_due_at) where notify_due_at is not null;
 create index exports_leftovers_idx on sluice.exports (ended_at)
 where status in ('failed', 'cancelled') and files_expired_at is null;
 

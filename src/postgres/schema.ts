@@ -258,10 +258,6 @@ export interface Exports {
    */
   due_at: Generated<Date>;
   emails: Generated<string[]>;
-  /**
-   * Addresses that have had their message, or are refused for good: a later try leaves them out.
-   */
-  emails_told: Generated<string[]>;
   ended_at: Date | null;
   environment_id: number;
   export_id: Generated<number>;
@@ -277,21 +273,6 @@ export interface Exports {
   last_error: string | null;
   lease_until: Date | null;
   losses: Generated<number>;
-  notified_at: Date | null;
-  /**
-   * {emails, on}: addresses that are told if the export ends so; null: none.
-   */
-  notify: Json | null;
-  notify_attempts: Generated<number>;
-  /**
-   * When the message about the end is to be tried next; null: none is due.
-   */
-  notify_due_at: Date | null;
-  notify_error: string | null;
-  /**
-   * Until when whoever is telling of the end owns the message; null: nobody is.
-   */
-  notify_lease_until: Date | null;
   /**
    * What was asked for, as src/domain/export.ts has it; never run as SQL.
    */
