@@ -1,10 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
-import { type IncomingMessage, request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
-import { guardedLookup, requireAllowedHost } from '../net/guarded-lookup.ts';
+import { type HttpAnswer, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './compose-mail.ts';
 import type { DeliveryPolicy } from './delivery-policy.ts';
 
@@ -27,7 +24,7 @@ export interface WebhookAnswer {
 }
 
 /**
- * Posts an event to its receiver. Redirects are not followed, and of the answer no more is read than is kept. Never
+ * Posts an event to its receiver. Redirects are not followed, and no more of the answer is read than is kept. Never
  * throws, unless `stopping` is aborted: then `Interrupted`.
  */
 export async function sendWebhook(
@@ -38,7 +35,7 @@ export async function sendWebhook(
   const overdue = AbortSignal.timeout(policy.totalTimeoutMs);
   try {
     const answer = await post(webhook, policy, AbortSignal.any([overdue, stopping]));
-    return await readAnswer(answer);
+    return await readAnswer(answer).finally(answer.close);
   } catch (error) {
     if (stopping.aborted) throw new Interrupted('the worker stops');
     const reason = overdue.aborted ? `no answer within ${policy.totalTimeoutMs} ms` : messageOf(error);
@@ -50,73 +47,50 @@ async function post(
   { url: address, id, body, secrets }: Webhook,
   policy: DeliveryPolicy,
   signal: AbortSignal,
-): Promise<IncomingMessage> {
+): Promise<HttpAnswer> {
   const url = new URL(address);
   if (url.protocol === 'http:' && !policy.allowHttp) throw new Error('http:// is not allowed (any more)');
-  requireAllowedHost(url.hostname, policy.allowPrivate);
   const timestamp = Math.floor(Date.now() / 1000);
-  const request = (url.protocol === 'http:' ? requestHttp : requestHttps)(url, {
+  return sendRequest(url, {
     method: 'POST',
-    // A connection of its own: a shared one would have been opened under other rules.
-    agent: false,
-    signal,
-    lookup: guardedLookup(policy.allowPrivate),
     headers: {
       'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-      'user-agent': 'sluice',
       'webhook-id': id,
-      'webhook-timestamp': timestamp,
+      'webhook-timestamp': String(timestamp),
       'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
     },
+    body,
+    allowPrivate: policy.allowPrivate,
+    connectTimeoutMs: policy.connectTimeoutMs,
+    // `signal` bounds the whole.
+    answerTimeoutMs: policy.totalTimeoutMs,
+    signal,
   });
-  const deadline = setTimeout(
-    () => request.destroy(new Error(`no connection within ${policy.connectTimeoutMs} ms`)),
-    policy.connectTimeoutMs,
-  );
-  request.once('socket', (socket) => {
-    const connected = url.protocol === 'http:' ? 'connect' : 'secureConnect';
-    socket.once(connected, () => clearTimeout(deadline));
-  });
-  // An answer that is given up may still end in an error, after which nobody asks.
-  request.on('error', () => undefined);
-  request.end(body);
-  try {
-    const [answer] = (await once(request, 'response')) as [IncomingMessage];
-    answer.on('error', () => undefined);
-    return answer;
-  } finally {
-    clearTimeout(deadline);
-  }
 }
 
-async function readAnswer(answer: IncomingMessage): Promise<WebhookAnswer> {
-  const status = answer.statusCode ?? 0;
-  if (status >= 200 && status < 300) {
-    // A 2xx is enough, whatever else the answer says.
-    answer.destroy();
-    return { status, error: null, retryAfterMs: null };
-  }
+async function readAnswer(answer: HttpAnswer): Promise<WebhookAnswer> {
+  const { status } = answer;
+  // A 2xx is enough, whatever else the answer says.
+  if (status >= 200 && status < 300) return { status, error: null, retryAfterMs: null };
   const said = await readHead(answer);
   const reason = status >= 300 && status < 400 ? 'a redirect, which is not followed' : said;
   const error = shortLine(reason === '' ? `HTTP ${status}` : `HTTP ${status}: ${reason}`);
   return { status, error, retryAfterMs: readRetryAfter(answer.headers['retry-after'], Date.now()) };
 }
 
-/** The beginning of the answer, as far as it came. */
-async function readHead(answer: IncomingMessage): Promise<string> {
+/** The beginning of the body, as far as it came. */
+async function readHead({ body }: HttpAnswer): Promise<string> {
   const pieces: Buffer[] = [];
   let length = 0;
   try {
-    for await (const piece of answer as AsyncIterable<Buffer>) {
+    for await (const piece of body) {
       pieces.push(piece.subarray(0, MAX_ANSWER_BYTES - length));
       length += piece.length;
       if (length >= MAX_ANSWER_BYTES) break;
     }
   } catch {
-    // What it said until then will do: the status is known.
+    // What came until then will do: the status is known.
   }
-  answer.destroy();
   return Buffer.concat(pieces).toString('utf8').trim();
 }
 
