@@ -1,6 +1,6 @@
+import { type InputError, inputError } from '../domain/errors.ts';
 import { MAX_BODY_DEPTH } from '../domain/limits.ts';
 import { JsonNesting } from './json-nesting.ts';
-import { JsonPosition } from './json-position.ts';
 import {
   firstState,
   isPlain,
@@ -10,7 +10,6 @@ import {
   tokenStopped,
   tokenTable,
 } from './json-tokens.ts';
-import { LineCopy } from './line-copy.ts';
 
 /** Told of what happens at the top: values inside fewer than WATCHED_DEPTH containers. */
 export interface JsonListener {
@@ -184,5 +183,101 @@ export class JsonWalker {
 
   #unexpected(byte: number, at: number): Error {
     return this.#position.unexpected(byte, at, `where ${expectations[this.#expects]} is expected`);
+  }
+}
+
+/** Where in the document the walk is, for messages; `at` is a position in the current buffer. */
+class JsonPosition {
+  /** Byte of the document at which the current buffer, and the current line, start. */
+  #bufferStart = 0;
+  #lineStart = 0;
+  #line = 1;
+
+  newLine(at: number): void {
+    this.#line++;
+    this.#lineStart = this.#bufferStart + at;
+  }
+
+  /** The document starts after a byte order mark. */
+  skip(bytes: number): void {
+    this.#bufferStart = bytes;
+    this.#lineStart = bytes;
+  }
+
+  /** The current buffer is done with. */
+  pass(bytes: number): void {
+    this.#bufferStart += bytes;
+  }
+
+  unexpected(byte: number, at: number, context: string): InputError {
+    const seen = byte > 32 && byte < 127 ? `'${String.fromCharCode(byte)}'` : `byte 0x${byte.toString(16)}`;
+    return this.invalid(`unexpected ${seen} ${context}`, at);
+  }
+
+  invalid(what: string, at: number): InputError {
+    const byte = this.#bufferStart + at;
+    const details = `line ${this.#line}, column ${byte - this.#lineStart + 1} (byte ${byte})`;
+    return inputError('invalid_json', `The body is not valid JSON: ${what}`, details);
+  }
+}
+
+/** Up to this length a loop beats a call of `copy`. */
+const SHORT_BYTES = 48;
+
+/** Copies stretches of buffers that pass by, one line per value; what is left out in between joins the rest. */
+class LineCopy {
+  /** Where in the current buffer a `start` or `end` applies. */
+  at = 0;
+  #source: Buffer = Buffer.alloc(0);
+  #copying = false;
+  /** Start of what is to be copied and is not yet. */
+  #from = 0;
+  #out: Buffer = Buffer.alloc(0);
+  #length = 0;
+
+  get copying(): boolean {
+    return this.#copying;
+  }
+
+  /** Goes on with the next buffer. */
+  from(source: Buffer): void {
+    this.#source = source;
+    this.#from = 0;
+    // One more than goes in: a line feed may find no comma or bracket whose place it can take.
+    this.#out = Buffer.allocUnsafeSlow(source.length + 1);
+    this.#length = 0;
+  }
+
+  start(): void {
+    this.#copying = true;
+    this.#from = this.at;
+  }
+
+  /** The byte at this position is not copied. */
+  leaveOut(position: number): void {
+    if (!this.#copying) return;
+    this.#flush(position);
+    this.#from = position + 1;
+  }
+
+  /** Ends the line. */
+  end(): void {
+    this.#flush(this.at);
+    this.#out[this.#length++] = LF;
+    this.#copying = false;
+  }
+
+  /** What was copied of the current buffer. */
+  take(): Buffer {
+    if (this.#copying) this.#flush(this.#source.length);
+    return this.#out.subarray(0, this.#length);
+  }
+
+  #flush(to: number): void {
+    const source = this.#source;
+    const length = to - this.#from;
+    if (length > SHORT_BYTES) source.copy(this.#out, this.#length, this.#from, to);
+    else for (let i = 0; i < length; i++) this.#out[this.#length + i] = source[this.#from + i] as number;
+    this.#length += length;
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { fromByteString, unescapeCopy } from '../mapping/byte-string.ts';
+import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database } from '../postgres/database.ts';
 import type { ChunkClaim, ChunkTally } from '../postgres/ledger/chunks.ts';

@@ -2,7 +2,7 @@ import { defuse, undoDefuse } from '../domain/formula.ts';
 import type { Reject } from '../domain/reject.ts';
 import { isRejectColumn, rejectColumns } from '../domain/reject-columns.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { cellText, csvCell, splitRecord } from './csv-record.ts';
+import { createRecordSplitter, csvCell, type RecordCell } from './csv-record.ts';
 import { readableText } from './readable-text.ts';
 
 /**
@@ -13,7 +13,7 @@ import { readableText } from './readable-text.ts';
  */
 export class RejectsAsCsv {
   readonly head: Buffer;
-  readonly #columns: number;
+  readonly #split: ReturnType<typeof createRecordSplitter>;
   readonly #delimiter: string;
   /** Positions of the source's own columns; those of an earlier file of rejects are left out. */
   readonly #kept: readonly number[];
@@ -21,9 +21,9 @@ export class RejectsAsCsv {
   readonly #isDefused: boolean;
 
   constructor(header: CsvHeader | null) {
-    const columns = header?.columns ?? [];
-    this.#columns = columns.length;
-    this.#delimiter = header?.delimiter ?? ',';
+    const { columns, delimiter } = header ?? { columns: [], delimiter: ',' };
+    this.#split = createRecordSplitter({ columns, delimiter });
+    this.#delimiter = delimiter;
     this.#isDefused = header?.defused === true;
     this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
     const names = [...this.#kept.map((at) => columns[at] ?? ''), ...rejectColumns];
@@ -39,18 +39,19 @@ export class RejectsAsCsv {
   }
 
   /** A cell of the record: in its own bytes, if that does no harm. */
-  #own(cell: string): string {
-    const text = cellText(cell);
+  #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
-    return safe === text ? cell : this.#added(safe);
+    return safe === text ? written : this.#added(safe);
   }
 
   line(reject: Reject): Buffer {
-    const cells = splitRecord(Buffer.from(reject.raw), this.#delimiter);
-    const fits = cells !== null && cells.length === this.#columns;
-    const own = this.#kept.map((at) => (fits ? this.#own(cells[at] ?? '') : ''));
+    const cells = this.#split(Buffer.from(reject.raw));
+    const own = this.#kept.map((at) => {
+      const cell = cells?.[at];
+      return cell === undefined ? '' : this.#own(cell);
+    });
     const { row, line, code, message, column } = reject;
-    const raw = fits ? '' : readableText(reject.raw);
+    const raw = cells !== null ? '' : readableText(reject.raw);
     const reason = [String(row), String(line), code, message, column ?? '', raw];
     const added = reason.map((cell) => this.#added(defuse(cell)));
     return Buffer.from(`${[...own, ...added].join(this.#delimiter)}\n`);

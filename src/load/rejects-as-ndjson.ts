@@ -3,7 +3,7 @@ import { undoDefuse } from '../domain/formula.ts';
 import type { Reject } from '../domain/reject.ts';
 import { isRejectColumn, rejectKey, rejectRawKey } from '../domain/reject-columns.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { cellText, splitRecord } from './csv-record.ts';
+import { createRecordSplitter } from './csv-record.ts';
 import { readableText } from './readable-text.ts';
 
 /**
@@ -12,10 +12,10 @@ import { readableText } from './readable-text.ts';
  */
 export class RejectsAsNdjson {
   readonly head = Buffer.alloc(0);
-  readonly #header: CsvHeader | null;
+  readonly #csv: ((raw: Buffer) => string | null) | null;
 
   constructor(header: CsvHeader | null) {
-    this.#header = header;
+    this.#csv = header === null ? null : createCsvReader(header);
   }
 
   line(reject: Reject): Buffer {
@@ -34,7 +34,7 @@ export class RejectsAsNdjson {
 
   /** The text of the object that the record is. */
   #object(raw: Uint8Array): string | null {
-    if (this.#header !== null) return csvObject(Buffer.from(raw), this.#header);
+    if (this.#csv !== null) return this.#csv(Buffer.from(raw));
     return isUtf8(raw) ? jsonObject(Buffer.from(raw).toString('utf8').trim()) : null;
   }
 }
@@ -61,12 +61,16 @@ function keysOf(text: string): string[] | null {
 }
 
 /** By the names of the header; empty cells are left out, which means the same. */
-function csvObject(raw: Buffer, { columns, delimiter, defused }: CsvHeader): string | null {
-  const cells = splitRecord(raw, delimiter);
-  if (cells === null || cells.length !== columns.length) return null;
-  const meant = (text: string): string => (defused === true ? undoDefuse(text) : text);
-  const pairs = cells
-    .map((cell, at): [string, string] => [meant(columns[at] ?? ''), meant(cellText(cell))])
-    .filter(([name, text]) => text !== '' && !isRejectColumn(name));
-  return JSON.stringify(Object.fromEntries(pairs));
+function createCsvReader(header: CsvHeader): (raw: Buffer) => string | null {
+  const split = createRecordSplitter(header);
+  const meant = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
+  const names = header.columns.map(meant);
+  return (raw) => {
+    const cells = split(raw);
+    if (cells === null) return null;
+    const pairs = cells
+      .map(({ text }, at): [string, string] => [names[at] ?? '', meant(text)])
+      .filter(([name, text]) => text !== '' && !isRejectColumn(name));
+    return JSON.stringify(Object.fromEntries(pairs));
+  };
 }

@@ -2,15 +2,15 @@ import { isAutomaticProperty } from '../domain/automatic-properties.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { undoDefuse } from '../domain/formula.ts';
-import { MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
+import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
+import type { Reason } from '../domain/reject.ts';
 import { isRejectColumn } from '../domain/reject-columns.ts';
-import { propertyNameProblem } from './property-name.ts';
 
 /**
  * What becomes of one CSV column. `ignored`: it says why the record was refused, in a file of rejects sent again, or
  * when the profile was seen, in a file that was exported.
  */
-export type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
+type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
 
 export interface ColumnPlan {
   readonly entity: Entity;
@@ -115,4 +115,36 @@ function requireNames(
     if (problem === null) continue;
     throw inputError('invalid_field', `column ${index + 1}: ${problem.message}`, `header: ${columns[index]}`);
   }
+}
+
+const forbidden = new Set(['__proto__', 'constructor', 'prototype']);
+
+/** Why a text cannot be the name of a property, or null. */
+export function propertyNameProblem(name: string): Reason | null {
+  if (forbidden.has(name)) {
+    return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };
+  }
+  if (name.length === 0 || name.length > MAX_PROPERTY_NAME_CHARS) {
+    const shown = name.length > 40 ? `${name.slice(0, 40)}…` : name;
+    return {
+      code: 'invalid_property_name',
+      message: `a property name has 1 to ${MAX_PROPERTY_NAME_CHARS} characters, this one ${name.length}`,
+      column: shown,
+    };
+  }
+  if (name.includes('\0')) {
+    return {
+      code: 'nul_character',
+      message: 'a property name holds U+0000',
+      column: name.replaceAll('\0', '␀'),
+    };
+  }
+  if (!name.isWellFormed()) {
+    return {
+      code: 'lone_surrogate',
+      message: 'a property name holds half a surrogate pair',
+      column: name.toWellFormed(),
+    };
+  }
+  return null;
 }

@@ -7,8 +7,8 @@ const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * The cells of one record, found and copied byte by byte. For records that hold nothing to escape but quotes;
- * the scanner has seen to it that those are well placed.
+ * The cells of one record, found and copied byte by byte; the scanner has seen to it that quotes are well placed. By
+ * default `find` gives up at what `COPY` would have to escape besides quotes; with `anyContent` it takes that too.
  */
 export class CsvCells {
   /** Where each cell begins and ends, quotes excluded. Cells beyond `columns` share the last slot. */
@@ -19,13 +19,13 @@ export class CsvCells {
   /** Per byte: ORDINARY, ENDS_CELL or NEEDS_ESCAPE. */
   readonly #meaning: Uint8Array;
 
-  constructor(delimiter: number, columns: number) {
+  constructor(delimiter: number, columns: number, anyContent = false) {
     this.starts = new Int32Array(columns + 1);
     this.ends = new Int32Array(columns + 1);
     this.doubled = new Uint8Array(columns + 1);
     this.#meaning = Uint8Array.from({ length: 256 }, (_, byte) => {
       if (byte === delimiter) return ENDS_CELL;
-      return byte < 32 || byte === BACKSLASH ? NEEDS_ESCAPE : ORDINARY;
+      return !anyContent && (byte < 32 || byte === BACKSLASH) ? NEEDS_ESCAPE : ORDINARY;
     });
   }
 
@@ -84,6 +84,19 @@ export class CsvCells {
     }
     this.doubled[slot] = doubled;
     return at;
+  }
+
+  /** The cell as it is meant. */
+  text(bytes: Buffer, column: number): string {
+    const text = bytes.toString('utf8', this.starts[column], this.ends[column]);
+    return this.doubled[column] === 1 ? text.replaceAll('""', '"') : text;
+  }
+
+  /** The cell as it is written, quotes included. */
+  written(bytes: Buffer, column: number): string {
+    const [start, end] = [this.starts[column] ?? 0, this.ends[column] ?? 0];
+    const isQuoted = bytes[end] === QUOTE && bytes[start - 1] === QUOTE;
+    return isQuoted ? bytes.toString('utf8', start - 1, end + 1) : bytes.toString('utf8', start, end);
   }
 
   /** Writes the cell into `target` at `at`, as it is meant; returns where it ends. */

@@ -7,14 +7,13 @@ import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { Reason, Reject, RejectCode } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
-import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
 import type { ColumnPlan } from './column-plan.ts';
-import { ColumnTypes } from './column-types.ts';
 import { CsvCells } from './csv-cells.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
-import { idLengthProblem } from './profile-id.ts';
+import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
+import { ColumnTypes } from './property-types.ts';
 import type { RowBuffer } from './row-buffer.ts';
-import type { Rows } from './rows.ts';
+import { idLengthProblem, type Rows } from './rows.ts';
 
 const TAB = 9;
 const BACKSLASH = 0x5c;

@@ -5,9 +5,17 @@ import {
   MAX_VALUE_BYTES,
 } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { fromByteString, toByteString } from './byte-string.ts';
-import { markedNumber, numberInRange, type ParsedJson, parseJson, tooDeep, writeJson } from './json-text.ts';
-import { propertyNameProblem } from './property-name.ts';
+import { propertyNameProblem } from './column-plan.ts';
+import {
+  fromByteString,
+  markedNumber,
+  numberInRange,
+  type ParsedJson,
+  parseJson,
+  toByteString,
+  tooDeep,
+  writeJson,
+} from './json-text.ts';
 import type { PropertyTypes } from './property-types.ts';
 import { NESTED, REMOVES } from './row-buffer.ts';
 

@@ -1,4 +1,4 @@
-import { SeededHash } from './seeded-hash.ts';
+import { randomFillSync } from 'node:crypto';
 
 const initialRows = 16 * 1024;
 /** Slots that are looked at for one key. No more than half of them are taken: more than this come of a seed that is known. */
@@ -120,4 +120,122 @@ export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {
   const grown = new Int32Array(old.length * 2);
   grown.set(old);
   return grown;
+}
+
+/**
+ * The 64-bit hash that PostgreSQL's `hashtextextended(key, 0)` gives, computed here so that keys need not be read back:
+ * Bob Jenkins' lookup3 as in PostgreSQL's `common/hashfn.c`. A test holds it to the server's on every version in use.
+ *
+ * The result is left in `high` and `low`, both signed 32-bit: no object, no BigInt, per key.
+ */
+export class KeyHash {
+  high = 0;
+  low = 0;
+
+  /** Hashes bytes [start, end). */
+  update(bytes: Uint8Array, start: number, end: number): void {
+    let left = end - start;
+    let at = start;
+    let a = (0x9e3779b9 + left + 3_923_095) | 0;
+    let b = a;
+    let c = a;
+    for (; left >= 12; left -= 12, at += 12) {
+      a = (a + word(bytes, at)) | 0;
+      b = (b + word(bytes, at + 4)) | 0;
+      c = (c + word(bytes, at + 8)) | 0;
+      a = ((a - c) | 0) ^ rotate(c, 4);
+      c = (c + b) | 0;
+      b = ((b - a) | 0) ^ rotate(a, 6);
+      a = (a + c) | 0;
+      c = ((c - b) | 0) ^ rotate(b, 8);
+      b = (b + a) | 0;
+      a = ((a - c) | 0) ^ rotate(c, 16);
+      c = (c + b) | 0;
+      b = ((b - a) | 0) ^ rotate(a, 19);
+      a = (a + c) | 0;
+      c = ((c - b) | 0) ^ rotate(b, 4);
+      b = (b + a) | 0;
+    }
+    // The rest, up to 11 bytes; the lowest byte of c is reserved for the length.
+    for (let i = 0; i < left; i++) {
+      const byte = bytes[at + i] ?? 0;
+      if (i < 4) a = (a + (byte << (8 * i))) | 0;
+      else if (i < 8) b = (b + (byte << (8 * (i - 4)))) | 0;
+      else c = (c + (byte << (8 * (i - 7)))) | 0;
+    }
+    c = ((c ^ b) - rotate(b, 14)) | 0;
+    a = ((a ^ c) - rotate(c, 11)) | 0;
+    b = ((b ^ a) - rotate(a, 25)) | 0;
+    c = ((c ^ b) - rotate(b, 16)) | 0;
+    a = ((a ^ c) - rotate(c, 4)) | 0;
+    b = ((b ^ a) - rotate(a, 14)) | 0;
+    c = ((c ^ b) - rotate(b, 24)) | 0;
+    this.high = b;
+    this.low = c;
+  }
+}
+
+function rotate(value: number, bits: number): number {
+  return (value << bits) | (value >>> (32 - bits));
+}
+
+function word(bytes: Uint8Array, at: number): number {
+  return (
+    (bytes[at] ?? 0) |
+    ((bytes[at + 1] ?? 0) << 8) |
+    ((bytes[at + 2] ?? 0) << 16) |
+    ((bytes[at + 3] ?? 0) << 24)
+  );
+}
+
+/**
+ * HalfSipHash-1-3 (https://github.com/veorq/SipHash): 32 bits of hash for tables in memory, under a secret key of 64 bits.
+ * Without the key nobody can choose texts that fall into one bucket. Never to be stored or compared between processes:
+ * `KeyHash` is for that.
+ */
+export class SeededHash {
+  readonly #seed = randomFillSync(new Int32Array(2));
+
+  /** Another key: all hashes change. */
+  reseed(): void {
+    randomFillSync(this.#seed);
+  }
+
+  /** Of bytes [start, end). */
+  of(bytes: Uint8Array, start: number, end: number): number {
+    const k0 = this.#seed[0] ?? 0;
+    const k1 = this.#seed[1] ?? 0;
+    let v0 = k0;
+    let v1 = k1;
+    let v2 = 0x6c796765 ^ k0;
+    let v3 = 0x74656462 ^ k1;
+    // Words of four bytes; then one of what is left and the length; then three rounds without a word.
+    let rounds = ((end - start) >> 2) + 4;
+    for (let at = start; rounds > 0; rounds--, at += 4) {
+      let word = 0;
+      if (rounds > 4) {
+        word =
+          (bytes[at] as number) |
+          ((bytes[at + 1] as number) << 8) |
+          ((bytes[at + 2] as number) << 16) |
+          ((bytes[at + 3] as number) << 24);
+      } else if (rounds === 4) {
+        word = (end - start) << 24;
+        for (let rest = at; rest < end; rest++) word |= (bytes[rest] as number) << (8 * (rest - at));
+      } else if (rounds === 3) v2 ^= 0xff;
+      v3 ^= word;
+      v0 = (v0 + v1) | 0;
+      v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+      v0 = (v0 << 16) | (v0 >>> 16);
+      v2 = (v2 + v3) | 0;
+      v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+      v0 = (v0 + v3) | 0;
+      v3 = ((v3 << 7) | (v3 >>> 25)) ^ v0;
+      v2 = (v2 + v1) | 0;
+      v1 = ((v1 << 13) | (v1 >>> 19)) ^ v2;
+      v2 = (v2 << 16) | (v2 >>> 16);
+      v0 ^= word;
+    }
+    return v1 ^ v3;
+  }
 }

@@ -4,14 +4,19 @@ import type { ChunkRange } from '../domain/chunk.ts';
 import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
 import type { Reason } from '../domain/reject.ts';
 import { rejectKey, rejectRawKey } from '../domain/reject-columns.ts';
-import { createLineScanner } from '../formats/line-scanner.ts';
-import { escapeCopy, escapeCopyJson, toByteString } from './byte-string.ts';
+import { createLineScanner } from '../formats/record-scanner.ts';
 import { isObject, type JsonContent, type JsonObject, writeProperties } from './json-object.ts';
-import { markedNumber, type ParsedJson, parseJson } from './json-text.ts';
-import { idLengthProblem, missingId } from './profile-id.ts';
+import {
+  escapeCopy,
+  escapeCopyJson,
+  markedNumber,
+  type ParsedJson,
+  parseJson,
+  toByteString,
+} from './json-text.ts';
 import type { PropertyTypes } from './property-types.ts';
 import { REMOVES, UNCOUNTED } from './row-buffer.ts';
-import type { Rows } from './rows.ts';
+import { idLengthProblem, missingId, type Rows } from './rows.ts';
 
 const dotted = 'metadata.';
 

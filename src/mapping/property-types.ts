@@ -1,7 +1,9 @@
-import { type DataType, widen } from '../domain/data-type.ts';
-import { fromByteString } from './byte-string.ts';
-import type { ParsedJson } from './json-text.ts';
-import { MemberTypes } from './member-types.ts';
+import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
+import { resemblesIsoDate } from '../domain/iso-date.ts';
+import { SAMPLED_ROWS } from '../domain/limits.ts';
+import type { ColumnPlan } from './column-plan.ts';
+import type { CsvCells } from './csv-cells.ts';
+import { fromByteString, markedNumber, type ParsedJson } from './json-text.ts';
 
 /** The properties that a chunk's records of one entity bear, and of what type their values are. */
 export class PropertyTypes {
@@ -34,5 +36,118 @@ export class PropertyTypes {
     for (const [name, type] of this.#byText) add(name, type);
     for (const [name, type] of this.#byBytes) add(fromByteString(name), type);
     return types;
+  }
+}
+
+class Member {
+  readonly name: string;
+  /** Null while all its values were null. */
+  type: DataType | null = null;
+  /** Values that were found to be dates by a close look. */
+  dates = 0;
+  /** The member that is likely to come next. */
+  next: Member = this;
+
+  constructor(name: string) {
+    this.name = name;
+  }
+}
+
+/**
+ * The names of members of JSON objects, and of what type their values are. Records of one file bear mostly the same
+ * names in the same order, so the next name is guessed before it is looked for.
+ */
+class MemberTypes {
+  readonly #members = new Map<string, Member>();
+  /** The one noted last; before the first, one whose name no property can have. */
+  #last = new Member('');
+
+  reset(): void {
+    this.#members.clear();
+    this.#last = new Member('');
+  }
+
+  /** Asked of every property of every record. `marked`: numbers may be, see `ParsedJson`. */
+  note(name: string, value: unknown, marked: boolean): void {
+    let member = this.#last.next;
+    if (member.name !== name) member = this.#find(name);
+    this.#last = member;
+    // Nothing widens a string.
+    if (member.type === 'string') return;
+    // A close look at every date would cost more than all the rest of this.
+    if (member.dates >= SAMPLED_ROWS && typeof value === 'string' && resemblesIsoDate(value)) return;
+    const type = marked && markedNumber(value) !== null ? 'numeric' : dataTypeOf(value);
+    if (type === 'date') member.dates++;
+    if (type === null || type === member.type) return;
+    member.type = member.type === null ? type : 'string';
+  }
+
+  /** Those that had a value. */
+  *[Symbol.iterator](): Generator<readonly [string, DataType]> {
+    for (const { name, type } of this.#members.values()) if (type !== null) yield [name, type];
+  }
+
+  #find(name: string): Member {
+    let member = this.#members.get(name);
+    if (member === undefined) {
+      member = new Member(name);
+      this.#members.set(name, member);
+    }
+    this.#last.next = member;
+    return member;
+  }
+}
+
+/**
+ * Of what type the columns of a CSV are, by the first rows of a chunk: a column is of dates if all its cells there are
+ * dates, empty ones aside, and of strings otherwise. Later rows are not looked at: it would cost something per cell.
+ */
+export class ColumnTypes {
+  readonly #names: readonly string[];
+  /** Columns that are properties. */
+  readonly #columns: readonly number[];
+  /** Per column: null while all its cells were empty. */
+  readonly #types: (DataType | null)[];
+
+  constructor(plan: ColumnPlan) {
+    this.#names = plan.names;
+    this.#columns = [...plan.roles.keys()].filter((column) => plan.roles[column] === 'property');
+    this.#types = plan.roles.map(() => null);
+  }
+
+  reset(): void {
+    this.#types.fill(null);
+  }
+
+  /** Notes the record whose cells these are (byte strings). */
+  noteCells(cells: readonly string[]): void {
+    for (const column of this.#columns) this.#note(column, cells[column] ?? '');
+  }
+
+  /** Notes the record in bytes [start, end), which was walked last. */
+  noteWalked(bytes: Buffer, start: number, end: number, { starts, ends }: CsvCells): void {
+    // One string that the cells are cut from: one for each costs several times as much.
+    const record = bytes.toString('latin1', start, end);
+    for (const column of this.#columns) {
+      if (this.#types[column] === 'string') continue;
+      this.#note(column, record.slice((starts[column] ?? 0) - start, (ends[column] ?? 0) - start));
+    }
+  }
+
+  #note(column: number, cell: string): void {
+    if (cell === '') return;
+    const type = dataTypeOf(cell) ?? 'string';
+    this.#types[column] = widen(this.#types[column] ?? type, type);
+  }
+
+  /**
+   * Passes on what was found. `moreFollowed`: columns without a cell may have one in the rows that nobody looked at, and
+   * so are passed on as well, without a type.
+   */
+  tell(types: PropertyTypes, moreFollowed: boolean): void {
+    for (const column of this.#columns) {
+      const type = this.#types[column] ?? null;
+      if (type !== null || moreFollowed) types.noteColumn(this.#names[column] ?? '', type);
+    }
   }
 }

@@ -1,6 +1,5 @@
-import { unescapeCopy } from './byte-string.ts';
-import { KeyHash } from './key-hash.ts';
-import { doubled, KeyTable } from './key-table.ts';
+import { unescapeCopy } from './json-text.ts';
+import { doubled, KeyHash, KeyTable } from './key-table.ts';
 
 /**
  * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:

@@ -11,7 +11,7 @@ import { compileForCopy, copyOut, setParameters } from '../../src/export/write/c
 import { heading } from '../../src/export/write/csv.ts';
 import { selectNdjson } from '../../src/export/write/ndjson.ts';
 import type { FileStore } from '../../src/files/file-store.ts';
-import { propertyNameProblem } from '../../src/mapping/property-name.ts';
+import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
 import type { DB } from '../../src/postgres/schema.ts';
 import { inTransaction } from '../../src/postgres/transaction.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';

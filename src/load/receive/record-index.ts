@@ -2,11 +2,9 @@ import type { ChunkRange } from '../../domain/chunk.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_BLANK_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { StoredFormat } from '../../domain/load.ts';
-import { readCsvHeader, skipBlankLines } from '../../formats/csv-dialect.ts';
-import type { CsvHeader } from '../../formats/csv-header.ts';
+import { type CsvHeader, readCsvHeader, skipBlankLines } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
-import { createLineScanner } from '../../formats/line-scanner.ts';
-import type { RecordScanner } from '../../formats/record-scanner.ts';
+import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
 
 /** Counts the records of a file that passes by, and cuts it into chunks. */
 export class RecordIndex {

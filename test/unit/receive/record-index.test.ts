@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkRange } from '../../../src/domain/chunk.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
-import { createLineScanner } from '../../../src/formats/line-scanner.ts';
-import type { RecordScanner } from '../../../src/formats/record-scanner.ts';
+import { createLineScanner, type RecordScanner } from '../../../src/formats/record-scanner.ts';
 import { RecordIndex } from '../../../src/load/receive/record-index.ts';
 import { referenceCsv } from '../formats/reference-csv.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { readCsvHeader, skipBlankLines } from '../../../src/formats/csv-dialect.ts';
+import { readCsvHeader, skipBlankLines } from '../../../src/formats/csv-header.ts';
 
 const read = (text: string, final = false) => readCsvHeader(Buffer.from(text), final);
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLineScanner } from '../../../src/formats/line-scanner.ts';
+import { createLineScanner } from '../../../src/formats/record-scanner.ts';
 import { feedScanner } from './feed-scanner.ts';
 
 function outline(text: string, maxBytes = 100, step = text.length) {
