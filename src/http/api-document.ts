@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../package-root.ts';
-import { answerHeaders } from './schemas/answer-headers.ts';
-import { mapAnswers, shareRefusals } from './share-refusals.ts';
+import { answerHeaders } from './schemas/answers.ts';
 
 export interface ApiDocument {
   readonly openapi: string;
@@ -106,20 +105,36 @@ export function readVersion(): string {
   return version;
 }
 
+/** The names of answers that stand under components, by `responseKey`. */
+export type ResponseNames = ReadonlyMap<string, string>;
+
+export function responseKey(operationId: string, status: string): string {
+  return `${operationId} ${status}`;
+}
+
 /** Puts in what all operations share, and everything in an order that does not depend on that of the routes. */
-export function finishDocument(document: ApiDocument): ApiDocument {
+export function finishDocument(document: ApiDocument, names: ResponseNames): ApiDocument {
   const { openapi, info, tags, components } = document;
-  const { paths, responses } = shareRefusals(mapAnswers(sortKeys(document.paths), finishAnswer));
+  const shared: Record<string, Answer> = {};
+  const finish = ({ operationId = '', responses, ...operation }: Operation): Operation => {
+    const finished = Object.entries(responses).map(([status, answer]) => {
+      const name = names.get(responseKey(operationId, status));
+      if (name === undefined) return [status, finishAnswer(answer as Answer)] as const;
+      shared[name] ??= finishAnswer(answer as Answer);
+      return [status, { $ref: `#/components/responses/${name}` }] as const;
+    });
+    return { ...operation, operationId, responses: Object.fromEntries(finished) };
+  };
   return {
     openapi,
     info,
     servers: [{ url: '/' }],
     tags,
     security: [{ apiKey: [] }],
-    paths,
+    paths: mapValues(sortKeys(document.paths), (path) => mapValues(path, finish)),
     components: {
       schemas: sortKeys(components.schemas),
-      responses: sortKeys(responses),
+      responses: sortKeys(shared),
       headers: answerHeaders,
       securitySchemes: components.securitySchemes,
     },
@@ -136,6 +151,10 @@ function finishAnswer(answer: Answer): Answer {
 
 function reference(name: string, header: Header | Reference | undefined) {
   return name in answerHeaders ? { $ref: `#/components/headers/${name}` } : (header ?? {});
+}
+
+function mapValues<A, B>(object: Readonly<Record<string, A>>, change: (value: A) => B): Record<string, B> {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
 }
 
 function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {

@@ -2,48 +2,74 @@ import type { Socket } from 'node:net';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
-import { DocumentText } from './document-text.ts';
-import { explainError } from './explain-error.ts';
-import { addApiDocs } from './plugins/api-docs.ts';
-import { addApiDocument } from './plugins/api-document.ts';
+import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
-import { answerClientError } from './plugins/client-errors.ts';
-import { addEarlyAnswer } from './plugins/early-answer.ts';
-import { addErrorHandler, sendErrors } from './plugins/errors.ts';
-import { addExpectContinue } from './plugins/expect-continue.ts';
-import { addHeldAnswers } from './plugins/held-answers.ts';
+import { addErrorHandler, answerClientError, explainError, sendErrors } from './plugins/errors.ts';
+import { addJsonBody } from './plugins/json-body.ts';
+import { addLingeringClose } from './plugins/lingering-close.ts';
 import { addLoadShedding } from './plugins/load-shedding.ts';
 import { addNotFound } from './plugins/not-found.ts';
 import { addRateLimit } from './plugins/rate-limit.ts';
-import { addRawBody } from './plugins/raw-body.ts';
+import { addExpectContinue, addRawBody } from './plugins/request-body.ts';
 import { addRequestMetrics } from './plugins/request-metrics.ts';
+import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
-import { addRecordBody } from './record-body.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
-import { createExport } from './routes/create-export.ts';
-import { createImport } from './routes/create-import.ts';
+import { createdExport, createExport } from './routes/create-export.ts';
+import { createImport, importRecord } from './routes/create-import.ts';
 import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
-import { listJobsRoute } from './routes/list-jobs.ts';
-import { listLookups } from './routes/list-lookups.ts';
-import { listOutcomesOfJob } from './routes/list-outcomes.ts';
-import { listRejectsOfJob } from './routes/list-rejects.ts';
-import { listSegmentPages } from './routes/list-segments.ts';
+import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
+import { embedItem, keyedItem, listLookups, propertyItem, surveyItem } from './routes/list-lookups.ts';
+import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcomes.ts';
+import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
+import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
 import { retryJob } from './routes/retry-job.ts';
 import { showDocument } from './routes/show-document.ts';
-import { showExport } from './routes/show-export.ts';
-import { showJob } from './routes/show-job.ts';
+import { exportJob, showExport } from './routes/show-export.ts';
+import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
 import { showMetrics } from './routes/show-metrics.ts';
 import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
 import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
+import { errorRecord } from './schemas/answers.ts';
+import { exportItem } from './schemas/export-record.ts';
+import { jobRecord } from './schemas/job-record.ts';
+import { companyItem, userItem } from './upload/bodies.ts';
+
+/** Every schema that the document names. */
+const components = [
+  companyItem,
+  createdExport,
+  deletionJobDetail,
+  embedItem,
+  errorRecord,
+  exportItem,
+  exportJob,
+  exportJobDetail,
+  idOutcome,
+  importRecord,
+  jobDetail,
+  jobListItem,
+  jobRecord,
+  keyedItem,
+  outcomePage,
+  propertyItem,
+  reject,
+  rejectPage,
+  segmentItem,
+  segmentPage,
+  surveyItem,
+  tally,
+  userItem,
+];
 
 /** How often it is looked for heads of requests that are overdue, at least. */
 const headsCheckMs = 5_000;
@@ -52,16 +78,16 @@ const keepAliveTimeoutMs = 75_000;
 /** Ids are longer than any path here; what is longer still is an unknown job. */
 const maxParamLength = 4_096;
 
-/** What whoever listens knows. */
-export interface Doors {
-  /** It is about to stop. */
+/** What the one who listens tells the app. */
+export interface ServerState {
+  /** The server is about to stop. */
   closing: boolean;
   /** The connection is one too many. */
   isBeyond?: (socket: Socket) => boolean;
 }
 
 /** The HTTP interface of a system. Never listens: that is `startHttpServer`. */
-export function createApp(system: System, doors: Doors = { closing: false }): FastifyInstance {
+export function createApp(system: System, state: ServerState = { closing: false }): FastifyInstance {
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
@@ -82,20 +108,20 @@ export function createApp(system: System, doors: Doors = { closing: false }): Fa
   addErrorHandler(app, system);
   addStandardHeaders(app);
   addRequestMetrics(app, system);
-  addLoadShedding(app, system, undefined, doors);
-  addHeldAnswers(app);
+  addLoadShedding(app, system, undefined, state);
+  addSlowReaderLimits(app);
   addAuth(app, system);
   addRateLimit(app, system);
-  addEarlyAnswer(app);
+  addLingeringClose(app);
   addNotFound(app);
   addRawBody(app);
-  addApiDocument(app);
+  addApiDocument(app, components);
   // In a scope of their own, because that waits for the plugins before it.
-  app.register(async (scope) => addRoutes(scope, system, doors));
+  app.register(async (scope) => addRoutes(scope, system, state));
   return app;
 }
 
-function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
+function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {
   const document = new DocumentText(app);
   createImport(app, system);
   bulkIdentify(app, system, 'users');
@@ -114,20 +140,20 @@ function addRoutes(app: FastifyInstance, system: System, doors: Doors): void {
   listLookups(app, system);
   showService(app, system);
   showLiveness(app);
-  showReadiness(app, system, doors);
+  showReadiness(app, system, state);
   showMetrics(app, system);
   showDocument(app, system, document);
   showQueues(app, system);
   addApiDocs(app, system, document);
   app.register(async (scope) => {
-    addRecordBody(scope, { timeoutMs: system.config.uploadStallMs });
+    addJsonBody(scope, { timeoutMs: system.config.uploadStallMs });
     identify(scope, system);
     track(scope, system);
     identifyCompany(scope, system);
     createExport(scope, system);
   });
   app.register(async (scope) => {
-    addRecordBody(scope, { timeoutMs: system.config.uploadStallMs, maxBytes: MAX_DELETION_BYTES });
+    addJsonBody(scope, { timeoutMs: system.config.uploadStallMs, maxBytes: MAX_DELETION_BYTES });
     deleteProfilesRoute(scope, system, 'users');
     deleteProfilesRoute(scope, system, 'companies');
   });

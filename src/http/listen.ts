@@ -1,8 +1,106 @@
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
-import type { Doors } from './app.ts';
-import { boundConnections, type OpenConnections, trackConnections } from './open-connections.ts';
+import type { ServerState } from './app.ts';
+
+interface OpenConnections {
+  /** From now on every answer is the last of its connection, and says so: whoever keeps connections goes elsewhere. */
+  endWithAnswers(): void;
+  /** Closes those without a request, now and as they come; the others close with their answer, which says so. */
+  closeIdle(): void;
+  /** Of a connection beyond the bound, on which nothing but what is always served is answered. */
+  isBeyond(socket: Socket): boolean;
+}
+
+/** Connections beyond the bound, so that whoever watches the process is still answered, and the others are told why not. */
+const reserve = 32;
+
+/**
+ * Node closes connections that wait for their next request, but not those that never had one, which pools and browsers
+ * open in advance: a stop would wait for them until their headers are overdue.
+ *
+ * With `most` of them open, a new one takes the place of the one that has waited longest for a request, or for the rest of
+ * one's head. While all have requests under way, new ones are let in to be refused: so many that refusing costs little.
+ */
+function trackConnections(server: Server, most: number): OpenConnections {
+  const open = new Map<Socket, Set<ServerResponse>>();
+  /** Those without a request, the longest without first; of those beyond the bound all. */
+  const idle = new Set<Socket>();
+  const beyond = new Set<Socket>();
+  let leaving = false;
+  let stopping = false;
+  const forget = (socket: Socket): void => {
+    for (const known of [open, idle, beyond]) known.delete(socket);
+  };
+  const makeRoom = (socket: Socket): void => {
+    if (open.size - beyond.size < most) return;
+    const [longest] = idle;
+    if (longest !== undefined) {
+      forget(longest);
+      longest.destroy();
+      return;
+    }
+    const [first] = beyond;
+    if (beyond.size >= reserve && first !== undefined) {
+      forget(first);
+      first.destroy();
+    }
+    beyond.add(socket);
+  };
+  server.on('connection', (socket: Socket) => {
+    if (stopping) socket.destroy();
+    makeRoom(socket);
+    open.set(socket, new Set());
+    if (!beyond.has(socket)) idle.add(socket);
+    socket.once('close', () => forget(socket));
+  });
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const owed = open.get(socket);
+    if (owed === undefined) return;
+    owed.add(response);
+    idle.delete(socket);
+    if (leaving || beyond.has(socket)) response.shouldKeepAlive = false;
+    response.once('close', () => {
+      owed.delete(response);
+      if (owed.size > 0 || !open.has(socket)) return;
+      // What of the answer is still on its way out is sent first.
+      if (stopping) socket.destroySoon();
+      else if (!beyond.has(socket)) idle.add(socket);
+    });
+  });
+  const endWithAnswers = (): void => {
+    leaving = true;
+    for (const owed of open.values()) for (const response of owed) response.shouldKeepAlive = false;
+  };
+  return {
+    endWithAnswers,
+    closeIdle() {
+      stopping = true;
+      endWithAnswers();
+      for (const [socket, owed] of open) if (owed.size === 0) socket.destroy();
+    },
+    isBeyond: (socket) => beyond.has(socket),
+  };
+}
+
+/** As many connections as are wanted, and no more than half of the descriptors that this process may open. */
+function boundConnections(wanted: number): number {
+  const descriptors = openFilesLimit();
+  return descriptors === null ? wanted : Math.max(1, Math.min(wanted, Math.floor(descriptors / 2) - reserve));
+}
+
+/** Null where the system does not tell, or sets none. */
+function openFilesLimit(): number | null {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));
+    return limit === null ? null : Number(limit[1]);
+  } catch {
+    return null;
+  }
+}
 
 export interface HttpServer {
   /** `http://host:port`, as it can be called from this machine. */
@@ -21,10 +119,10 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
   const { config, log } = system;
   // Routes and their schemas take a while to load: only those who serve wait for it, not every command.
   const { createApp } = await import('./app.ts');
-  const doors: Doors = { closing: false };
-  const app = createApp(system, doors);
+  const state: ServerState = { closing: false };
+  const app = createApp(system, state);
   const connections = trackConnections(app.server, boundConnections(config.maxConnections));
-  doors.isBeyond = connections.isBeyond;
+  state.isBeyond = connections.isBeyond;
   await app.listen({ host: config.host, port: config.port });
   const address = addressOf(app, config.host);
   log.info({ address }, 'listening');
@@ -33,7 +131,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
     address,
     async drain() {
       if (config.drainMs === 0) return;
-      doors.closing = true;
+      state.closing = true;
       connections.endWithAnswers();
       log.info({ drain_ms: config.drainMs }, 'draining');
       await delay(config.drainMs);

@@ -1,13 +1,81 @@
+import { createHash } from 'node:crypto';
 import swagger from '@fastify/swagger';
-import type { FastifyInstance } from 'fastify';
-import { type ApiDocument, documentFrame, finishDocument } from '../api-document.ts';
-import { components } from '../schemas/components.ts';
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { stringify } from 'yaml';
+import type { System } from '../../context.ts';
+import { type ApiDocument, documentFrame, finishDocument, responseKey } from '../api-document.ts';
+import { namesTag } from '../entity-tag.ts';
+import { baseUrl } from '../links.ts';
+import { responseName } from '../schemas/answers.ts';
+
+/** Stands in the text where the address of the server belongs, which depends on how it was asked for. */
+const addressMark = 'sluice-server-address';
+
+const formats = {
+  json: { type: 'application/json; charset=utf-8', render: JSON.stringify, mark: `"${addressMark}"` },
+  yaml: {
+    type: 'application/yaml; charset=utf-8',
+    render: (value: unknown) => stringify(value),
+    mark: addressMark,
+  },
+} as const;
+
+interface Rendered {
+  readonly before: string;
+  readonly after: string;
+  /** Of both. */
+  readonly digest: string;
+}
+
+/** The OpenAPI document of an app as text. Made once: anybody may ask for it, and YAML takes as long as a hundred records. */
+export class DocumentText {
+  readonly #app: FastifyInstance;
+  readonly #rendered = new Map<keyof typeof formats, Rendered>();
+
+  /** The app must be ready when it is first sent. */
+  constructor(app: FastifyInstance) {
+    this.#app = app;
+  }
+
+  /** Answers with the document, or with 304 to a caller who has it. */
+  send(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    format: keyof typeof formats,
+    address: string,
+  ): FastifyReply {
+    const { before, after, digest } = this.#render(format);
+    const hash = createHash('sha256').update(`${digest} ${address}`).digest('hex');
+    const etag = `"${hash}"`;
+    reply.header('etag', etag).header('cache-control', 'no-cache');
+    if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
+    // A text in JSON is one in YAML too.
+    return reply.type(formats[format].type).send(`${before}${JSON.stringify(address)}${after}`);
+  }
+
+  #render(format: keyof typeof formats): Rendered {
+    const known = this.#rendered.get(format);
+    if (known !== undefined) return known;
+    const { render, mark } = formats[format];
+    const text = render({ ...this.#app.swagger(), servers: [{ url: addressMark }] });
+    const [before = '', after = ''] = text.split(mark);
+    const digest = createHash('sha256').update(text).digest('hex');
+    const rendered = { before, after, digest };
+    this.#rendered.set(format, rendered);
+    return rendered;
+  }
+}
 
 /**
  * Collects the schemas of the routes that are registered after it into one document: `app.swagger()`, once the app is
  * ready.
  */
-export function addApiDocument(app: FastifyInstance): void {
+export function addApiDocument(
+  app: FastifyInstance,
+  components: readonly { readonly schema: object }[],
+): void {
+  const names = new Map<string, string>();
   // Schemas describe and do nothing at run time: our own readers report every problem at once with codes of our own, bodies
   // are streams that nothing may wait for, and a field that a schema forgets must fail a test, not vanish from an answer.
   app.setValidatorCompiler(() => () => true);
@@ -21,11 +89,52 @@ export function addApiDocument(app: FastifyInstance): void {
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [scope] }];
+      const answers = Object.entries((schema?.response ?? {}) as Record<string, { [responseName]?: string }>);
+      for (const [status, { [responseName]: name }] of answers) {
+        if (name !== undefined) names.set(responseKey(schema?.operationId ?? '', status), name);
+      }
       return { url, schema: { ...schema, security } };
     },
     transformObject: (found) => {
       if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');
-      return finishDocument(found.openapiObject as unknown as ApiDocument) as object;
+      return finishDocument(found.openapiObject as unknown as ApiDocument, names) as object;
+    },
+  });
+}
+
+/**
+ * Everything from here. The plugin's own policy would have browsers ask for the scripts over https, which a server on plain
+ * http does not answer. Styles alone may be inline: the page sets some while it runs.
+ */
+const contentSecurityPolicy = {
+  'default-src': "'self'",
+  'img-src': "'self' data:",
+  'style-src': "'self' 'unsafe-inline'",
+  'object-src': "'none'",
+  'base-uri': "'none'",
+  'frame-ancestors': "'none'",
+};
+
+/** The paths below `/docs` at which the page and others find the document. */
+const documentPaths: Readonly<Record<string, 'json' | 'yaml'>> = {
+  '/docs/json': 'json',
+  '/docs/yaml': 'yaml',
+};
+
+/** The document as a page for people at `/docs`, with its scripts and styles from the package. */
+export function addApiDocs(app: FastifyInstance, { config }: System, document: DocumentText): void {
+  app.register(swaggerUi, {
+    routePrefix: '/docs',
+    theme: { title: 'sluice' },
+    uiConfig: { layout: 'BaseLayout', deepLinking: true, defaultModelsExpandDepth: 0 },
+    staticCSP: contentSecurityPolicy,
+    uiHooks: {
+      // The package would make the text anew for every request.
+      preHandler: (request, reply, done) => {
+        const format = documentPaths[request.routeOptions.url ?? ''];
+        if (format === undefined) done();
+        else document.send(request, reply, format, baseUrl(request, config.publicUrl));
+      },
     },
   });
 }

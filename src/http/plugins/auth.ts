@@ -2,10 +2,9 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Environment } from '../../access/environments.ts';
 import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
+import { inputError, TransientError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
 import type { Scope } from '../../domain/scope.ts';
-import { inTime } from '../in-time.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -105,4 +104,19 @@ function caller(request: FastifyRequest): Caller {
 function insufficient(scope: Scope, scopes: readonly Scope[]): Error {
   const details = `needed: ${scope}; the key has: ${scopes.join(', ')}`;
   return inputError('insufficient_scope', 'The key does not allow this', details);
+}
+
+/** Waits for an answer that may never come: a database that is frozen breaks no connection. */
+export async function inTime<T>(answer: Promise<T>, deadlineMs: number): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new TransientError('the database does not answer')), deadlineMs);
+  });
+  // Whatever becomes of it later is nobody's concern any more.
+  answer.catch(() => undefined);
+  try {
+    return await Promise.race([answer, late]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

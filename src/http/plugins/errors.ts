@@ -1,10 +1,97 @@
+import { randomUUID } from 'node:crypto';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { System } from '../../context.ts';
+import { errorCodes, InputError, type Problem, TransientError } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
+import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { createProbe } from '../../telemetry/health.ts';
-import { renderErrors } from '../error-record.ts';
-import { diskFull, type Explained, explainError } from '../explain-error.ts';
+import { noSuchAddress } from './not-found.ts';
+
+/** One entry of the error record; every field is a string. */
+interface ErrorEntry {
+  readonly error: string;
+  readonly error_code: string;
+  readonly message: string;
+  readonly details: string;
+}
+
+/** The body of every answer that is not a success. */
+interface ErrorRecord {
+  readonly errors: readonly ErrorEntry[];
+}
+
+export function renderErrors(problems: readonly Problem[]): ErrorRecord {
+  return {
+    errors: problems.map(({ code, message, details }) => ({
+      error: STATUS_CODES[errorCodes[code]] ?? 'Error',
+      error_code: code,
+      message,
+      details,
+    })),
+  };
+}
+
+/** What a caller is told of an error. */
+export interface Explained {
+  readonly status: number;
+  readonly problems: readonly Problem[];
+}
+
+/** Fastify's and its plugins' own errors that a caller can cause, by their codes. */
+const frameworkErrors: Readonly<Record<string, Problem['code']>> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
+  FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
+  FST_ERR_CTP_EMPTY_JSON_BODY: 'invalid_json',
+  FST_ERR_CTP_INVALID_JSON_BODY: 'invalid_json',
+  FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'invalid_json',
+  FST_ERR_BAD_URL: 'invalid_field',
+  FST_ERR_MAX_PARAM_LENGTH: 'route_not_found',
+  FST_ERR_VALIDATION: 'invalid_field',
+};
+
+/** Of errors of plugins that have a status and no code that we know: paths that no file of theirs can have. */
+const pathStatuses: ReadonlySet<unknown> = new Set([400, 403, 404]);
+
+const tookTooLong = 'The database took too long for this; ask for less at a time, or try again later';
+
+/**
+ * The one place that turns errors into answers: what the caller must change, what is away for the moment, and, for
+ * everything else, nothing but the fact. No text of an error that is not meant for callers gets out.
+ */
+export function explainError(error: unknown): Explained {
+  if (error instanceof InputError) return { status: error.status, problems: error.problems };
+  const code = codeOf(error);
+  const known = frameworkErrors[code];
+  if (known !== undefined) return explained(known, (error as Error).message);
+  if (pathStatuses.has(statusOf(error))) return explained('route_not_found', noSuchAddress);
+  if (isDiskFull(error)) return diskFull(code === '53100' ? 'the database' : 'the files');
+  if (isCancelledStatement(error)) return explained('unavailable', tookTooLong);
+  if (error instanceof TransientError || isTransient(error)) {
+    return explained('unavailable', 'The service cannot do this at the moment; try again later');
+  }
+  return explained('internal_error', 'The service failed; the error is in its log under the request id');
+}
+
+/** `of`: whose disk it is. */
+function diskFull(of: string): Explained {
+  return explained('unavailable', 'The disk is full; try again later', `disk of ${of}: no room left`);
+}
+
+function explained(code: Problem['code'], message: string, details = ''): Explained {
+  return { status: errorCodes[code], problems: [{ code, message, details }] };
+}
+
+function statusOf(error: unknown): unknown {
+  return (error as { statusCode?: unknown } | null | undefined)?.statusCode;
+}
+
+function codeOf(error: unknown): string {
+  const code = (error as { code?: unknown } | null | undefined)?.code;
+  return typeof code === 'string' ? code : '';
+}
 
 /** By status; a refusal that knows better has set its own. */
 const retryAfterSeconds: Readonly<Record<number, number>> = { 429: 5, 503: 5 };
@@ -133,4 +220,36 @@ function logError(
 /** Which key was refused, and why: callers are not told as much. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
+}
+
+const statuses: Readonly<Record<string, number>> = {
+  HPE_HEADER_OVERFLOW: 431,
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+};
+
+/** How long a sender may take to notice that it has its answer, and to close too. */
+const lingerMs = 2_000;
+
+/** What is not even HTTP never becomes a request; it gets the error record all the same, and the connection is closed. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const status = statuses[error.code ?? ''] ?? 400;
+  const message = status === 408 ? 'The request did not come in time' : 'The request is not proper HTTP';
+  const code = status === 408 ? 'upload_too_slow' : 'invalid_field';
+  const body = JSON.stringify(renderErrors([{ code, message, details: '' }]));
+  const headers = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'content-type: application/json; charset=utf-8',
+    `content-length: ${Buffer.byteLength(body)}`,
+    `x-request-id: ${randomUUID()}`,
+    'x-content-type-options: nosniff',
+    'connection: close',
+  ];
+  socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
+  // Whoever sends half a request and then nothing would keep the connection for ever.
+  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => clearTimeout(timer));
 }

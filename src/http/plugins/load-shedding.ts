@@ -3,8 +3,7 @@ import { getHeapStatistics } from 'node:v8';
 import underPressure from '@fastify/under-pressure';
 import type { FastifyInstance } from 'fastify';
 import type { System } from '../../context.ts';
-import type { Explained } from '../explain-error.ts';
-import { sendErrors } from './errors.ts';
+import { type Explained, sendErrors } from './errors.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -32,7 +31,7 @@ export function addLoadShedding(
   app: FastifyInstance,
   { config, log }: Pick<System, 'config' | 'log'>,
   heapLimit = getHeapStatistics().heap_size_limit,
-  doors: { readonly isBeyond?: (socket: Socket) => boolean } = {},
+  state: { readonly isBeyond?: (socket: Socket) => boolean } = {},
 ): void {
   const maxDelay = config.maxEventLoopDelayMs === 0 ? Number.POSITIVE_INFINITY : config.maxEventLoopDelayMs;
   const maxHeap = heapLimit * heapShare;
@@ -52,7 +51,7 @@ export function addLoadShedding(
       if (overload) log.warn(fields, 'overloaded: requests are refused');
       else log.info(fields, 'no longer overloaded');
     }
-    const isRefused = overload || doors.isBeyond?.(request.raw.socket) === true;
+    const isRefused = overload || state.isBeyond?.(request.raw.socket) === true;
     if (isRefused && request.routeOptions.config.alwaysServed !== true) sendErrors(reply, overloaded);
     else done();
   });

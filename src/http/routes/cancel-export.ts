@@ -1,13 +1,28 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { cancelExport } from '../../export/cancel-export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { renderExportItem } from '../../export/render-export.ts';
-import { baseUrl } from '../base-url.ts';
+import { baseUrl } from '../links.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
-import { cancelExportSchema } from '../schemas/cancel-export-schema.ts';
-import { readJobId } from '../schemas/job-id.ts';
-import { readIdempotencyKey } from '../schemas/upload-headers.ts';
+import { actionHeaders, readIdempotencyKey } from '../request-headers.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { type ExportItem, exportItem } from '../schemas/export-record.ts';
+import { jobParameters, readJobId } from '../schemas/job-record.ts';
+
+const cancelExportSchema = {
+  operationId: 'cancelExport',
+  summary: 'Cancel an export',
+  description: 'Stops an export that has not ended. What it has written is removed.',
+  tags: ['exports'],
+  params: jobParameters,
+  headers: Type.Object(actionHeaders),
+  response: {
+    202: { description: 'It is cancelled.', content: { 'application/json': { schema: exportItem.ref } } },
+    ...jobRefusals('job_not_cancellable', 'idempotency_conflict'),
+  },
+} satisfies FastifySchema;
 
 export function cancelExportRoute(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'export' }, schema: cancelExportSchema } as const;
@@ -19,6 +34,8 @@ export function cancelExportRoute(app: FastifyInstance, system: System): void {
     const found = await requireExport(system, environment.environmentId, jobId);
     return reply
       .code(202)
-      .send(renderExportItem(found, environment, baseUrl(request, system.config.publicUrl)));
+      .send(
+        renderExportItem(found, environment, baseUrl(request, system.config.publicUrl)) satisfies ExportItem,
+      );
   });
 }

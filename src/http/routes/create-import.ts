@@ -1,11 +1,90 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { renderLoad } from '../../load/render-load.ts';
-import { baseUrl } from '../base-url.ts';
-import { createImportSchema } from '../schemas/create-import-schema.ts';
-import { importMediaTypes } from '../schemas/import-media-types.ts';
+import { baseUrl } from '../links.ts';
+import { bodyHeaders } from '../request-headers.ts';
+import { component } from '../schemas/component.ts';
+import { jobFields } from '../schemas/job-record.ts';
+import {
+  anyBody,
+  csvBody,
+  formBody,
+  ndjsonBody,
+  packedBody,
+  profilesBody,
+  tsvBody,
+  uploadAnswers,
+} from '../upload/bodies.ts';
+import { uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
+
+/** Media types of a body that is the file of an import itself. */
+const importMediaTypes = {
+  csv: ['text/csv', 'text/tab-separated-values'],
+  ndjson: ['application/x-ndjson', 'application/ndjson', 'application/jsonl', 'application/x-jsonlines'],
+  json: ['application/json'],
+  packed: ['application/gzip', 'application/x-gzip'],
+  /** The content tells. */
+  any: ['application/octet-stream'],
+} as const;
+
+/** `POST /v1/imports` shows two of the numbers as strings. */
+export const importRecord = component(
+  'ImportRecord',
+  Type.Object(
+    {
+      ...jobFields,
+      file_size: Type.String({
+        pattern: '^[0-9]+$',
+        description: 'Bytes as received, as a string.',
+        examples: ['116'],
+      }),
+      total_rows: Type.String({
+        pattern: '^[1-9][0-9]*$',
+        description: 'Data records in the file, as a string.',
+        examples: ['4'],
+      }),
+    },
+    { additionalProperties: false, description: 'The background job of an import.' },
+  ),
+);
+type ImportRecord = Static<typeof importRecord.schema>;
+
+const entities = ['users', 'companies', 'auto'];
+
+const bodies = { csv: csvBody, ndjson: ndjsonBody, json: profilesBody, packed: packedBody, any: anyBody };
+
+const rawBodies = Object.entries(importMediaTypes).flatMap(([kind, mediaTypes]) =>
+  mediaTypes.map((mediaType) => [mediaType, bodies[kind as keyof typeof bodies]] as const),
+);
+
+const createImportSchema = {
+  operationId: 'createImport',
+  summary: 'Import a file',
+  description:
+    'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is taken too. Records that are refused do not fail the job; it reports them.',
+  tags: ['loads'],
+  headers: Type.Object({
+    ...bodyHeaders,
+    'Content-Disposition': Type.Optional(
+      Type.String({
+        description: 'Names a file that is the body itself.',
+        examples: ['attachment; filename="users.csv"'],
+      }),
+    ),
+  }),
+  querystring: Type.Object(uploadOptions(entities)),
+  body: {
+    content: {
+      'multipart/form-data': formBody(entities),
+      ...Object.fromEntries(rawBodies),
+      'text/tab-separated-values': tsvBody,
+    },
+  },
+  response: uploadAnswers(200, importRecord.ref),
+} satisfies FastifySchema;
 
 const kind: UploadKind = {
   entity: null,
@@ -20,6 +99,11 @@ export function createImport(app: FastifyInstance, system: System): void {
     const load = await receiveUpload(system, request, 'import', kind);
     const job = renderLoad(load, baseUrl(request, system.config.publicUrl));
     // The interface shows these two numbers as strings here, and here alone.
-    return reply.send({ ...job, file_size: String(job.file_size), total_rows: String(job.total_rows) });
+    const answer: ImportRecord = {
+      ...job,
+      file_size: String(job.file_size),
+      total_rows: String(job.total_rows),
+    };
+    return reply.send(answer);
   });
 }

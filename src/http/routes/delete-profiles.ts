@@ -1,27 +1,99 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import { requireDeletion } from '../../deletion/inspect-deletions.ts';
 import { readDeletionRequest } from '../../deletion/read-request.ts';
 import { renderDeletion } from '../../deletion/render-deletion.ts';
 import { requestDeletion } from '../../deletion/request-deletion.ts';
-import type { Entity } from '../../domain/entity.ts';
-import { baseUrl } from '../base-url.ts';
-import { readIdempotency } from '../idempotency.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../../domain/limits.ts';
+import { baseUrl } from '../links.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { recordBody } from '../record-body.ts';
-import { deleteProfilesSchema } from '../schemas/delete-profiles-schema.ts';
+import { bodyBytes } from '../plugins/json-body.ts';
+import { bodyHeaders, readIdempotency } from '../request-headers.ts';
+import { refusals } from '../schemas/answers.ts';
+import { withExamples } from '../schemas/component.ts';
+import { type JobRecord, jobRecord } from '../schemas/job-record.ts';
+
+const what = {
+  users:
+    'Removes the profiles of the users, their events, and what is kept of them in refused records and received files.',
+  companies:
+    'Removes the profiles of the companies, takes them from their users and from events, and removes what is kept of them in refused records and received files.',
+} as const satisfies Record<Entity, string>;
+
+const id = (description: string) =>
+  Type.Unsafe({ type: ['string', 'number'], minLength: 1, maxLength: MAX_ID_BYTES, description });
+
+const request = (entity: Entity) =>
+  Type.Object(
+    {
+      [entity]: Type.Array(
+        Type.Union([
+          id('An id. A number stands for its digits, as in bulk data.'),
+          Type.Object({ [idColumn[entity]]: id('The same.') }, { additionalProperties: false }),
+        ]),
+        { minItems: 1, maxItems: MAX_DELETION_IDS },
+      ),
+      purge_exports: Type.Optional(
+        Type.Boolean({
+          default: false,
+          description:
+            'Also removes the files of every export of the environment, and lets exports under way begin anew.',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  );
+
+const deleteProfilesSchema = (entity: Entity) =>
+  ({
+    operationId: entity === 'users' ? 'deleteUsers' : 'deleteCompanies',
+    summary: `Delete ${entity}`,
+    description: `${what[entity]} It takes effect after all loads accepted before it, and before those accepted after: these may bring the ids back, as may single records that come later. It cannot be cancelled.`,
+    tags: ['deletions'],
+    headers: Type.Object(bodyHeaders),
+    body: {
+      content: {
+        'application/json': withExamples(request(entity), {
+          ids: {
+            summary: 'Two of them',
+            value: { [entity]: entity === 'users' ? ['u1', 'u2'] : ['acme', 'globex'] },
+          },
+        }),
+      },
+    },
+    response: {
+      202: {
+        description: 'It is accepted, and runs in the background.',
+        content: { 'application/json': { schema: jobRecord.ref } },
+      },
+      ...refusals(
+        'invalid_json',
+        'missing_field',
+        'invalid_field',
+        'upload_too_slow',
+        'idempotency_conflict',
+        'payload_too_large',
+        'too_many_records',
+        'unsupported_media_type',
+      ),
+    },
+  }) satisfies FastifySchema;
 
 export function deleteProfilesRoute(scope: FastifyInstance, system: System, entity: Entity): void {
   const options = { config: { scope: 'delete' }, schema: deleteProfilesSchema(entity) } as const;
   scope.delete(`/v1/${entity}`, options, async (request, reply) => {
     const environment = environmentId(request);
-    const body = recordBody(request);
+    const body = bodyBytes(request);
     const idempotency = readIdempotency(request, body);
     const asked = readDeletionRequest(entity, body);
     await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
     const jobId = await requestDeletion(system, environment, entity, asked, idempotency, request.id);
     const found = await requireDeletion(system, environment, jobId);
-    return reply.code(202).send(renderDeletion(found, baseUrl(request, system.config.publicUrl)));
+    return reply
+      .code(202)
+      .send(renderDeletion(found, baseUrl(request, system.config.publicUrl)) satisfies JobRecord);
   });
 }

@@ -1,13 +1,71 @@
 import { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { contentType } from '../../export/content-type.ts';
-import { findLinkedFile, type LinkedFile, openLinkedFile } from '../../export/linked-file.ts';
-import { type ByteRange, readByteRange } from '../byte-range.ts';
+import {
+  findLinkedFile,
+  type LinkedFile,
+  type LinkRequest,
+  noSuchFile,
+  openLinkedFile,
+} from '../../export/linked-file.ts';
 import { namesTag } from '../entity-tag.ts';
-import { downloadFileSchema } from '../schemas/download-file-schema.ts';
-import { readLink } from '../schemas/file-link.ts';
+import { errorAnswers, named } from '../schemas/answers.ts';
+import { jobParameters } from '../schemas/job-record.ts';
+
+const bytes = { schema: Type.Any({ description: 'The file, or the part of it that was asked for.' }) };
+
+/** By the ends of the names that exports give their files. */
+const content = {
+  'application/gzip': bytes,
+  'application/x-ndjson': bytes,
+  'text/csv': bytes,
+  'application/vnd.apache.parquet': bytes,
+  'application/json': bytes,
+};
+
+const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
+
+const downloadFileSchema = {
+  operationId: 'downloadExportFile',
+  summary: 'Download a file of an export',
+  description:
+    'What the links of an export lead to. No key is needed: it is the link that authorises, until it expires or the key that asked for it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are understood; the ETag is the SHA-256 of the file.',
+  tags: ['exports'],
+  security: [],
+  params: Type.Object({
+    ...jobParameters.properties,
+    filename: Type.String({ examples: ['users.ndjson.gz'] }),
+  }),
+  querystring: Type.Object({
+    expires: Type.String({ description: 'From the link.' }),
+    key: Type.Optional(Type.String({ description: 'From the link.' })),
+    signature: Type.String({ description: 'From the link.' }),
+  }),
+  headers: Type.Object({
+    Range: Type.Optional(Type.String({ examples: ['bytes=1048576-'] })),
+    'If-Range': Type.Optional(Type.String()),
+    'If-None-Match': Type.Optional(Type.String()),
+  }),
+  response: {
+    200: { description: 'The file.', headers: named(...fileHeaders), content },
+    206: { description: 'A part of it.', headers: named(...fileHeaders, 'Content-Range'), content },
+    304: { type: 'null', description: 'The caller has it already.', headers: named('ETag') },
+    ...errorAnswers(
+      'invalid_field',
+      'not_found',
+      'route_not_found',
+      'link_expired',
+      'job_expired',
+      'range_not_satisfiable',
+      'rate_limited',
+      'internal_error',
+      'unavailable',
+    ),
+  },
+} satisfies FastifySchema;
 
 /** Names no scope: it is the link that authorises, as long as the key is valid that it was given to. */
 export function downloadExportFile(app: FastifyInstance, system: System): void {
@@ -51,4 +109,44 @@ async function sendFile(
     .header('content-disposition', `attachment; filename="${file.filename}"`)
     .header('cache-control', 'private, no-cache')
     .send(body);
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const keyForm = /^\w{1,64}$/;
+const expiry = /^[1-9]\d{0,11}$/;
+
+/** What a link to a file says. Written in any other way than we do, it is not ours. @throws InputError `not_found`. */
+function readLink(request: FastifyRequest): LinkRequest {
+  const { job_id: jobId = '', filename = '' } = request.params as { job_id?: string; filename?: string };
+  const { expires, key: keyId = null, signature } = request.query as Record<string, unknown>;
+  if (!uuid.test(jobId) || typeof expires !== 'string' || !expiry.test(expires)) throw noSuchFile();
+  // Postgres would refuse to look for it.
+  if (filename.includes('\0') || typeof signature !== 'string') throw noSuchFile();
+  if (keyId !== null && (typeof keyId !== 'string' || !keyForm.test(keyId))) throw noSuchFile();
+  return { jobId, filename, expires, keyId, signature };
+}
+
+/** The bytes [start, end). */
+interface ByteRange {
+  readonly start: number;
+  readonly end: number;
+}
+
+/**
+ * What a `Range` header asks for of `bytes` bytes: one part; null: the whole, also where it asks for several parts or cannot be
+ * read, which a server may ignore; `unsatisfiable`: nothing that is there.
+ */
+function readByteRange(header: string | undefined, bytes: number): ByteRange | null | 'unsatisfiable' {
+  const match = /^bytes=\s*(\d*)-(\d*)\s*$/i.exec(header ?? '');
+  const [, first = '', last = ''] = match ?? [];
+  if (first === '' && last === '') return null;
+  if (first === '') return lastBytes(Number(last), bytes);
+  const [start, end] = [Number(first), last === '' ? bytes : Math.min(Number(last) + 1, bytes)];
+  if (last !== '' && Number(last) < start) return null;
+  return start < bytes ? { start, end } : 'unsatisfiable';
+}
+
+function lastBytes(count: number, bytes: number): ByteRange | 'unsatisfiable' {
+  if (count === 0 || bytes === 0) return 'unsatisfiable';
+  return { start: Math.max(0, bytes - count), end: bytes };
 }

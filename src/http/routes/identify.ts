@@ -1,8 +1,78 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { readUser } from '../../ingest/read-record.ts';
-import { identifySchema } from '../schemas/identify-schema.ts';
-import { type RecordRoute, takeRecord } from '../take-record.ts';
+import {
+  commitRecord,
+  idText,
+  ingestAnswers,
+  primitiveValue,
+  type RecordRoute,
+  textValue,
+} from '../record-route.ts';
+import { bodyHeaders } from '../request-headers.ts';
+import { orNull, withExamples } from '../schemas/component.ts';
+
+const company = Type.Object(
+  {
+    company_id: Type.Optional(idText('Id of the company.')),
+    id: Type.Optional(idText('Taken as `company_id` where that is absent.')),
+    metadata: Type.Optional(Type.Object({}, { additionalProperties: primitiveValue })),
+  },
+  {
+    additionalProperties: primitiveValue,
+    description:
+      'The company of the user, which is created if it is new. Other keys are properties of the company. null takes the user out of the company.',
+  },
+);
+
+const body = Type.Object(
+  {
+    user_id: idText('Id of the user.'),
+    metadata: Type.Optional(
+      Type.Object(
+        {},
+        { additionalProperties: textValue, description: 'Properties of the user: strings only.' },
+      ),
+    ),
+    company: Type.Optional(orNull(company)),
+    company_id: Type.Optional(
+      orNull(idText('In place of `company`; null takes the user out of the company.')),
+    ),
+  },
+  {
+    additionalProperties: textValue,
+    description: 'A user. Keys beside the documented ones are properties too.',
+  },
+);
+
+const identifySchema = {
+  operationId: 'identifyUser',
+  summary: 'Identify a user',
+  description:
+    'Stores properties of one user, merged into what is stored, and the company that the user belongs to. Answered when it is committed.',
+  tags: ['ingestion'],
+  headers: Type.Object(bodyHeaders),
+  body: {
+    content: {
+      'application/json': withExamples(body, {
+        user: {
+          summary: 'A user with a company',
+          value: {
+            user_id: 'u1',
+            metadata: { name: 'Ada Lovelace', plan: 'pro', trial_ends_at: null },
+            company: { company_id: 'acme', name: 'Acme GmbH', size: 120 },
+          },
+        },
+        leaves: {
+          summary: 'A user who leaves the company',
+          value: { user_id: 'u1', company: null },
+        },
+      }),
+    },
+  },
+  response: ingestAnswers(),
+} satisfies FastifySchema;
 
 /** One user, and the company they belong to. */
 export function identify(scope: FastifyInstance, { ingest, metrics }: System): void {
@@ -12,6 +82,6 @@ export function identify(scope: FastifyInstance, { ingest, metrics }: System): v
     commit: (record, idempotency) => ingest.identifyUser(record, idempotency),
   };
   scope.post('/v1/identify', { config: { scope: 'ingest' }, schema: identifySchema }, (request, reply) =>
-    takeRecord(metrics, route, request, reply),
+    commitRecord(metrics, route, request, reply),
   );
 }

@@ -1,14 +1,38 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { loadStatuses } from '../../domain/load.ts';
 import { listExports } from '../../export/inspect-exports.ts';
 import { renderExportItem } from '../../export/render-export.ts';
-import { baseUrl } from '../base-url.ts';
-import { writeJobCursor } from '../cursor.ts';
-import { nextLink } from '../next-link.ts';
+import { baseUrl, nextLink } from '../links.ts';
+import { pageParameters, writeJobCursor } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
-import { listExportsSchema } from '../schemas/list-exports-schema.ts';
-import { readListExportsQuery } from '../schemas/list-jobs-query.ts';
+import { named, refusals } from '../schemas/answers.ts';
+import { type ExportItem, exportItem } from '../schemas/export-record.ts';
+import { readListExportsQuery } from './list-jobs.ts';
+
+const listExportsSchema = {
+  operationId: 'listExports',
+  summary: 'List exports',
+  description:
+    'The exports of the environment, newest first. The body is a bare array: the next page is in `Link`. Other parameters are refused.',
+  tags: ['exports'],
+  querystring: Type.Object({
+    ...pageParameters,
+    status: Type.Optional(
+      Type.Enum([...loadStatuses], { type: 'string', description: 'Only exports in this state.' }),
+    ),
+  }),
+  response: {
+    200: {
+      description: 'A page of exports.',
+      headers: named('X-Total-Count', 'Link'),
+      content: { 'application/json': { schema: Type.Array(exportItem.ref) } },
+    },
+    ...refusals('invalid_field', 'invalid_cursor'),
+  },
+} satisfies FastifySchema;
 
 /** Newest first; a bare array, its continuation in the headers. */
 export function listExportsRoute(app: FastifyInstance, system: System): void {
@@ -24,6 +48,6 @@ export function listExportsRoute(app: FastifyInstance, system: System): void {
     const base = baseUrl(request, system.config.publicUrl);
     reply.header('x-total-count', String(page.total));
     if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
-    return reply.send(page.exports.map((each) => renderExportItem(each, environment, base)));
+    return reply.send(page.exports.map((each): ExportItem => renderExportItem(each, environment, base)));
   });
 }

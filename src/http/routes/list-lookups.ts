@@ -1,25 +1,144 @@
-import type { FastifyInstance } from 'fastify';
-import type { TSchema } from 'typebox';
-import type { KeyedItem, KeyedKind, StoredEmbed, StoredSurvey } from '../../catalogue/items/items.ts';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, type TSchema, Type } from 'typebox';
+import {
+  embedTypes,
+  type KeyedItem,
+  type KeyedKind,
+  type StoredEmbed,
+  type StoredSurvey,
+} from '../../catalogue/items/items.ts';
 import { tables } from '../../catalogue/items/tables.ts';
 import { listFeaturesAndEvents } from '../../catalogue/lookups/list-features-and-events.ts';
 import { type ListedProperty, listProperties } from '../../catalogue/lookups/list-properties.ts';
 import type { System } from '../../context.ts';
+import { dataTypes } from '../../domain/data-type.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { PageQuery } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
-import {
-  type EmbedLookup,
-  embedItem,
-  type KeyedLookup,
-  keyedItem,
-  type PropertyLookup,
-  propertyItem,
-  type SurveyLookup,
-  surveyItem,
-} from '../schemas/lookup-items.ts';
-import { type LookupText, lookupSchema } from '../schemas/lookup-schema.ts';
-import { PageQuery } from '../schemas/page-query.ts';
+import { refusals } from '../schemas/answers.ts';
+import { component } from '../schemas/component.ts';
+
+const id = Type.Integer({ minimum: 1, description: 'Stays as long as the item does; is not given again.' });
+const title = Type.String({ description: 'What people call it.' });
+
+const surveyModule = Type.Object(
+  {
+    id,
+    order: Type.Integer({ minimum: 1, description: 'Its place in the survey.' }),
+    type: Type.String({ description: 'How it is answered, in words of the operator.' }),
+    question: Type.String(),
+  },
+  { additionalProperties: false },
+);
+
+export const surveyItem = component(
+  'Survey',
+  Type.Object(
+    {
+      id,
+      title,
+      platform: Type.String({ description: 'Where it is shown, in words of the operator.' }),
+      modules: Type.Array(surveyModule, { description: 'By their order.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A survey and what it asks.',
+      examples: [
+        {
+          id: 1,
+          title: 'Quarterly NPS',
+          platform: 'web',
+          modules: [{ id: 1, order: 1, type: 'nps', question: 'How likely are you to recommend us?' }],
+        },
+      ],
+    },
+  ),
+);
+type SurveyLookup = Static<typeof surveyItem.schema>;
+
+export const embedItem = component(
+  'Embed',
+  Type.Object(
+    { id, title, type: Type.Enum([...embedTypes], { type: 'string' }) },
+    {
+      additionalProperties: false,
+      description: 'A banner or a card.',
+      examples: [{ id: 2, title: 'Upgrade to Business', type: 'banner' }],
+    },
+  ),
+);
+type EmbedLookup = Static<typeof embedItem.schema>;
+
+export const propertyItem = component(
+  'Property',
+  Type.Object(
+    {
+      id,
+      type: Type.Enum(['user_property', 'company_property'], { type: 'string' }),
+      key: Type.String({ description: 'Its name in `metadata`.' }),
+      display_name: Type.String({ description: 'Made from the key.' }),
+      data_type: Type.Enum([...dataTypes], {
+        type: 'string',
+        description: 'What its values are. `string` also stands for values of several types.',
+      }),
+      is_auto_property: Type.Boolean({ description: 'Kept by the service itself.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A property that users or companies have.',
+      examples: [
+        {
+          id: 9,
+          type: 'user_property',
+          key: 'signup_date',
+          display_name: 'Signup Date',
+          data_type: 'date',
+          is_auto_property: false,
+        },
+      ],
+    },
+  ),
+);
+type PropertyLookup = Static<typeof propertyItem.schema>;
+
+export const keyedItem = component(
+  'KeyedItem',
+  Type.Object(
+    {
+      display_name: Type.String({ description: 'What people call it.' }),
+      key: Type.String({ description: 'What exports are filtered by.' }),
+      data_type: Type.String({
+        description: 'What it is, in words of the operator; `event` of a tracked event.',
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'Something that is known by a key.',
+      examples: [{ display_name: 'Report Exported', key: 'report_exported', data_type: 'event' }],
+    },
+  ),
+);
+type KeyedLookup = Static<typeof keyedItem.schema>;
+
+interface LookupText {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+}
+
+/** A lookup that answers a bare array of all there is. */
+function lookupSchema(text: LookupText, item: TSchema) {
+  return {
+    ...text,
+    description: `${text.description} A body of the request is ignored, and so are \`limit\` and cursors; other parameters are refused.`,
+    tags: ['lookups'],
+    response: {
+      200: { description: 'All of them.', content: { 'application/json': { schema: Type.Array(item) } } },
+      ...refusals('invalid_field'),
+    },
+  } satisfies FastifySchema;
+}
 
 interface Lookup extends LookupText {
   readonly item: TSchema;

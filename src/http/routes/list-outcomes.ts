@@ -1,9 +1,88 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { exportOutcomes, listOutcomes, requireDeletion } from '../../deletion/inspect-deletions.ts';
 import { renderOutcome } from '../../deletion/render-deletion.ts';
-import { addRowsOfJob } from '../rows-of-job.ts';
-import { listOutcomesSchema } from '../schemas/list-outcomes-schema.ts';
+import { deletionOutcomes } from '../../domain/deletion.ts';
+import { MAX_PAGE_SIZE } from '../../domain/limits.ts';
+import { addRowsOfJob } from '../job-rows.ts';
+import { pageParameters } from '../page.ts';
+import { jobRefusals, named } from '../schemas/answers.ts';
+import { component, orNull } from '../schemas/component.ts';
+import { jobParameters } from '../schemas/job-record.ts';
+
+export const idOutcome = component(
+  'IdOutcome',
+  Type.Object(
+    {
+      id: Type.String({ description: 'As it was given; of a number, its digits.' }),
+      outcome: Type.Enum([...deletionOutcomes], {
+        type: 'string',
+        description: '`not_found`: there was neither a profile nor anything that referred to it.',
+      }),
+      events: Type.Integer({
+        minimum: 0,
+        description: 'Events of the user that were removed, or from which the company was taken.',
+      }),
+      users: Type.Integer({ minimum: 0, description: 'Users that were taken out of the company.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'What became of an id.',
+      examples: [{ id: 'u1', outcome: 'deleted', events: 3, users: 0 }],
+    },
+  ),
+);
+type IdOutcomeItem = Static<typeof idOutcome.schema>;
+
+export const outcomePage = component(
+  'OutcomePage',
+  Type.Object(
+    {
+      data: Type.Array(idOutcome.ref),
+      metadata: Type.Object(
+        {
+          cursor: Type.Object(
+            {
+              after: orNull(Type.String({ description: 'The `cursor` of the next page; null on the last.' })),
+              before: Type.Null(),
+            },
+            { additionalProperties: false },
+          ),
+          limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE }),
+          total_count: Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
+        },
+        { additionalProperties: false },
+      ),
+    },
+    { additionalProperties: false, description: 'Outcomes, in the order of the request.' },
+  ),
+);
+
+const listOutcomesSchema = {
+  operationId: 'listOutcomes',
+  summary: 'List what became of the ids of a deletion',
+  description:
+    'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON.',
+  tags: ['deletions'],
+  params: jobParameters,
+  querystring: Type.Object(pageParameters),
+  response: {
+    200: {
+      description:
+        'The outcomes, in the order of the request. `Link` comes with JSON, `Content-Disposition` with files.',
+      headers: named('Link', 'Content-Disposition', 'Vary'),
+      content: {
+        'application/json': { schema: outcomePage.ref },
+        'text/csv': {
+          schema: Type.String({ description: 'The columns `id`, `outcome`, `events`, `users`.' }),
+        },
+        'application/x-ndjson': { schema: Type.String({ description: 'The items of the JSON pages.' }) },
+      },
+    },
+    ...jobRefusals('invalid_cursor'),
+  },
+} satisfies FastifySchema;
 
 /** What became of each id of a deletion. */
 export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
@@ -13,7 +92,10 @@ export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
     lastPosition: 2 ** 31 - 1,
     list: async (...which) => {
       const { outcomes, more, total } = await listOutcomes(system.reader, ...which);
-      const rows = outcomes.map((outcome) => ({ position: outcome.position, row: renderOutcome(outcome) }));
+      const rows = outcomes.map((outcome) => ({
+        position: outcome.position,
+        row: renderOutcome(outcome) satisfies IdOutcomeItem,
+      }));
       return { rows, more, total };
     },
     requireJob: (...which) => requireDeletion(system.reader, ...which),

@@ -1,10 +1,108 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
+import { MAX_PAGE_SIZE, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
+import { rejectCodes } from '../../domain/reject.ts';
+import { rejectColumns } from '../../domain/reject-columns.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { exportRejects, listRejects } from '../../load/inspect-rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
-import { addRowsOfJob } from '../rows-of-job.ts';
-import { listRejectsSchema } from '../schemas/list-rejects-schema.ts';
+import { addRowsOfJob } from '../job-rows.ts';
+import { pageParameters } from '../page.ts';
+import { jobRefusals, named } from '../schemas/answers.ts';
+import { component, orNull } from '../schemas/component.ts';
+import { jobParameters } from '../schemas/job-record.ts';
+
+export const reject = component(
+  'Reject',
+  Type.Object(
+    {
+      row: Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' }),
+      line: Type.Integer({ minimum: 1, description: 'Line on which the record starts.' }),
+      byte_offset: Type.Integer({
+        minimum: 0,
+        description: 'Byte at which the record starts in the file once unpacked and in UTF-8.',
+      }),
+      column: orNull(
+        Type.String({ description: 'The column or property at fault; null: the record as a whole.' }),
+      ),
+      error_code: Type.Enum([...rejectCodes], { type: 'string' }),
+      message: Type.String(),
+      raw: Type.String({
+        description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole.`,
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A refused record.',
+      examples: [
+        {
+          row: 3,
+          line: 4,
+          byte_offset: 83,
+          column: 'user_id',
+          error_code: 'missing_id',
+          message: 'user_id is empty',
+          raw: ',Nobody,free,',
+        },
+      ],
+    },
+  ),
+);
+type RejectRecord = Static<typeof reject.schema>;
+
+export const rejectPage = component(
+  'RejectPage',
+  Type.Object(
+    {
+      data: Type.Array(reject.ref),
+      metadata: Type.Object(
+        {
+          cursor: Type.Object(
+            {
+              after: orNull(Type.String({ description: 'The `cursor` of the next page; null on the last.' })),
+              before: Type.Null(),
+            },
+            { additionalProperties: false },
+          ),
+          limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE }),
+          total_count: Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
+        },
+        { additionalProperties: false },
+      ),
+    },
+    { additionalProperties: false, description: 'Refused records, in file order.' },
+  ),
+);
+
+const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
+
+const listRejectsSchema = {
+  operationId: 'listRejects',
+  summary: 'List the refused records of a job',
+  description:
+    'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON, in the shape of the source with the reasons added, to mend and send again.',
+  tags: ['jobs'],
+  params: jobParameters,
+  querystring: Type.Object(pageParameters),
+  response: {
+    200: {
+      description:
+        'The refused records, in file order. `Link` comes with JSON, `Content-Disposition` with files.',
+      headers: named('Link', 'Content-Disposition', 'Vary'),
+      content: {
+        'application/json': { schema: rejectPage.ref },
+        'text/csv': {
+          schema: Type.String({ description: `The columns of the source, and ${added}.` }),
+        },
+        'application/x-ndjson': {
+          schema: Type.String({ description: 'The records, with the key `sluice_reject` added to each.' }),
+        },
+      },
+    },
+    ...jobRefusals('invalid_cursor'),
+  },
+} satisfies FastifySchema;
 
 /** The refused records of a load, as a file to mend and send again too. */
 export function listRejectsOfJob(app: FastifyInstance, system: System): void {
@@ -14,7 +112,10 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
     lastPosition: Number.MAX_SAFE_INTEGER,
     list: async (...which) => {
       const { rejects, more, total } = await listRejects(system.reader, ...which);
-      const rows = rejects.map((reject) => ({ position: reject.row, row: renderReject(reject) }));
+      const rows = rejects.map((reject) => ({
+        position: reject.row,
+        row: renderReject(reject) satisfies RejectRecord,
+      }));
       return { rows, more, total };
     },
     requireJob: (...which) => requireLoad(system.reader, ...which),

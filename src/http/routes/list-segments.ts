@@ -1,11 +1,100 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
 import { listSegments } from '../../catalogue/lookups/list-segments.ts';
 import type { System } from '../../context.ts';
-import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { inputError } from '../../domain/errors.ts';
+import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { PageQuery } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { readListSegmentsQuery, writeSegmentCursor } from '../schemas/list-segments-query.ts';
-import { listSegmentsSchema } from '../schemas/list-segments-schema.ts';
-import type { SegmentPageLookup } from '../schemas/segment-page.ts';
+import { refusals } from '../schemas/answers.ts';
+import { component, orNull } from '../schemas/component.ts';
+
+export const segmentItem = component(
+  'Segment',
+  Type.Object(
+    {
+      id: Type.Integer({ minimum: 1, description: 'The `segment_id` of exports.' }),
+      title: Type.String({ description: 'What people call it.' }),
+      usage: Type.String({ description: 'What it is used for, in words of the operator.' }),
+      category: Type.String({ description: 'What it is sorted under, in words of the operator.' }),
+      is_hidden: Type.Boolean({ description: 'Not to be offered for choice; it can be used all the same.' }),
+      is_protected: Type.Boolean({ description: 'It is not removed by mistake.' }),
+      status: Type.String({ description: 'In words of the operator; the service does nothing with it.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'A group of users that exports can be narrowed to.',
+      examples: [
+        {
+          id: 3,
+          title: 'Power users',
+          usage: 'analytics',
+          category: 'Engagement',
+          is_hidden: false,
+          is_protected: true,
+          status: 'active',
+        },
+      ],
+    },
+  ),
+);
+
+export const segmentPage = component(
+  'SegmentPage',
+  Type.Object(
+    {
+      data: Type.Array(segmentItem.ref),
+      metadata: Type.Object(
+        {
+          cursor: Type.Object(
+            {
+              after: Type.String({ description: 'The `after_cursor` of the next page; empty on the last.' }),
+              before: orNull(
+                Type.String({ description: 'The `before_cursor` of the page before; null on the first.' }),
+              ),
+            },
+            { additionalProperties: false },
+          ),
+          limit: Type.Integer({ minimum: 1, maximum: MAX_LOOKUP_PAGE_SIZE }),
+          total_count: Type.Integer({ minimum: 0, description: 'Segments on all pages.' }),
+        },
+        { additionalProperties: false },
+      ),
+    },
+    { additionalProperties: false, description: 'A page of segments, by id.' },
+  ),
+);
+type SegmentPageLookup = Static<typeof segmentPage.schema>;
+
+const listSegmentsSchema = {
+  operationId: 'listSegments',
+  summary: 'List segments',
+  description:
+    'The segments that the operator defined, by id, page by page. A cursor stays good when segments are added or removed. A body of the request is ignored; other parameters are refused.',
+  tags: ['lookups'],
+  querystring: Type.Object({
+    after_cursor: Type.Optional(
+      Type.String({
+        description: 'The page after it: `metadata.cursor.after` of the page before, unchanged.',
+      }),
+    ),
+    before_cursor: Type.Optional(
+      Type.String({ description: 'The page before it: `metadata.cursor.before`, unchanged. Not both.' }),
+    ),
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: MAX_LOOKUP_PAGE_SIZE,
+        default: DEFAULT_PAGE_SIZE,
+        description: 'Segments on a page.',
+      }),
+    ),
+  }),
+  response: {
+    200: { description: 'A page of segments.', content: { 'application/json': { schema: segmentPage.ref } } },
+    ...refusals('invalid_field', 'invalid_cursor'),
+  },
+} satisfies FastifySchema;
 
 /** The one lookup that comes in pages. */
 export function listSegmentPages(app: FastifyInstance, system: System): void {
@@ -35,4 +124,40 @@ export function listSegmentPages(app: FastifyInstance, system: System): void {
     };
     return reply.send(page);
   });
+}
+
+interface ListSegmentsQuery {
+  readonly limit: number;
+  readonly after: number | null;
+  readonly before: number | null;
+}
+
+/** @throws InputError `invalid_field`, `invalid_cursor`. */
+function readListSegmentsQuery(parameters: unknown): ListSegmentsQuery {
+  const query = new PageQuery(parameters);
+  const read = {
+    limit: query.limit(MAX_LOOKUP_PAGE_SIZE),
+    after: query.read('after_cursor', null, (text) => readSegmentCursor(text, 'after_cursor')),
+    before: query.read('before_cursor', null, (text) => readSegmentCursor(text, 'before_cursor')),
+  };
+  query.check();
+  if (read.after === null || read.before === null) return read;
+  const message = 'Give either after_cursor or before_cursor; a page lies on one side of a cursor';
+  throw inputError('invalid_field', message, 'before_cursor');
+}
+
+const form = /^segment:(\d{1,10})$/;
+/** Of an integer in Postgres. */
+const highestId = 2 ** 31 - 1;
+
+/** Opaque to callers: the segment at which a page began or ended. */
+function writeSegmentCursor(id: number): string {
+  return Buffer.from(`segment:${id}`).toString('base64url');
+}
+
+function readSegmentCursor(cursor: string, parameter: string): number {
+  const digits = form.exec(Buffer.from(cursor, 'base64url').toString('latin1'))?.[1];
+  const id = Number(digits);
+  if (digits !== undefined && id <= highestId && writeSegmentCursor(id) === cursor) return id;
+  throw inputError('invalid_cursor', `${parameter} is taken, unchanged, from metadata.cursor`, parameter);
 }

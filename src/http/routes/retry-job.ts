@@ -1,14 +1,28 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import { requireRetryable } from '../../background-jobs/require-retryable.ts';
 import type { System } from '../../context.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
-import { baseUrl } from '../base-url.ts';
+import { baseUrl } from '../links.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { readJobId } from '../schemas/job-id.ts';
-import { retryJobSchema } from '../schemas/retry-job-schema.ts';
-import { readIdempotencyKey } from '../schemas/upload-headers.ts';
+import { actionHeaders, readIdempotencyKey } from '../request-headers.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { type JobRecord, jobParameters, jobRecord, readJobId } from '../schemas/job-record.ts';
+
+const retryJobSchema = {
+  operationId: 'retryJob',
+  summary: 'Retry a background job',
+  description: 'Queues a job that failed or was cancelled again; it goes on with what is left.',
+  tags: ['jobs'],
+  params: jobParameters,
+  headers: Type.Object(actionHeaders),
+  response: {
+    202: { description: 'It is queued again.', content: { 'application/json': { schema: jobRecord.ref } } },
+    ...jobRefusals('job_not_retryable', 'job_expired', 'idempotency_conflict'),
+  },
+} satisfies FastifySchema;
 
 export function retryJob(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: retryJobSchema } as const;
@@ -20,6 +34,8 @@ export function retryJob(app: FastifyInstance, system: System): void {
     const load = await requireLoad(system, environment, jobId);
     // What it was made by this request; a worker may have begun, and even ended.
     const queued = { ...load, status: 'queued', endedAt: null } as const;
-    return reply.code(202).send(renderLoad(queued, baseUrl(request, system.config.publicUrl)));
+    return reply
+      .code(202)
+      .send(renderLoad(queued, baseUrl(request, system.config.publicUrl)) satisfies JobRecord);
   });
 }

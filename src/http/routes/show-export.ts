@@ -1,12 +1,61 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { renderExport } from '../../export/render-export.ts';
-import { baseUrl } from '../base-url.ts';
+import { baseUrl } from '../links.ts';
 import { callerEnvironment, callerKeyId } from '../plugins/auth.ts';
-import { readJobId } from '../schemas/job-id.ts';
-import { showExportSchema } from '../schemas/show-export-schema.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { component, orNull } from '../schemas/component.ts';
+import { exampleJobId, exampleUrl, exportFields } from '../schemas/export-record.ts';
+import { failure, jobParameters, readJobId } from '../schemas/job-record.ts';
+
+const presignedUrl = Type.Object(
+  {
+    filename: Type.String({ examples: ['users.ndjson.gz'] }),
+    url: Type.String({
+      format: 'uri',
+      description: 'Whoever has it may read the file, without a key, until it expires.',
+      examples: [`${exampleUrl}/files/${exampleJobId}/users.ndjson.gz?expires=1795000000&signature=…`],
+    }),
+    bytes: Type.Integer({ minimum: 0 }),
+    rows: Type.Integer({ minimum: 0 }),
+    sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the file as it is downloaded.' }),
+  },
+  { additionalProperties: false },
+);
+
+export const exportJob = component(
+  'ExportJob',
+  Type.Object(
+    {
+      ...exportFields,
+      snapshot_time: orNull(
+        Type.String({ format: 'date-time', description: 'All files show the data as it was then.' }),
+      ),
+      presigned_urls: Type.Array(presignedUrl, {
+        description: 'The files, once it is completed and while they are kept; new links at every request.',
+      }),
+      files_expired: Type.Boolean({ description: 'The files are no longer kept.' }),
+      failure: orNull(failure),
+    },
+    { additionalProperties: false, description: 'An export.' },
+  ),
+);
+type ExportJob = Static<typeof exportJob.schema>;
+
+const showExportSchema = {
+  operationId: 'showExport',
+  summary: 'Show an export',
+  description: 'How far it is and, once it is completed, links to its files: new ones at every request.',
+  tags: ['exports'],
+  params: jobParameters,
+  response: {
+    200: { description: 'The export.', content: { 'application/json': { schema: exportJob.ref } } },
+    ...jobRefusals(),
+  },
+} satisfies FastifySchema;
 
 /** Its answer opens the data, so it wants the scope that exports want. */
 export function showExport(app: FastifyInstance, system: System): void {
@@ -20,6 +69,8 @@ export function showExport(app: FastifyInstance, system: System): void {
     const expireAt = linksExpireAt(system.files, config.linkTtlHours);
     const { apiKey } = config;
     const links = await fileLinks({ ...system, apiKey }, found, base, expireAt, callerKeyId(request));
-    return reply.header('cache-control', 'no-store').send(renderExport(found, environment, links, base));
+    return reply
+      .header('cache-control', 'no-store')
+      .send(renderExport(found, environment, links, base) satisfies ExportJob);
   });
 }

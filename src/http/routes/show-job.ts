@@ -1,11 +1,167 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
 import { requireJob } from '../../background-jobs/find-jobs.ts';
 import { renderJobDetail } from '../../background-jobs/render-job.ts';
 import type { System } from '../../context.ts';
-import { baseUrl } from '../base-url.ts';
+import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
+import { rejectCodes } from '../../domain/reject.ts';
+import { baseUrl } from '../links.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { readJobId } from '../schemas/job-id.ts';
-import { showJobSchema } from '../schemas/show-job-schema.ts';
+import { jobRefusals } from '../schemas/answers.ts';
+import { component, orNull } from '../schemas/component.ts';
+import { failure, jobParameters, listItemFields, readJobId } from '../schemas/job-record.ts';
+
+const queuePosition = orNull(
+  Type.Integer({
+    minimum: 0,
+    description: `Unfinished jobs before this one, counted up to ${MAX_COUNTED_AHEAD} of each kind; 0 once it runs, null once it ended.`,
+  }),
+);
+
+const lastError = orNull(
+  Type.String({
+    description:
+      'What the last try ran into, as long as the job goes on trying; null where nothing is wrong.',
+    examples: ['chunk 3: canceling statement due to statement timeout'],
+  }),
+);
+
+const count = (description?: string) =>
+  Type.Integer({ minimum: 0, ...(description !== undefined && { description }) });
+
+export const tally = component(
+  'Tally',
+  Type.Object(
+    {
+      read: count(),
+      inserted: count(),
+      updated: count(),
+      unchanged: count(),
+      superseded: count('A later record of the same file has the same key.'),
+      rejected: count(),
+    },
+    {
+      additionalProperties: false,
+      description: 'read = inserted + updated + unchanged + superseded + rejected.',
+    },
+  ),
+);
+
+const rejects = Type.Object(
+  {
+    count: count(),
+    by_code: Type.Object(
+      {},
+      {
+        propertyNames: { enum: [...rejectCodes] },
+        additionalProperties: Type.Integer({ minimum: 1 }),
+        description: `How many of each code, most frequent first. Of more than ${MAX_COUNTED_REJECTS} refused records those that stand first are counted.`,
+      },
+    ),
+    links: Type.String({ format: 'uri', description: 'Where the refused records are.' }),
+  },
+  { additionalProperties: false },
+);
+
+export const jobDetail = component(
+  'JobDetail',
+  Type.Object(
+    {
+      ...listItemFields,
+      completed_rows: count('Records read so far.'),
+      progress: Type.Number({ minimum: 0, maximum: 1 }),
+      counts: tally.ref,
+      rejects,
+      failure: orNull(failure),
+      last_error: lastError,
+      attempts: Type.Integer({ minimum: 1, description: 'How often the job was begun; a retry adds one.' }),
+      rows_per_second: orNull(count('While it ran; null if it has not.')),
+      queue_position: queuePosition,
+      sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the bytes as received.' }),
+      duplicate_of: orNull(
+        Type.String({ format: 'uuid', description: 'The job that loaded the same bytes before.' }),
+      ),
+      dry_run: Type.Boolean({ description: 'Everything was checked and nothing written.' }),
+    },
+    { additionalProperties: false, description: 'Everything there is to know of a background job.' },
+  ),
+);
+type JobDetail = Static<typeof jobDetail.schema>;
+
+export const exportJobDetail = component(
+  'ExportJobDetail',
+  Type.Object(
+    {
+      ...listItemFields,
+      completed_rows: Type.Integer({ minimum: 0, description: 'Rows written so far.' }),
+      progress: Type.Number({ minimum: 0, maximum: 1, description: 'Estimated, until it is 1.' }),
+      failure: orNull(failure),
+      last_error: lastError,
+      attempts: Type.Integer({ minimum: 0, description: 'How often it was begun.' }),
+      rows_per_second: orNull(Type.Integer({ minimum: 0, description: 'While it ran; null if it has not.' })),
+    },
+    { additionalProperties: false, description: 'An export, as background jobs are shown.' },
+  ),
+);
+type ExportJobDetail = Static<typeof exportJobDetail.schema>;
+
+export const deletionJobDetail = component(
+  'DeletionJobDetail',
+  Type.Object(
+    {
+      ...listItemFields,
+      completed_rows: count('Ids settled so far.'),
+      progress: Type.Number({ minimum: 0, maximum: 1 }),
+      counts: Type.Object(
+        {
+          requested: count('Different ids that were given.'),
+          deleted: count('Of these there was something, and it is gone.'),
+          not_found: count('Of these there was nothing.'),
+        },
+        { additionalProperties: false, description: 'Ids. Once completed, requested = deleted + not_found.' },
+      ),
+      removed: Type.Object(
+        {
+          events: count('Events of the users; of companies, events from which the company was taken.'),
+          rejects: count('Refused records that held one of the ids.'),
+          files: count('Files kept of loads that were accepted before.'),
+          exports: count('Exports whose files were removed (`purge_exports`).'),
+        },
+        { additionalProperties: false, description: 'What else went, so far.' },
+      ),
+      purge_exports: Type.Boolean(),
+      outcomes: Type.Object(
+        { links: Type.String({ format: 'uri', description: 'Where the outcome of each id is.' }) },
+        { additionalProperties: false },
+      ),
+      failure: orNull(failure),
+      last_error: lastError,
+      attempts: count('How often it was begun.'),
+      queue_position: queuePosition,
+    },
+    { additionalProperties: false, description: 'A deletion, as background jobs are shown.' },
+  ),
+);
+type DeletionJobDetail = Static<typeof deletionJobDetail.schema>;
+
+const showJobSchema = {
+  operationId: 'showJob',
+  summary: 'Show a background job',
+  description: 'The job with its progress, its counts and, if it failed, why.',
+  tags: ['jobs'],
+  params: jobParameters,
+  response: {
+    200: {
+      description: 'The job.',
+      content: {
+        'application/json': {
+          schema: Type.Union([jobDetail.ref, exportJobDetail.ref, deletionJobDetail.ref]),
+        },
+      },
+    },
+    ...jobRefusals(),
+  },
+} satisfies FastifySchema;
 
 export function showJob(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'read' }, schema: showJobSchema } as const;
@@ -14,6 +170,12 @@ export function showJob(app: FastifyInstance, system: System): void {
     const environment = environmentId(request);
     const job = await requireJob(system.reader, environment, jobId);
     const base = baseUrl(request, system.config.publicUrl);
-    return reply.send(await renderJobDetail(system.reader, environment, job, base));
+    const detail: JobDetail | ExportJobDetail | DeletionJobDetail = await renderJobDetail(
+      system.reader,
+      environment,
+      job,
+      base,
+    );
+    return reply.send(detail);
   });
 }

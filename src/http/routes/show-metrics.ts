@@ -1,8 +1,24 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import { createTokenCheck } from '../../access/admin-login.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import { showMetricsSchema } from '../schemas/show-metrics-schema.ts';
+import { errorAnswers, responseName } from '../schemas/answers.ts';
+
+const showMetricsSchema: FastifySchema = {
+  operationId: 'showMetrics',
+  summary: 'Show the figures of the service',
+  description:
+    "For Prometheus, in its text format. Holds no tenant's data. Where METRICS_TOKEN is set: `Authorization: Bearer <METRICS_TOKEN>`.",
+  tags: ['operations'],
+  security: [{}, { metricsToken: [] }],
+  response: {
+    200: { description: 'The figures.', content: { 'text/plain': { schema: Type.String() } } },
+    ...errorAnswers('internal_error'),
+    // The scheme that is expected here is another than everywhere else.
+    401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined },
+  },
+};
 
 /** For Prometheus. Open, unless METRICS_TOKEN is set: the figures tell nothing of any tenant. */
 export function showMetrics(app: FastifyInstance, { metrics, config }: System): void {

@@ -2,8 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { createAdminCheck, FailedLogins } from '../../access/admin-login.ts';
 import type { System } from '../../context.ts';
 import { type InputError, inputError } from '../../domain/errors.ts';
-import { explainError } from '../explain-error.ts';
-import { sendErrors } from '../plugins/errors.ts';
+import { explainError, sendErrors } from '../plugins/errors.ts';
 
 export const queuesPath = '/admin/queues';
 

@@ -1,8 +1,84 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
 import type { System } from '../../context.ts';
+import { MAX_EVENT_NAME_BYTES } from '../../domain/limits.ts';
 import { readEvent } from '../../ingest/read-record.ts';
-import { trackSchema } from '../schemas/track-schema.ts';
-import { type RecordRoute, takeRecord } from '../take-record.ts';
+import { commitRecord, idText, ingestAnswers, type RecordRoute } from '../record-route.ts';
+import { bodyHeaders } from '../request-headers.ts';
+import { orNull, withExamples } from '../schemas/component.ts';
+
+const instantText = (description: string) =>
+  orNull(
+    Type.String({
+      pattern:
+        '^\\d{4}-\\d{2}-\\d{2}([Tt ]\\d{2}:\\d{2}(:\\d{2}([.,]\\d{1,9})?)?([Zz]|[+-]\\d{2}:?\\d{2})?)?$',
+      description,
+    }),
+  );
+
+const body = Type.Object(
+  {
+    user_id: idText('Id of the user, who need not be known.'),
+    event_name: Type.String({
+      minLength: 1,
+      maxLength: MAX_EVENT_NAME_BYTES,
+      description: 'What happened.',
+    }),
+    metadata: Type.Optional(
+      Type.Object(
+        {},
+        { additionalProperties: true, description: 'Properties of the event: any JSON values.' },
+      ),
+    ),
+    event_id: Type.Optional(
+      orNull(idText('Id of the event: an event that is sent again with the same id is kept once.')),
+    ),
+    insert_id: Type.Optional(orNull(idText('Another name of `event_id`.'))),
+    inserted_at: Type.Optional(
+      instantText(
+        'When it happened: an ISO 8601 date or instant, UTC unless it says otherwise. Default: now.',
+      ),
+    ),
+    timestamp: Type.Optional(instantText('Another name of `inserted_at`.')),
+    company_id: Type.Optional(orNull(idText('Default: the company of the user at that moment.'))),
+  },
+  {
+    additionalProperties: true,
+    description: 'An event. Keys beside the documented ones are properties too.',
+  },
+);
+
+const trackSchema = {
+  operationId: 'trackEvent',
+  summary: 'Track an event',
+  description: 'Records one event of a user. Answered when it is committed.',
+  tags: ['ingestion'],
+  headers: Type.Object(bodyHeaders),
+  body: {
+    content: {
+      'application/json': withExamples(body, {
+        event: {
+          summary: 'An event that happens now',
+          value: {
+            user_id: 'u1',
+            event_name: 'report_exported',
+            metadata: { format: 'csv', rows: 1200, filters: ['plan'] },
+          },
+        },
+        backdated: {
+          summary: 'An event that happened before, safe to send again',
+          value: {
+            user_id: 'u1',
+            event_name: 'logged_in',
+            event_id: '5f0c6a4e',
+            inserted_at: '2026-11-20T12:34:56.123456Z',
+          },
+        },
+      }),
+    },
+  },
+  response: ingestAnswers('invalid_date'),
+} satisfies FastifySchema;
 
 /** One event. */
 export function track(scope: FastifyInstance, { ingest, metrics }: System): void {
@@ -12,6 +88,6 @@ export function track(scope: FastifyInstance, { ingest, metrics }: System): void
     commit: (record, idempotency) => ingest.track(record, idempotency),
   };
   scope.post('/v1/track', { config: { scope: 'ingest' }, schema: trackSchema }, (request, reply) =>
-    takeRecord(metrics, route, request, reply),
+    commitRecord(metrics, route, request, reply),
   );
 }

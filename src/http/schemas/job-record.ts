@@ -1,18 +1,29 @@
+import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { deletionTypes } from '../../domain/deletion.ts';
-import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
+import { inputError } from '../../domain/errors.ts';
 import { loadStatuses, loadTypes } from '../../domain/load.ts';
-import { component } from './component.ts';
-import { orNull } from './or-null.ts';
+import { component, orNull } from './component.ts';
+
+/** The path of everything that concerns one job. */
+export const jobParameters = Type.Object({
+  job_id: Type.String({
+    format: 'uuid',
+    description: 'Id of the job, as its record has it.',
+    examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
+  }),
+});
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** @throws InputError `not_found` for what cannot be a job id: there is no such job either. */
+export function readJobId(request: FastifyRequest): string {
+  const { job_id: jobId = '' } = request.params as { job_id?: string };
+  if (uuid.test(jobId)) return jobId.toLowerCase();
+  throw inputError('not_found', 'there is no such job', `job_id: ${jobId.slice(0, 100)}`);
+}
 
 const exampleId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
-
-export const queuePosition = orNull(
-  Type.Integer({
-    minimum: 0,
-    description: `Unfinished jobs before this one, counted up to ${MAX_COUNTED_AHEAD} of each kind; 0 once it runs, null once it ended.`,
-  }),
-);
 
 export const jobFields = {
   job_id: Type.String({
@@ -62,38 +73,15 @@ export const jobRecord = component(
 );
 export type JobRecord = Static<typeof jobRecord.schema>;
 
-/** `POST /v1/imports` shows two of the numbers as strings. */
-export const importRecord = component(
-  'ImportRecord',
-  Type.Object(
-    {
-      ...jobFields,
-      file_size: Type.String({
-        pattern: '^[0-9]+$',
-        description: 'Bytes as received, as a string.',
-        examples: ['116'],
-      }),
-      total_rows: Type.String({
-        pattern: '^[1-9][0-9]*$',
-        description: 'Data records in the file, as a string.',
-        examples: ['4'],
-      }),
-    },
-    { additionalProperties: false, description: 'The background job of an import.' },
-  ),
-);
-export type ImportRecord = Static<typeof importRecord.schema>;
-
 export const listItemFields = {
   ...jobFields,
   elapsed_time: Type.Integer({ minimum: 0, description: 'Whole seconds from start to end, or to now.' }),
 };
 
-export const jobListItem = component(
-  'JobListItem',
-  Type.Object(listItemFields, {
-    additionalProperties: false,
-    description: 'A background job as the list shows it.',
-  }),
+export const failure = Type.Object(
+  {
+    error_code: Type.String({ examples: ['too_many_rejects'] }),
+    message: Type.String(),
+  },
+  { additionalProperties: false, description: 'Why the job failed; null unless it did.' },
 );
-export type JobListItem = Static<typeof jobListItem.schema>;

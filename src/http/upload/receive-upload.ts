@@ -1,18 +1,24 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
+import { Interrupted, inputError } from '../../domain/errors.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { askForBody } from '../plugins/expect-continue.ts';
-import { readUploadOptions } from '../schemas/load-options.ts';
-import { queryOptions } from '../schemas/option-values.ts';
-import { readUploadHeaders } from '../schemas/upload-headers.ts';
-import { receiveBody } from './receive-body.ts';
-import { receiveForm } from './receive-form.ts';
-import type { Upload, UploadKind } from './upload.ts';
-import { watchClient } from './watch-client.ts';
+import { askForBody } from '../plugins/request-body.ts';
+import { readEncoding, readIdempotencyKey } from '../request-headers.ts';
+import { receiveForm } from './form.ts';
+import { type GivenOption, queryOptions, readUploadOptions } from './options.ts';
+import {
+  bodyOf,
+  dispositionFilename,
+  storeFile,
+  type Upload,
+  type Uploaded,
+  type UploadKind,
+} from './upload.ts';
 
 /**
  * Takes a file in and makes a load of it. Everything that can be told from the headers and the query is checked before
@@ -52,4 +58,61 @@ export async function receiveUpload(
 /** A worker may have begun, and even ended, before the answer is written: the answer is about the acceptance. */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
+}
+
+/** A body that is the file itself. */
+async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promise<Uploaded> {
+  const { request, kind, headers } = upload;
+  const options = readUploadOptions(given, kind.entity);
+  const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
+  const received = await storeFile(upload, bodyOf(request.raw), {
+    filename,
+    format: options.format,
+    contentType: headers.mediaType,
+    contentEncodingGzip: headers.gzip,
+  });
+  return { received, filename: filename ?? kind.defaultFilename, options: options.load };
+}
+
+/** Room for boundaries, part headers and fields around the file of a form. */
+const formOverheadBytes = 1024 * 1024;
+
+export interface UploadHeaders {
+  /** Media type in lower case, without parameters; empty if there is none. */
+  readonly mediaType: string;
+  readonly gzip: boolean;
+  readonly idempotencyKey: string | null;
+}
+
+/**
+ * What the headers of an upload say, checked before the body is asked for. `accepted`: media types besides forms.
+ * @throws InputError `unsupported_media_type`, `payload_too_large`, `invalid_field`.
+ */
+function readUploadHeaders(
+  headers: IncomingHttpHeaders,
+  accepted: readonly string[],
+  maxUploadBytes: number,
+): UploadHeaders {
+  const mediaType = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (mediaType !== 'multipart/form-data' && mediaType !== '' && !accepted.includes(mediaType)) {
+    const message = `Send multipart/form-data with a part named file, or ${accepted.join(', ')}`;
+    throw inputError('unsupported_media_type', message, `Content-Type: ${mediaType}`);
+  }
+  const gzip = readEncoding(headers['content-encoding']);
+  if (Number(headers['content-length'] ?? 0) > maxUploadBytes + formOverheadBytes) {
+    const details = `Content-Length: ${headers['content-length']}`;
+    throw inputError('payload_too_large', `An upload may have ${maxUploadBytes} bytes`, details);
+  }
+  return { mediaType, gzip, idempotencyKey: readIdempotencyKey(headers['idempotency-key']) };
+}
+
+/** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */
+function watchClient(raw: IncomingMessage): AbortSignal {
+  const gone = new AbortController();
+  const onClose = (): void => {
+    if (!raw.complete) gone.abort(new Interrupted('the client went away while it was sending'));
+  };
+  if (raw.destroyed) onClose();
+  else raw.once('close', onClose);
+  return gone.signal;
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import Fastify from 'fastify';
 import { afterEach, describe, expect, test } from 'vitest';
 import { ANSWER_PIECE_BYTES } from '../../../src/domain/limits.ts';
-import { addHeldAnswers } from '../../../src/http/plugins/held-answers.ts';
+import { addSlowReaderLimits } from '../../../src/http/plugins/slow-readers.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, RawConnection, serve } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
@@ -29,7 +29,7 @@ describe('answers that are not read', () => {
   async function startAnswering(stallMs: number) {
     const app = Fastify();
     cleanups.push(() => app.close());
-    addHeldAnswers(app, stallMs);
+    addSlowReaderLimits(app, stallMs);
     app.get('/large', { config: { answerBytes: MiB } }, () => 'x'.repeat(MiB));
     app.get('/unforeseen', () => 'x'.repeat(40 * MiB));
     app.get('/endless', { config: { answerBytes: MiB } }, async (_request, reply) =>

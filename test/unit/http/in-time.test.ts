@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { TransientError } from '../../../src/domain/errors.ts';
-import { inTime } from '../../../src/http/in-time.ts';
+import { inTime } from '../../../src/http/plugins/auth.ts';
 
 test('an answer that never comes is an error that may pass; one that comes, or fails, is as it is', async () => {
   await expect(inTime(new Promise<never>(() => undefined), 20)).rejects.toBeInstanceOf(TransientError);

@@ -1,0 +1,132 @@
+import { isUtf8 } from 'node:buffer';
+import { gunzip } from 'node:zlib';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { inputError } from '../../domain/errors.ts';
+import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { isNestedDeeper } from '../../formats/json-nesting.ts';
+import { readEncoding } from '../request-headers.ts';
+import { askForBody } from './request-body.ts';
+
+/**
+ * The bodies of single records: JSON, as it is or gzip, read whole, within a size and a time. Registers a parser, so
+ * call it in a scope of the routes' own; their `request.body` is then a Buffer.
+ */
+export function addJsonBody(
+  scope: FastifyInstance,
+  { timeoutMs, maxBytes = MAX_RECORD_BYTES }: { readonly timeoutMs: number; readonly maxBytes?: number },
+): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', (request, raw, done) => {
+    let gzip: boolean;
+    try {
+      requireJson(request);
+      if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+      gzip = readEncoding(request.headers['content-encoding']);
+    } catch (error) {
+      done(error as Error);
+      return;
+    }
+    askForBody(request.raw);
+    collect(raw as FastifyRequest['raw'], { timeoutMs, maxBytes }, (error, body) => {
+      if (error !== null || !gzip) done(error, body);
+      else
+        gunzip(body, { maxOutputLength: maxBytes }, (failure, text) =>
+          done(failure && unpackError(failure, maxBytes), text),
+        );
+    });
+  });
+}
+
+/** The body that `addJsonBody` has read; empty where there was none. */
+export function bodyBytes(request: FastifyRequest): Buffer {
+  return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
+}
+
+function requireJson({ headers }: FastifyRequest): void {
+  if (headers['content-type'] === 'application/json') return;
+  const mediaType = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+  if (mediaType === 'application/json' || mediaType === '' || /^application\/[\w.-]+\+json$/.test(mediaType))
+    return;
+  throw inputError(
+    'unsupported_media_type',
+    'Send JSON, with Content-Type: application/json',
+    `Content-Type: ${mediaType}`,
+  );
+}
+
+function collect(
+  raw: FastifyRequest['raw'],
+  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+  done: (error: Error | null, body: Buffer) => void,
+): void {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  const end = (error: Error | null): void => {
+    clearTimeout(timer);
+    raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
+    done(error, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+  };
+  const onData = (piece: Buffer): void => {
+    bytes += piece.length;
+    if (bytes > maxBytes) end(tooLarge(maxBytes));
+    else pieces.push(piece);
+  };
+  const onEnd = (): void => end(null);
+  const onClose = (): void => end(wentAway());
+  const timer = setTimeout(() => end(tooSlow(timeoutMs)), timeoutMs);
+  raw.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
+  // While the key was looked up; then none of these events comes any more.
+  if (raw.destroyed) onClose();
+}
+
+function tooLarge(maxBytes: number): Error {
+  const what = maxBytes === MAX_RECORD_BYTES ? 'A record' : 'The body';
+  return inputError('payload_too_large', `${what} may have ${maxBytes} bytes`, 'the request body');
+}
+
+function tooSlow(timeoutMs: number): Error {
+  return inputError(
+    'upload_too_slow',
+    `The body did not come within ${timeoutMs / 1000} s`,
+    'the request body',
+  );
+}
+
+/** Nobody reads this; but it is no failure of ours, and must not be counted as one. */
+function wentAway(): Error {
+  return inputError('upload_too_slow', 'The client went away while it was sending', 'the request body');
+}
+
+function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {
+  if (error.code === 'ERR_BUFFER_TOO_LARGE') return tooLarge(maxBytes);
+  return inputError(
+    'invalid_json',
+    'The body is not gzip, though Content-Encoding says so',
+    'Content-Encoding: gzip',
+  );
+}
+
+const byteOrderMark = '\ufeff';
+
+/** A body that is a JSON object, or nothing, which is an empty one. @throws InputError `invalid_json`, `invalid_field`. */
+export function readJsonObject(body: Buffer): Readonly<Record<string, unknown>> {
+  if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
+  const text = body.toString('utf8').replace(byteOrderMark, '').trim();
+  if (text === '') return {};
+  const value = parse(text);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw inputError('invalid_field', 'The body must be a JSON object');
+}
+
+function parse(text: string): unknown {
+  if (isNestedDeeper(text, MAX_PARSED_DEPTH)) {
+    throw inputError('invalid_field', `The body is nested deeper than ${MAX_PARSED_DEPTH} levels`);
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw inputError('invalid_json', 'The body is not JSON', error instanceof Error ? error.message : '');
+  }
+}

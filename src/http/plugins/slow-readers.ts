@@ -1,0 +1,188 @@
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type InputError, inputError } from '../../domain/errors.ts';
+import {
+  ANSWER_PIECE_BYTES,
+  ANSWER_STALL_MS,
+  MAX_HELD_BYTES,
+  MAX_HELD_BYTES_PER_CONNECTION,
+  MAX_HELD_BYTES_PER_ENVIRONMENT,
+} from '../../domain/limits.ts';
+import { renderErrors, setRetryAfter } from './errors.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** What the answer of a GET may come to, as far as it is held in memory; by default ANSWER_PIECE_BYTES. */
+    answerBytes?: number;
+  }
+}
+
+/**
+ * A caller that does not read leaves its answers in our memory. What an answer may come to is set aside before it is made; a
+ * connection or an environment that has too much set aside is refused (429), and so is everybody when it is too much in all
+ * (503). Answers are sent in pieces, and a connection on which no piece is taken for a while is cut. Register it before what
+ * looks at the key.
+ */
+export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL_MS): void {
+  const holds = new Holds(stallMs);
+  const held = new WeakMap<FastifyRequest, UnreadAnswer>();
+  const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): void => {
+    const answer = holds.hold(request, bytes);
+    held.set(request, answer);
+    reply.raw.once('close', () => holds.release(answer));
+  };
+  app.addHook('onRequest', (request, reply, done) => {
+    const { alwaysServed, answerBytes = ANSWER_PIECE_BYTES } = request.routeOptions.config;
+    if (request.method !== 'GET' || alwaysServed === true) return done();
+    // Before the key is looked at, which costs a look into the database.
+    const refusal = holds.refusal(request, answerBytes);
+    if (refusal !== null) return done(refusal);
+    hold(request, reply, answerBytes);
+    done();
+  });
+  app.addHook('preHandler', (request, _reply, done) => {
+    const answer = held.get(request);
+    done((answer !== undefined && holds.refusalOfEnvironment(answer, request)) || undefined);
+  });
+  app.addHook('onSend', (request, reply, payload, done) => {
+    if (request.method === 'HEAD' || (typeof payload !== 'string' && !Buffer.isBuffer(payload))) {
+      return done(null, payload);
+    }
+    const bytes = Buffer.byteLength(payload);
+    const known = held.get(request);
+    holds.resize(known, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
+    if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
+    // Of an answer that nobody knew the size of before. What a POST did is done, and is told.
+    const refusal = known === undefined ? null : holds.refusal(request, bytes);
+    if (refusal !== null) return done(null, refuse(reply, refusal));
+    if (known === undefined) hold(request, reply, bytes);
+    else holds.resize(known, bytes);
+    reply.header('content-length', bytes);
+    done(null, Readable.from(inPieces(Buffer.from(payload)), { objectMode: false }));
+  });
+}
+
+function refuse(reply: FastifyReply, { status, problems }: InputError): string {
+  setRetryAfter(reply, status);
+  reply.code(status).header('content-type', 'application/json; charset=utf-8');
+  return JSON.stringify(renderErrors(problems));
+}
+
+function* inPieces(answer: Buffer): Generator<Buffer> {
+  for (let at = 0; at < answer.length; at += ANSWER_PIECE_BYTES) {
+    yield answer.subarray(at, at + ANSWER_PIECE_BYTES);
+  }
+}
+
+/** Bytes of answers, made or about to be, that have not been taken. */
+interface Owner {
+  bytes: number;
+}
+
+interface Connection extends Owner {
+  readonly answers: Set<UnreadAnswer>;
+  /** While there are answers. */
+  watch: NodeJS.Timeout | undefined;
+}
+
+/** Memory that one answer takes until its caller has taken it. */
+interface UnreadAnswer {
+  bytes: number;
+  readonly connection: Connection;
+  /** All of them, its connection, and from when it is known its environment. */
+  readonly owners: Set<Owner>;
+}
+
+class Holds {
+  readonly #stallMs: number;
+  readonly #all: Owner = { bytes: 0 };
+  /** By environment; of those who show no key by route, so that none of them is in the way of another. */
+  readonly #environments = new Map<number | string, Owner>();
+  readonly #connections = new WeakMap<Socket, Connection>();
+
+  constructor(stallMs: number) {
+    this.#stallMs = stallMs;
+  }
+
+  /** Why so many bytes more cannot be held; null: they can. */
+  refusal(request: FastifyRequest, bytes: number): InputError | null {
+    const connection = this.#connection(request.raw.socket);
+    if (isBeyond(connection, bytes, MAX_HELD_BYTES_PER_CONNECTION)) return tooMuch('this connection');
+    if (!isBeyond(this.#all, bytes, MAX_HELD_BYTES)) return null;
+    return inputError('unavailable', 'Too many answers have not been read by their callers; try again later');
+  }
+
+  /** Counts the answer as one of its environment; where that holds too much, it is not held, and this is why. */
+  refusalOfEnvironment(answer: UnreadAnswer, { caller, routeOptions }: FastifyRequest): InputError | null {
+    const name = caller?.environment.environmentId ?? routeOptions.url ?? 'unknown';
+    const environment = this.#environments.get(name) ?? { bytes: 0 };
+    this.#environments.set(name, environment);
+    if (isBeyond(environment, answer.bytes, MAX_HELD_BYTES_PER_ENVIRONMENT)) {
+      this.release(answer);
+      return tooMuch('this environment');
+    }
+    answer.owners.add(environment);
+    environment.bytes += answer.bytes;
+    return null;
+  }
+
+  hold(request: FastifyRequest, bytes: number): UnreadAnswer {
+    const connection = this.#connection(request.raw.socket);
+    const answer: UnreadAnswer = { bytes: 0, connection, owners: new Set([this.#all, connection]) };
+    connection.answers.add(answer);
+    connection.watch ??= endUnread(request.raw.socket, this.#stallMs);
+    this.resize(answer, bytes);
+    return answer;
+  }
+
+  /** Does nothing once it is released. */
+  resize(answer: UnreadAnswer | undefined, bytes: number): void {
+    if (answer === undefined || !answer.connection.answers.has(answer)) return;
+    for (const owner of answer.owners) owner.bytes += bytes - answer.bytes;
+    answer.bytes = bytes;
+  }
+
+  release(answer: UnreadAnswer): void {
+    this.resize(answer, 0);
+    const { connection } = answer;
+    connection.answers.delete(answer);
+    if (connection.answers.size > 0) return;
+    clearInterval(connection.watch);
+    connection.watch = undefined;
+  }
+
+  #connection(socket: Socket): Connection {
+    const known = this.#connections.get(socket);
+    if (known !== undefined) return known;
+    const connection: Connection = { bytes: 0, answers: new Set(), watch: undefined };
+    this.#connections.set(socket, connection);
+    // Of an answer that still waits for its turn then nobody else tells us.
+    socket.once('close', () => {
+      for (const answer of connection.answers) this.release(answer);
+    });
+    return connection;
+  }
+}
+
+/** Whoever holds nothing may hold one answer of any size. */
+function isBeyond(owner: Owner, bytes: number, most: number): boolean {
+  return owner.bytes > 0 && owner.bytes + bytes > most;
+}
+
+function tooMuch(whose: string): InputError {
+  return inputError('rate_limited', `Too many answers to ${whose} have not been read; read them first`);
+}
+
+/** Looks twice in `stallMs`: nothing waits while it is us who are slow. */
+function endUnread(socket: Socket, stallMs: number): NodeJS.Timeout {
+  let before = -1;
+  let stalls = 0;
+  const watch = setInterval(() => {
+    const taken = socket.bytesWritten - socket.writableLength;
+    stalls = taken === before && socket.writableLength > 0 ? stalls + 1 : 0;
+    before = taken;
+    if (stalls === 2) socket.destroy();
+  }, stallMs / 2);
+  return watch.unref();
+}

@@ -1,0 +1,69 @@
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { type ErrorCode, InputError } from '../domain/errors.ts';
+import { MAX_ID_BYTES } from '../domain/limits.ts';
+import type { Idempotency } from '../ingest/ingest.ts';
+import type { IngestEntity } from '../ingest/records.ts';
+import type { Metrics } from '../telemetry/metrics.ts';
+import { environmentId } from './plugins/auth.ts';
+import { bodyBytes } from './plugins/json-body.ts';
+import { readIdempotency } from './request-headers.ts';
+import { refusals } from './schemas/answers.ts';
+
+/** An id in a single record: a string, and never a number. */
+export const idText = (description: string) =>
+  Type.String({ minLength: 1, maxLength: MAX_ID_BYTES, description });
+
+/** Properties of a user in a single record. */
+export const textValue = { type: ['string', 'null'], description: 'null removes the property.' };
+
+export const primitiveValue = {
+  type: ['string', 'number', 'boolean', 'null'],
+  description: 'null removes the property.',
+};
+
+/** Any JSON value. */
+export const anyValue = { description: 'Any JSON value; null removes the property.' };
+
+/** What every route of single records answers. */
+export function ingestAnswers(...codes: readonly ErrorCode[]): Record<number, object> {
+  return {
+    202: { type: 'null', description: 'It is committed in the database. The body is empty.' },
+    ...refusals(
+      'invalid_json',
+      'missing_field',
+      'invalid_field',
+      'invalid_metadata_value',
+      ...codes,
+      'upload_too_slow',
+      'idempotency_conflict',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
+  };
+}
+
+/** How the records of one entity are read and committed. */
+export interface RecordRoute<T> {
+  readonly entity: IngestEntity;
+  readonly read: (body: Buffer, environmentId: number) => T;
+  readonly commit: (record: T, idempotency: Idempotency | null) => Promise<void>;
+}
+
+/** Takes a single record in: 202, without a body, when it is committed. */
+export async function commitRecord<T>(
+  metrics: Metrics,
+  { entity, read, commit }: RecordRoute<T>,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  try {
+    const body = bodyBytes(request);
+    await commit(read(body, environmentId(request)), readIdempotency(request, body));
+  } catch (error) {
+    metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
+    throw error;
+  }
+  metrics.recordsEnded(entity, 'accepted', 1);
+  return reply.code(202).send();
+}

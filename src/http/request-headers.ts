@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import { Type } from 'typebox';
+import { inputError } from '../domain/errors.ts';
+import type { Idempotency } from '../ingest/ingest.ts';
+
+function idempotencyKey(what: string) {
+  return Type.Optional(
+    Type.String({
+      pattern: '^[\\x20-\\x7e]{1,255}$',
+      description: `Makes the request safe to repeat: for 24 hours the same key with the same ${what} gives the first answer again and changes nothing; with another ${what} it is refused with \`idempotency_conflict\`.`,
+      examples: ['2026-11-20/nightly'],
+    }),
+  );
+}
+
+/** Headers of requests that do something to a job. */
+export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
+
+/** Headers of requests that bring a body. */
+export const bodyHeaders = {
+  'Idempotency-Key': idempotencyKey('body'),
+  'Content-Encoding': Type.Optional(
+    Type.Enum(['gzip', 'x-gzip', 'identity'], { type: 'string', description: 'How the body is packed.' }),
+  ),
+};
+
+/** Whether a body comes as gzip. @throws InputError `unsupported_media_type`. */
+export function readEncoding(header: string | undefined): boolean {
+  const encoding = header?.trim().toLowerCase() ?? '';
+  if (encoding === 'gzip' || encoding === 'x-gzip') return true;
+  if (encoding === '' || encoding === 'identity') return false;
+  throw inputError(
+    'unsupported_media_type',
+    'Send the body as it is, or gzip',
+    `Content-Encoding: ${encoding}`,
+  );
+}
+
+/** @throws InputError `invalid_field`. */
+export function readIdempotencyKey(header: string | string[] | undefined): string | null {
+  if (header === undefined) return null;
+  if (typeof header === 'string' && /^[\x20-\x7e]{1,255}$/.test(header)) return header;
+  const message = 'An Idempotency-Key has 1 to 255 printable ASCII characters';
+  throw inputError('invalid_field', message, 'Idempotency-Key');
+}
+
+/** The request's Idempotency-Key with what it stands for: this body at this route. Null without the header. */
+export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
+  const key = readIdempotencyKey(request.headers['idempotency-key']);
+  if (key === null) return null;
+  const digest = createHash('sha256').update(`${request.routeOptions.url}\n`).update(body).digest();
+  return { key, digest };
+}

@@ -1,0 +1,159 @@
+import { type TSchema, Type } from 'typebox';
+import { refusals } from '../schemas/answers.ts';
+import { component, withExamples } from '../schemas/component.ts';
+import { uploadOptions } from './options.ts';
+
+/** Ids may be numbers in bulk data; they become strings. */
+const id = (description: string) =>
+  Type.Unsafe<string | number>({ type: ['string', 'number'], minLength: 1, maxLength: 256, description });
+
+const metadata = Type.Optional(
+  Type.Object(
+    {},
+    { additionalProperties: true, description: 'Properties: any JSON values. null removes a property.' },
+  ),
+);
+
+export const userItem = component(
+  'UserItem',
+  Type.Object(
+    {
+      user_id: id('Id of the user.'),
+      company_id: Type.Optional(
+        Type.Unsafe<string | number | null>({
+          ...id('Id of the company of the user, which is created if it is new; null removes it.'),
+          type: ['string', 'number', 'null'],
+        }),
+      ),
+      company: Type.Optional(
+        Type.Unsafe<Record<string, unknown> | null>({
+          type: ['object', 'null'],
+          description: 'In place of `company_id`: an object with it, and with properties of the company.',
+        }),
+      ),
+      metadata,
+    },
+    {
+      additionalProperties: true,
+      description: 'A user. Keys beside the documented ones are properties too.',
+      examples: [{ user_id: 'u1', company_id: 'acme', metadata: { plan: 'pro', logins: 7 } }],
+    },
+  ),
+);
+
+export const companyItem = component(
+  'CompanyItem',
+  Type.Object(
+    { company_id: id('Id of the company.'), metadata },
+    {
+      additionalProperties: true,
+      description: 'A company. Keys beside the documented ones are properties too.',
+      examples: [{ company_id: 'acme', metadata: { name: 'Acme GmbH', size: 120 } }],
+    },
+  ),
+);
+
+const csvText = 'user_id,name,plan,company_id\nu1,Ada Lovelace,free,acme\nu2,"Hopper, Grace",pro,acme\n';
+const ndjsonText =
+  '{"user_id":"u1","company_id":"acme","metadata":{"plan":"pro","logins":7}}\n{"user_id":"u2","email":"grace@example.com"}\n';
+
+export const csvBody = withExamples(
+  Type.String({
+    description:
+      'CSV with a header that has `user_id` or `company_id`; every other column is a property. Delimiter, line ends and encoding are found out.',
+  }),
+  { users: { summary: 'Users', value: csvText } },
+);
+
+export const tsvBody = withExamples(Type.String({ description: 'As CSV, with tabs.' }), {
+  users: { summary: 'Users', value: 'user_id\tname\nu1\tAda Lovelace\n' },
+});
+
+export const ndjsonBody = withExamples(
+  Type.String({
+    description: 'One JSON object a line: a user if it has `user_id`, else a company by its `company_id`.',
+  }),
+  { users: { summary: 'Users', value: ndjsonText } },
+);
+
+/** Bytes; tools offer a file for them. */
+export const packedBody = {
+  schema: Type.String({ format: 'binary', description: 'CSV, NDJSON or a JSON array, packed with gzip.' }),
+};
+
+export const anyBody = {
+  schema: Type.String({ format: 'binary', description: 'CSV, NDJSON or a JSON array, as it is or gzip.' }),
+};
+
+const usersArray = {
+  summary: 'Users',
+  value: { users: [{ user_id: 'u1', metadata: { plan: 'pro', logins: 7 } }] },
+};
+const companiesArray = {
+  summary: 'Companies',
+  value: { companies: [{ company_id: 'acme', metadata: { name: 'Acme GmbH', size: 120 } }] },
+};
+const envelopes = {
+  users: Type.Object({ users: Type.Array(userItem.ref, { minItems: 1 }) }, { additionalProperties: true }),
+  companies: Type.Object(
+    { companies: Type.Array(companyItem.ref, { minItems: 1 }) },
+    { additionalProperties: true },
+  ),
+};
+
+export const usersBody = withExamples(
+  Type.Union([envelopes.users, Type.Array(userItem.ref, { minItems: 1 })]),
+  { users: usersArray, array: { summary: 'A bare array', value: usersArray.value.users } },
+);
+
+export const companiesBody = withExamples(
+  Type.Union([envelopes.companies, Type.Array(companyItem.ref, { minItems: 1 })]),
+  { companies: companiesArray, array: { summary: 'A bare array', value: companiesArray.value.companies } },
+);
+
+export const profilesBody = withExamples(
+  Type.Union([
+    envelopes.users,
+    envelopes.companies,
+    Type.Array(Type.Union([userItem.ref, companyItem.ref]), { minItems: 1 }),
+  ]),
+  { users: usersArray, companies: companiesArray },
+);
+
+/** A form: the file, and options before or after it. */
+export function formBody(entities: readonly string[], exampleFile = csvText) {
+  const fields: Record<string, TSchema> = {
+    ...uploadOptions(entities),
+    file: Type.String({
+      format: 'binary',
+      description: 'The file: CSV, NDJSON or a JSON array, as it is or gzip.',
+    }),
+  };
+  return withExamples(Type.Object(fields, { additionalProperties: false }), {
+    file: { summary: 'A file', value: { file: exampleFile } },
+    options: { summary: 'A file, and an option', value: { max_errors: '5%', file: exampleFile } },
+  });
+}
+
+/** What every upload answers. */
+export function uploadAnswers(status: 200 | 202, record: TSchema): Record<number, object> {
+  return {
+    [status]: {
+      description: 'The file was received whole and is kept; the job that loads it is queued.',
+      content: { 'application/json': { schema: record } },
+    },
+    ...refusals(
+      'invalid_json',
+      'missing_field',
+      'invalid_field',
+      'empty_file',
+      'unrecognised_columns',
+      'unsupported_format',
+      'upload_too_slow',
+      'idempotency_conflict',
+      'duplicate_file',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
+  };
+}

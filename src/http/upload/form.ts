@@ -1,0 +1,178 @@
+import { Transform } from 'node:stream';
+import { createGunzip } from 'node:zlib';
+import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
+import { InputError, inputError } from '../../domain/errors.ts';
+import type { InflateGuard } from '../../formats/decompress.ts';
+import { inflateGuard, type Sent } from '../../load/receive/decode.ts';
+import { readNext, UploadRate } from '../../load/receive/intake.ts';
+import type { ReceivedFile } from '../../load/receive/receive.ts';
+import { discardReceived } from '../../load/received-files.ts';
+import { type GivenOption, readUploadOptions } from './options.ts';
+import { cleanFilename, storeFile, type Upload, type Uploaded } from './upload.ts';
+
+/** The part named file, and options before and after it: what is said after the file counts too. */
+export async function receiveForm(upload: Upload, query: readonly GivenOption[]): Promise<Uploaded> {
+  const given = [...query];
+  let file: StoredPart | null = null;
+  try {
+    const form = openForm(upload);
+    for await (const part of formParts(form, upload)) {
+      if (part.type === 'field') given.push(readField(part));
+      else if (file !== null) throw secondFile();
+      else file = await storePart(upload, form, part, given);
+    }
+    if (file === null) throw inputError('missing_field', 'The form has no part named file', 'file');
+    return complete(upload, file, given);
+  } catch (error) {
+    if (file !== null) await discardReceived(upload.system, file.received.ref);
+    throw error;
+  }
+}
+
+interface StoredPart {
+  readonly received: ReceivedFile;
+  readonly filename: string | undefined;
+}
+
+function complete({ kind }: Upload, file: StoredPart, given: readonly GivenOption[]): Uploaded {
+  const { received } = file;
+  const options = readUploadOptions(given, kind.entity);
+  if (options.format !== undefined && (options.format === 'csv') !== (received.format === 'csv')) {
+    const message = 'format must come before the file, or in the query: the file was read as something else';
+    throw inputError('invalid_field', message, `format: ${options.format}; read as: ${received.format}`);
+  }
+  const filename = options.filename ?? file.filename ?? kind.defaultFilename;
+  return { received, filename, options: options.load };
+}
+
+async function storePart(
+  upload: Upload,
+  form: Form,
+  part: MultipartFile,
+  given: readonly GivenOption[],
+): Promise<StoredPart> {
+  if (part.fieldname !== 'file') {
+    const details = `found: ${String(part.fieldname).slice(0, 100)}`;
+    throw inputError('missing_field', 'The file must be in a part named file', details);
+  }
+  // Options known to be wrong are told before gigabytes have come.
+  const options = readUploadOptions(given, upload.kind.entity);
+  const filename = cleanFilename(part.filename ?? '');
+  const hints = {
+    filename: options.filename ?? filename,
+    format: options.format,
+    contentType: part.mimetype,
+    sent: form.sent,
+  };
+  try {
+    return { received: await storeFile(upload, part.file, hints), filename };
+  } catch (error) {
+    throw explainForm(error);
+  }
+}
+
+function readField(part: Multipart & MultipartValue): GivenOption {
+  const name = String(part.fieldname);
+  const { value } = part;
+  if (part.valueTruncated) throw inputError('invalid_field', 'The value is too long', name.slice(0, 100));
+  return [name, typeof value === 'string' ? value : JSON.stringify(value)];
+}
+
+/** A form that is being read. */
+interface Form {
+  readonly parts: AsyncIterator<Multipart>;
+  /** Where the form came as gzip: what was sent of it. */
+  readonly sent: Sent | undefined;
+}
+
+/** To be called once; the parts are then to be read. */
+function openForm({ request, headers, system }: Upload): Form {
+  if (!headers.gzip) return { parts: request.parts()[Symbol.asyncIterator](), sent: undefined };
+  const inflater = createGunzip();
+  const sent: Sent = {
+    get receivedBytes() {
+      return inflater.bytesWritten;
+    },
+  };
+  const unpacked = Object.assign(guarded(inflateGuard(sent, system.config.maxInflatedBytes)), {
+    headers: request.raw.headers,
+    aborted: false,
+  });
+  // Not `pipeline`: it would destroy the request, on which an answer is still owed.
+  request.raw.on('error', (error) => inflater.destroy(error)).pipe(inflater);
+  inflater.on('error', (error) => unpacked.destroy(error)).pipe(unpacked);
+  unpacked.on('close', () => inflater.destroy());
+  // The plugin reads `request.raw`: it is shown one that unpacks.
+  const view = Object.create(request, { raw: { value: unpacked } });
+  const parts = (request.parts as () => AsyncIterableIterator<Multipart>).call(view);
+  return { parts, sent };
+}
+
+function guarded(guard: InflateGuard): Transform {
+  return new Transform({
+    transform(bytes: Buffer, _encoding, done) {
+      try {
+        guard(bytes.length);
+        done(null, bytes);
+      } catch (error) {
+        done(error as Error);
+      }
+    },
+  });
+}
+
+/**
+ * The parts of a form as they come. Between them, as within them, the sender may neither stall nor trickle; endless
+ * fields, or an endless tail, end there too.
+ * @throws InputError for a form that is malformed or cut off, or grows too much; `upload_too_slow`.
+ */
+async function* formParts({ parts }: Form, upload: Upload): AsyncGenerator<Multipart> {
+  const { uploadStallMs, minUploadRate } = upload.system.config;
+  const { socket } = upload.request.raw;
+  const rate = new UploadRate(minUploadRate);
+  try {
+    for (;;) {
+      const [before, bytes] = [performance.now(), socket.bytesRead];
+      const result = await readNext(parts, uploadStallMs, upload.signal);
+      rate.note(performance.now() - before, socket.bytesRead - bytes);
+      if (result.done === true) return;
+      yield result.value;
+    }
+  } catch (error) {
+    throw explainForm(error);
+  }
+}
+
+/** The parser's complaints are plain errors: its words are the only sign. */
+const complaints =
+  /multipart|terminated early|Boundary not found|Malformed part header|part header|reach (?:parts|files|fields) limit/i;
+
+/** What went wrong while a form was read, in words for its sender; errors that are not the form's as they are. */
+function explainForm(error: unknown): unknown {
+  if (error instanceof InputError || !(error instanceof Error)) return error;
+  const { code = '' } = error as NodeJS.ErrnoException;
+  if (code === 'FST_PARTS_LIMIT' || code === 'FST_FIELDS_LIMIT') {
+    return inputError('invalid_field', 'The form has too many fields');
+  }
+  if (code === 'FST_FILES_LIMIT') return secondFile();
+  if (code.startsWith('Z_')) {
+    return inputError('unsupported_format', `The gzip data of the body is damaged: ${error.message}`);
+  }
+  if (code.startsWith('FST_') && code !== 'FST_MP_PREMATURE_CLOSE') {
+    return inputError('invalid_field', `The form cannot be read: ${error.message}`);
+  }
+  if (!complaints.test(error.message)) return error;
+  return inputError(
+    'missing_field',
+    'The form is malformed or cut off before its end',
+    'multipart/form-data',
+  );
+}
+
+function secondFile(): InputError {
+  return inputError(
+    'invalid_field',
+    'A form brings one file: there is more than one part named file',
+    'file',
+  );
+}
