@@ -7,7 +7,7 @@ const lockTimeout = '2s';
 
 /**
  * Has the block-range indexes on `updated_at` where they cost nothing, and has none where they would keep every update of a
- * profile from being made in place (docs/decisions/0022-ledger-under-faults.md). Not a migration, because a database moves from
+ * profile from being made in place (docs/decisions/keys-and-merge.md). Not a migration, because a database moves from
  * one version of PostgreSQL to another. Where a lock is not to be had soon, as beside a long export, the next start does it.
  */
 export async function fitIndexes(client: ClientBase, advisoryLock: number): Promise<void> {

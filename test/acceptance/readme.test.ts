@@ -10,15 +10,16 @@ const entry = join(root, 'dist/bundle/main.js');
 
 interface Command {
   readonly text: string;
-  /** HTTP statuses that the page says it is answered with; none: it is no call. */
+  /** HTTP statuses that the page gives for the answer; none: it is no call. */
   readonly statuses: readonly string[];
 }
 
-test('the commands of the README work as they stand, in their order, and are answered as it says', async () => {
+test('the commands of the README and the API reference work as they stand, in their order, and are answered as they say', async () => {
   const readme = await readFile(join(root, 'README.md'), 'utf8');
+  const reference = await readFile(join(root, 'docs/api.md'), 'utf8');
   const dataDir = await preparedDataDir();
   const service = await startService(dataDir);
-  const commands = commandsOf(readme);
+  const commands = [readme, reference].flatMap(commandsOf);
   const calls = commands.filter(({ statuses }) => statuses.length > 0);
   expect(calls.length).toBeGreaterThan(20);
   const script = commands
@@ -37,10 +38,9 @@ test('the commands of the README work as they stand, in their order, and are ans
   expect(outcome.filter((each) => each !== null)).toEqual([]);
 });
 
-/** Those of the sections on HTTP: in blocks, each before the answer that the page shows, and in the table of endpoints. */
-function commandsOf(readme: string): Command[] {
-  const from = readme.indexOf('H="Authorization');
-  const part = readme.slice(readme.lastIndexOf('```sh', from), readme.indexOf('## Unattended'));
+/** From the block that sets the variables on: those in blocks, each before the answer that the page shows, and in tables. */
+function commandsOf(page: string): Command[] {
+  const part = page.slice(page.lastIndexOf('```sh', page.indexOf('H="Authorization')));
   return [...part.matchAll(/^```sh\n(.*?)^```$|^\| [A-Z]+ \/[^\n]*/gms)].flatMap(([row, block]) =>
     block === undefined ? readRow(row) : readBlock(block),
   );
