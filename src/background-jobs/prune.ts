@@ -9,7 +9,7 @@ import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/ledger/deletions.ts';
 import { countPrunable } from '../postgres/ledger/prunable.ts';
-import { deleteRuns } from '../postgres/ledger/schedule-due.ts';
+import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { planEventPruning, pruneEvents } from '../retention/prune-events.ts';
 import { sweep } from './sweep.ts';
 

@@ -3,7 +3,7 @@ import { uuidv7 } from 'uuidv7';
 import type { Environment } from '../access/environments.ts';
 import type { InboxFolder, InboxOptions } from '../domain/inbox.ts';
 import { codeOf } from '../files/io-error.ts';
-import { dropInboxFile, insertInboxFiles, type NewInboxFile } from '../postgres/ledger/inbox-files.ts';
+import { dropInboxFile, insertInboxFiles, type NewInboxFile } from '../postgres/stores/inbox-files.ts';
 import { claimPaths, moveIn, removeClaimFolder } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';
 import type { Notices } from './notices.ts';

@@ -5,8 +5,7 @@ import { type InboxFile, isSameFile } from '../domain/inbox.ts';
 import type { Load } from '../domain/load.ts';
 import { countRejects, readLoads } from '../load/inspect-load.ts';
 import { exportRejects } from '../load/inspect-rejects.ts';
-import { noteConcluded, reservePlace } from '../postgres/ledger/inbox-files.ts';
-import { filesToConclude } from '../postgres/ledger/read-inbox-files.ts';
+import { filesToConclude, markConcluded, reservePlace } from '../postgres/stores/inbox-files.ts';
 import { claimPaths, removeClaimFolder, statOf } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';
 import { identify } from './look.ts';
@@ -163,7 +162,7 @@ async function conclude(
   }
   await removeClaimFolder(paths);
   if (file.state === 'refused' || file.isDuplicate) await context.files.removeFolder(storeFolder(file));
-  await noteConcluded(context.db, file.fileId, verdict.reasons);
+  await markConcluded(context.db, file.fileId, verdict.reasons);
   const fields = { file: placed, job_id: file.jobId, outcome: verdict.outcome, reasons: verdict.reasons };
   context.log.info(fields, 'inbox: file concluded');
 }

@@ -6,7 +6,7 @@ import {
   countOpenInboxFiles,
   type RecentInboxFile,
   recentInboxFiles,
-} from '../postgres/ledger/read-inbox-files.ts';
+} from '../postgres/stores/inbox-history.ts';
 import { statOf } from './claimed-file.ts';
 import { lookInto } from './look.ts';
 import { mappingErrorName } from './names.ts';

@@ -1,6 +1,5 @@
 import type { LoadContext } from '../load/context.ts';
-import { forgetInboxFile } from '../postgres/ledger/inbox-files.ts';
-import { expiredInboxFiles } from '../postgres/ledger/read-inbox-files.ts';
+import { expiredInboxFiles, forgetInboxFile } from '../postgres/stores/inbox-files.ts';
 import { storeFolder } from './take-in.ts';
 
 const filesPerRound = 500;

@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { codeOf } from '../files/io-error.ts';
-import { openInboxFiles } from '../postgres/ledger/read-inbox-files.ts';
+import { openInboxFiles } from '../postgres/stores/inbox-files.ts';
 import { claimPaths, putBack, statOf } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';
 import { claimedFolder } from './names.ts';

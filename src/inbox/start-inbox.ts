@@ -1,5 +1,5 @@
 import { Interrupted } from '../domain/errors.ts';
-import { InboxLock } from '../postgres/ledger/inbox-lock.ts';
+import { InboxLock } from '../postgres/stores/inbox-lock.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
 import type { Inbox, InboxContext } from './context.ts';
 import { createInboxOpener } from './open-inbox.ts';

@@ -7,8 +7,13 @@ import type { FileFolder } from '../files/file-store.ts';
 import { acceptLoad } from '../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { discardReceived, receivingStore } from '../load/received-files.ts';
-import { beginAttempt, dropInboxFile, noteLoading, noteRefused } from '../postgres/ledger/inbox-files.ts';
-import { findTwin } from '../postgres/ledger/read-inbox-files.ts';
+import {
+  beginAttempt,
+  dropInboxFile,
+  findTwin,
+  markLoading,
+  markRefused,
+} from '../postgres/stores/inbox-files.ts';
 import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';
 
@@ -99,7 +104,7 @@ async function accept(
   const twin = options.ifDuplicate === 'skip' ? await findTwin(context.db, file, sha256) : null;
   if (twin !== null) {
     await discardReceived(context, received.ref);
-    return noteLoading(context.db, file.fileId, attempt, { jobId: twin, isDuplicate: true, sha256 });
+    return markLoading(context.db, file.fileId, attempt, { jobId: twin, isDuplicate: true, sha256 });
   }
   try {
     await acceptLoad(context, {
@@ -110,7 +115,7 @@ async function accept(
       options: { ...options, dryRun: false },
       idempotencyKey: null,
       alongside: (db, { jobId, created }) =>
-        noteLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 }),
+        markLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 }),
     });
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
@@ -126,7 +131,7 @@ async function refuse(
   sha256: string | null,
   reasons: readonly InboxReason[],
 ): Promise<void> {
-  await noteRefused(context.db, file.fileId, attempt, sha256, reasons);
+  await markRefused(context.db, file.fileId, attempt, sha256, reasons);
 }
 
 /** Refuses a file on which nobody works. */

@@ -1,5 +1,6 @@
 import type { Database } from '../postgres/database.ts';
-import { addSchedule, insertRun, lockSchedule, requeueRun } from '../postgres/ledger/schedule-due.ts';
+import { insertRun, requeueRun } from '../postgres/stores/schedule-runs.ts';
+import { addSchedule, lockSchedule } from '../postgres/stores/schedules.ts';
 import { definitionOf } from './make-due-runs.ts';
 import type { Schedule } from './schedule.ts';
 

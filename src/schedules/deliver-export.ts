@@ -5,7 +5,7 @@ import { join, relative, resolve, sep } from 'node:path';
 import type { ExportFile } from '../domain/export.ts';
 import { requireExport } from '../export/inspect-exports.ts';
 import type { FileRef } from '../files/file-store.ts';
-import { noteDelivery, type RunClaim } from '../postgres/ledger/schedule-claims.ts';
+import { noteDelivery, type RunClaim } from '../postgres/stores/schedule-runs.ts';
 import type { ScheduleContext } from './context.ts';
 import { SourceFailure } from './source-failure.ts';
 import { isBelow } from './sources/local-files.ts';

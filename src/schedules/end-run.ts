@@ -1,6 +1,6 @@
 import { ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import { endRun, type RunEnd } from '../postgres/ledger/schedule-claims.ts';
+import { endRun, type RunEnd } from '../postgres/stores/schedule-runs.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ScheduleContext } from './context.ts';
 import { recordRunEnd } from './record-run-end.ts';

@@ -1,15 +1,13 @@
 import { listEnvironments } from '../access/environments.ts';
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS } from '../domain/limits.ts';
+import { hasOpenRun, insertRun, type NewRun } from '../postgres/stores/schedule-runs.ts';
 import {
   addSchedule,
-  hasOpenRun,
-  insertRun,
   lockSchedule,
   markConsidered,
-  type NewRun,
   readConsidered,
   scheduleKey,
-} from '../postgres/ledger/schedule-due.ts';
+} from '../postgres/stores/schedules.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';

@@ -6,9 +6,13 @@ import { readLoads } from '../load/inspect-load.ts';
 import { loadUrl } from '../load/render-load.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import { readRuns, type ScheduleRun } from '../postgres/ledger/read-schedule-runs.ts';
-import { type RunItem, readRunItems } from '../postgres/ledger/schedule-items.ts';
 import type { DueDelivery } from '../postgres/stores/deliveries.ts';
+import {
+  type RunItem,
+  readRunItems,
+  readRuns,
+  type ScheduleRun,
+} from '../postgres/stores/schedule-run-items.ts';
 import type { ScheduleContext } from './context.ts';
 import { renderRun } from './render-run.ts';
 import { notifiedEnds, type RunDefinition } from './schedule.ts';

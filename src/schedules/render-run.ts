@@ -1,5 +1,4 @@
-import type { ScheduleRun } from '../postgres/ledger/read-schedule-runs.ts';
-import type { RunItem } from '../postgres/ledger/schedule-items.ts';
+import type { RunItem, ScheduleRun } from '../postgres/stores/schedule-run-items.ts';
 
 /** A run as `--json` and notifications have it. Times are ISO 8601, UTC, with milliseconds. */
 export function renderRun(run: ScheduleRun, items: readonly RunItem[]) {

@@ -1,6 +1,7 @@
 import { ConflictError, InputError, Interrupted } from '../domain/errors.ts';
 import { HEARTBEAT_MS, MAX_RUN_FAILURES } from '../domain/limits.ts';
 import { keepAlive } from '../load/keep-alive.ts';
+import { dropRefusedItems } from '../postgres/stores/schedule-run-items.ts';
 import {
   holdRun,
   leaveWaiting,
@@ -8,8 +9,7 @@ import {
   type RunClaim,
   releaseRun,
   renewRun,
-} from '../postgres/ledger/schedule-claims.ts';
-import { dropRefusedItems } from '../postgres/ledger/schedule-items.ts';
+} from '../postgres/stores/schedule-runs.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { ScheduleContext } from './context.ts';
 import { NotYet, runExportRun } from './run-export.ts';

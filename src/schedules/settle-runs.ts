@@ -1,14 +1,14 @@
 import { endedStatuses } from '../domain/load.ts';
 import { readLoads } from '../load/inspect-load.ts';
 import { readExports } from '../postgres/ledger/read-exports.ts';
-import { readRuns, type ScheduleRun } from '../postgres/ledger/read-schedule-runs.ts';
-import { type RunEnd, resumeRun } from '../postgres/ledger/schedule-claims.ts';
 import {
-  moveExportedUntil,
   type RunItem,
   readRunItems,
-  remember,
-} from '../postgres/ledger/schedule-items.ts';
+  readRuns,
+  type ScheduleRun,
+} from '../postgres/stores/schedule-run-items.ts';
+import { type RunEnd, resumeRun } from '../postgres/stores/schedule-runs.ts';
+import { moveExportedUntil, remember } from '../postgres/stores/schedules.ts';
 import type { ScheduleContext } from './context.ts';
 import { endRunAndTell } from './end-run.ts';
 import type { RunDefinition } from './schedule.ts';

@@ -1,6 +1,6 @@
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../domain/limits.ts';
-import { claimRun, hopelessRuns, rescueRuns } from '../postgres/ledger/schedule-claims.ts';
+import { claimRun, hopelessRuns, rescueRuns } from '../postgres/stores/schedule-runs.ts';
 import { startRounds } from '../rounds.ts';
 import type { ScheduleContext } from './context.ts';
 import { endRunAndTell } from './end-run.ts';

@@ -1,6 +1,6 @@
 import type { Gauge } from 'prom-client';
 import type { Backlog } from '../postgres/ledger/overview.ts';
-import type { SchedulesOverview } from '../postgres/ledger/schedule-overview.ts';
+import type { SchedulesOverview } from '../postgres/stores/schedules.ts';
 
 export type MakeGauge = <const L extends string>(name: string, help: string, ...labelNames: L[]) => Gauge<L>;
 

@@ -34,7 +34,7 @@ import { findFolder } from '../../src/inbox/real-folder.ts';
 import { takeIn } from '../../src/inbox/take-in.ts';
 import { InboxWatch } from '../../src/inbox/watch-inbox.ts';
 import { cancelLoad } from '../../src/load/cancel-load.ts';
-import { claimedFiles } from '../../src/postgres/ledger/read-inbox-files.ts';
+import { claimedFiles } from '../../src/postgres/stores/inbox-files.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
 import { concluded, drop, list, readClaimed, readConcluded } from '../support/inbox.ts';
 import { readProfiles, withoutBell } from '../support/load-file.ts';

@@ -7,9 +7,9 @@ import { claimDeletion, rescueDeletions } from '../../src/postgres/ledger/deleti
 import { rescueExports } from '../../src/postgres/ledger/due-exports.ts';
 import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
 import { claimFinish } from '../../src/postgres/ledger/finish.ts';
-import { claimRun, rescueRuns } from '../../src/postgres/ledger/schedule-claims.ts';
 import { endSilentExportSessions, endSilentSessions } from '../../src/postgres/ledger/sessions.ts';
 import { claimDelivery, findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { claimRun, rescueRuns } from '../../src/postgres/stores/schedule-runs.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';

@@ -1,6 +1,10 @@
-import { readRuns, type ScheduleRun } from '../../src/postgres/ledger/read-schedule-runs.ts';
-import { claimRun } from '../../src/postgres/ledger/schedule-claims.ts';
-import { type RunItem, readRunItems } from '../../src/postgres/ledger/schedule-items.ts';
+import {
+  type RunItem,
+  readRunItems,
+  readRuns,
+  type ScheduleRun,
+} from '../../src/postgres/stores/schedule-run-items.ts';
+import { claimRun } from '../../src/postgres/stores/schedule-runs.ts';
 import { askForRun } from '../../src/schedules/ask-for-run.ts';
 import type { ScheduleContext, ScheduleSettings } from '../../src/schedules/context.ts';
 import { readSchedulesFile } from '../../src/schedules/file/read-schedules-file.ts';

@@ -1,6 +1,5 @@
 import type { Command } from 'commander';
-import { readRuns } from '../../postgres/ledger/read-schedule-runs.ts';
-import { readRunItems } from '../../postgres/ledger/schedule-items.ts';
+import { readRunItems, readRuns } from '../../postgres/stores/schedule-run-items.ts';
 import { renderRun } from '../../schedules/render-run.ts';
 import type { Cli } from '../cli.ts';
 import { parseCount } from '../import/parse-options.ts';

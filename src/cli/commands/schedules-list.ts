@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { findEnvironment } from '../../access/environments.ts';
-import { readRuns } from '../../postgres/ledger/read-schedule-runs.ts';
+import { readRuns } from '../../postgres/stores/schedule-run-items.ts';
 import { nextDueTime } from '../../schedules/due-times.ts';
 import type { Cli } from '../cli.ts';
 import { readFileInForce } from '../schedules/file-in-force.ts';

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { readInstant } from '../../domain/instant.ts';
-import { readRuns, type ScheduleRun } from '../../postgres/ledger/read-schedule-runs.ts';
-import { readRunItems } from '../../postgres/ledger/schedule-items.ts';
+import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-run-items.ts';
 import { askForRun } from '../../schedules/ask-for-run.ts';
 import { renderRun } from '../../schedules/render-run.ts';
 import type { Schedule } from '../../schedules/schedule.ts';

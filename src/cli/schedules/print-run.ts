@@ -1,5 +1,4 @@
-import type { ScheduleRun } from '../../postgres/ledger/read-schedule-runs.ts';
-import type { RunItem } from '../../postgres/ledger/schedule-items.ts';
+import type { RunItem, ScheduleRun } from '../../postgres/stores/schedule-run-items.ts';
 import { printable } from '../table.ts';
 
 export const runColumns = [

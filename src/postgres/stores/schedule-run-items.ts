@@ -2,6 +2,8 @@ import type { Notify } from '../../domain/notification.ts';
 import type { RunStatus } from '../../domain/run-status.ts';
 import type { Database } from '../database.ts';
 
+/* Runs of schedules as they are read and shown, and what each took. */
+
 /** A run as its row tells it. Times in UTC. */
 export interface ScheduleRun {
   readonly runId: number;
@@ -73,4 +75,53 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
     definition: row.definition,
     notify: row.notify as unknown as Notify | null,
   }));
+}
+
+export interface RunItem {
+  readonly item: string;
+  readonly version: string | null;
+  /** Null: it was refused, and the error says why. */
+  readonly jobId: string | null;
+  readonly isNew: boolean;
+  readonly error: { readonly code: string; readonly message: string } | null;
+}
+
+/** Call it in the transaction that accepts the job. An item that was refused before may be taken now. */
+export async function insertRunItem(db: Database, runId: number, item: RunItem): Promise<void> {
+  const values = {
+    version: item.version,
+    job_id: item.jobId,
+    is_new: item.isNew,
+    error_code: item.error?.code ?? null,
+    error_message: item.error?.message ?? null,
+  };
+  await db
+    .insertInto('schedule_run_items')
+    .values({ run_id: runId, item: item.item, ...values })
+    .onConflict((conflict) =>
+      conflict.columns(['run_id', 'item']).doUpdateSet(values).where('schedule_run_items.job_id', 'is', null),
+    )
+    .execute();
+}
+
+export async function readRunItems(db: Database, runId: number): Promise<RunItem[]> {
+  const rows = await db
+    .selectFrom('schedule_run_items')
+    .selectAll()
+    .where('run_id', '=', runId)
+    .orderBy('item')
+    .execute();
+  return rows.map((row) => ({
+    item: row.item,
+    version: row.version,
+    jobId: row.job_id,
+    isNew: row.is_new,
+    error:
+      row.error_code === null ? null : { code: row.error_code, message: row.error_message ?? row.error_code },
+  }));
+}
+
+/** What an earlier attempt refused may be there now. */
+export async function dropRefusedItems(db: Database, runId: number): Promise<void> {
+  await db.deleteFrom('schedule_run_items').where('run_id', '=', runId).where('job_id', 'is', null).execute();
 }

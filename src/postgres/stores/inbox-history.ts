@@ -1,0 +1,66 @@
+import type { InboxOutcome, InboxReason } from '../../domain/inbox.ts';
+import type { Database } from '../database.ts';
+import { selectInboxFiles, toInboxFile } from './inbox-files.ts';
+
+/** By environment: how many are claimed, and how many are further than that but not concluded. */
+export async function countOpenInboxFiles(
+  db: Database,
+  inboxId: string,
+): Promise<Map<number, { readonly claimed: number; readonly loading: number }>> {
+  const rows = await db
+    .selectFrom('inbox_files')
+    .select((eb) => [
+      'environment_id',
+      eb.fn.countAll<number>().filterWhere('state', '=', 'claimed').as('claimed'),
+      eb.fn.countAll<number>().filterWhere('state', '<>', 'claimed').as('loading'),
+    ])
+    .where('inbox_id', '=', inboxId)
+    .where('state', '<>', 'concluded')
+    .groupBy('environment_id')
+    .execute();
+  return new Map(rows.map(({ environment_id, ...counts }) => [environment_id, counts]));
+}
+
+/** A file that was concluded. */
+export interface RecentInboxFile {
+  readonly environment: string;
+  readonly name: string;
+  readonly outcome: InboxOutcome;
+  /** Below the environment's folder. */
+  readonly path: string;
+  readonly jobId: string | null;
+  readonly isDuplicate: boolean;
+  readonly reasons: readonly InboxReason[];
+  readonly concludedAt: Date;
+}
+
+/** The newest first. */
+export async function recentInboxFiles(
+  db: Database,
+  inboxId: string,
+  environmentIds: readonly number[],
+  limit: number,
+): Promise<RecentInboxFile[]> {
+  if (environmentIds.length === 0) return [];
+  const rows = await selectInboxFiles(db)
+    .select('f.concluded_at')
+    .where('f.inbox_id', '=', inboxId)
+    .where('f.environment_id', 'in', environmentIds)
+    .where('f.state', '=', 'concluded')
+    .orderBy('f.concluded_at', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map((row) => {
+    const file = toInboxFile(row);
+    return {
+      environment: file.environment,
+      name: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
+      outcome: file.outcome ?? 'failed',
+      path: `${file.outcome}/${file.placedAs}`,
+      jobId: file.jobId,
+      isDuplicate: file.isDuplicate,
+      reasons: file.reasons,
+      concludedAt: row.concluded_at ?? file.claimedAt,
+    };
+  });
+}

@@ -1,0 +1,207 @@
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { MAX_SCHEDULES } from '../../domain/limits.ts';
+import type { Database } from '../database.ts';
+import { withTimeout } from '../watch-pool.ts';
+
+/* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
+
+/** Up to when the due times of each schedule have been seen to, by environment id and name. */
+export async function readConsidered(db: Database): Promise<Map<string, Date>> {
+  const rows = await db
+    .selectFrom('schedules')
+    .select(['environment_id', 'schedule_name', 'considered_until'])
+    .execute();
+  return new Map(
+    rows.map((row) => [scheduleKey(row.environment_id, row.schedule_name), row.considered_until]),
+  );
+}
+
+export function scheduleKey(environmentId: number, name: string): string {
+  return `${environmentId}/${name}`;
+}
+
+/** Notes that a schedule is there, and that nothing before `now` is asked of it. Does nothing if it is known. */
+export async function addSchedule(
+  db: Database,
+  environmentId: number,
+  name: string,
+  now: Date,
+): Promise<void> {
+  await db
+    .insertInto('schedules')
+    .values({ environment_id: environmentId, schedule_name: name, considered_until: now })
+    .onConflict((conflict) => conflict.columns(['environment_id', 'schedule_name']).doNothing())
+    .execute();
+}
+
+/** Up to when its due times have been seen to. Holds the schedule until the transaction ends: nobody else sees to them. */
+export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Date> {
+  const row = await db
+    .selectFrom('schedules')
+    .select('considered_until')
+    .where('environment_id', '=', environmentId)
+    .where('schedule_name', '=', name)
+    .forUpdate()
+    .executeTakeFirstOrThrow();
+  return row.considered_until;
+}
+
+export async function markConsidered(
+  db: Database,
+  environmentId: number,
+  name: string,
+  until: Date,
+): Promise<void> {
+  await db
+    .updateTable('schedules')
+    .set({ considered_until: until })
+    .where('environment_id', '=', environmentId)
+    .where('schedule_name', '=', name)
+    .where('considered_until', '<', until)
+    .execute();
+}
+
+/** The version of each item that was loaded last. */
+export async function readMemory(
+  db: Database,
+  { environmentId, name }: { readonly environmentId: number; readonly name: string },
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await db
+    .selectFrom('schedule_memory')
+    .select(['item', 'version'])
+    .where('environment_id', '=', environmentId)
+    .where('schedule_name', '=', name)
+    .execute();
+  return new Map(rows.map((row) => [row.item, row.version]));
+}
+
+export async function remember(
+  db: Database,
+  environmentId: number,
+  name: string,
+  item: string,
+  version: string,
+): Promise<void> {
+  await db
+    .insertInto('schedule_memory')
+    .values({ environment_id: environmentId, schedule_name: name, item, version })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['environment_id', 'schedule_name', 'item'])
+        .doUpdateSet({ version, loaded_at: sql<Date>`now()` }),
+    )
+    .execute();
+}
+
+/** As text, with the microseconds that a Date does not keep; null if there was none. */
+export async function readExportedUntil(
+  db: Database,
+  { environmentId, name }: { readonly environmentId: number; readonly name: string },
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('schedules')
+    .select(
+      sql<string | null>`to_char(exported_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`.as(
+        'at',
+      ),
+    )
+    .where('environment_id', '=', environmentId)
+    .where('schedule_name', '=', name)
+    .executeTakeFirst();
+  return row?.at ?? null;
+}
+
+export async function moveExportedUntil(
+  db: Database,
+  environmentId: number,
+  name: string,
+  runId: number,
+): Promise<void> {
+  await sql`
+    update schedules s
+    set exported_until = greatest(s.exported_until, r.range_to)
+    from schedule_runs r
+    where r.run_id = ${runId}
+      and s.environment_id = ${environmentId}
+      and s.schedule_name = ${name}`.execute(db);
+}
+
+const timeoutMs = 5_000;
+/** Among so many of the latest runs of each schedule its last success is looked for: it must not cost more the more is kept. */
+const runsLookedAt = 1_000;
+/** Workers note every half minute that they see to a schedule; one that falls this far behind the others is in no file any more. */
+const forgottenAfterMinutes = 10;
+
+/** How a schedule fares; environments that have one of the same name are taken together. */
+export interface ScheduleFigures {
+  readonly name: string;
+  /** Since the last run that did not fail ended. If none is found, since the first one looked at was due: it is at least as long. */
+  readonly secondsSinceSuccess: number;
+  /** Whether the last run that ended, and was not skipped, failed. */
+  readonly failing: boolean;
+}
+
+/** Runs of the last 24 hours, of all schedules, by how they ended. */
+export type RecentRuns = Readonly<
+  Record<'completed' | 'completed_with_rejects' | 'unchanged' | 'skipped' | 'failed', number>
+>;
+
+export interface SchedulesOverview {
+  /** Those that workers see to and that have had a run. */
+  readonly schedules: readonly ScheduleFigures[];
+  readonly recent: RecentRuns;
+}
+
+const schedulesStatement = `
+  with in_force as (
+    select environment_id, schedule_name
+    from schedules
+    where considered_until > (
+      select max(considered_until) - interval '${forgottenAfterMinutes} min' from schedules
+    )
+  ),
+  fared as (
+    select
+      s.schedule_name,
+      max(r.ended_at) filter (where r.status in ('completed', 'completed_with_rejects', 'unchanged')) as succeeded_at,
+      min(r.due_at) as first_due_at,
+      (array_agg(r.status order by r.ended_at desc) filter (where r.status not in ('queued', 'running', 'waiting', 'skipped')))[1]
+        as last_status
+    from in_force s
+    cross join lateral (
+      select status, due_at, ended_at
+      from schedule_runs
+      where environment_id = s.environment_id and schedule_name = s.schedule_name
+      order by due_at desc
+      limit ${runsLookedAt}
+    ) r
+    group by s.environment_id, s.schedule_name
+  )
+  select
+    schedule_name as name,
+    greatest(extract(epoch from now() - min(coalesce(succeeded_at, first_due_at))), 0)::float8 as "secondsSinceSuccess",
+    coalesce(bool_or(last_status = 'failed'), false) as failing
+  from fared
+  group by schedule_name
+  order by schedule_name
+  limit ${MAX_SCHEDULES}`;
+
+/* Read through schedule_runs_ended_idx. */
+const recentStatement = `
+  select
+    count(*) filter (where status = 'completed') as completed,
+    count(*) filter (where status = 'completed_with_rejects') as completed_with_rejects,
+    count(*) filter (where status = 'unchanged') as unchanged,
+    count(*) filter (where status = 'skipped') as skipped,
+    count(*) filter (where status = 'failed') as failed
+  from schedule_runs
+  where ended_at > now() - interval '24 hours'`;
+
+export async function readSchedules(watch: pg.Pool): Promise<SchedulesOverview> {
+  const schedules = await watch.query<ScheduleFigures>(withTimeout(schedulesStatement, timeoutMs));
+  const { rows } = await watch.query<RecentRuns>(withTimeout(recentStatement, timeoutMs));
+  const [recent] = rows;
+  if (recent === undefined) throw new Error('a row was expected');
+  return { schedules: schedules.rows, recent };
+}
