@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { isMailAddress } from './domain/mail-address.ts';
+import { readStorage, type Storage, type StorageSettings } from './files/storage.ts';
 import { readRedisUrl } from './queue/redis-url.ts';
 import { ConfigError, type Setting } from './setting.ts';
 import { settings } from './settings.ts';
-import { readStorage, type Storage, type StorageSettings } from './storage-url.ts';
 
 type Settings = typeof settings;
 

@@ -4,7 +4,7 @@ import { Catalogue } from './catalogue/catalogue.ts';
 import type { Config } from './config.ts';
 import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
-import { openFileStore } from './files/open-file-store.ts';
+import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
 import { Experience } from './load/experience.ts';

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { openFileStore } from '../files/open-file-store.ts';
+import { openFileStore } from '../files/storage.ts';
 import { findDatabaseUrl } from '../postgres/provide.ts';
 import type { Variables } from '../schedules/placeholders.ts';
 import { type Check, runChecks } from './check.ts';

@@ -1,6 +1,7 @@
 import { stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import type { Storage } from '../storage-url.ts';
+import { TransientError } from '../domain/errors.ts';
+import { MissingFileError } from './file-store.ts';
 
 /** The disk that a folder is on, or will be. */
 export interface Disk {
@@ -20,7 +21,7 @@ const leastBytes = 32 * MiB;
 export function foldersWritten(settings: {
   readonly dataDir: string;
   readonly filesDir: string;
-  readonly storage: Pick<Storage, 'kind'>;
+  readonly storage: { readonly kind: 'folder' | 's3' };
 }): string[] {
   return [settings.dataDir, ...(settings.storage.kind === 'folder' ? [settings.filesDir] : [])];
 }
@@ -45,4 +46,23 @@ export async function nearestFolder(wanted: string): Promise<Pick<Disk, 'folder'
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT' || folder === dirname(folder)) throw error;
     }
   }
+}
+
+const diskFull: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
+
+/**
+ * What a failed call of the file system means to whoever asked for it. Everything but a missing file is taken to be
+ * something that an operator mends (space, permissions, a mount), after which the same call works.
+ */
+export function ioError(doing: string, cause: unknown): Error {
+  const code = codeOf(cause);
+  if (code === 'ENOENT') return new MissingFileError(`${doing}: the file is gone`, { cause });
+  if (diskFull.has(code)) return new TransientError(`disk full while ${doing} (${code})`, { cause });
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new TransientError(`file system error while ${doing}: ${reason}`, { cause });
+}
+
+/** The `code` of a system error, such as ENOENT. */
+export function codeOf(error: unknown): string | undefined {
+  return (error as NodeJS.ErrnoException | null | undefined)?.code;
 }

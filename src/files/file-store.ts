@@ -1,6 +1,11 @@
 import type { Readable } from 'node:stream';
+import { uuidv7 } from 'uuidv7';
+import { Fault } from '../domain/errors.ts';
 
-/** Where received files and exports live. Two implementations: a directory, and a bucket on S3. */
+/**
+ * Where received files and exports live. Two implementations: a folder (`file-system.ts`) and a bucket on S3 (`s3-store.ts`);
+ * `storage.ts` reads STORAGE_URL and opens the one that it names. A file appears whole and durable, or not at all.
+ */
 export interface FileStore {
   /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
   create(folder?: FileFolder): Promise<FileWriter>;
@@ -50,4 +55,25 @@ export type FileFolder = string & { readonly __brand: 'FileFolder' };
 
 export class MissingFileError extends Error {
   override readonly name = 'MissingFileError';
+}
+
+const uuid = '[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}';
+const folderPattern = new RegExp(`^[a-z]{1,20}/${uuid}(?:/\\d{1,10})?$`);
+const refPattern = new RegExp(`^(?:\\d{4}-\\d{2}-\\d{2}|[a-z]{1,20}/${uuid}(?:/\\d{1,10})?)/${uuid}$`);
+
+/** A name that no file has: `<day>/<uuid v7>`, or one in the folder. */
+export function createRef(folder?: FileFolder): FileRef {
+  const parent = folder === undefined ? new Date().toISOString().slice(0, 10) : checkFolder(folder);
+  return checkRef(`${parent}/${uuidv7()}`);
+}
+
+/** Refs are generated here; anything else is a bug of ours or somebody's trick, and names no file. */
+export function checkRef(ref: string): FileRef {
+  if (!refPattern.test(ref)) throw new Fault('not the name of a stored file');
+  return ref as FileRef;
+}
+
+export function checkFolder(folder: string): FileFolder {
+  if (!folderPattern.test(folder)) throw new Fault('not the name of a folder of stored files');
+  return folder as FileFolder;
 }

@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { FILE_SYNC_BYTES } from '../domain/limits.ts';
+import { ioError } from './disk.ts';
 import type { FileRef, FileWriter } from './file-store.ts';
-import { ioError } from './io-error.ts';
 
 /** Where a new file is written, and where it goes once complete. */
 export interface NewFile {

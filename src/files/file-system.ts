@@ -2,13 +2,20 @@ import { close, createReadStream, open as openCallback, type PathLike, read } fr
 import { type FileHandle, mkdir, open, readdir, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
-import { Fault } from '../domain/errors.ts';
+import { uuidv7 } from 'uuidv7';
+import { Fault, TransientError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import type { FileFolder, FileRef, FileStore, FileWriter } from './file-store.ts';
+import { codeOf, ioError } from './disk.ts';
+import {
+  checkFolder,
+  checkRef,
+  createRef,
+  type FileFolder,
+  type FileRef,
+  type FileStore,
+  type FileWriter,
+} from './file-store.ts';
 import { FileSystemWriter } from './file-system-writer.ts';
-import { createFolderCheck } from './folder-check.ts';
-import { codeOf, ioError } from './io-error.ts';
-import { checkFolder, checkRef, createRef } from './refs.ts';
 
 const temporary = 'tmp';
 
@@ -168,5 +175,35 @@ async function listNames(directory: string): Promise<string[]> {
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return [];
     throw ioError('listing temporary files', error);
+  }
+}
+
+const sample = Buffer.from('can this be written?\n');
+
+/**
+ * A function that throws `TransientError` unless a file can be written into `folder`. It makes the folder once, as a
+ * first upload would, and never again: one that goes missing later was taken away with the files in it, or is a mount
+ * that was lost, and somebody should know.
+ */
+function createFolderCheck(folder: string): () => Promise<void> {
+  let made = false;
+  return async () => {
+    try {
+      if (!made) await mkdir(folder, { recursive: true });
+      made = true;
+      await writeSample(path.join(folder, uuidv7()));
+    } catch (cause) {
+      throw new TransientError('files cannot be stored', { cause });
+    }
+  };
+}
+
+async function writeSample(file: string): Promise<void> {
+  const handle = await open(file, 'wx', 0o640);
+  try {
+    await handle.write(sample);
+  } finally {
+    await handle.close();
+    await rm(file, { force: true });
   }
 }

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import type { Environment } from '../access/environments.ts';
 import type { InboxFolder, InboxOptions } from '../domain/inbox.ts';
-import { codeOf } from '../files/io-error.ts';
+import { codeOf } from '../files/disk.ts';
 import { dropInboxFile, insertInboxFiles, type NewInboxFile } from '../postgres/stores/inbox-files.ts';
 import { claimPaths, moveIn, removeClaimFolder } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';

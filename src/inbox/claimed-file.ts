@@ -3,7 +3,7 @@ import { constants, lstat, mkdir, open, readdir, rename, rm, rmdir } from 'node:
 import { join } from 'node:path';
 import { TransientError } from '../domain/errors.ts';
 import { type InboxFile, isSameFile } from '../domain/inbox.ts';
-import { codeOf } from '../files/io-error.ts';
+import { codeOf } from '../files/disk.ts';
 import type { Inbox } from './context.ts';
 import { hasOtherNames, identify } from './look.ts';
 import { claimedFolder, markerSuffix } from './names.ts';

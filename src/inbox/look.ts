@@ -3,7 +3,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { FileIdentity } from '../domain/inbox.ts';
-import { codeOf } from '../files/io-error.ts';
+import { codeOf } from '../files/disk.ts';
 import type { DropFolder } from './context.ts';
 import { judgeName, mappingName, markerSuffix } from './names.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants, copyFile, link, mkdir, open, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { TransientError } from '../domain/errors.ts';
-import { codeOf } from '../files/io-error.ts';
+import { codeOf } from '../files/disk.ts';
 import type { Inbox } from './context.ts';
 
 const idName = '.sluice-inbox';

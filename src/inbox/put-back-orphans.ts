@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from '../files/io-error.ts';
+import { codeOf } from '../files/disk.ts';
 import { openInboxFiles } from '../postgres/stores/inbox-files.ts';
 import { claimPaths, putBack, statOf } from './claimed-file.ts';
 import type { Inbox, InboxContext } from './context.ts';

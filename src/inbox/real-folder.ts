@@ -1,6 +1,6 @@
 import { lstat, mkdir, open } from 'node:fs/promises';
 import { TransientError } from '../domain/errors.ts';
-import { codeOf } from '../files/io-error.ts';
+import { codeOf } from '../files/disk.ts';
 import type { DropFolder } from './context.ts';
 
 /** Null unless it is there and a folder, and not a symbolic link to one. */

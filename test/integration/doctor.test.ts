@@ -11,7 +11,7 @@ import { examine } from '../../src/doctor/examine.ts';
 import type { Finding } from '../../src/doctor/finding.ts';
 import { hideSecrets } from '../../src/doctor/hide-secrets.ts';
 import { checkClock } from '../../src/doctor/postgres/check-clock.ts';
-import { openFileStore } from '../../src/files/open-file-store.ts';
+import { openFileStore } from '../../src/files/storage.ts';
 import { connectTo } from '../support/connect.ts';
 import { startMailServer } from '../support/mail-server.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.ts';

@@ -12,9 +12,9 @@ import {
   type FileStore,
   MissingFileError,
 } from '../../src/files/file-store.ts';
-import { openFileStore } from '../../src/files/open-file-store.ts';
-import type { S3Location } from '../../src/files/s3/location.ts';
-import { createS3Store } from '../../src/files/s3/s3-store.ts';
+import type { S3Location } from '../../src/files/s3-location.ts';
+import { createS3Store } from '../../src/files/s3-store.ts';
+import { openFileStore } from '../../src/files/storage.ts';
 import { deadEndpoint, startS3, type TestS3 } from '../support/s3.ts';
 import { waitFor } from '../support/wait-for.ts';
 

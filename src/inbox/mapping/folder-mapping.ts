@@ -2,7 +2,7 @@ import { constants, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
 import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
-import { codeOf } from '../../files/io-error.ts';
+import { codeOf } from '../../files/disk.ts';
 import { mappingErrorName, mappingName } from '../names.ts';
 import type { Notices } from '../notices.ts';
 import { type Moment, Settling } from '../settling.ts';

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Fault, TransientError } from '../../../src/domain/errors.ts';
+import { ioError } from '../../../src/files/disk.ts';
 import {
   type FileFolder,
   type FileRef,
@@ -10,7 +11,6 @@ import {
   MissingFileError,
 } from '../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
-import { ioError } from '../../../src/files/io-error.ts';
 import { collect } from '../formats/in-pieces.ts';
 
 let directory: string;

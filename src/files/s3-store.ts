@@ -1,19 +1,20 @@
 import { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { TransientError } from '../domain/errors.ts';
 import {
   MAX_S3_PARTS,
   READ_BYTES,
+  S3_ATTEMPTS,
   S3_PART_BYTES,
   S3_REMOVALS_AT_A_TIME,
   S3_UPLOAD_LIFE_MS,
-} from '../../domain/limits.ts';
-import type { FileRef, FileStore } from '../file-store.ts';
-import { checkFolder, checkRef, createRef } from '../refs.ts';
-import type { S3Bucket } from './bucket.ts';
-import type { S3Location } from './location.ts';
-import { readExactly, readObject } from './read-object.ts';
+} from '../domain/limits.ts';
+import { checkFolder, checkRef, createRef, type FileRef, type FileStore } from './file-store.ts';
+import type { OpenObject, S3Bucket } from './s3-bucket.ts';
+import type { S3Location } from './s3-location.ts';
 import { S3Writer } from './s3-writer.ts';
 
-export interface S3Store extends FileStore {
+interface S3Store extends FileStore {
   /**
    * Aborts uploads that were begun `olderThanMs` ago, and those of less than `uploadLifeMs` in no case, since an upload
    * shows when it began and not whether somebody goes on with it; how many there were.
@@ -21,7 +22,7 @@ export interface S3Store extends FileStore {
   sweepTemporary(olderThanMs: number): Promise<number>;
 }
 
-export interface S3StoreOptions {
+interface S3StoreOptions {
   /** No file may be larger; it decides how large parts are. */
   readonly maxFileBytes: number;
   readonly uploadLifeMs?: number;
@@ -39,7 +40,7 @@ const growth = 1.5;
 export function createS3Store(location: S3Location, options: S3StoreOptions): S3Store {
   let opening: Promise<S3Bucket> | undefined;
   const open = (): Promise<S3Bucket> => {
-    opening ??= import('./bucket.ts').then(({ S3Bucket }) => new S3Bucket(location, options.stallMs));
+    opening ??= import('./s3-bucket.ts').then(({ S3Bucket }) => new S3Bucket(location, options.stallMs));
     return opening;
   };
   const top = location.prefix === '' ? '' : `${location.prefix}/`;
@@ -100,4 +101,61 @@ async function eachOf<T>(items: AsyncIterable<T>, work: (item: T) => Promise<voi
     batch = [];
   }
   await Promise.all(batch.map(work));
+}
+
+const pauseMs = 200;
+
+/**
+ * The bytes [start, end) of an object, or from `start` to its end. An answer that breaks off, or of which nothing comes for
+ * a while (because the network stalls, or because whoever reads takes his time), is taken up where it ended.
+ */
+async function* readObject(
+  bucket: S3Bucket,
+  key: string,
+  start: number,
+  end: number | null,
+): AsyncGenerator<Buffer> {
+  let at = start;
+  let last = end;
+  for (let failures = 0; last === null || at < last; ) {
+    const stop = new AbortController();
+    const { body, bytes } = await bucket.open(key, at, last, stop.signal);
+    last ??= at + bytes;
+    try {
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        at += chunk.length;
+        failures = 0;
+        yield chunk;
+      }
+      if (at < last) throw new Error(`${last - at} bytes are missing`);
+    } catch (error) {
+      if (++failures >= S3_ATTEMPTS) throw brokenOff(error);
+      await delay(pauseMs * failures);
+    } finally {
+      discard(body, stop);
+    }
+  }
+}
+
+/** Exactly the bytes [start, end). */
+async function readExactly(bucket: S3Bucket, key: string, start: number, end: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafeSlow(end - start);
+  let filled = 0;
+  for await (const chunk of readObject(bucket, key, start, end)) filled += chunk.copy(bytes, filled);
+  return bytes;
+}
+
+/** Its connection is of no use if there is something left on it. */
+function discard(body: OpenObject['body'], stop: AbortController): void {
+  if (body.readableEnded) return;
+  body.on('error', () => undefined);
+  body.destroy();
+  stop.abort();
+}
+
+function brokenOff(cause: unknown): Error {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new TransientError(`S3 storage, reading a file: the answer broke off again and again: ${reason}`, {
+    cause,
+  });
 }

@@ -1,11 +1,14 @@
 import { resolve } from 'node:path';
-import type { S3Credentials, S3Location } from './files/s3/location.ts';
-import { ConfigError } from './setting.ts';
+import { ConfigError } from '../setting.ts';
+import type { FileStore } from './file-store.ts';
+import { createFileSystemStore } from './file-system.ts';
+import type { S3Credentials, S3Location } from './s3-location.ts';
+import { createS3Store } from './s3-store.ts';
 
 /** Where files are kept. */
 export type Storage = StorageFolder | ({ readonly kind: 's3' } & S3Location);
 
-export interface StorageFolder {
+interface StorageFolder {
   readonly kind: 'folder';
   /** Absolute. */
   readonly directory: string;
@@ -111,4 +114,10 @@ function readCredentials(settings: StorageSettings): S3Credentials | null {
 
 function wrong(rule: string): ConfigError {
   return new ConfigError(`STORAGE_URL: ${rule}`);
+}
+
+/** The store that the configuration names; makes no request. No file may be larger than `maxFileBytes`. */
+export function openFileStore(storage: Storage, maxFileBytes: number): FileStore {
+  if (storage.kind === 's3') return createS3Store(storage, { maxFileBytes });
+  return createFileSystemStore(storage.directory);
 }

@@ -15,7 +15,7 @@ import {
   UploadPartCommand,
 } from '@aws-sdk/client-s3';
 import { getSignedUrl } from '@aws-sdk/s3-request-presigner';
-import { Fault } from '../../domain/errors.ts';
+import { Fault } from '../domain/errors.ts';
 import {
   MAX_PRESIGNED_SECONDS,
   MAX_S3_CONNECTIONS,
@@ -23,10 +23,9 @@ import {
   S3_CHECK_MS,
   S3_CONNECT_MS,
   S3_STALL_MS,
-} from '../../domain/limits.ts';
-import { MissingFileError, type PresignedLink } from '../file-store.ts';
-import type { S3Location } from './location.ts';
-import { nameOf, s3Error } from './s3-error.ts';
+} from '../domain/limits.ts';
+import { MissingFileError, type PresignedLink } from './file-store.ts';
+import { nameOf, type S3Location, s3Error } from './s3-location.ts';
 
 export interface OpenObject {
   readonly body: Readable;

@@ -1,10 +1,9 @@
-import { S3_PARTS_IN_FLIGHT } from '../../domain/limits.ts';
-import { type FileRef, type FileWriter, MissingFileError } from '../file-store.ts';
-import type { S3Bucket } from './bucket.ts';
-import { PartBuffer } from './part-buffer.ts';
+import { S3_PARTS_IN_FLIGHT } from '../domain/limits.ts';
+import { type FileRef, type FileWriter, MissingFileError } from './file-store.ts';
+import type { S3Bucket } from './s3-bucket.ts';
 
 /** A file that is about to be written. */
-export interface NewObject {
+interface NewObject {
   readonly ref: FileRef;
   readonly key: string;
   readonly partBytes: number;
@@ -119,5 +118,52 @@ export class S3Writer implements FileWriter {
   #check(): void {
     if (this.#state !== 'open') throw new Error(`the file is already ${this.#state}`);
     if (this.#error !== null) throw this.#error;
+  }
+}
+
+const firstBytes = 64 * 1024;
+
+/** Collects the bytes of one part. Begins small and doubles, since most files are. */
+class PartBuffer {
+  #buffer = Buffer.allocUnsafeSlow(0);
+  #length = 0;
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get isFull(): boolean {
+    return this.#length === this.#limit;
+  }
+
+  /** What is in it; good until the next `clear`. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length);
+  }
+
+  /** Copies as much as there is room for; returns the rest. */
+  add(bytes: Uint8Array): Uint8Array {
+    const taken = Math.min(bytes.length, this.#limit - this.#length);
+    this.#makeRoom(this.#length + taken);
+    this.#buffer.set(bytes.subarray(0, taken), this.#length);
+    this.#length += taken;
+    return bytes.subarray(taken);
+  }
+
+  clear(): void {
+    this.#length = 0;
+  }
+
+  #makeRoom(needed: number): void {
+    if (needed <= this.#buffer.length) return;
+    const size = Math.min(this.#limit, Math.max(firstBytes, this.#buffer.length * 2, needed));
+    const larger = Buffer.allocUnsafeSlow(size);
+    this.bytes.copy(larger);
+    this.#buffer = larger;
   }
 }
