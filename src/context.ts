@@ -6,7 +6,7 @@ import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
-import { type Bell, type LoadContext, type LoadSeams, noSeams } from './load/context.ts';
+import type { Bell, LoadContext } from './load/context.ts';
 import { Experience } from './load/experience.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase, type Database } from './postgres/database.ts';
@@ -52,7 +52,6 @@ export interface SystemOptions {
   readonly poolSize: number;
   /** Connections of `reader`, besides those of `poolSize`; by default none. */
   readonly readPoolSize?: number;
-  readonly seams?: LoadSeams;
 }
 
 /** Composition root. The database must be migrated (`prepareDatabase`). */
@@ -114,7 +113,6 @@ export function openSystem(options: SystemOptions): System {
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
-    seams: options.seams ?? noSeams,
     experience: new Experience(),
     openQueueDashboard: (path) =>
       openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),

@@ -13,7 +13,6 @@ const ringAgainMs = 5_000;
  * loads' own reconciler.) Harmless to run anywhere, anytime, twice.
  */
 export async function reconcileDeletions(context: DeletionContext): Promise<void> {
-  if (context.seams.withoutReconciler) return;
   for (const { deletionId, jobId, losses } of await rescueDeletions(context.db)) {
     context.log.warn({ job_id: jobId, losses }, 'deletion taken back from a worker that went silent');
     if (losses < MAX_DELETION_LOSSES) continue;

@@ -291,7 +291,7 @@ async function sizeOf(path: string): Promise<number> {
  * A port of 127.0.0.1 that is free now. Somebody else may take it before the server does:
  * the caller must be ready to try again with another.
  */
-export async function findFreePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const probe = createServer();
   probe.listen(0, '127.0.0.1');
   await once(probe, 'listening');

@@ -16,7 +16,6 @@ export interface LoadContext {
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   readonly log: Logger;
-  readonly seams: LoadSeams;
   readonly experience: Experience;
 }
 
@@ -37,12 +36,3 @@ export interface Bell extends NotificationBell {
  * seems to have died with it; at most once in some seconds.
  */
 export type RingManner = 'once' | 'again';
-
-/** Switches with which the tests take a safeguard away, to see that they notice. Nothing else sets them. */
-export interface LoadSeams {
-  readonly withoutFence: boolean;
-  readonly withoutReconciler: boolean;
-  readonly withoutReplay: boolean;
-}
-
-export const noSeams: LoadSeams = { withoutFence: false, withoutReconciler: false, withoutReplay: false };

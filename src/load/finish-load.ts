@@ -60,7 +60,7 @@ export async function finishLoad(
 
 async function settle(context: LoadContext, claim: FinishClaim): Promise<DueDelivery[]> {
   if (claim.repeatsToResolve) await settleRepeats(context, claim);
-  if (!context.seams.withoutReplay) await replayLoad(context, claim);
+  await replayLoad(context, claim);
   return complete(context, claim);
 }
 

@@ -152,7 +152,7 @@ function settleChunk(
       await nameChunkSession(transaction.db, claim);
       const tally = await write(transaction);
       await insertRejects(transaction.db, claim.loadId, rows.rejects);
-      const progress = await finishChunk(transaction.db, claim, tally, context.seams.withoutFence);
+      const progress = await finishChunk(transaction.db, claim, tally);
       if (progress === null) throw new ConflictError(notOurs);
       return progress;
     },

@@ -23,7 +23,6 @@ const lanesAtATime = 4;
  * twice.
  */
 export async function reconcile(context: LoadContext): Promise<void> {
-  if (context.seams.withoutReconciler) return;
   await rescue(context);
   const running = await context.db
     .selectFrom('loads')

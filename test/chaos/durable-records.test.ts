@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { MAX_WAITING_BYTES, MAX_WINDOW_BYTES } from '../../src/domain/limits.ts';
-import { findFreePort } from '../../src/embedded-postgres/launch-server.ts';
 import { report, summary } from '../support/exactness.ts';
+import { freePort } from '../support/free-port.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import type { PrivatePostgres } from '../support/private-postgres.ts';
 import { startSluice } from '../support/processes.ts';
@@ -168,7 +168,7 @@ interface Records {
 }
 
 async function onRecords(run: (records: Records) => Promise<void>): Promise<void> {
-  const port = await findFreePort();
+  const port = await freePort();
   const options = { queue: 'postgres', privatePostgres: true, settings: { PORT: String(port) } } as const;
   await onSite(options, async (site) => {
     const { postgres, serve } = site;

@@ -37,7 +37,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 
 /** One worker is paused in its export, another is killed in another; a third one does both. */
 async function loseWorkers(site: Site, api: Api): Promise<void> {
-  const lateWorker = await site.work([], { LOG_LEVEL: 'info' });
+  const lateWorker = await site.work({ LOG_LEVEL: 'info' });
   const paused = await begin(site, api);
   lateWorker.signal('SIGSTOP');
   const pausedAt = performance.now();

@@ -190,7 +190,7 @@ describe('while', () => {
     await onSite({ queue: 'postgres', settings: { LOG_LEVEL: 'debug' } }, async (site) => {
       const full = openSync('/dev/full', 'w');
       const api = await site.serve({}, { stderr: full });
-      const worker = await site.work([], {}, { stderr: full });
+      const worker = await site.work({}, { stderr: full });
       closeSync(full);
       const unknown = { headers: { authorization: 'Token nobody' } };
       const attack = Promise.all(
@@ -238,7 +238,7 @@ test('a log whose disk has room again says how many of its lines are missing', a
 test('a log that nobody reads any more stops nothing', async () => {
   await onSite({ queue: 'postgres' }, async (site) => {
     const api = await site.serve({ LOG_LEVEL: 'debug' });
-    const worker = await site.work([], { LOG_LEVEL: 'debug' });
+    const worker = await site.work({ LOG_LEVEL: 'debug' });
     api.process.closeErrorOutput();
     worker.closeErrorOutput();
     await expectServed(site, api);

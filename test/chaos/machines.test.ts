@@ -30,7 +30,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       const [first, second, [doomed]] = await Promise.all([
         site.serve(machine()),
         site.serve(machine()),
-        Promise.all([1, 2, 3].map(() => site.work([], machine()))),
+        Promise.all([1, 2, 3].map(() => site.work(machine()))),
       ]);
       const files = [50_000, 15_000, 10_000].map((rows, seed) => createProfileFile({ rows, seed }));
       const [large, middle, small] = files as [(typeof files)[0], (typeof files)[0], (typeof files)[0]];
@@ -44,7 +44,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       await Promise.all([loseDuringUpload(first, site.key, small.bytes), doomed?.kill('SIGKILL')]);
       const [third] = await Promise.all([
         site.serve({ ...machine(), STORAGE_PRESIGN: 'false' }),
-        site.work([], machine()),
+        site.work(machine()),
       ]);
       const last = await third.upload(small.bytes);
 
@@ -72,7 +72,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
       try {
         const [servers, workers] = await Promise.all([
           Promise.all([serve(), serve()]),
-          Promise.all([1, 2].map(() => site.work([], machine()))),
+          Promise.all([1, 2].map(() => site.work(machine()))),
         ]);
         await Promise.all(servers.map(({ url }) => balancer.add(url)));
         const records = new RecordSender(balancer.url, site.key, 2);
@@ -87,7 +87,7 @@ describe.skipIf(!redisAvailable)('on machines that share a database, a queue and
           await uploads.untilAccepted(1);
           await workers[index]?.kill('SIGTERM');
           expect(workers[index]?.ending).toBe('exit code 0');
-          await site.work([], machine());
+          await site.work(machine());
         }
         await uploads.untilAccepted(1);
         const jobs = await uploads.stop();

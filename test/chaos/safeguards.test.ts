@@ -1,24 +1,29 @@
 import { describe, expect, test } from 'vitest';
-import type { LoadSeams } from '../../src/load/context.ts';
 import { ended, expectExact, readLoad } from '../support/exactness.ts';
 import type { SluiceProcess } from '../support/processes.ts';
 import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
+import { defeatFence, forgetReplays } from '../support/safeguards.ts';
 import { holdChunk, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /*
- * That these tests bite: each safeguard in turn is taken away from real workers, and the check that every fault test
+ * That these tests bite: each safeguard in turn is taken away, and the check that every fault test
  * ends with must notice. With the safeguard in its place the same scenario is exact: for the fence below, for the
  * replay in finish.test.ts. The reconciler's turn is in lost-api.test.ts.
  */
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
-type Seam = keyof LoadSeams;
+
+interface Chunk {
+  readonly loadId: number;
+  readonly chunkNo: number;
+  readonly attempt: number;
+}
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('the fence: a worker that wakes late changes nothing', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
-      const { jobId, late } = await wakeLate(site, file, []);
+      const { jobId, late } = await wakeLate(site, file);
       await expectExact(site.sql, jobId, file, table);
       // It is no error, even where what it wrote collides with what the owner of the chunk has written (the rejects).
       expect(late.output).not.toContain('chunk failed');
@@ -28,9 +33,8 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('without the fence a worker that wakes late is noticed: its chunk counts twice and the load fails', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       // A refused record is kept under its row number: it would collide, and be a fence of its own.
-      const { jobId } = await wakeLate(site, createProfileFile({ rows: 50_000, allValid: true }), [
-        'withoutFence',
-      ]);
+      const allValid = createProfileFile({ rows: 50_000, allValid: true });
+      const { jobId } = await wakeLate(site, allValid, (chunk) => defeatFence(site.sql, chunk));
       const load = await ended(site.sql, jobId);
       expect(load).toMatchObject({ status: 'failed', failure: expect.stringContaining('does not balance') });
     });
@@ -41,7 +45,8 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       const api = await site.serve();
       const jobId = await api.upload(file.bytes);
       const release = await holdChunk(site, jobId, 0);
-      await site.workers(2, ['withoutReplay']);
+      await forgetReplays(site.sql);
+      await site.workers(2);
       const done = async (): Promise<boolean> => {
         const load = await readLoad(site.sql, jobId);
         return load.chunks_done === load.chunk_count - 1;
@@ -62,15 +67,15 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 async function wakeLate(
   site: Site,
   { bytes }: ProfileFile,
-  seams: readonly Seam[],
+  beforeWaking: (chunk: Chunk) => Promise<void> = async () => undefined,
 ): Promise<{ readonly jobId: string; readonly late: SluiceProcess }> {
   const { sql } = site;
   const api = await site.serve();
   const jobId = await api.upload(bytes);
   const { load_id, chunk_count } = await readLoad(sql, jobId);
   const release = await holdChunk(site, jobId, chunk_count - 1);
-  const late = await site.work(seams, { LOG_LEVEL: 'debug' });
-  const chunkNo = await pauseAfterClaim(site, late, load_id);
+  const late = await site.work({ LOG_LEVEL: 'debug' });
+  const chunk = await pauseAfterClaim(site, late, load_id);
   await site.workers(2);
   await waitFor(
     'the others to do the chunk of the paused worker and all but the last',
@@ -80,8 +85,9 @@ async function wakeLate(
     },
     { timeoutMs: 120_000 },
   );
+  await beforeWaking(chunk);
   late.signal('SIGCONT');
-  await waitFor(`the late worker to come to the end of chunk ${chunkNo}`, async () => {
+  await waitFor(`the late worker to come to the end of chunk ${chunk.chunkNo}`, async () => {
     const { chunks_done } = await readLoad(sql, jobId);
     return chunks_done === chunk_count || /another attempt owns the chunk|chunk failed/.test(late.output);
   }).catch((error: unknown) => {
@@ -92,21 +98,21 @@ async function wakeLate(
 }
 
 /** SIGSTOP between the claim and the transaction: reading and parsing the chunk takes long enough to be met. */
-async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<number> {
+async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<Chunk> {
   const { sql } = site;
   return waitFor(
     'a worker to be met between claim and transaction',
     async () => {
-      const [chunk] = await sql<{ chunk_no: number }>(
-        "select chunk_no from sluice.load_chunks where load_id = $1 and state = 'running'",
+      const [chunk] = await sql<Chunk>(
+        `select load_id as "loadId", chunk_no as "chunkNo", attempt from sluice.load_chunks where load_id = $1 and state = 'running'`,
         [loadId],
       );
       if (chunk === undefined) return null;
       worker.signal('SIGSTOP');
-      if ((await workingSession(sql, 'chunk')) === null) return { chunkNo: chunk.chunk_no };
+      if ((await workingSession(sql, 'chunk')) === null) return chunk;
       worker.signal('SIGCONT');
       return null;
     },
     { everyMs: 1 },
-  ).then(({ chunkNo }) => chunkNo);
+  );
 }

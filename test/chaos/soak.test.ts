@@ -6,11 +6,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, type TestContext, test } from 'vitest';
-import type { Report } from '../../bench/soak/report.ts';
+import type { Report } from '../soak/report.ts';
 import { report as tell } from '../support/exactness.ts';
 import { queues } from '../support/site.ts';
 
-const entry = fileURLToPath(new URL('../../dist/bench/soak/soak.js', import.meta.url));
+const entry = fileURLToPath(new URL('../../dist/test/soak/soak.js', import.meta.url));
 const queue = queues.at(-1) ?? 'postgres';
 
 describe.concurrent('a short soak', () => {
@@ -31,9 +31,7 @@ describe.concurrent('a short soak', () => {
   });
 
   test('notices workers that do not bring repeated keys in order, says what is wrong, and keeps the data', async (context) => {
-    const { code, report } = await soak(context, ['--minutes', '0.1', '--no-kills'], {
-      SLUICE_TEST_SEAMS: 'withoutReplay',
-    });
+    const { code, report } = await soak(context, ['--minutes', '0.1', '--no-kills', '--forget-replays']);
     expect(code).toBe(1);
     const broken = report.invariants.find(({ name }) => name === 'all is as uploads-a left it');
     expect(broken?.problems.join()).toMatch(/users with other properties: uploads-a-\d+ is \{.*\}, not \{/);
@@ -49,16 +47,12 @@ interface Outcome {
   readonly report: Report;
 }
 
-async function soak(
-  { onTestFinished }: TestContext,
-  flags: readonly string[],
-  variables: Readonly<Record<string, string>> = {},
-): Promise<Outcome> {
+async function soak({ onTestFinished }: TestContext, flags: readonly string[]): Promise<Outcome> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-soak-test-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const json = join(folder, 'report.json');
   const child = spawn(process.execPath, [entry, '--seed', '7', '--queue', queue, '--json', json, ...flags], {
-    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], TMPDIR: tmpdir(), ...variables },
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], TMPDIR: tmpdir() },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGTERM'));

@@ -429,7 +429,7 @@ describe('a worker', () => {
       }
     };
     const work = await Promise.all([accept(), accept(), accept()]);
-    const worker = t.startWorker({}, write);
+    const worker = t.startWorker(write);
     try {
       for (const each of work) {
         await waitFor('an export to end', async () => (await each.look()).status === 'completed');

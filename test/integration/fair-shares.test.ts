@@ -58,7 +58,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
     );
     await requestExport(t.system, other, {});
     const before = await done('exports', greedy);
-    t.startWorker(undefined, writeNothing);
+    t.startWorker(writeNothing);
     await waitFor('the export of the other', async () => (await done('exports', other)) === 1, {
       everyMs: 1,
     });

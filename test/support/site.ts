@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { pino } from 'pino';
 import { createEnvironment, ensureDefaultEnvironment } from '../../src/access/environments.ts';
-import type { LoadSeams } from '../../src/load/context.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { prepareDatabase } from '../../src/postgres/prepare.ts';
@@ -45,12 +44,11 @@ export interface Site {
   serve(settings?: Readonly<Record<string, string>>, output?: { readonly stderr?: number }): Promise<Api>;
   /** `sluice work`, at work. */
   work(
-    seams?: readonly (keyof LoadSeams)[],
     settings?: Readonly<Record<string, string>>,
     output?: { readonly stderr?: number },
   ): Promise<SluiceProcess>;
   /** That many of them. */
-  workers(count: number, seams?: readonly (keyof LoadSeams)[]): Promise<SluiceProcess[]>;
+  workers(count: number): Promise<SluiceProcess[]>;
   /** kill -9 for every worker there is, and for what it forked. */
   killWorkers(): Promise<void>;
   close(): Promise<void>;
@@ -151,9 +149,8 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
       const [, url = ''] = await process.says(/sluice listens on (http:\S+)\. /);
       return callApi(process, url, key);
     },
-    async work(seams = [], own = {}, output = {}) {
-      const seen = { ...variables, ...own, SLUICE_TEST_SEAMS: seams.join(',') };
-      const process = startSluice(['work'], seen, output);
+    async work(own = {}, output = {}) {
+      const process = startSluice(['work'], { ...variables, ...own }, output);
       processes.push(process);
       working.push(process);
       await waitFor(`${process.name} to show its life; it said ${process.output}`, async () => {
@@ -165,7 +162,7 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     async killWorkers() {
       await Promise.all(working.splice(0).map((process) => process.killGroup()));
     },
-    workers: (count, seams) => Promise.all(Array.from({ length: count }, () => site.work(seams))),
+    workers: (count) => Promise.all(Array.from({ length: count }, () => site.work())),
     async close() {
       await Promise.all(processes.map((process) => process.kill('SIGKILL')));
       await pool.end();

@@ -12,7 +12,6 @@ import { type Config, readConfig } from '../../src/config.ts';
 import { openSystem, type System } from '../../src/context.ts';
 import { endedStatuses, type Load } from '../../src/domain/load.ts';
 import type { ExportWriter } from '../../src/export/run-export.ts';
-import { type LoadSeams, noSeams } from '../../src/load/context.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -27,8 +26,6 @@ export interface TestSystemOptions {
   readonly storage?: 'folder' | 's3';
   /** Settings by their names, such as `MAX_UPLOAD_BYTES: '1m'`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Safeguards to take away. */
-  readonly seams?: Partial<LoadSeams>;
   /** Starts a worker in this process. */
   readonly worker?: boolean;
   readonly log?: Logger;
@@ -46,9 +43,9 @@ export interface TestSystem extends Tenant {
   /** Null unless the storage is s3. */
   readonly s3: TestS3 | null;
   /** Another worker in this process, on connections of its own as another process would have; ends with `close`. */
-  startWorker(seams?: Partial<LoadSeams>, write?: ExportWriter): RunningWorker;
+  startWorker(write?: ExportWriter): RunningWorker;
   /** Another system on the same data, as another process would be; close it before this one. */
-  openAnother(options?: { readonly databaseUrl?: string; readonly seams?: Partial<LoadSeams> }): System;
+  openAnother(options?: { readonly databaseUrl?: string }): System;
   /** Another environment, with a key. */
   addEnvironment(name: string): Promise<Tenant>;
   /** Files below DATA_DIR/files, or in the bucket; unfinished ones too. */
@@ -86,21 +83,8 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
   };
   const config = readConfig(variables);
   const log = options.log ?? pino({ level: config.logLevel });
-  const open = (
-    role: string,
-    poolSize: number,
-    seams: Partial<LoadSeams> = {},
-    databaseUrl = database.url,
-  ): System =>
-    openSystem({
-      config,
-      databaseUrl,
-      log,
-      role,
-      poolSize,
-      readPoolSize: 2,
-      seams: { ...noSeams, ...options.seams, ...seams },
-    });
+  const open = (role: string, poolSize: number, databaseUrl = database.url): System =>
+    openSystem({ config, databaseUrl, log, role, poolSize, readPoolSize: 2 });
   const system = open('test', config.poolSize);
   const tenant = await createFirstTenant(system);
   const closings: (() => Promise<void>)[] = [];
@@ -112,8 +96,8 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     redis,
     s3,
     ...tenant,
-    startWorker(seams, write) {
-      const own = open('test worker', config.workerPoolSize, seams);
+    startWorker(write) {
+      const own = open('test worker', config.workerPoolSize);
       const worker = startWorker(own, write);
       let stopped: Promise<void> | undefined;
       const stop = () => {
@@ -123,7 +107,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
       closings.push(stop);
       return { stop };
     },
-    openAnother: ({ databaseUrl, seams } = {}) => open('test', config.poolSize, seams, databaseUrl),
+    openAnother: ({ databaseUrl } = {}) => open('test', config.poolSize, databaseUrl),
     addEnvironment: (name) => createTenant(system, name),
     storedFiles: async () =>
       s3 === null ? listFiles(config.filesDir) : [...(await s3.objects()), ...(await s3.uploads())],

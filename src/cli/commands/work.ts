@@ -14,7 +14,6 @@ import { awaitDatabase } from '../service/await-database.ts';
 import { warnOfRedis } from '../service/check-redis.ts';
 import { followParent, isForked } from '../service/parent.ts';
 import { readSuspect, runInProcess } from '../service/run-alone.ts';
-import { readTestSeams } from '../service/test-seams.ts';
 import { warnOfStorage } from '../service/warn-of-storage.ts';
 import { startWatchdog } from '../service/watchdog.ts';
 import { whileAway } from '../service/while-away.ts';
@@ -64,8 +63,7 @@ async function work(cli: Cli, command: Command, parts: WorkerParts, only?: strin
   const patience = { signal: stop.signal, log };
   await whileAway(patience, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
-  const seams = readTestSeams(environment);
-  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, seams });
+  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize });
   if (only !== undefined) return doOnly(system, only, stop);
   // A worker that has a parent leaves it to that.
   if (!isForked()) {

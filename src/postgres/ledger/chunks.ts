@@ -198,7 +198,6 @@ export async function finishChunk(
   db: Database,
   claim: ChunkClaim,
   tally: ChunkTally,
-  withoutFence = false,
 ): Promise<LoadProgress | null> {
   const { rows } = await sql<LoadProgress>`
     with done as (
@@ -214,7 +213,8 @@ export async function finishChunk(
         rows_rejected = ${tally.rejected}
       where load_id = ${claim.loadId}
         and chunk_no = ${claim.chunkNo}
-        and (${withoutFence} or (attempt = ${claim.attempt} and state = 'running'))
+        and attempt = ${claim.attempt}
+        and state = 'running'
       returning row_count
     )
     update loads

@@ -7,6 +7,8 @@ export interface Options {
   readonly queue: 'redis' | 'postgres';
   /** Nothing is killed, paused or emptied. */
   readonly kills: boolean;
+  /** Keys written out of order are not replayed: the soak must notice. */
+  readonly forgetReplays: boolean;
   /** Mean time between two faults. */
   readonly faultSeconds: number;
   /** The folder stays whatever the outcome. */
@@ -22,6 +24,7 @@ export const usage = `npm run soak [-- flags]
   --queue QUEUE       redis or postgres (redis, if redis-server is on the PATH)
   --fault-seconds N   mean time between two faults (7)
   --no-kills          nothing is broken: the load alone
+  --forget-replays    keys written out of order are not replayed: it must notice
   --json FILE         the report, for programs
   --keep              data and logs stay; after a failure they always do
 
@@ -40,6 +43,7 @@ export function readOptions(args: readonly string[]): Options | null {
       queue: { type: 'string', default: redisIsInstalled() ? 'redis' : 'postgres' },
       'fault-seconds': { type: 'string', default: '7' },
       'no-kills': { type: 'boolean', default: false },
+      'forget-replays': { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
       json: { type: 'string' },
       help: { type: 'boolean', short: 'h', default: false },
@@ -53,6 +57,7 @@ export function readOptions(args: readonly string[]): Options | null {
     seed: positive('--seed', values.seed),
     queue,
     kills: !values['no-kills'],
+    forgetReplays: values['forget-replays'],
     faultSeconds: positive('--fault-seconds', values['fault-seconds']),
     keep: values.keep,
     json: values.json ?? null,

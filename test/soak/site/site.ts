@@ -3,11 +3,11 @@ import { join } from 'node:path';
 import type pg from 'pg';
 import { pino } from 'pino';
 import { createEnvironment, ensureDefaultEnvironment } from '../../../src/access/environments.ts';
-import { findFreePort } from '../../../src/embedded-postgres/launch-server.ts';
 import { createDatabase } from '../../../src/postgres/database.ts';
 import { createPool } from '../../../src/postgres/pool.ts';
 import { prepareDatabase } from '../../../src/postgres/prepare.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { freePort } from '../../support/free-port.ts';
 import type { Journal } from '../journal.ts';
 import type { Options } from '../options.ts';
 import { until } from '../patience.ts';
@@ -85,14 +85,11 @@ export async function openSite(folder: string, options: Options, journal: Journa
     NOTIFY_ALLOW_PRIVATE: 'true',
     NOTIFY_ALLOW_HTTP: 'true',
   };
-  // Safeguards that workers are to go without, so that the soak can be seen to notice.
-  const seams = process.env['SLUICE_TEST_SEAMS'];
-  if (seams !== undefined) variables['SLUICE_TEST_SEAMS'] = seams;
   const urls: string[] = [];
   const members: Member[] = [];
   for (let number = 0; number < serverCount; number++) {
     // The same one every time it is started: links lead there.
-    const port = await findFreePort();
+    const port = await freePort();
     urls.push(`http://127.0.0.1:${port}`);
     members.push(createMember('serve', number, { ...variables, PORT: String(port) }));
   }

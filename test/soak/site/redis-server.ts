@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { findFreePort } from '../../../src/embedded-postgres/launch-server.ts';
+import { freePort } from '../../support/free-port.ts';
 import { until } from '../patience.ts';
 
 export interface RedisServer {
@@ -20,7 +20,7 @@ export interface RedisServer {
 
 export async function startRedisServer(folder: string): Promise<RedisServer> {
   const data = join(folder, 'redis');
-  const port = await findFreePort();
+  const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
   let child: ChildProcess | undefined;
   const server: RedisServer = {

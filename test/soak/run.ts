@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events';
+import { forgetReplays } from '../support/safeguards.ts';
 import type { Actor, Stage } from './actors/actor.ts';
 import { createCast } from './cast.ts';
 import { Client } from './client.ts';
@@ -55,6 +56,7 @@ export async function runSoak(
   };
   try {
     journal.note('the site is open');
+    if (options.forgetReplays) await forgetReplays(site.sql);
     const actors = createCast(stage);
     for (const actor of actors) await actor.prepare?.();
     const faults: Inflicted[] = [];
