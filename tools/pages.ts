@@ -18,7 +18,8 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_id: 'The id is neither a string nor a number.',
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
-  invalid_quote: 'A quote inside an unquoted cell, or text after a closing quote. Only that record is refused.',
+  invalid_quote:
+    'A quote inside an unquoted cell, or text after a closing quote. Only that record is refused.',
   unclosed_quote:
     'A quoted cell is never closed. Only its first line is refused; reading continues with the next.',
   record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',
@@ -33,8 +34,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   forbidden_property: '`__proto__`, `constructor` or `prototype` as a property name.',
   too_deep: 'Nested deeper than 32 levels.',
   number_out_of_range: 'A number with a power of ten beyond 1000, or of more than 20 000 digits.',
-  refused_by_database:
-    'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
+  refused_by_database: 'It passed every check, but PostgreSQL refused it; the message is from PostgreSQL.',
 };
 
 export function errorsPage(): string {
