@@ -1,7 +1,8 @@
+import { access, constants, stat } from 'node:fs/promises';
 import type { Config } from '../config.ts';
-import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
-import { sentenceOf } from './check.ts';
-import { type Finding, failed, ok, warning } from './finding.ts';
+import { type Disk, foldersWritten, isFull, nearestFolder, readDisk } from '../files/disk.ts';
+import type { FileRef, FileStore } from '../files/file-store.ts';
+import { type Finding, failed, ok, sentenceOf, warning } from './check.ts';
 
 const GiB = 2 ** 30;
 const MiB = 2 ** 20;
@@ -36,4 +37,56 @@ export function judgeSpace(check: string, disk: Pick<Disk, 'freeBytes' | 'allByt
   if (isFull(disk)) return failed(check, `the disk is full: ${found}`, advice);
   if (freeBytes >= leastBytes && share >= leastShare) return ok(check, found);
   return warning(check, found, advice);
+}
+
+/** Whether this user may write into a folder, or make it where it is not there yet. Makes nothing. */
+export async function judgeFolder(check: string, wanted: string, setting: string): Promise<Finding> {
+  const { folder } = await nearestFolder(wanted);
+  if (!(await stat(folder)).isDirectory()) {
+    return failed(check, `${folder} is no folder`, `Move it away, or choose another ${setting}.`);
+  }
+  try {
+    await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
+  } catch {
+    const advice = `Make ${folder} writable for the user that runs sluice, or choose another ${setting}.`;
+    return failed(check, `this user may not write into ${folder}`, advice);
+  }
+  return ok(
+    check,
+    folder === wanted ? `${wanted} is writable` : `${wanted} is not there yet, and can be made`,
+  );
+}
+
+const sample = Buffer.from('sluice doctor: written, read in part and in whole, and removed\n'.repeat(64));
+const [start, end] = [1_000, 1_100];
+
+/** Does with one small file all that a load or an export does with large ones. Leaves nothing behind. */
+export async function checkStorage(files: FileStore): Promise<Finding[]> {
+  const check = 'storage';
+  const startedAt = performance.now();
+  await files.check();
+  const ref = await write(files);
+  try {
+    const part = await files.readRange(ref, start, end);
+    const whole = Buffer.concat(await files.open(ref).toArray());
+    if (!part.equals(sample.subarray(start, end)) || !whole.equals(sample)) {
+      const advice = 'What is stored must come back unchanged: look for a proxy or a gateway in between.';
+      return [failed(check, 'a file came back other than it was written', advice)];
+    }
+  } finally {
+    await files.remove(ref);
+  }
+  const ms = Math.round(performance.now() - startedAt);
+  return [ok(check, `a file was written, read in part and in whole, and removed, in ${ms} ms`)];
+}
+
+async function write(files: FileStore): Promise<FileRef> {
+  const writer = await files.create();
+  try {
+    await writer.write(sample);
+    return await writer.commit();
+  } catch (error) {
+    await writer.discard().catch(() => undefined);
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import { askRedis } from '../queue/ask-redis.ts';
-import { isAtLeast } from './check-node.ts';
-import { type Finding, failed, ok, warning } from './finding.ts';
+import { type Finding, failed, ok, warning } from './check.ts';
+import { isAtLeast } from './check-configuration.ts';
 
 /** What BullMQ recommends as the least; it refuses what is older than 5. */
 const least = '6.2.0';
@@ -50,7 +50,7 @@ function judgeVersion(info: Fields): Finding {
   return isAtLeast(version, least) ? ok(check, found) : warning(check, found, advice);
 }
 
-export function judgePolicy(policy: string | undefined): Finding {
+function judgePolicy(policy: string | undefined): Finding {
   const check = 'redis maxmemory-policy';
   if (policy === undefined) {
     const advice = 'See to it that maxmemory-policy is noeviction.';

@@ -1,5 +1,30 @@
 import { isDiskFull } from '../postgres/sqlstate.ts';
-import { type Finding, failed } from './finding.ts';
+
+/** `warning`: it works, and somebody should know. `failed`: it does not, or will not for long. */
+export const findingStatuses = ['ok', 'warning', 'failed'] as const;
+export type FindingStatus = (typeof findingStatuses)[number];
+
+/** What one look at one thing came to. Both sentences are for a person, and hold no secret. */
+export interface Finding {
+  /** What was looked at, such as `postgres version`. */
+  readonly check: string;
+  readonly status: FindingStatus;
+  readonly found: string;
+  /** What to do; null if there is nothing to do. */
+  readonly advice: string | null;
+}
+
+export function ok(check: string, found: string): Finding {
+  return { check, status: 'ok', found, advice: null };
+}
+
+export function warning(check: string, found: string, advice: string): Finding {
+  return { check, status: 'warning', found, advice };
+}
+
+export function failed(check: string, found: string, advice: string): Finding {
+  return { check, status: 'failed', found, advice };
+}
 
 /** What to do about a disk that is full. */
 export const roomAdvice = 'Make room on that disk; what waits for it goes on by itself.';

@@ -1,20 +1,19 @@
+/**
+ * `sluice doctor`: looks at everything that a service with this configuration stands on, and says what to do about what is
+ * wrong. `examine` lists the checks; each stands in the file of what it looks at. A check may throw and it may hang: neither
+ * stops the others. Nothing is started, migrated or left behind, and no finding holds a secret.
+ */
+import { join } from 'node:path';
 import type { Config } from '../config.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { openFileStore } from '../files/storage.ts';
 import { findDatabaseUrl } from '../postgres/provide.ts';
 import type { Variables } from '../schedules/placeholders.ts';
-import { type Check, runChecks } from './check.ts';
-import { checkDisk } from './check-disk.ts';
-import { checkEmbedded } from './check-embedded.ts';
-import { checkNode } from './check-node.ts';
-import { checkPublicUrl } from './check-public-url.ts';
+import { type Check, type Finding, failed, ok, runChecks, sentenceOf, warning } from './check.ts';
+import { checkNode, checkPublicUrl, checkSchedules, checkSmtp } from './check-configuration.ts';
+import { checkDisk, checkStorage, judgeFolder } from './check-disk.ts';
+import { checkPostgres } from './check-postgres.ts';
 import { checkRedis } from './check-redis.ts';
-import { checkSchedules } from './check-schedules.ts';
-import { checkSmtp } from './check-smtp.ts';
-import { checkStorage } from './check-storage.ts';
-import { type Finding, ok } from './finding.ts';
-import { hideSecrets } from './hide-secrets.ts';
-import { judgeFolder } from './judge-folder.ts';
-import { checkPostgres } from './postgres/check-postgres.ts';
 
 /** Looks at all that a service with this configuration stands on. `variables` are those of the environment, for the schedules. Starts and migrates nothing, and never throws. */
 export async function examine(config: Config, variables: Variables = {}): Promise<Finding[]> {
@@ -88,4 +87,77 @@ async function checkInbox({ inboxDir }: Config): Promise<Finding[]> {
 async function checkDatabase(config: Config): Promise<Finding[]> {
   const url = await findDatabaseUrl(config);
   return url === undefined ? checkEmbedded(config.dataDir) : checkPostgres(url, config);
+}
+
+/** What can be told of the embedded PostgreSQL while it does not run. Starts nothing. */
+export async function checkEmbedded(dataDir: string): Promise<Finding[]> {
+  const found = `no server runs on ${dataDir}: its version, settings and migrations were not looked at`;
+  const stopped = warning(
+    'postgres',
+    found,
+    'Run `sluice start`, or set DATABASE_URL; then `sluice doctor` again.',
+  );
+  return [stopped, await checkProgram(dataDir), await judgeFolder('data folder', dataDir, 'DATA_DIR')];
+}
+
+async function checkProgram(dataDir: string): Promise<Finding> {
+  const check = 'embedded postgres';
+  try {
+    const { major, hasData } = await embeddedPostgres.inspect(join(dataDir, 'postgres'));
+    return ok(
+      check,
+      `PostgreSQL ${major} is installed${hasData ? ', and the data is of that version' : '; no data yet'}`,
+    );
+  } catch (error) {
+    return failed(check, sentenceOf(error), 'As it says; or set DATABASE_URL to a PostgreSQL of your own.');
+  }
+}
+
+const shortest = 3;
+
+/**
+ * Takes the secrets of the configuration out of what was found: programs that we ask say in their own words what is wrong
+ * with what they were given.
+ */
+export function hideSecrets(findings: readonly Finding[], config: Config): Finding[] {
+  const secrets = secretsOf(config);
+  const hide = (text: string): string =>
+    secrets.reduce((shown, secret) => shown.replaceAll(secret, '[secret]'), text);
+  return findings.map((each) => ({
+    ...each,
+    found: hide(each.found),
+    advice: each.advice === null ? null : hide(each.advice),
+  }));
+}
+
+/** Longest first, so that one that holds another goes as a whole. */
+function secretsOf(config: Config): string[] {
+  const { databaseUrl, redisUrl, smtpUrl, publicUrl, storage } = config;
+  const credentials = storage.kind === 's3' ? storage.credentials : null;
+  const found = [
+    ...[databaseUrl, redisUrl, smtpUrl, publicUrl].flatMap(passwordsOf),
+    config.apiKey,
+    config.metricsToken,
+    config.adminKey,
+    credentials?.secretAccessKey,
+    credentials?.sessionToken,
+  ];
+  return found
+    .filter((secret): secret is string => typeof secret === 'string' && secret.length >= shortest)
+    .sort((a, b) => b.length - a.length);
+}
+
+/** As it stands in the URL, and as it is meant. */
+function passwordsOf(url: string | null): string[] {
+  if (url === null || !URL.canParse(url)) return [];
+  const { password } = new URL(url);
+  return [url, password, decode(password)];
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

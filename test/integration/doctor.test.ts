@@ -3,14 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
+import type { Finding } from '../../src/doctor/check.ts';
 import { runChecks } from '../../src/doctor/check.ts';
-import { judgeSpace } from '../../src/doctor/check-disk.ts';
-import { checkNode } from '../../src/doctor/check-node.ts';
-import { checkStorage } from '../../src/doctor/check-storage.ts';
-import { examine } from '../../src/doctor/examine.ts';
-import type { Finding } from '../../src/doctor/finding.ts';
-import { hideSecrets } from '../../src/doctor/hide-secrets.ts';
-import { checkClock } from '../../src/doctor/postgres/check-clock.ts';
+import { checkNode } from '../../src/doctor/check-configuration.ts';
+import { checkStorage, judgeSpace } from '../../src/doctor/check-disk.ts';
+import { checkClock } from '../../src/doctor/check-postgres.ts';
+import { examine, hideSecrets } from '../../src/doctor/examine.ts';
 import { openFileStore } from '../../src/files/storage.ts';
 import { connectTo } from '../support/connect.ts';
 import { startMailServer } from '../support/mail-server.ts';
@@ -36,7 +34,7 @@ async function look(settings: Readonly<Record<string, string>> = {}): Promise<Re
 }
 
 const verdicts = (found: ReadonlyMap<string, Finding>) =>
-  Object.fromEntries([...found].map(([check, { verdict }]) => [check, verdict]));
+  Object.fromEntries([...found].map(([check, { status }]) => [check, status]));
 
 describe('the doctor', () => {
   test('finds nothing wrong where nothing is, but what the tests do to their server', async () => {
@@ -57,8 +55,8 @@ describe('the doctor', () => {
       schedules: 'ok',
       'public url': 'ok',
     });
-    expect([...found.values()].filter(({ verdict }) => verdict === 'failed')).toEqual([]);
-    for (const { verdict, advice } of found.values()) expect(advice === null).toBe(verdict === 'ok');
+    expect([...found.values()].filter(({ status }) => status === 'failed')).toEqual([]);
+    for (const { status, advice } of found.values()) expect(advice === null).toBe(status === 'ok');
     const left = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
     expect(left.filter((entry) => entry.isFile())).toEqual([]);
   });
@@ -98,18 +96,18 @@ describe('the doctor', () => {
       },
       { name: 'node', deadlineMs: 5_000, run: () => checkNode('20.19.0'), advice: 'look' },
     ]);
-    expect(findings.map(({ check, verdict, found }) => [check, verdict, found])).toEqual([
+    expect(findings.map(({ check, status, found }) => [check, status, found])).toEqual([
       ['hangs', 'failed', 'no answer within 0.05 s'],
       ['throws', 'failed', 'so it is'],
       ['node', 'ok', 'Node.js 20.19.0'],
     ]);
-    expect(await checkNode('20.18.3')).toMatchObject([{ verdict: 'failed' }]);
+    expect(await checkNode('20.18.3')).toMatchObject([{ status: 'failed' }]);
   });
 
   test('secrets do not come through in the words of others', async () => {
     const settings = { SMTP_URL: 'smtp://me:p%40ss%20word@mail.example.com', ADMIN_KEY: 'k'.repeat(24) };
     const said = `535 not p@ss word nor p%40ss%20word nor ${'k'.repeat(24)}`;
-    const finding: Finding = { check: 'smtp', verdict: 'failed', found: said, advice: said };
+    const finding: Finding = { check: 'smtp', status: 'failed', found: said, advice: said };
     expect(hideSecrets([finding], readConfig(settings))).toEqual([
       {
         ...finding,
@@ -128,11 +126,11 @@ describe('of Postgres', () => {
       client.query("insert into sluice.migrations (name, digest) values ('9999_from_the_future.sql', 'x')"),
     );
     expect((await look({ DATABASE_URL: empty.url })).get('migrations')).toMatchObject({
-      verdict: 'warning',
+      status: 'warning',
       found: expect.stringMatching(/^\d+ to be applied$/),
     });
     expect((await look({ DATABASE_URL: newer.url })).get('migrations')).toMatchObject({
-      verdict: 'failed',
+      status: 'failed',
       found: expect.stringContaining('9999_from_the_future.sql'),
     });
     await connectTo(newer.url, (client) =>
@@ -152,7 +150,7 @@ describe('of Postgres', () => {
     const url = new URL(database.url);
     url.pathname = '/postgres';
     expect((await look({ DATABASE_URL: url.href })).get('postgres privileges')).toMatchObject({
-      verdict: 'failed',
+      status: 'failed',
       found: expect.stringContaining('may not create schemas'),
     });
   });
@@ -165,22 +163,22 @@ describe('of Postgres', () => {
       await client.query(`alter database ${rows[0]?.name} set synchronous_commit = off`);
     });
     const found = await look({ DATABASE_URL: own.url, WORKERS: '64' });
-    expect(found.get('postgres statement_timeout')).toMatchObject({ verdict: 'warning', found: '5000 ms' });
-    expect(found.get('postgres synchronous_commit')).toMatchObject({ verdict: 'warning' });
+    expect(found.get('postgres statement_timeout')).toMatchObject({ status: 'warning', found: '5000 ms' });
+    expect(found.get('postgres synchronous_commit')).toMatchObject({ status: 'warning' });
     // 64 workers are more than the server has connections for.
-    expect(found.get('postgres connections')).toMatchObject({ verdict: 'warning' });
+    expect(found.get('postgres connections')).toMatchObject({ status: 'warning' });
     await own.drop();
   });
 
   test('a clock that is off by more than two seconds shows, one that is not does not', async () => {
     const clock = (offMs: number) =>
       connectTo(database.url, (client) => checkClock(client, () => Date.now() + offMs));
-    expect(await clock(1_000)).toMatchObject([{ verdict: 'ok' }]);
+    expect(await clock(1_000)).toMatchObject([{ status: 'ok' }]);
     expect(await clock(10_000)).toMatchObject([
-      { verdict: 'warning', found: expect.stringContaining('behind') },
+      { status: 'warning', found: expect.stringContaining('behind') },
     ]);
     expect(await clock(-10_000)).toMatchObject([
-      { verdict: 'warning', found: expect.stringContaining('ahead') },
+      { status: 'warning', found: expect.stringContaining('ahead') },
     ]);
   });
 
@@ -189,26 +187,26 @@ describe('of Postgres', () => {
     const load = '{ http: { url: "https://example.com/$' + '{env:SCHEDULE_WHERE}" } }';
     await writeFile(file, `schedules:\n  - name: a\n    cron: "61 * * * *"\n    load: ${load}\n`);
     const bad = await look({ INBOX_DIR: join(file, 'inbox'), SCHEDULES_FILE: file });
-    expect(bad.get('inbox')).toMatchObject({ verdict: 'failed' });
+    expect(bad.get('inbox')).toMatchObject({ status: 'failed' });
     expect(bad.get('schedules')).toMatchObject({
-      verdict: 'failed',
+      status: 'failed',
       found: expect.stringContaining('schedules.yaml:3:11: '),
     });
     await writeFile(file, `schedules:\n  - name: a\n    cron: "1 * * * *"\n    load: ${load}\n`);
     const settings = { INBOX_DIR: join(dataDir, 'inbox'), SCHEDULES_FILE: file };
     const wanting = await look(settings);
     expect(wanting.get('inbox')).toMatchObject({
-      verdict: 'ok',
+      status: 'ok',
       found: expect.stringContaining('can be made'),
     });
     expect(wanting.get('schedules')).toMatchObject({
-      verdict: 'warning',
+      status: 'warning',
       found: 'not set here: SCHEDULE_WHERE',
     });
     const right = await look({ ...settings, SCHEDULE_WHERE: 'users.csv' });
-    expect(right.get('schedules')).toMatchObject({ verdict: 'ok', found: `1 in ${file}` });
+    expect(right.get('schedules')).toMatchObject({ status: 'ok', found: `1 in ${file}` });
     expect((await look({ SCHEDULES_FILE: `${file}.gone` })).get('schedules')).toMatchObject({
-      verdict: 'failed',
+      status: 'failed',
       found: expect.stringContaining('ENOENT'),
     });
     expect(await readdir(dataDir)).not.toContain('inbox');
@@ -226,7 +224,7 @@ describe('of Postgres', () => {
     // Data of another major version cannot be read by the program that is installed.
     await mkdir(join(dataDir, 'postgres', 'data'), { recursive: true });
     await writeFile(join(dataDir, 'postgres', 'data', 'PG_VERSION'), '14\n');
-    expect((await look({ DATABASE_URL: '' })).get('embedded postgres')).toMatchObject({ verdict: 'failed' });
+    expect((await look({ DATABASE_URL: '' })).get('embedded postgres')).toMatchObject({ status: 'failed' });
     await rm(join(dataDir, 'postgres'), { recursive: true });
   });
 });
@@ -256,13 +254,13 @@ describe.runIf(redisAvailable)('of Redis', () => {
 describe('of the rest', () => {
   test('a mail server is greeted and sent nothing', async () => {
     const server = await startMailServer();
-    expect((await look({ SMTP_URL: server.url })).get('smtp')).toMatchObject({ verdict: 'ok' });
+    expect((await look({ SMTP_URL: server.url })).get('smtp')).toMatchObject({ status: 'ok' });
     expect(server.mails).toEqual([]);
     await server.stop();
   });
 
   test('links that nobody could follow', async () => {
-    const of = async (settings: Record<string, string>) => (await look(settings)).get('public url')?.verdict;
+    const of = async (settings: Record<string, string>) => (await look(settings)).get('public url')?.status;
     expect(await of({ HOST: '0.0.0.0' })).toBe('warning');
     expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'http://localhost:8080' })).toBe('warning');
     expect(await of({ HOST: '0.0.0.0', PUBLIC_URL: 'http://sluice.example.com' })).toBe('warning');
@@ -272,11 +270,11 @@ describe('of the rest', () => {
   test('a disk with less than a tenth or a GiB left, and one that is full', () => {
     const judge = (freeGiB: number, allGiB: number) =>
       judgeSpace('disk', { freeBytes: freeGiB * 2 ** 30, allBytes: allGiB * 2 ** 30 });
-    expect(judge(20, 100).verdict).toBe('ok');
-    expect(judge(9, 100).verdict).toBe('warning');
-    expect(judge(0.9, 2).verdict).toBe('warning');
+    expect(judge(20, 100).status).toBe('ok');
+    expect(judge(9, 100).status).toBe('warning');
+    expect(judge(0.9, 2).status).toBe('warning');
     expect(judge(0.01, 2)).toMatchObject({
-      verdict: 'failed',
+      status: 'failed',
       found: 'the disk is full: 10 MiB free, 0 % of 2.0 GiB',
     });
   });
@@ -287,7 +285,7 @@ describe('of the rest', () => {
       ...files,
       readRange: async (...of: Parameters<typeof files.readRange>) => (await files.readRange(...of)).fill(0),
     };
-    expect(await checkStorage(lying)).toMatchObject([{ check: 'storage', verdict: 'failed' }]);
+    expect(await checkStorage(lying)).toMatchObject([{ check: 'storage', status: 'failed' }]);
     const left = await readdir(join(dataDir, 'files'), { recursive: true, withFileTypes: true });
     expect(left.filter((entry) => entry.isFile())).toEqual([]);
   });

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
 import { planPrune, prune } from '../../src/background-jobs/prune.ts';
-import { checkEventRetention } from '../../src/doctor/postgres/check-event-retention.ts';
+import { checkEventRetention } from '../../src/doctor/check-postgres.ts';
 import { readEvent } from '../../src/ingest/read-record.ts';
 import { readEventRetention } from '../../src/postgres/retention/overview.ts';
 import { apply } from '../support/catalogue.ts';
@@ -198,7 +198,7 @@ describe('retention of events', () => {
       connectTo(t.databaseUrl, async (client) => {
         const [finding] = await checkEventRetention(client);
         const { error } = await readEventRetention(client);
-        return `${finding?.verdict}: ${finding?.found} (${error})`;
+        return `${finding?.status}: ${finding?.found} (${error})`;
       });
     expect(await told()).toMatch(/^warning: pruning fails since .*lock timeout.*\(.*lock timeout/);
     expect((await t.system.metrics.render()).text).toContain('sluice_event_pruning_failing 1');

@@ -24,7 +24,7 @@ Exit code: 0 nothing failed, though there may be warnings; 1 something failed;
 Examples:
   $ sluice doctor
   $ DATABASE_URL=postgres://… REDIS_URL=redis://… sluice doctor
-  $ sluice doctor --json | jq '.[] | select(.verdict != "ok")'`,
+  $ sluice doctor --json | jq '.[] | select(.status != "ok")'`,
     )
     .action((flags: { readonly json: boolean }, command: Command) => doctor(cli, command, flags.json));
 }
@@ -33,6 +33,6 @@ async function doctor(cli: Cli, command: Command, json: boolean): Promise<void> 
   const findings = await examine(readSettings(cli, command).config, cli.environment);
   if (json) cli.terminal.json(findings);
   else printFindings(cli.terminal, findings);
-  const isBad = findings.some(({ verdict }) => verdict === 'failed');
+  const isBad = findings.some(({ status }) => status === 'failed');
   process.exitCode = isBad ? exitCodes.failed : exitCodes.ok;
 }

@@ -1,0 +1,202 @@
+import pg, { type ClientBase } from 'pg';
+import type { Config } from '../config.ts';
+import { readMigrationState } from '../postgres/migration-state.ts';
+import { readEventRetention } from '../postgres/retention/overview.ts';
+import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
+import { type Check, type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
+import { checkConnections, checkSettings } from './check-postgres-settings.ts';
+
+const connectMs = 5_000;
+const statementMs = 5_000;
+const lookMs = 8_000;
+
+/** All that is to be known of a server that should answer at `url`. Throws if it does not. */
+export async function checkPostgres(url: string, config: Config): Promise<Finding[]> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'sluice doctor',
+    connectionTimeoutMillis: connectMs,
+    // Ours, and no setting of the session: what that would be without us is looked at.
+    query_timeout: statementMs,
+  });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const looks: Readonly<Record<string, () => Promise<Finding[]>>> = {
+      'postgres version': () => checkVersion(client),
+      'postgres privileges': () => checkPrivileges(client, config.redisUrl === null),
+      'postgres connections': () => checkConnections(client, config),
+      'postgres settings': () => checkSettings(client),
+      'postgres disk': () => checkSpace(client),
+      'postgres clock': () => checkClock(client),
+      migrations: () => checkMigrations(client),
+      'event retention': () => checkEventRetention(client),
+    };
+    const findings: Finding[] = [];
+    // One after another, since they share the connection: the clock's answer must not wait behind another's.
+    for (const [name, run] of Object.entries(looks)) findings.push(...(await runChecks([lookOf(name, run)])));
+    return findings;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+function lookOf(name: string, run: Check['run']): Check {
+  return {
+    name,
+    run,
+    deadlineMs: lookMs,
+    advice: 'The server did not answer this question; its log may tell why.',
+  };
+}
+
+const oldest = 150_000;
+
+async function checkVersion(client: ClientBase): Promise<Finding[]> {
+  const { rows } = await client.query<{ version: string; number: number; readOnly: boolean }>(`
+    select
+      current_setting('server_version') as version,
+      current_setting('server_version_num')::int as number,
+      pg_is_in_recovery() or current_setting('transaction_read_only')::bool as "readOnly"`);
+  const { version = '', number = 0, readOnly = false } = rows[0] ?? {};
+  const check = 'postgres version';
+  const found = `PostgreSQL ${version}`;
+  const findings =
+    number >= oldest ? [ok(check, found)] : [failed(check, found, 'Use PostgreSQL 15 or newer.')];
+  if (!readOnly) return findings;
+  const advice = 'Point DATABASE_URL at the primary server.';
+  return [
+    ...findings,
+    failed('postgres writes', 'the server takes no writes: it is a replica or read-only', advice),
+  ];
+}
+
+interface Row {
+  readonly role: string;
+  readonly mayCreate: boolean;
+  /** Those of our schemas that are there and belong to somebody whose rights we have not. */
+  readonly foreign: string[];
+  readonly missing: number;
+}
+
+/** Migrations create the schemas, and change what is in them: that takes their owner. */
+async function checkPrivileges(client: ClientBase, queueInPostgres: boolean): Promise<Finding[]> {
+  const schemas = queueInPostgres ? ['sluice', 'bullmq'] : ['sluice'];
+  const { rows } = await client.query<Row>(
+    `
+    select
+      current_user as role,
+      has_database_privilege(current_database(), 'create') as "mayCreate",
+      array(
+        select nspname::text
+        from pg_namespace
+        where nspname = any ($1) and not pg_has_role(nspowner, 'usage')
+      ) as foreign,
+      (
+        select cardinality($1::text[]) - count(*)
+        from pg_namespace
+        where nspname = any ($1)
+      )::int as missing`,
+    [schemas],
+  );
+  const { role = '', mayCreate = false, foreign = [], missing = 0 } = rows[0] ?? {};
+  const check = 'postgres privileges';
+  if (foreign.length > 0) {
+    const advice = 'Connect as their owner, or grant this role membership in it.';
+    return [failed(check, `role ${role} does not own schema ${foreign.join(' and ')}`, advice)];
+  }
+  if (missing > 0 && !mayCreate) {
+    const advice = `As its owner: grant create on database … to ${role}.`;
+    return [failed(check, `role ${role} may not create schemas in this database`, advice)];
+  }
+  return [ok(check, `role ${role} ${missing > 0 ? 'may create what is missing' : 'owns its schemas'}`)];
+}
+
+/** More than a page, so that the server has to ask its disk for room. */
+const probe = `
+  begin;
+  create temporary table sluice_doctor_space on commit drop as
+    select repeat(n::text, 100) as filler from generate_series(1000, 1999) as n;
+  rollback`;
+
+/** Whether the server has room for a table that nobody else sees, and that is gone at once. What is free it does not say. */
+async function checkSpace(client: ClientBase): Promise<Finding[]> {
+  const check = 'postgres disk';
+  try {
+    await client.query(probe);
+  } catch (error) {
+    await client.query('rollback').catch(() => undefined);
+    if (isDiskFull(error)) return [failed(check, 'the disk of the database is full', roomAdvice)];
+    // It may not make temporary tables, or takes no writes: told by other checks where it matters.
+  }
+  return [ok(check, 'there is room for a small table')];
+}
+
+const mostSkewMs = 2_000;
+
+/** Leases run by the database's clock, links and idempotency by ours too. */
+export async function checkClock(client: ClientBase, now: () => number = Date.now): Promise<Finding[]> {
+  const before = now();
+  const { rows } = await client.query<{ ms: number }>(
+    'select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms',
+  );
+  const after = now();
+  // It was read at some moment of the round trip; half of that is what we cannot know.
+  const skewMs = (rows[0]?.ms ?? 0) - (before + after) / 2;
+  const check = 'postgres clock';
+  const seconds = (Math.abs(skewMs) / 1000).toFixed(1);
+  const found = `the database's clock is ${seconds} s ${skewMs < 0 ? 'behind' : 'ahead of'} this machine's`;
+  if (Math.abs(skewMs) - (after - before) / 2 <= mostSkewMs) return [ok(check, found)];
+  return [warning(check, found, 'Run NTP on both machines.')];
+}
+
+async function checkMigrations(client: ClientBase): Promise<Finding[]> {
+  const check = 'migrations';
+  const { pending, unknown, edited } = await readMigrationState(client);
+  if (edited.length > 0) {
+    const advice =
+      'Install the version of sluice that the database was migrated by; this one does not start on it.';
+    return [failed(check, `applied with another text: ${edited.join(', ')}`, advice)];
+  }
+  if (unknown.length > 0) {
+    const advice = 'Install that version here too, before this program writes to the database.';
+    return [failed(check, `a newer sluice has migrated the database: ${unknown.join(', ')}`, advice)];
+  }
+  if (pending.length > 0) {
+    const found =
+      pending.length > 3 ? `${pending.length} to be applied` : `to be applied: ${pending.join(', ')}`;
+    return [warning(check, found, 'The next start applies them, or `sluice migrate` now.')];
+  }
+  return [ok(check, 'the database is up to date')];
+}
+
+/** The workers prune once a day. */
+const lateMs = 2 * 24 * 60 * 60 * 1000;
+
+/** Whether events that outlived their retention go, as far as the latest pruning tells. */
+export async function checkEventRetention(
+  client: ClientBase,
+  now: () => number = Date.now,
+): Promise<Finding[]> {
+  const check = 'event retention';
+  let found: Awaited<ReturnType<typeof readEventRetention>>;
+  try {
+    found = await readEventRetention(client);
+  } catch (error) {
+    // `migrations` tells of it.
+    if (isMissingTable(error)) return [];
+    throw error;
+  }
+  const { prunedAt, error, failingSince, eventsRemoved, archiveFiles } = found;
+  if (prunedAt === null) return [ok(check, 'events have not been pruned yet')];
+  if (error !== null) {
+    const since = (failingSince ?? prunedAt).toISOString();
+    const advice =
+      "The next pruning tries again, `sluice prune` now. A lock timeout: an export, a backup or somebody's session reads the events for long.";
+    return [warning(check, `pruning fails since ${since}: ${error}`, advice)];
+  }
+  if (now() - prunedAt.getTime() > lateMs) {
+    return [warning(check, `events were last pruned at ${prunedAt.toISOString()}`, 'Is a worker running?')];
+  }
+  return [ok(check, `${eventsRemoved} events removed so far, ${archiveFiles} archives`)];
+}
