@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { Catalogue } from './catalogue/catalogue.ts';
 import type { Config } from './config.ts';
 import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
@@ -15,6 +14,7 @@ import { createPool } from './postgres/pool.ts';
 import { readEventRetention } from './postgres/retention/overview.ts';
 import { readSchedules } from './postgres/stores/schedules.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
+import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
 import { createQueueBell } from './queue/queue-bell.ts';
@@ -74,7 +74,7 @@ export function openSystem(options: SystemOptions): System {
   const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
   const readPool = openReadPool(options, monitor);
-  const catalogue = new Catalogue(log);
+  const knownProperties = new KnownProperties(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role, monitor);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
@@ -95,7 +95,7 @@ export function openSystem(options: SystemOptions): System {
     queue: backend.ping,
     storage: () => files.check(),
   };
-  const ingest = openIngest({ pool, db, catalogue, metrics });
+  const ingest = openIngest({ pool, db, knownProperties, metrics });
   return {
     config,
     databaseUrl,
@@ -106,7 +106,7 @@ export function openSystem(options: SystemOptions): System {
     files,
     metrics,
     health: createHealth(checks, log),
-    catalogue,
+    knownProperties,
     ingest,
     reader: { db: readPool === null ? db : createDatabase(readPool) },
     bell,

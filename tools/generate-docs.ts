@@ -1,12 +1,13 @@
 /**
- * Writes docs/errors.md, docs/configuration.md, docs/openapi.json, docs/schemas/catalogue.schema.json and
- * docs/schemas/schedules.schema.json from the code. `--verify` writes nothing and fails on a difference.
+ * Writes docs/errors.md, docs/configuration.md, docs/openapi.json and the schemas of docs/schemas from the code.
+ * `--verify` writes nothing and fails on a difference.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { catalogueSchema } from '../src/catalogue/file/catalogue-schema.ts';
+import { definitionsFileSchema } from '../src/definitions/definitions-file.ts';
 import { packageRoot } from '../src/package-root.ts';
-import { schedulesSchema } from '../src/schedules/file/read-schedules-file.ts';
+import { schedulesFileSchema } from '../src/schedules/read-schedules-file.ts';
+import { segmentSchema } from '../src/segments/definition-schema.ts';
 import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 
@@ -15,8 +16,9 @@ for (const [name, page] of [
   ['errors.md', errorsPage()],
   ['configuration.md', configurationPage()],
   ['openapi.json', `${JSON.stringify(await describeApi(), null, 2)}\n`],
-  ['schemas/catalogue.schema.json', `${JSON.stringify(catalogueSchema(), null, 2)}\n`],
-  ['schemas/schedules.schema.json', `${JSON.stringify(schedulesSchema(), null, 2)}\n`],
+  ['schemas/definitions.schema.json', `${JSON.stringify(definitionsFileSchema(), null, 2)}\n`],
+  ['schemas/segment.schema.json', `${JSON.stringify(segmentSchema(), null, 2)}\n`],
+  ['schemas/schedules.schema.json', `${JSON.stringify(schedulesFileSchema(), null, 2)}\n`],
 ] as const) {
   const path = join(packageRoot, 'docs', name);
   if (!verify) await writeFile(path, page);

@@ -2,13 +2,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { defaultEnvironmentName, findEnvironment } from '../../src/access/environments.ts';
-import { applyCatalogue } from '../../src/catalogue/apply/apply-catalogue.ts';
-import { readCatalogueFile } from '../../src/catalogue/file/read-catalogue-file.ts';
-import { type CatalogueItems, kinds } from '../../src/catalogue/items/items.ts';
 import { CommandFailed } from '../../src/cli/exit-codes.ts';
 import { explainProblems } from '../../src/cli/explain-problems.ts';
 import { formatBytes, formatCount } from '../../src/cli/format-numbers.ts';
 import { printable, renderTable } from '../../src/cli/table.ts';
+import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
+import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
+import { type Definitions, kinds } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { previewSegment } from '../../src/segments/preview-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
@@ -49,7 +49,7 @@ export async function showCatalogue(stage: DemoStage, client: Client): Promise<v
   if (environment === null) throw new CommandFailed('The first start made no environment.');
   const { environmentId } = environment;
   const items = await readSample();
-  await applyCatalogue(db, environmentId, items, { dryRun: false, force: false });
+  await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
   cli.terminal.print(`   $ sluice catalogue apply ${sample}`);
   const counts = kinds.map((kind) => `${items[kind].length} ${kind.replaceAll('_', ' ')}`);
   cli.terminal.print(`   ${counts.join(', ')}\n`);
@@ -71,10 +71,10 @@ export async function showCatalogue(stage: DemoStage, client: Client): Promise<v
   for (const line of renderTable(columns, rows)) cli.terminal.print(`   ${line}`);
 }
 
-async function readSample(): Promise<CatalogueItems> {
-  const reading = readCatalogueFile(await readFile(join(packageRoot, sample)));
-  if (reading.items === null) throw new CommandFailed(explainProblems(sample, reading));
-  return reading.items;
+async function readSample(): Promise<Definitions> {
+  const reading = readDefinitionsFile(await readFile(join(packageRoot, sample)));
+  if (reading.value === null) throw new CommandFailed(explainProblems(sample, reading));
+  return reading.value;
 }
 
 const pollMs = 50;

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto';
-import { addAutoProperties } from '../catalogue/auto-properties.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Database } from '../postgres/database.ts';
 import { isUniqueViolation } from '../postgres/sqlstate.ts';
 import { createApiKey } from '../postgres/stores/api-keys.ts';
+import { addAutoProperties } from '../postgres/stores/properties.ts';
 
 /** A tenant: what its keys open, and nothing else. */
 export interface Environment {

@@ -1,4 +1,4 @@
-import type { RefusedFile } from '../operator-file/read-operator-file.ts';
+import type { RefusedFile } from '../operator-file/read.ts';
 import { printable } from './table.ts';
 
 /** `name:line:column: what is wrong`, as editors and terminals make links of. */

@@ -14,15 +14,16 @@ export const MAX_VALUE_BYTES = 64 * KiB;
 export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
 /** Properties of an environment and entity that the catalogue lists, and event names of an environment. */
-export const MAX_CATALOGUED_NAMES = 10_000;
-/** A catalogue file, its levels of nesting, and the items of one kind in it. Lookups list them whole. */
+export const MAX_LISTED_NAMES = 10_000;
+/** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
 export const MAX_OPERATOR_FILE_DEPTH = 64;
-export const MAX_CATALOGUE_ITEMS = 5_000;
+export const MAX_OPERATOR_FILE_ITEMS = 5_000;
 export const MAX_SURVEY_MODULES = 200;
 export const MAX_EVENT_RETENTION_DAYS = 36_500;
-/** What is told of a file that is wrong all over. */
+/** What is reported of a file that is wrong all over, and what is looked for in it. */
 export const MAX_OPERATOR_FILE_PROBLEMS = 100;
+export const MAX_SCHEMA_ERRORS = 50_000;
 export const MAX_ITEM_KEY_CHARS = 100;
 export const MAX_ITEM_TITLE_CHARS = 200;
 /** usage, category, status, platform, data_type and the like. */

@@ -4,7 +4,7 @@ import { type InboxFolder, type InboxOptions, inboxFolders } from '../domain/inb
 import { type ClaimTools, claimFiles } from './claim.ts';
 import type { DropFolder, Inbox, InboxContext } from './context.ts';
 import { lookInto } from './look.ts';
-import { FolderMapping } from './mapping/folder-mapping.ts';
+import { FolderMapping } from './mapping.ts';
 import { putBackOrphans } from './put-back-orphans.ts';
 import { ensureFolder, findFolder, isInTheWay, offerFolder } from './real-folder.ts';
 import { type Moment, type SeenFile, Settling } from './settling.ts';

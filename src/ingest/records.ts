@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import type { Catalogue } from '../catalogue/catalogue.ts';
 import { type InputError, inputError } from '../domain/errors.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
+import type { KnownProperties } from '../properties/known-properties.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -59,7 +59,7 @@ export interface RecordWriter<T, Rows> {
 export interface IngestContext {
   readonly pool: pg.Pool;
   readonly db: Database;
-  readonly catalogue: Catalogue;
+  readonly knownProperties: KnownProperties;
   readonly metrics: IngestMetrics;
 }
 

@@ -31,14 +31,18 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
   };
 }
 
-async function noteNames({ catalogue, db }: IngestContext, records: readonly EventRecord[]): Promise<void> {
+async function noteNames(
+  { knownProperties, db }: IngestContext,
+  records: readonly EventRecord[],
+): Promise<void> {
   const names = new Map<number, Set<string>>();
   for (const { environmentId, eventName } of records) {
-    if (catalogue.knowsEventName(environmentId, eventName)) continue;
+    if (knownProperties.knowsEventName(environmentId, eventName)) continue;
     const unknown = names.get(environmentId) ?? new Set();
     names.set(environmentId, unknown.add(eventName));
   }
-  for (const [environmentId, unknown] of names) await catalogue.noteEventNames(db, environmentId, unknown);
+  for (const [environmentId, unknown] of names)
+    await knownProperties.learnEventNames(db, environmentId, unknown);
 }
 
 function instantOf({ insertedAt }: EventRow): number[] {

@@ -1,19 +1,19 @@
-import type { Catalogue } from '../catalogue/catalogue.ts';
 import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
 import type { Entity } from '../domain/entity.ts';
 import { markedNumber, writeJson } from '../mapping/json-text.ts';
 import type { Database } from '../postgres/database.ts';
 import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../postgres/stores/profiles.ts';
+import type { KnownProperties } from '../properties/known-properties.ts';
 import type { CompanyRecord, IngestContext, Properties, RecordWriter, UserRecord } from './records.ts';
 
 /** Users, and the companies they name. */
 export function userWriter({
-  catalogue,
+  knownProperties,
   db,
 }: IngestContext): RecordWriter<UserRecord, ReturnType<typeof userRows>> {
   return {
     async prepare(records) {
-      const found = new NewProperties(catalogue);
+      const found = new NewProperties(knownProperties);
       const rows = userRows(records, found);
       await found.note(db);
       return rows;
@@ -23,12 +23,12 @@ export function userWriter({
 }
 
 export function companyWriter({
-  catalogue,
+  knownProperties,
   db,
 }: IngestContext): RecordWriter<CompanyRecord, ReturnType<typeof companyRows>> {
   return {
     async prepare(records) {
-      const found = new NewProperties(catalogue);
+      const found = new NewProperties(knownProperties);
       const rows = companyRows(records, found);
       await found.note(db);
       return rows;
@@ -104,11 +104,11 @@ class Drafts {
 
 /** Collects the properties of a window that the catalogue does not know; nearly always none. */
 class NewProperties {
-  readonly #catalogue: Catalogue;
+  readonly #knownProperties: KnownProperties;
   readonly #found = new Map<string, Found>();
 
-  constructor(catalogue: Catalogue) {
-    this.#catalogue = catalogue;
+  constructor(knownProperties: KnownProperties) {
+    this.#knownProperties = knownProperties;
   }
 
   /** Looks at the properties of one record; returns whether one of them is null. */
@@ -121,7 +121,7 @@ class NewProperties {
         continue;
       }
       const type = markedNumber(value) === null ? dataTypeOf(value) : 'numeric';
-      if (type === null || this.#catalogue.knowsProperty(environmentId, entity, name, type)) continue;
+      if (type === null || this.#knownProperties.knowsProperty(environmentId, entity, name, type)) continue;
       this.#add(environmentId, entity, name, type);
     }
     return removes;
@@ -130,7 +130,7 @@ class NewProperties {
   /** Tells the catalogue. Before the records are committed, so that none is ever there without its properties. */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
-      await this.#catalogue.noteProperties(db, environmentId, entity, types);
+      await this.#knownProperties.learnProperties(db, environmentId, entity, types);
     }
   }
 

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { FileStore } from '../files/file-store.ts';
 import type { NotificationBell } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
+import type { KnownProperties } from '../properties/known-properties.ts';
 import type { Experience } from './experience.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
@@ -11,7 +11,7 @@ export interface LoadContext {
   readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
-  readonly catalogue: Catalogue;
+  readonly knownProperties: KnownProperties;
   readonly bell: Bell;
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;

@@ -4,13 +4,13 @@ import type { LoadSource } from '../postgres/ledger/load-source.ts';
 import type { LoadContext } from './context.ts';
 
 /** Brings the catalogue up to the rows of a chunk; to be called before the transaction that writes them. */
-export async function noteProperties(
-  { catalogue, db }: LoadContext,
+export async function learnProperties(
+  { knownProperties, db }: LoadContext,
   { dryRun, environmentId }: LoadSource,
   rows: Rows,
 ): Promise<void> {
   if (dryRun) return;
   for (const entity of entities) {
-    await catalogue.noteProperties(db, environmentId, entity, rows.types[entity].types());
+    await knownProperties.learnProperties(db, environmentId, entity, rows.types[entity].types());
   }
 }

@@ -26,7 +26,7 @@ import { failLoad, tooManyRejects } from './end-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { keepAlive } from './keep-alive.ts';
 import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { noteProperties } from './note-properties.ts';
+import { learnProperties } from './note-properties.ts';
 import { type ChunkReader, createChunkReader } from './read-chunk.ts';
 import { type Hurry, noHurry, untilHurry } from './until-hurry.ts';
 
@@ -77,7 +77,7 @@ async function loadChunk(context: LoadContext, claim: ChunkClaim): Promise<LoadP
     const inserted = await tryInserting(context, source, claim, reader);
     if (inserted !== null) return inserted;
     await reader.read(claim);
-    await noteProperties(context, source, rows);
+    await learnProperties(context, source, rows);
     try {
       return await mergeChunk(context, source, claim, rows, false);
     } catch (error) {
@@ -104,7 +104,7 @@ async function tryInserting(
   if (claim.oversized || !(await expectsNewUsers(context.db, source, experience))) return null;
   const rows = await reader.read(claim, newUserStamp({ ...source, chunkNo: claim.chunkNo }));
   if (canBeInserted(rows)) {
-    await noteProperties(context, source, rows);
+    await learnProperties(context, source, rows);
     try {
       return await settleChunk(context, claim, rows, (transaction) =>
         insertRows(transaction, source, claim, rows),

@@ -1,8 +1,8 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
-import type { RefusedFile } from '../operator-file/read-operator-file.ts';
+import type { RefusedFile } from '../operator-file/read.ts';
 import { ConfigError } from '../setting.ts';
-import { readSchedulesFile } from './file/read-schedules-file.ts';
+import { readSchedulesFile } from './read-schedules-file.ts';
 import type { Schedule } from './schedule.ts';
 
 /** The schedules in force: those that the file had when it was last right. */

@@ -1,12 +1,18 @@
-import { type Expression, expressionBuilder, type SqlBool, sql } from 'kysely';
+import { type Expression, expressionBuilder, type RawBuilder, type SqlBool, sql } from 'kysely';
 import type { DB } from '../postgres/schema.ts';
-import { compileEvent } from './compile-event.ts';
-import { integer } from './compile-parameters.ts';
-import { compileProperty } from './compile-property.ts';
-import type { UserScope } from './scope.ts';
-import type { Segment } from './segment.ts';
+import { testInstantColumn, testMember, testTextColumn } from './compile-test.ts';
+import { bigint, daysBefore, instant, integer, text } from './compile-text.ts';
+import type {
+  EventCondition,
+  EventPropertyCondition,
+  PropertyCondition,
+  Segment,
+  SegmentScope,
+  UserScope,
+} from './segment.ts';
 
 const eb = expressionBuilder<DB>();
+const company = 'segment_company';
 
 /**
  * Whether a row of sluice.users (`scope.user` is its alias) is of the environment and in the segment: true or false, never
@@ -31,4 +37,129 @@ function compileNode(segment: Segment, scope: UserScope): Expression<SqlBool> {
     default:
       return compileProperty(segment, scope);
   }
+}
+
+function compileProperty(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
+  const holds =
+    condition.kind === 'property'
+      ? testProfile(condition, scope.user, scope.now)
+      : companyHolds(condition, scope);
+  return condition.negated ? eb.not(holds) : holds;
+}
+
+/** Of a user without a company, and of one whose company has no row, all of its properties are missing. */
+function companyHolds(condition: PropertyCondition, scope: UserScope): Expression<SqlBool> {
+  return eb.exists(
+    eb
+      .selectFrom(`companies as ${company}`)
+      .select(sql.lit(1).as('one'))
+      .where(`${company}.environment_id`, '=', integer(scope.environmentId))
+      .where(`${company}.company_id`, '=', sql.ref<string>(`${scope.user}.company_id`))
+      .where(testProfile(condition, company, scope.now)),
+  );
+}
+
+/** `profile`: what the query calls sluice.users or sluice.companies. */
+function testProfile(
+  { kind, property, test }: PropertyCondition,
+  profile: string,
+  now: Date,
+): RawBuilder<boolean> {
+  const own = profileColumn(kind, property);
+  if (own === null) return testMember(sql.ref(`${profile}.metadata`), property, test, now);
+  const ref = `${profile}.${own.column}`;
+  return own.type === 'id'
+    ? testTextColumn(sql.ref<string | null>(ref), test, now)
+    : testInstantColumn(sql.ref<Date>(ref), test, now);
+}
+
+type ProfileColumn =
+  | { readonly type: 'id'; readonly column: 'user_id' | 'company_id' }
+  | { readonly type: 'instant'; readonly column: 'first_seen_at' | 'last_seen_at' };
+
+const userId = { type: 'id', column: 'user_id' } as const;
+const companyId = { type: 'id', column: 'company_id' } as const;
+const firstSeenAt = { type: 'instant', column: 'first_seen_at' } as const;
+const lastSeenAt = { type: 'instant', column: 'last_seen_at' } as const;
+
+/**
+ * Names that mean a column of the profile, whatever its metadata holds under them. The lookups list them the same way:
+ * there is one property `first_seen_at`, the automatic one.
+ */
+const columns: Readonly<Record<'property' | 'company_property', ReadonlyMap<string, ProfileColumn>>> = {
+  property: new Map<string, ProfileColumn>([
+    ['user_id', userId],
+    ['company_id', companyId],
+    ['first_seen_at', firstSeenAt],
+    ['last_seen_at', lastSeenAt],
+  ]),
+  company_property: new Map<string, ProfileColumn>([
+    ['company_id', companyId],
+    ['first_seen_at', firstSeenAt],
+    ['last_seen_at', lastSeenAt],
+  ]),
+};
+
+/** null: a property of the metadata. */
+function profileColumn(kind: 'property' | 'company_property', property: string): ProfileColumn | null {
+  return columns[kind].get(property) ?? null;
+}
+
+function compileEvent(condition: EventCondition, scope: UserScope): Expression<SqlBool> {
+  const { atLeast, atMost } = condition;
+  // At most n, none included, is what n + 1 are not.
+  if (atLeast === 0 && atMost !== null) return eb.not(happened(condition, scope, atMost + 1, null));
+  return happened(condition, scope, atLeast, atMost);
+}
+
+function happened(
+  condition: EventCondition,
+  scope: UserScope,
+  atLeast: number,
+  atMost: number | null,
+): Expression<SqlBool> {
+  const user = sql.ref<string>(`${scope.user}.user_id`);
+  if (atLeast === 1 && atMost === null) {
+    return eb.exists(
+      eventsThatCount(condition, scope)
+        .select(sql.lit(1).as('one'))
+        .where('segment_event.user_id', '=', user),
+    );
+  }
+  return eb.exists(
+    eb
+      .selectFrom(usersWhoDid(condition, scope, atLeast, atMost).as('segment_doer'))
+      .select(sql.lit(1).as('one'))
+      .where('segment_doer.user_id', '=', user),
+  );
+}
+
+/**
+ * Counted in a table of its own, so that Postgres can choose: count all users' events once and join, or push a user into
+ * it and count that one's by events_user_idx. Of `in (select …)` it would have to hold all in memory or, without the room,
+ * go through them user by user.
+ */
+function usersWhoDid(condition: EventCondition, scope: SegmentScope, atLeast: number, atMost: number | null) {
+  const counted = eventsThatCount(condition, scope)
+    .select('segment_event.user_id')
+    .groupBy('segment_event.user_id')
+    .having(sql<boolean>`count(*) >= ${bigint(atLeast)}`);
+  return atMost === null ? counted : counted.having(sql<boolean>`count(*) <= ${bigint(atMost)}`);
+}
+
+function eventsThatCount({ event, withinDays, where }: EventCondition, scope: SegmentScope) {
+  const named = eb
+    .selectFrom('events as segment_event')
+    .where('segment_event.environment_id', '=', integer(scope.environmentId))
+    .where('segment_event.event_name', '=', text(event))
+    .where(eb.and(where.map((condition) => testEvent(condition, scope.now))));
+  if (withinDays === null) return named;
+  return named
+    .where('segment_event.inserted_at', '>=', instant(daysBefore(scope.now, withinDays)))
+    .where('segment_event.inserted_at', '<=', instant(scope.now.toISOString()));
+}
+
+function testEvent({ property, test, negated }: EventPropertyCondition, now: Date): Expression<SqlBool> {
+  const holds = testMember(sql.ref('segment_event.metadata'), property, test, now);
+  return negated ? eb.not(holds) : holds;
 }

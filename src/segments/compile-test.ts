@@ -1,15 +1,18 @@
 import { type RawBuilder, sql } from 'kysely';
 import { Fault } from '../domain/errors.ts';
-import { jsonb, jsonbs, text, texts } from './compile-parameters.ts';
 import {
   compareNumber,
   compareTextAsDate,
   compareTextAsNumber,
+  isNumeral,
+  jsonb,
+  jsonbs,
   searchText,
   testInstant,
+  text,
   textIsNumberOf,
+  texts,
 } from './compile-text.ts';
-import { isNumeral } from './numeral.ts';
 import type { PropertyTest, Scalar } from './segment.ts';
 
 /* Every test is true or false, never null: what is missing must not slip through `not`. */

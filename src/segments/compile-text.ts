@@ -1,8 +1,48 @@
 import { type RawBuilder, sql } from 'kysely';
 import { MAX_COMPARED_CHARS } from '../domain/limits.ts';
-import { instant, numeric, numerics, text } from './compile-parameters.ts';
-import { instantText, isDay } from './date-text.ts';
 import type { Comparison, PropertyTest } from './segment.ts';
+
+/*
+ * Whatever a definition says reaches Postgres as a parameter, always a string with its type beside it: so it means the
+ * same where parameters are bound and where (in `copy … to`) they have to become settings, which are text.
+ */
+
+export const text = (value: string): RawBuilder<string> => sql`${value}::text`;
+
+export const integer = (value: number): RawBuilder<number> => sql`${String(value)}::integer`;
+
+export const bigint = (value: number): RawBuilder<number> => sql`${String(value)}::bigint`;
+
+export const numeric = (value: number): RawBuilder<number> => sql`${String(value)}::numeric`;
+
+/** The instant with its zone. */
+export const instant = (value: string): RawBuilder<Date> => sql`${value}::timestamptz`;
+
+/** `json` is JSON text. */
+export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
+
+/*
+ * Lists, for `in`. As rows of a subquery Postgres hashes them, so that a long list costs no more than a short one; the same it
+ * does with arrays, but only where they are constants, which settings are not.
+ */
+
+export const texts = (values: readonly string[]): RawBuilder<string> =>
+  rows(sql`${arrayText(values)}::text[]`);
+
+export const numerics = (values: readonly number[]): RawBuilder<number> =>
+  rows(sql`${arrayText(values.map(String))}::numeric[]`);
+
+export const jsonbs = (jsons: readonly string[]): RawBuilder<unknown> =>
+  rows(sql`${arrayText(jsons)}::jsonb[]`);
+
+function rows<T>(array: RawBuilder<T[]>): RawBuilder<T> {
+  return sql`(select unnest(${array}))`;
+}
+
+/** An array as Postgres reads it. One parameter, however long the list: a statement has room for 65 535. */
+function arrayText(items: readonly string[]): string {
+  return `{${items.map((item) => `"${item.replace(/["\\]/g, '\\$&')}"`).join(',')}}`;
+}
 
 /*
  * What a stored text says of numbers and dates, without ever raising an error: it is cast only where its shape has shown
@@ -83,7 +123,7 @@ function ifNumeral(
 }
 
 /**
- * `isDateText` in SQL. The calendar stands beside the regular expression: within it, it would take most of the time.
+ * What the schema of a definition calls a date, in SQL. The calendar stands beside the regular expression: within it, it would take most of the time.
  */
 function isDate(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`${isShort(stored)}
@@ -122,4 +162,28 @@ function instantOf(date: RawBuilder<string | null>): RawBuilder<Date> {
 /** In bytes, which are at least as many as characters and, in a number or a date, as many. */
 function isShort(stored: RawBuilder<string | null>): RawBuilder<boolean> {
   return sql`octet_length(${stored}) <= ${sql.lit(MAX_COMPARED_CHARS)}`;
+}
+
+const zone = /(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/;
+const beyondMicroseconds = /(\.[0-9]{6})[0-9]+/;
+
+/** A date without a time. */
+function isDay(date: string): boolean {
+  return date.length === 'YYYY-MM-DD'.length;
+}
+
+/** The instant a date stands for, in a form whose meaning depends on no setting of the session. */
+function instantText(date: string): string {
+  const instant = date.replace(beyondMicroseconds, '$1');
+  return zone.test(instant) ? instant : `${instant}Z`;
+}
+
+const shape = /^-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?$/;
+
+/**
+ * Whether a text is a number as JSON writes one, so that `007` and `+1` stay text. Three digits of exponent at most:
+ * Postgres would refuse to make a number of much more. `ifNumeral` says the same in SQL.
+ */
+export function isNumeral(text: string): boolean {
+  return text.length <= MAX_COMPARED_CHARS && shape.test(text);
 }

@@ -1,90 +1,206 @@
-import { MAX_SEGMENT_CONDITIONS, MAX_SEGMENT_DEPTH } from '../domain/limits.ts';
-import { type Keys, Problems, type SegmentProblem, shown } from './problems.ts';
-import { readEventCondition } from './read-event.ts';
-import { readPropertyCondition } from './read-property.ts';
-import { isObject, type JsonObject, member, readList } from './read-values.ts';
-import type { Group, Negation, Segment } from './segment.ts';
+import type { Static } from 'typebox';
+import {
+  MAX_SEGMENT_CONDITIONS,
+  MAX_SEGMENT_DEPTH,
+  MAX_SEGMENT_PROBLEMS,
+  MAX_SEGMENT_VALUES,
+} from '../domain/limits.ts';
+import { validatorOf } from '../operator-file/read.ts';
+import { findProblems, type Keys, pathText, rule } from '../operator-file/schema.ts';
+import { conditions, type Operator, operatorsOf } from './definition-schema.ts';
+import type {
+  Comparison,
+  Condition,
+  EventCondition,
+  EventPropertyCondition,
+  PropertyTest,
+  Scalar,
+  Segment,
+} from './segment.ts';
+
+export interface SegmentProblem {
+  /** For a person: `definition.all[2].greater_than`. */
+  readonly path: string;
+  /** For a program, such as one that knows the line of each key. */
+  readonly keys: Keys;
+  readonly message: string;
+}
 
 export type SegmentReading =
   | { readonly segment: Segment; readonly problems: readonly [] }
   | { readonly segment: null; readonly problems: readonly SegmentProblem[] };
 
+type JsonObject = Readonly<Record<string, unknown>>;
+
 const kinds = ['all', 'any', 'not', 'property', 'company_property', 'event'] as const;
+type ConditionKind = keyof typeof conditions;
 
 /**
  * Reads a definition in the language of docs/segments.md, given as JSON would parse to it. Finds all its problems at once;
  * `root` is what their paths begin with.
  */
 export function readSegment(definition: unknown, root = 'definition'): SegmentReading {
-  const problems = new Problems(root);
-  const segment = readNode(definition, [], 1, problems);
-  if (segment !== null && problems.found.length === 0) return { segment, problems: [] };
-  return { segment: null, problems: problems.found };
+  const reader = new Reader(root);
+  const segment = reader.readNode(definition, [], 1);
+  if (segment !== null && reader.problems.length === 0) return { segment, problems: [] };
+  return { segment: null, problems: reader.problems };
 }
 
-function readNode(value: unknown, keys: Keys, depth: number, problems: Problems): Segment | null {
-  if (!isObject(value)) {
-    problems.note(keys, `must be an object with one of ${kinds.join(', ')}, not ${shown(value)}`);
+/**
+ * Goes through the groups, which bounds depth and number before anything is validated, and validates each condition
+ * with the schema of its kind.
+ */
+class Reader {
+  readonly problems: SegmentProblem[] = [];
+  readonly #root: string;
+  #conditions = 0;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  readNode(value: unknown, keys: Keys, depth: number): Segment | null {
+    const wanted = `must be an object with one of ${kinds.join(', ')}`;
+    if (!isObject(value)) return this.#report(keys, rule(wanted)(value));
+    const given = kinds.filter((kind) => Object.hasOwn(value, kind));
+    const [kind] = given;
+    if (kind === undefined) return this.#report(keys, `has none of ${kinds.join(', ')}`);
+    if (given.length > 1) return this.#report(keys, `has ${given.join(' and ')}; give one of them`);
+    if (kind !== 'all' && kind !== 'any' && kind !== 'not') return this.#readCondition(kind, value, keys);
+    if (!this.#mayGroup(kind, value, keys, depth)) return null;
+    if (kind !== 'not') return this.#readGroup(kind, value[kind], [...keys, kind], depth);
+    const segment = this.readNode(value[kind], [...keys, 'not'], depth + 1);
+    return segment === null ? null : { kind, segment };
+  }
+
+  #readGroup(kind: 'all' | 'any', list: unknown, keys: Keys, depth: number): Segment | null {
+    if (!Array.isArray(list)) return this.#report(keys, rule('must be a list')(list));
+    if (list.length === 0) return this.#report(keys, 'must not be empty');
+    if (this.#isTooLong(list, keys, MAX_SEGMENT_CONDITIONS)) return null;
+    const segments: Segment[] = [];
+    for (const [index, item] of list.entries()) {
+      if (this.#isFull) return null;
+      const segment = this.readNode(item, [...keys, index], depth + 1);
+      if (segment !== null) segments.push(segment);
+    }
+    return { kind, segments };
+  }
+
+  /** Whether a group may stand this deep; reports what stands beside it, too. */
+  #mayGroup(kind: string, object: JsonObject, keys: Keys, depth: number): boolean {
+    for (const key of Object.keys(object)) {
+      if (this.#isFull) return false;
+      if (key !== kind) this.#report([...keys, key], `cannot stand beside ${kind}`);
+    }
+    if (depth <= MAX_SEGMENT_DEPTH) return true;
+    const what = `is nested too deep: at most ${MAX_SEGMENT_DEPTH} of all, any and not inside one another`;
+    return this.#report(keys, what) !== null;
+  }
+
+  #readCondition(kind: ConditionKind, value: JsonObject, keys: Keys): Condition | null {
+    const inner = kind === 'event' && Array.isArray(value['where']) ? value['where'].length : 0;
+    this.#count(1 + inner);
+    for (const name of ['in', 'not_in', 'where']) {
+      const list = value[name];
+      if (Array.isArray(list) && this.#isTooLong(list, [...keys, name], MAX_SEGMENT_VALUES)) return null;
+    }
+    if (this.#isFull) return null;
+    const found = findProblems(validatorOf(conditions[kind]), value);
+    for (const problem of found) this.#report([...keys, ...problem.keys], problem.what);
+    if (kind === 'event' && this.#contradicts(value, keys)) return null;
+    if (found.length > 0) return null;
+    if (kind === 'event') return eventCondition(value as Static<(typeof conditions)['event']>);
+    return { kind, ...propertyCondition(kind, value) };
+  }
+
+  /** What a schema cannot say, or not well. */
+  #contradicts({ never, at_least, at_most }: JsonObject, keys: Keys): boolean {
+    const isCounted = at_least !== undefined || at_most !== undefined;
+    if (never !== undefined && isCounted) {
+      this.#report([...keys, 'never'], 'cannot stand beside at_least or at_most');
+      return true;
+    }
+    if (typeof at_least !== 'number' || typeof at_most !== 'number' || at_most >= at_least) return false;
+    this.#report([...keys, 'at_most'], 'is less than at_least: no user could have both');
+    return true;
+  }
+
+  #isTooLong(list: readonly unknown[], keys: Keys, most: number): boolean {
+    if (list.length <= most) return false;
+    this.#report(keys, `has ${list.length} items; at most ${most} are allowed`);
+    return true;
+  }
+
+  /** Reading on would only cost time. */
+  get #isFull(): boolean {
+    return this.#conditions > MAX_SEGMENT_CONDITIONS || this.problems.length >= MAX_SEGMENT_PROBLEMS;
+  }
+
+  #count(conditions: number): void {
+    const before = this.#conditions;
+    this.#conditions += conditions;
+    if (before > MAX_SEGMENT_CONDITIONS || this.#conditions <= MAX_SEGMENT_CONDITIONS) return;
+    this.#report([], `has more than ${MAX_SEGMENT_CONDITIONS} conditions`);
+  }
+
+  #report(keys: Keys, message: string): null {
+    if (this.problems.length < MAX_SEGMENT_PROBLEMS) {
+      this.problems.push({ path: pathText(this.#root, keys), keys, message });
+    }
     return null;
   }
-  const given = kinds.filter((kind) => Object.hasOwn(value, kind));
-  const [kind] = given;
-  if (kind === undefined || given.length > 1) {
-    problems.note(
-      keys,
-      kind === undefined ? `has none of ${kinds.join(', ')}` : `has ${given.join(' and ')}; give one of them`,
-    );
-    return null;
-  }
-  switch (kind) {
-    case 'all':
-    case 'any':
-      return readGroup(kind, value, keys, depth, problems);
-    case 'not':
-      return readNegation(value, keys, depth, problems);
-    case 'event':
-      return readEventCondition(value, keys, problems);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Of what fits its schema. */
+function eventCondition(value: Static<(typeof conditions)['event']>): EventCondition {
+  const { event, never, at_least, at_most, within_days, where = [] } = value;
+  const atMost = never === true ? 0 : (at_most ?? null);
+  return {
+    kind: 'event',
+    event,
+    atLeast: at_least ?? (atMost === null ? 1 : 0),
+    atMost,
+    withinDays: within_days ?? null,
+    where: where.map((condition) => propertyCondition('property', condition)),
+  };
+}
+
+function propertyCondition(subject: string, condition: JsonObject): EventPropertyCondition {
+  const [operator] = operatorsOf(condition) as [Operator];
+  const value = condition[operator];
+  const negated = operator.startsWith('not_') || (operator === 'exists' && value === false);
+  return { property: String(condition[subject]), test: testOf(operator, value), negated };
+}
+
+function testOf(operator: Operator, value: unknown): PropertyTest {
+  switch (operator) {
+    case 'equals':
+    case 'not_equals':
+      return { kind: 'one_of', values: [value as Scalar] };
+    case 'in':
+    case 'not_in':
+      return { kind: 'one_of', values: value as Scalar[] };
+    case 'contains':
+    case 'not_contains':
+      return { kind: 'contains', text: String(value) };
+    case 'starts_with':
+      return { kind: 'starts_with', text: String(value) };
+    case 'exists':
+      return { kind: 'exists' };
+    case 'in_last_days':
+    case 'not_in_last_days':
+      return { kind: 'within_days', days: Number(value) };
     default:
-      return readPropertyCondition(kind, value, keys, problems);
+      return compare(operator, value as number | string);
   }
 }
 
-function readGroup(
-  kind: Group['kind'],
-  object: JsonObject,
-  keys: Keys,
-  depth: number,
-  problems: Problems,
-): Group | null {
-  if (!isAlone(kind, object, keys, depth, problems)) return null;
-  const at = [...keys, kind];
-  const list = readList(member(object, kind), at, problems, MAX_SEGMENT_CONDITIONS);
-  if (list === null) return null;
-  const segments: Segment[] = [];
-  for (const [index, item] of list.entries()) {
-    if (problems.isFull) return null;
-    const segment = readNode(item, [...at, index], depth + 1, problems);
-    if (segment !== null) segments.push(segment);
-  }
-  return { kind, segments };
-}
-
-function readNegation(object: JsonObject, keys: Keys, depth: number, problems: Problems): Negation | null {
-  if (!isAlone('not', object, keys, depth, problems)) return null;
-  const segment = readNode(member(object, 'not'), [...keys, 'not'], depth + 1, problems);
-  return segment === null ? null : { kind: 'not', segment };
-}
-
-/** Whether a group may stand this deep; notes what stands beside it, too. */
-function isAlone(kind: string, object: JsonObject, keys: Keys, depth: number, problems: Problems): boolean {
-  for (const key of Object.keys(object)) {
-    if (problems.isFull) return false;
-    if (key !== kind) problems.note([...keys, key], `cannot stand beside ${kind}`);
-  }
-  if (depth <= MAX_SEGMENT_DEPTH) return true;
-  problems.note(
-    keys,
-    `is nested too deep: at most ${MAX_SEGMENT_DEPTH} of all, any and not inside one another`,
-  );
-  return false;
+function compare(comparison: Comparison, value: number | string): PropertyTest {
+  return typeof value === 'number'
+    ? { kind: 'compare_number', comparison, number: value }
+    : { kind: 'compare_date', comparison, date: value };
 }

@@ -1,6 +1,7 @@
 /**
- * A segment as it is worked with: what `readSegment` makes of a definition (docs/segments.md). Operators that say the
- * opposite of another are that other one, negated; so the meaning of each test is written down once.
+ * A segment as it is worked with: what `readSegment` makes of a definition (docs/segments.md; its schema is in
+ * definition-schema.ts). Operators that say the opposite of another are that other one, negated; so the meaning of each
+ * test is written down once. `compileSegment` makes a condition of SQL of it, with every value as a parameter.
  */
 export type Segment = Group | Negation | Condition;
 
@@ -50,6 +51,18 @@ export type PropertyTest =
   | { readonly kind: 'contains' | 'starts_with'; readonly text: string }
   | { readonly kind: 'exists' }
   | { readonly kind: 'compare_number'; readonly comparison: Comparison; readonly number: number }
-  /** The date as `isDateText` takes it. */
+  /** The date as the schema of a definition takes it. */
   | { readonly kind: 'compare_date'; readonly comparison: Comparison; readonly date: string }
   | { readonly kind: 'within_days'; readonly days: number };
+
+/** What a segment is asked of: one environment, at one moment. */
+export interface SegmentScope {
+  readonly environmentId: number;
+  /** The moment that days are counted back from. One for all statements that are to agree. */
+  readonly now: Date;
+}
+
+export interface UserScope extends SegmentScope {
+  /** What the query calls sluice.users. */
+  readonly user: string;
+}

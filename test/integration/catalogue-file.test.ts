@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Applied } from '../../src/catalogue/apply/apply-catalogue.ts';
-import { fileFormats, writeCatalogueFile } from '../../src/catalogue/file/write-catalogue-file.ts';
-import { type CatalogueItems, kinds, type SurveyItem } from '../../src/catalogue/items/items.ts';
-import { readCatalogue, withoutIds } from '../../src/catalogue/items/tables.ts';
+import type { Applied } from '../../src/definitions/apply-definitions.ts';
+import { fileFormats, writeDefinitionsFile } from '../../src/definitions/definitions-file.ts';
+import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
 import { apply, itemsOf, noItems, segmentItem } from '../support/catalogue.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
 
@@ -17,7 +17,7 @@ afterAll(() => t?.close());
 
 let serial = 0;
 const newTenant = (): Promise<Tenant> => t.addEnvironment(`tenant-${++serial}`);
-const stored = ({ environment }: Tenant) => readCatalogue(t.system.db, environment.environmentId);
+const stored = ({ environment }: Tenant) => readDefinitions(t.system.db, environment.environmentId);
 const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
   Object.fromEntries(items.map(({ id, key }) => [key, id]));
 
@@ -185,7 +185,7 @@ describe('applying a catalogue', () => {
 
   test('what Postgres refuses leaves nothing behind', async () => {
     const tenant = await newTenant();
-    const embeds = [{ key: 'e', title: 'E', type: 'popup' }] as unknown as CatalogueItems['embeds'];
+    const embeds = [{ key: 'e', title: 'E', type: 'popup' }] as unknown as Definitions['embeds'];
     await expect(apply(t, tenant, { segments: [segmentItem('a')], embeds })).rejects.toThrow(
       'embeds_type_check',
     );
@@ -262,7 +262,7 @@ describe('a catalogue written as a file', () => {
   test.each(fileFormats)('as %s makes the same catalogue in another environment', async (format) => {
     const [one, other] = [await newTenant(), await newTenant()];
     await apply(t, one, sample);
-    const text = writeCatalogueFile(withoutIds(await stored(one)), format);
+    const text = writeDefinitionsFile(withoutIds(await stored(one)), format);
     expect(counts(await apply(t, one, itemsOf(text)))).toMatchObject({ segments: [0, 0, 0, 8] });
     await apply(t, other, itemsOf(text));
     expect(withoutIds(await stored(other))).toEqual(withoutIds(await stored(one)));
@@ -270,7 +270,7 @@ describe('a catalogue written as a file', () => {
 });
 
 /** As it is read: what has no id comes by key. */
-function bySortedKeys(items: CatalogueItems, segmentsToo = false): CatalogueItems {
+function bySortedKeys(items: Definitions, segmentsToo = false): Definitions {
   const sort = <T extends { readonly key: string }>(list: readonly T[]): T[] =>
     list.toSorted((a, b) => (a.key < b.key ? -1 : 1));
   return {

@@ -3,13 +3,13 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
-import { Catalogue } from '../../src/catalogue/catalogue.ts';
 import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { Fault } from '../../src/domain/errors.ts';
-import { MAX_CATALOGUED_NAMES, SAMPLED_ROWS } from '../../src/domain/limits.ts';
+import { MAX_LISTED_NAMES, SAMPLED_ROWS } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/domain/load.ts';
+import { KnownProperties } from '../../src/properties/known-properties.ts';
 import {
   type FileOptions,
   nextEnvironmentName,
@@ -295,21 +295,21 @@ describe('what is known costs no statement', () => {
 
   test('when a string property comes with other types, and for names of events', async () => {
     const environmentId = await newEnvironment();
-    const { catalogue, db } = t.system;
-    await catalogue.noteProperties(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
-    await catalogue.noteEventNames(db, environmentId, ['opened', 'closed', 'opened']);
+    const { knownProperties, db } = t.system;
+    await knownProperties.learnProperties(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
+    await knownProperties.learnEventNames(db, environmentId, ['opened', 'closed', 'opened']);
     const again = () =>
       Promise.all([
-        catalogue.noteProperties(db, environmentId, 'users', types({ s: 'date', n: 'numeric' })),
-        catalogue.noteEventNames(db, environmentId, ['closed', 'opened']),
-        catalogue.noteProperties(db, environmentId, 'companies', new Map()),
+        knownProperties.learnProperties(db, environmentId, 'users', types({ s: 'date', n: 'numeric' })),
+        knownProperties.learnEventNames(db, environmentId, ['closed', 'opened']),
+        knownProperties.learnProperties(db, environmentId, 'companies', new Map()),
       ]);
     expect(await withTablesLocked(again)).not.toBeNull();
-    expect(catalogue.knowsProperty(environmentId, 'users', 's', 'boolean')).toBe(true);
-    expect(catalogue.knowsProperty(environmentId, 'users', 'n', 'boolean')).toBe(false);
-    expect(catalogue.knowsProperty(environmentId, 'companies', 's', 'string')).toBe(false);
-    expect(catalogue.knowsEventName(environmentId, 'opened')).toBe(true);
-    expect(catalogue.knowsEventName(environmentId, 'other')).toBe(false);
+    expect(knownProperties.knowsProperty(environmentId, 'users', 's', 'boolean')).toBe(true);
+    expect(knownProperties.knowsProperty(environmentId, 'users', 'n', 'boolean')).toBe(false);
+    expect(knownProperties.knowsProperty(environmentId, 'companies', 's', 'string')).toBe(false);
+    expect(knownProperties.knowsEventName(environmentId, 'opened')).toBe(true);
+    expect(knownProperties.knowsEventName(environmentId, 'other')).toBe(false);
   });
 
   test('and a process that does not know it yet reads it, but writes and locks no row', async () => {
@@ -325,7 +325,7 @@ describe('what is known costs no statement', () => {
     const before = await state();
     await load(environmentId, content, {}, other);
     expect(await state()).toEqual(before);
-    expect(other.catalogue.knowsProperty(environmentId, 'users', 'a', 'numeric')).toBe(true);
+    expect(other.knownProperties.knowsProperty(environmentId, 'users', 'a', 'numeric')).toBe(true);
   });
 });
 
@@ -333,14 +333,14 @@ describe('two processes', () => {
   test('widen what the other one made, knowing nothing of it', async () => {
     const environmentId = await newEnvironment();
     const note = (system: System, type: DataType) =>
-      system.catalogue.noteProperties(system.db, environmentId, 'users', types({ a: type }));
+      system.knownProperties.learnProperties(system.db, environmentId, 'users', types({ a: type }));
     await note(t.system, 'numeric');
     await note(other, 'numeric');
     await note(other, 'date');
     expect(await listed(environmentId)).toEqual({ a: 'string' });
-    expect(t.system.catalogue.knowsProperty(environmentId, 'users', 'a', 'date')).toBe(false);
+    expect(t.system.knownProperties.knowsProperty(environmentId, 'users', 'a', 'date')).toBe(false);
     await note(t.system, 'date');
-    expect(t.system.catalogue.knowsProperty(environmentId, 'users', 'a', 'boolean')).toBe(true);
+    expect(t.system.knownProperties.knowsProperty(environmentId, 'users', 'a', 'boolean')).toBe(true);
     expect(await listed(environmentId)).toEqual({ a: 'string' });
   });
 
@@ -355,12 +355,12 @@ describe('two processes', () => {
         Array.from({ length: count }, (_, n) => [`p${n}`, type]);
       const names = Array.from({ length: count }, (_, n) => `e${n}`);
       await Promise.all(
-        [t.system, other].flatMap(({ catalogue, db }, index) => {
+        [t.system, other].flatMap(({ knownProperties, db }, index) => {
           const given = index === 0 ? round(mine) : round(theirs).reverse();
           const events = index === 0 ? names : names.toReversed();
           return [
-            catalogue.noteProperties(db, environmentId, 'users', new Map(given)),
-            catalogue.noteEventNames(db, environmentId, events),
+            knownProperties.learnProperties(db, environmentId, 'users', new Map(given)),
+            knownProperties.learnEventNames(db, environmentId, events),
           ];
         }),
       );
@@ -368,9 +368,9 @@ describe('two processes', () => {
       expect(Object.keys(found)).toHaveLength(count);
       expect(new Set(Object.values(found))).toEqual(new Set([mine === theirs ? mine : 'string']));
       expect(await listedNames(environmentId)).toEqual(names.sort());
-      for (const { catalogue } of [t.system, other]) {
-        expect(catalogue.knowsProperty(environmentId, 'users', 'p7', mine)).toBe(true);
-        expect(catalogue.knowsEventName(environmentId, 'e7')).toBe(true);
+      for (const { knownProperties } of [t.system, other]) {
+        expect(knownProperties.knowsProperty(environmentId, 'users', 'p7', mine)).toBe(true);
+        expect(knownProperties.knowsEventName(environmentId, 'e7')).toBe(true);
       }
     }
   });
@@ -378,19 +378,21 @@ describe('two processes', () => {
 
 describe('a statement that fails', () => {
   test('is told to the caller, and nothing is remembered', async () => {
-    const { catalogue, db } = t.system;
+    const { knownProperties, db } = t.system;
     const nowhere = 1_000_000;
-    await expect(catalogue.noteProperties(db, nowhere, 'users', types({ a: 'date' }))).rejects.toThrow();
-    await expect(catalogue.noteEventNames(db, nowhere, ['opened'])).rejects.toThrow();
-    expect(catalogue.knowsProperty(nowhere, 'users', 'a', 'date')).toBe(false);
-    expect(catalogue.knowsEventName(nowhere, 'opened')).toBe(false);
+    await expect(
+      knownProperties.learnProperties(db, nowhere, 'users', types({ a: 'date' })),
+    ).rejects.toThrow();
+    await expect(knownProperties.learnEventNames(db, nowhere, ['opened'])).rejects.toThrow();
+    expect(knownProperties.knowsProperty(nowhere, 'users', 'a', 'date')).toBe(false);
+    expect(knownProperties.knowsEventName(nowhere, 'opened')).toBe(false);
   });
 
   test('cannot be one of a transaction that may be rolled back: that is our fault', async () => {
     const environmentId = await newEnvironment();
     const noting = t.system.db
       .transaction()
-      .execute((db) => t.system.catalogue.noteEventNames(db, environmentId, ['a']));
+      .execute((db) => t.system.knownProperties.learnEventNames(db, environmentId, ['a']));
     await expect(noting).rejects.toThrow(Fault);
   });
 });
@@ -402,35 +404,35 @@ describe('bounds', () => {
   test('a full catalogue takes no more names, says so once, and asks no more', async () => {
     const said: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line: string) => said.push(line) });
-    const catalogue = new Catalogue(log);
+    const knownProperties = new KnownProperties(log);
     const { db } = t.system;
     const environmentId = await newEnvironment();
     const noteAll = (names: readonly string[], type: DataType) =>
-      catalogue.noteProperties(db, environmentId, 'users', new Map(names.map((name) => [name, type])));
-    const room = MAX_CATALOGUED_NAMES - 2;
+      knownProperties.learnProperties(db, environmentId, 'users', new Map(names.map((name) => [name, type])));
+    const room = MAX_LISTED_NAMES - 2;
 
     await noteAll(many(0, room - 10), 'numeric');
     expect(said).toEqual([]);
-    await noteAll(many(room - 20, 2 * MAX_CATALOGUED_NAMES), 'numeric');
+    await noteAll(many(room - 20, 2 * MAX_LISTED_NAMES), 'numeric');
     const held = await listed(environmentId);
     expect(Object.keys(held).sort()).toEqual(many(0, room));
-    await catalogue.noteEventNames(db, environmentId, many(0, MAX_CATALOGUED_NAMES + 1));
-    expect(await listedNames(environmentId)).toEqual(many(0, MAX_CATALOGUED_NAMES));
+    await knownProperties.learnEventNames(db, environmentId, many(0, MAX_LISTED_NAMES + 1));
+    expect(await listedNames(environmentId)).toEqual(many(0, MAX_LISTED_NAMES));
     expect(said.map((line) => JSON.parse(line).environment_id)).toEqual([environmentId]);
 
     const ignored = async () => {
       await noteAll(many(room, 100), 'date');
-      await catalogue.noteEventNames(db, environmentId, ['one more']);
+      await knownProperties.learnEventNames(db, environmentId, ['one more']);
     };
     expect(await withTablesLocked(ignored)).not.toBeNull();
-    expect(catalogue.knowsProperty(environmentId, 'users', 'one more', 'string')).toBe(true);
+    expect(knownProperties.knowsProperty(environmentId, 'users', 'one more', 'string')).toBe(true);
 
     // A process that starts now finds it full, and what it holds is still widened.
-    const fresh = new Catalogue(log);
+    const fresh = new KnownProperties(log);
     const [first = '', last = ''] = [...many(0, 1), ...many(room - 1, 1)];
     const mixed = types({ 'one more': 'date', [first]: 'date' });
-    await fresh.noteProperties(db, environmentId, 'users', mixed);
-    await fresh.noteProperties(db, environmentId, 'users', types({ [last]: 'boolean', another: 'date' }));
+    await fresh.learnProperties(db, environmentId, 'users', mixed);
+    await fresh.learnProperties(db, environmentId, 'users', types({ [last]: 'boolean', another: 'date' }));
     const after = await listed(environmentId);
     expect(Object.keys(after)).toHaveLength(room);
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
@@ -438,26 +440,26 @@ describe('bounds', () => {
 
   test('the properties of a profile may be more than the catalogue takes', async () => {
     const environmentId = await newEnvironment();
-    const half = MAX_CATALOGUED_NAMES / 2 + 250;
+    const half = MAX_LISTED_NAMES / 2 + 250;
     const record = (from: number) => ({
       user_id: 'u',
       metadata: Object.fromEntries(many(from, half).map((name) => [name, 1])),
     });
     await load(environmentId, lines(record(0), record(half)));
-    expect(Object.keys(await listed(environmentId))).toHaveLength(MAX_CATALOGUED_NAMES - 2);
+    expect(Object.keys(await listed(environmentId))).toHaveLength(MAX_LISTED_NAMES - 2);
     const { users } = await readProfiles(t.system, environmentId);
-    expect(Object.keys(users['u']?.metadata ?? {})).toHaveLength(MAX_CATALOGUED_NAMES + 500);
+    expect(Object.keys(users['u']?.metadata ?? {})).toHaveLength(MAX_LISTED_NAMES + 500);
   });
 
   test('of more names than memory is given for, those of other environments are forgotten and learned again', async () => {
-    const catalogue = new Catalogue(t.system.log, 10);
+    const knownProperties = new KnownProperties(t.system.log, 10);
     const { db } = t.system;
     const [one, two] = [await newEnvironment(), await newEnvironment()];
-    await catalogue.noteEventNames(db, one, many(0, 8));
-    await catalogue.noteEventNames(db, two, many(0, 8));
-    expect(catalogue.knowsEventName(one, many(0, 1)[0] ?? '')).toBe(false);
-    expect(catalogue.knowsEventName(two, many(0, 1)[0] ?? '')).toBe(true);
-    await catalogue.noteEventNames(db, one, many(0, 9));
+    await knownProperties.learnEventNames(db, one, many(0, 8));
+    await knownProperties.learnEventNames(db, two, many(0, 8));
+    expect(knownProperties.knowsEventName(one, many(0, 1)[0] ?? '')).toBe(false);
+    expect(knownProperties.knowsEventName(two, many(0, 1)[0] ?? '')).toBe(true);
+    await knownProperties.learnEventNames(db, one, many(0, 9));
     expect(await listedNames(one)).toEqual(many(0, 9));
   });
 });

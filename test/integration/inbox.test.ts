@@ -25,7 +25,7 @@ import { claimFiles } from '../../src/inbox/claim.ts';
 import { concludeFiles } from '../../src/inbox/conclude.ts';
 import type { Inbox } from '../../src/inbox/context.ts';
 import { lookInto } from '../../src/inbox/look.ts';
-import { optionsWithoutMapping } from '../../src/inbox/mapping/read-mapping.ts';
+import { optionsWithoutMapping } from '../../src/inbox/mapping.ts';
 import { Notices } from '../../src/inbox/notices.ts';
 import { createInboxOpener } from '../../src/inbox/open-inbox.ts';
 import { Patience } from '../../src/inbox/patience.ts';

@@ -1,9 +1,9 @@
-import { applyCatalogue } from '../../src/catalogue/apply/apply-catalogue.ts';
-import { readCatalogueFile } from '../../src/catalogue/file/read-catalogue-file.ts';
-import type { CatalogueItems, SegmentItem } from '../../src/catalogue/items/items.ts';
+import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
+import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
+import type { Definitions, SegmentItem } from '../../src/domain/definitions.ts';
 import type { Tenant, TestSystem } from './system.ts';
 
-export const noItems: CatalogueItems = {
+export const noItems: Definitions = {
   segments: [],
   surveys: [],
   embeds: [],
@@ -14,8 +14,8 @@ export const noItems: CatalogueItems = {
 };
 
 /** The items of a file; fails with its problems. */
-export function itemsOf(text: string | Uint8Array): CatalogueItems {
-  const { items, problems } = readCatalogueFile(Buffer.from(text));
+export function itemsOf(text: string | Uint8Array): Definitions {
+  const { value: items, problems } = readDefinitionsFile(Buffer.from(text));
   if (items === null) throw new Error(problems.map(({ message }) => message).join('\n'));
   return items;
 }
@@ -38,11 +38,11 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
 export function apply(
   { system }: TestSystem,
   { environment }: Tenant,
-  items: Partial<CatalogueItems>,
+  items: Partial<Definitions>,
   options: { readonly dryRun?: boolean; readonly force?: boolean } = {},
 ) {
   const wanted = { ...noItems, ...items };
-  return applyCatalogue(system.db, environment.environmentId, wanted, {
+  return applyDefinitions(system.db, environment.environmentId, wanted, {
     dryRun: false,
     force: false,
     ...options,

@@ -7,8 +7,8 @@ import {
 import { claimRun } from '../../src/postgres/stores/schedule-runs.ts';
 import { askForRun } from '../../src/schedules/ask-for-run.ts';
 import type { ScheduleContext, ScheduleSettings } from '../../src/schedules/context.ts';
-import { readSchedulesFile } from '../../src/schedules/file/read-schedules-file.ts';
 import { makeDueRuns } from '../../src/schedules/make-due-runs.ts';
+import { readSchedulesFile } from '../../src/schedules/read-schedules-file.ts';
 import { doRun } from '../../src/schedules/run.ts';
 import type { Schedule } from '../../src/schedules/schedule.ts';
 import { scheduleSettings } from '../../src/schedules/settings.ts';

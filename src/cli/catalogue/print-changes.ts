@@ -1,5 +1,5 @@
-import type { CatalogueChanges } from '../../catalogue/apply/apply-catalogue.ts';
-import { kinds } from '../../catalogue/items/items.ts';
+import type { DefinitionChanges } from '../../definitions/apply-definitions.ts';
+import { kinds } from '../../domain/definitions.ts';
 import { formatCount } from '../format-numbers.ts';
 import { printable, renderTable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
@@ -16,7 +16,7 @@ const columns = [
 ] as const;
 
 /** Every item that is not as it was, and how many of each kind. */
-export function printChanges(terminal: Terminal, changes: CatalogueChanges): void {
+export function printChanges(terminal: Terminal, changes: DefinitionChanges): void {
   const lines = listChanges(changes);
   for (const line of lines.slice(0, shownChanges)) terminal.print(line);
   const rest = lines.length - shownChanges;
@@ -30,11 +30,11 @@ export function printChanges(terminal: Terminal, changes: CatalogueChanges): voi
   for (const line of renderTable(columns, rows)) terminal.print(line);
 }
 
-export function hasChanges(changes: CatalogueChanges): boolean {
+export function hasChanges(changes: DefinitionChanges): boolean {
   return listChanges(changes).length > 0;
 }
 
-function listChanges(changes: CatalogueChanges): string[] {
+function listChanges(changes: DefinitionChanges): string[] {
   return kinds.flatMap((kind) => {
     const { added, changed, removed } = changes[kind];
     const line = (sign: string, key: string): string => `${sign} ${kind}  ${printable(key, 100)}`;
@@ -47,7 +47,7 @@ function listChanges(changes: CatalogueChanges): string[] {
 }
 
 /** The same for scripts: keys instead of items. */
-export function renderChanges(changes: CatalogueChanges): object {
+export function renderChanges(changes: DefinitionChanges): object {
   return Object.fromEntries(
     kinds.map((kind) => {
       const { added, changed, removed, unchanged } = changes[kind];

@@ -1,4 +1,4 @@
-import type { KeyedItem, StoredItems, StoredSegment } from '../../catalogue/items/items.ts';
+import type { KeyedItem, StoredDefinitions, StoredSegment } from '../../domain/definitions.ts';
 import { type Column, printable, renderTable } from '../table.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -6,7 +6,7 @@ const id = { title: 'id', align: 'right' } as const;
 const column = (title: string): Column => ({ title });
 
 /** A table for each kind that has items. */
-export function printItems(terminal: Terminal, items: StoredItems): void {
+export function printItems(terminal: Terminal, items: StoredDefinitions): void {
   const keyed = [column('key'), column('display name'), column('data type')];
   const sections: [title: string, columns: readonly Column[], rows: string[][]][] = [
     [

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import { type Applied, applyCatalogue } from '../../catalogue/apply/apply-catalogue.ts';
-import { readCatalogueFile } from '../../catalogue/file/read-catalogue-file.ts';
-import type { CatalogueItems } from '../../catalogue/items/items.ts';
+import { type Applied, applyDefinitions } from '../../definitions/apply-definitions.ts';
+import { readDefinitionsFile } from '../../definitions/definitions-file.ts';
+import type { Definitions } from '../../domain/definitions.ts';
 import { hasChanges, printChanges, renderChanges } from '../catalogue/print-changes.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
@@ -49,7 +49,7 @@ async function apply(cli: Cli, command: Command, file: string, flags: Flags): Pr
   if (items === null) return;
   await withSession(cli, command, async (session) => {
     const { environmentId } = await requireEnvironment(session, flags.env);
-    const applied = await applyCatalogue(session.system.db, environmentId, items, flags);
+    const applied = await applyDefinitions(session.system.db, environmentId, items, flags);
     if (flags.json) cli.terminal.json(render(applied, flags));
     else tell(cli, applied, flags);
     if (applied.blockedBy.length > 0) process.exitCode = exitCodes.usage;
@@ -57,9 +57,9 @@ async function apply(cli: Cli, command: Command, file: string, flags: Flags): Pr
 }
 
 /** Before a database is looked for. null: the file is wrong, and whoever reads JSON has been told. */
-async function readItems(cli: Cli, file: string, { json }: Flags): Promise<CatalogueItems | null> {
-  const reading = readCatalogueFile(await readBytes(file));
-  if (reading.items !== null) return reading.items;
+async function readItems(cli: Cli, file: string, { json }: Flags): Promise<Definitions | null> {
+  const reading = readDefinitionsFile(await readBytes(file));
+  if (reading.value !== null) return reading.value;
   if (!json) throw new UsageError(explainProblems(file === '-' ? 'stdin' : file, reading));
   cli.terminal.json({ problems: reading.problems, problem_count: reading.problemCount });
   process.exitCode = exitCodes.usage;

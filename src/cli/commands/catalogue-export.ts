@@ -1,10 +1,6 @@
 import { type Command, Option } from 'commander';
-import {
-  type FileFormat,
-  fileFormats,
-  writeCatalogueFile,
-} from '../../catalogue/file/write-catalogue-file.ts';
-import { readCatalogue, withoutIds } from '../../catalogue/items/tables.ts';
+import { type FileFormat, fileFormats, writeDefinitionsFile } from '../../definitions/definitions-file.ts';
+import { readDefinitions, withoutIds } from '../../postgres/stores/definitions.ts';
 import type { Cli } from '../cli.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 
@@ -33,7 +29,7 @@ export function addCatalogueExportCommand(catalogue: Command, cli: Cli): void {
 async function exportCatalogue(cli: Cli, command: Command, { env, format }: Flags): Promise<void> {
   await withSession(cli, command, async (session) => {
     const { environmentId } = await requireEnvironment(session, env);
-    const items = withoutIds(await readCatalogue(session.system.db, environmentId));
-    await cli.terminal.write(writeCatalogueFile(items, format));
+    const items = withoutIds(await readDefinitions(session.system.db, environmentId));
+    await cli.terminal.write(writeDefinitionsFile(items, format));
   });
 }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import { kinds } from '../../catalogue/items/items.ts';
-import { readCatalogue } from '../../catalogue/items/tables.ts';
+import { kinds } from '../../domain/definitions.ts';
+import { readDefinitions } from '../../postgres/stores/definitions.ts';
 import { printItems } from '../catalogue/print-items.ts';
 import type { Cli } from '../cli.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
@@ -27,7 +27,7 @@ export function addCatalogueShowCommand(catalogue: Command, cli: Cli): void {
 async function show(cli: Cli, command: Command, { env, json }: Flags): Promise<void> {
   await withSession(cli, command, async (session) => {
     const { environmentId } = await requireEnvironment(session, env);
-    const items = await readCatalogue(session.system.db, environmentId);
+    const items = await readDefinitions(session.system.db, environmentId);
     if (json) return cli.terminal.json(items);
     if (kinds.every((kind) => items[kind].length === 0)) {
       return cli.terminal.note(`Environment ${env} has no catalogue; \`sluice catalogue apply\` makes one.`);

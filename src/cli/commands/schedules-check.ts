@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import { nextDueTime } from '../../schedules/due-times.ts';
-import { readSchedulesFile } from '../../schedules/file/read-schedules-file.ts';
+import { readSchedulesFile } from '../../schedules/read-schedules-file.ts';
 import type { Cli } from '../cli.ts';
 import { exitCodes, UsageError } from '../exit-codes.ts';
 import { explainProblems } from '../explain-problems.ts';

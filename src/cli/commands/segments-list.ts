@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
-import type { StoredSegment } from '../../catalogue/items/items.ts';
-import { segmentsTable } from '../../catalogue/items/segments-table.ts';
+import type { StoredSegment } from '../../domain/definitions.ts';
+import { definitionsOf } from '../../postgres/stores/definitions.ts';
 import type { Cli } from '../cli.ts';
 import { requireEnvironment, withSession } from '../session/session.ts';
 import { printable, renderTable } from '../table.ts';
@@ -35,7 +35,7 @@ async function list(cli: Cli, command: Command, { env, json }: Flags): Promise<v
   const { terminal } = cli;
   await withSession(cli, command, async (session) => {
     const { environmentId } = await requireEnvironment(session, env);
-    const segments = await segmentsTable.read(session.system.db, environmentId);
+    const segments = await definitionsOf.segments.read(session.system.db, environmentId);
     if (json) return terminal.json(segments);
     if (segments.length === 0) {
       return terminal.note(`Environment ${env} has no segments; \`sluice catalogue apply\` makes them.`);

@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
-import type { StoredSegment } from '../../catalogue/items/items.ts';
-import { segmentsTable } from '../../catalogue/items/segments-table.ts';
+import type { StoredSegment } from '../../domain/definitions.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../../domain/limits.ts';
 import { isCancelledStatement } from '../../postgres/sqlstate.ts';
 import { analyzeStale } from '../../postgres/stale-statistics.ts';
+import { definitionsOf } from '../../postgres/stores/definitions.ts';
 import { previewSegment, type SegmentPreview } from '../../segments/preview-segment.ts';
 import { readSegment } from '../../segments/read-segment.ts';
 import type { Segment } from '../../segments/segment.ts';
@@ -63,7 +63,7 @@ async function requireSegment(
   environmentId: number,
   wanted: string,
 ): Promise<StoredSegment> {
-  const segments = await segmentsTable.read(system.db, environmentId);
+  const segments = await definitionsOf.segments.read(system.db, environmentId);
   const found =
     segments.find(({ id }) => String(id) === wanted) ?? segments.find(({ key }) => key === wanted);
   if (found !== undefined) return found;

@@ -1,5 +1,5 @@
 import type { Config } from '../../config.ts';
-import { readSchedulesFile } from '../../schedules/file/read-schedules-file.ts';
+import { readSchedulesFile } from '../../schedules/read-schedules-file.ts';
 import type { Schedule } from '../../schedules/schedule.ts';
 import { UsageError } from '../exit-codes.ts';
 import { explainProblems } from '../explain-problems.ts';

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { Dataset, Exclusion } from '../../domain/export.ts';
 import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
-import { MAX_CATALOGUED_NAMES } from '../../domain/limits.ts';
+import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject-columns.ts';
 import type { Database } from '../../postgres/database.ts';
 import { yielding } from '../../yielding.ts';
@@ -128,7 +128,7 @@ async function listPropertyColumns(
     if ((hasNamesakes || !isAutomatic) && !isLeftOut(key)) wanted.push(key);
   }
   const names = fitting(wanted);
-  return { names, hasOthers: listed.length >= MAX_CATALOGUED_NAMES || names.length < wanted.length };
+  return { names, hasOthers: listed.length >= MAX_LISTED_NAMES || names.length < wanted.length };
 }
 
 /** Metadata may hold something under the name of an automatic property; the catalogue then lists only the latter. */

@@ -1,19 +1,18 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, type TSchema, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { dataTypes } from '../../domain/data-type.ts';
 import {
   embedTypes,
   type KeyedItem,
   type KeyedKind,
   type StoredEmbed,
   type StoredSurvey,
-} from '../../catalogue/items/items.ts';
-import { tables } from '../../catalogue/items/tables.ts';
-import { listFeaturesAndEvents } from '../../catalogue/lookups/list-features-and-events.ts';
-import { type ListedProperty, listProperties } from '../../catalogue/lookups/list-properties.ts';
-import type { System } from '../../context.ts';
-import { dataTypes } from '../../domain/data-type.ts';
+} from '../../domain/definitions.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
+import { type ListedProperty, listProperties } from '../../postgres/stores/properties.ts';
 import { PageQuery } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { refusals } from '../schemas/answers.ts';
@@ -153,7 +152,7 @@ const lookups: Readonly<Record<string, Lookup>> = {
     description: 'The surveys that the operator defined, with their modules, by id.',
     item: surveyItem.ref,
     read: async ({ reader: { db } }, environment) =>
-      (await tables.surveys.read(db, environment)).map(renderSurvey),
+      (await definitionsOf.surveys.read(db, environment)).map(renderSurvey),
   },
   embeds: {
     operationId: 'listEmbeds',
@@ -161,7 +160,7 @@ const lookups: Readonly<Record<string, Lookup>> = {
     description: 'The banners and cards that the operator defined, by id.',
     item: embedItem.ref,
     read: async ({ reader: { db } }, environment) =>
-      (await tables.embeds.read(db, environment)).map(renderEmbed),
+      (await definitionsOf.embeds.read(db, environment)).map(renderEmbed),
   },
   user_properties: {
     operationId: 'listUserProperties',
@@ -226,7 +225,7 @@ function readProperties(entity: Entity, type: PropertyLookup['type']): Lookup['r
 
 function readKeyed(kind: KeyedKind): Lookup['read'] {
   return async ({ reader: { db } }, environment) =>
-    (await tables[kind].read(db, environment)).map(renderKeyed);
+    (await definitionsOf[kind].read(db, environment)).map(renderKeyed);
 }
 
 function renderSurvey({ id, title, platform, modules }: StoredSurvey): SurveyLookup {

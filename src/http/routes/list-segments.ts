@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { listSegments } from '../../catalogue/lookups/list-segments.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { DEFAULT_PAGE_SIZE, MAX_LOOKUP_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { listSegments } from '../../postgres/stores/segments.ts';
 import { PageQuery } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { refusals } from '../schemas/answers.ts';

@@ -2,25 +2,25 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
+import { readDefinitionsFile } from '../../../src/definitions/definitions-file.ts';
 import {
-  MAX_CATALOGUE_ITEMS,
   MAX_OPERATOR_FILE_BYTES,
+  MAX_OPERATOR_FILE_ITEMS,
   MAX_OPERATOR_FILE_PROBLEMS,
 } from '../../../src/domain/limits.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 
-const read = (text: string) => readCatalogueFile(Buffer.from(text));
+const read = (text: string) => readDefinitionsFile(Buffer.from(text));
 
 /** `line:column message` of everything that is wrong. */
 function problems(text: string | Uint8Array): string[] {
-  const reading = readCatalogueFile(typeof text === 'string' ? Buffer.from(text) : text);
+  const reading = readDefinitionsFile(typeof text === 'string' ? Buffer.from(text) : text);
   return reading.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }
 
 const segment = (definition: string): string =>
   `segments:\n- key: a\n  title: A\n  definition: ${definition}\n`;
-const definitionOf = (text: string): unknown => read(segment(text)).items?.segments[0]?.definition;
+const definitionOf = (text: string): unknown => read(segment(text)).value?.segments[0]?.definition;
 
 describe('a good file', () => {
   test('is read with what it leaves out filled in', () => {
@@ -34,7 +34,7 @@ surveys:
 features:
   - { key: Report Exported, display_name: Export }
 `;
-    expect(read(text).items).toEqual({
+    expect(read(text).value).toEqual({
       segments: [
         {
           key: 'trial',
@@ -58,24 +58,24 @@ features:
 
   test('says the same as YAML and as JSON, indented by tabs, with escapes and a link to the schema', () => {
     const embed = { key: 'a', title: 'Äh 😀 "x" / y', type: 'card' };
-    const json = JSON.stringify({ $schema: './catalogue.schema.json', embeds: [embed] }, null, '\t')
+    const json = JSON.stringify({ $schema: './definitions.schema.json', embeds: [embed] }, null, '\t')
       .replace('😀', '\\ud83d\\ude00')
       .replace(' / ', ' \\/ ');
     const yaml = `embeds:\n- key: a\n  title: 'Äh 😀 "x" / y'\n  type: card`;
-    expect(read(json).items?.embeds).toEqual([embed]);
+    expect(read(json).value?.embeds).toEqual([embed]);
     expect(read(json)).toEqual(read(yaml));
     expect(read(`\uFEFF${json}`)).toEqual(read(yaml));
   });
 
   test('may be empty of items, if it says so', () => {
     for (const text of ['segments: []', '{}']) {
-      expect(read(text).items).toMatchObject({ segments: [], features: [] });
+      expect(read(text).value).toMatchObject({ segments: [], features: [] });
     }
   });
 
   test('the sample is one', () => {
     const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml'));
-    const { items, problems } = readCatalogueFile(sample);
+    const { value: items, problems } = readDefinitionsFile(sample);
     expect(problems).toEqual([]);
     expect(items?.segments.length).toBeGreaterThan(5);
     for (const list of Object.values(items ?? {})) expect(list.length).toBeGreaterThan(1);
@@ -86,7 +86,7 @@ features:
     const expected = { property: 'p', in: ['yes', 'on', '2026-11-20', true, 12, 1500, '007', '1_000'] };
     expect(definitionOf(`{ property: p, in: ${values} }`)).toEqual(expected);
     const old = read(`%YAML 1.1\n---\n${segment(`{ property: p, in: ${values} }`)}`);
-    expect(old.items?.segments[0]?.definition).toEqual(expected);
+    expect(old.value?.segments[0]?.definition).toEqual(expected);
   });
 });
 
@@ -130,7 +130,7 @@ features:
       '18:9 surveys[0].modules[1].question is missing; a module must have it',
       '18:16 surveys[0].modules[1].key is "q", as in line 17; each item needs a key of its own',
       '20:31 embeds[0].type must be banner or card, not "popup"',
-      expect.stringMatching(/^21:1 checklist is unknown; a catalogue has segments, surveys/),
+      expect.stringMatching(/^21:1 checklist is unknown; a definitions file has segments, surveys/),
       '22:10 features must be a list, not nothing; an empty one is written []',
     ]);
   });
@@ -273,14 +273,14 @@ describe('a file that means harm', () => {
   });
 
   test('a list that is too long is not read', () => {
-    const text = `features: [${'{},'.repeat(MAX_CATALOGUE_ITEMS + 1)}]`;
+    const text = `features: [${'{},'.repeat(MAX_OPERATOR_FILE_ITEMS + 1)}]`;
     expect(problems(text)).toEqual(['1:11 features has 5001 items; at most 5000 are allowed']);
   });
 
   test('of problems without end the first are told, and all are counted', () => {
-    const { problems, problemCount } = read(`features: [${'{},'.repeat(MAX_CATALOGUE_ITEMS)}]`);
+    const { problems, problemCount } = read(`features: [${'{},'.repeat(MAX_OPERATOR_FILE_ITEMS)}]`);
     expect(problems).toHaveLength(MAX_OPERATOR_FILE_PROBLEMS);
-    expect(problemCount).toBe(2 * MAX_CATALOGUE_ITEMS);
+    expect(problemCount).toBe(2 * MAX_OPERATOR_FILE_ITEMS);
   });
 
   test('__proto__ is a name like others: unknown', () => {
@@ -341,7 +341,7 @@ describe('a file that means harm', () => {
     );
     fc.assert(
       fc.property(text, (text) => {
-        const { items, problems } = read(text);
+        const { value: items, problems } = read(text);
         expect(items === null).toBe(problems.length > 0);
         const lines = text.split('\n').length;
         for (const { line, column, message } of problems) {

@@ -3,22 +3,21 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { catalogueSchema } from '../../../src/catalogue/file/catalogue-schema.ts';
-import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
+import { definitionsFileSchema, readDefinitionsFile } from '../../../src/definitions/definitions-file.ts';
 import { packageRoot } from '../../../src/package-root.ts';
 
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
 const docs = (...names: string[]): string => readFileSync(join(packageRoot, 'docs', ...names), 'utf8');
 const sample = parse(docs('samples', 'catalogue.yaml')) as Json;
-const schema = JSON.parse(docs('schemas', 'catalogue.schema.json')) as object;
+const schema = JSON.parse(docs('schemas', 'definitions.schema.json')) as object;
 
 const ajv = new Ajv2020({ strict: false });
 ajv.addSchema(JSON.parse(docs('schemas', 'segment.schema.json')));
 const validate = ajv.compile(schema);
 
 const readerTakes = (value: Json): boolean =>
-  readCatalogueFile(Buffer.from(JSON.stringify(value))).problemCount === 0;
+  readDefinitionsFile(Buffer.from(JSON.stringify(value))).problemCount === 0;
 
 /** One item of each kind, with every field. */
 const whole: Json = {
@@ -69,9 +68,9 @@ function* mutations(value: Json, path = ''): Generator<[path: string, mutation: 
   }
 }
 
-describe('docs/schemas/catalogue.schema.json', () => {
+describe('docs/schemas/definitions.schema.json', () => {
   test('is what the reader says of itself', () => {
-    expect(schema).toEqual(JSON.parse(JSON.stringify(catalogueSchema())));
+    expect(schema).toEqual(JSON.parse(JSON.stringify(definitionsFileSchema())));
   });
 
   test('takes the sample', () => {

@@ -1,8 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readCatalogueFile } from '../../../src/catalogue/file/read-catalogue-file.ts';
-import { fileFormats, writeCatalogueFile } from '../../../src/catalogue/file/write-catalogue-file.ts';
-import { type CatalogueItems, embedTypes } from '../../../src/catalogue/items/items.ts';
+import {
+  fileFormats,
+  readDefinitionsFile,
+  writeDefinitionsFile,
+} from '../../../src/definitions/definitions-file.ts';
+import { type Definitions, embedTypes } from '../../../src/domain/definitions.ts';
 
 /** Texts that YAML would take for something else, were they not quoted. */
 const tricky = [
@@ -64,7 +67,7 @@ const definition = fc.letrec<{ node: object; condition: object }>((tie) => ({
   ),
 }));
 
-const items: fc.Arbitrary<CatalogueItems> = fc.record({
+const items: fc.Arbitrary<Definitions> = fc.record({
   segments: keyed(
     fc.record({
       key,
@@ -108,18 +111,18 @@ describe('a file that was written', () => {
   test.each(fileFormats)('as %s is read as the same items, whatever stands in them', (format) => {
     fc.assert(
       fc.property(items, (written) => {
-        const text = writeCatalogueFile(written, format);
-        const reading = readCatalogueFile(Buffer.from(text));
+        const text = writeDefinitionsFile(written, format);
+        const reading = readDefinitionsFile(Buffer.from(text));
         expect(reading.problems).toEqual([]);
         // -0 is 0 in JSON.
-        expect(reading.items).toEqual(JSON.parse(JSON.stringify(written)));
+        expect(reading.value).toEqual(JSON.parse(JSON.stringify(written)));
       }),
       { numRuns: 100 },
     );
   });
 
   test('puts what a condition is about first, though jsonb does not keep it there', () => {
-    const text = writeCatalogueFile(
+    const text = writeDefinitionsFile(
       {
         segments: [
           {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { displayName } from '../../../src/catalogue/display-name.ts';
+import { displayName } from '../../../src/domain/display-name.ts';
 
 describe('displayName', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { KnownNames } from '../../../src/catalogue/known-names.ts';
+import { KnownNames } from '../../../src/properties/known-properties.ts';
 
 it('a name covers its own type and values that nobody looked at; string covers all', () => {
   const known = new KnownNames();

@@ -4,7 +4,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { packageRoot } from '../../../src/package-root.ts';
-import { readSchedulesFile, schedulesSchema } from '../../../src/schedules/file/read-schedules-file.ts';
+import { readSchedulesFile, schedulesFileSchema } from '../../../src/schedules/read-schedules-file.ts';
 
 /** `line: message` of each problem. */
 function problemsOf(text: string): string[] {
@@ -33,7 +33,7 @@ describe('a schedules file', () => {
       notify: { emails: ['ada@example.com'], on: ['completed_with_rejects', 'failed'] },
       work: { kind: 'load', options: { ifDuplicate: 'skip', maxErrors: { percent: 5 } } },
     });
-    const validate = new Ajv2020({ strict: false }).compile(schedulesSchema());
+    const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema());
     expect(validate(parse(bytes.toString()))).toBe(true);
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isDateText } from '../../../src/segments/date-text.ts';
+import { isIsoDate } from '../../../src/domain/iso-date.ts';
+import { MAX_COMPARED_CHARS } from '../../../src/domain/limits.ts';
+import { operators, segmentSchema } from '../../../src/segments/definition-schema.ts';
 import { readSegment } from '../../../src/segments/read-segment.ts';
-import { operators } from '../../../src/segments/read-test.ts';
 import { definition } from '../../support/random-segments.ts';
 
 const schemaUrl = new URL('../../../docs/schemas/segment.schema.json', import.meta.url);
@@ -161,6 +162,10 @@ describe('bounds', () => {
 });
 
 describe('the JSON Schema', () => {
+  test('is that of the reader', () => {
+    expect(schema).toEqual(JSON.parse(JSON.stringify(segmentSchema())));
+  });
+
   test('knows the operators', () => {
     for (const kind of ['userProperty', 'companyProperty', 'eventProperty']) {
       const [, ...known] = Object.keys(schema.$defs[kind].properties);
@@ -250,6 +255,16 @@ describe('the JSON Schema', () => {
     );
   });
 });
+
+/** What the lookups call a date, but for what Postgres cannot read as an instant: the year 0000, zones of 16 hours and more. */
+function isDateText(text: string): boolean {
+  return (
+    text.length <= MAX_COMPARED_CHARS &&
+    isIsoDate(text) &&
+    !text.startsWith('0000') &&
+    (/(?:Z|[+-](?:0[0-9]|1[0-5]):[0-9]{2})$/.test(text) || !/[+-][0-9]{2}:[0-9]{2}$/.test(text))
+  );
+}
 
 type Place = readonly (string | number)[];
 

@@ -1,0 +1,204 @@
+/**
+ * The file in which an operator defines an environment's segments, surveys, features and the like (docs/definitions.md):
+ * its schema, how it is read, and how it is written. `applyDefinitions` makes the environment what a file says.
+ */
+import { type Static, type TSchema, Type } from 'typebox';
+import { stringify } from 'yaml';
+import { type Definitions, embedTypes, kinds } from '../domain/definitions.ts';
+import {
+  MAX_EVENT_NAME_BYTES,
+  MAX_EVENT_RETENTION_DAYS,
+  MAX_ITEM_KEY_CHARS,
+  MAX_ITEM_LABEL_CHARS,
+  MAX_ITEM_TITLE_CHARS,
+  MAX_OPERATOR_FILE_ITEMS,
+  MAX_QUESTION_CHARS,
+  MAX_SURVEY_MODULES,
+} from '../domain/limits.ts';
+import {
+  type FileReading,
+  type OperatorFile,
+  type Place,
+  publishedSchema,
+  readOperatorFile,
+} from '../operator-file/read.ts';
+import {
+  anything,
+  atMostBytes,
+  choice,
+  flag,
+  listOf,
+  objectOf,
+  text,
+  wholeNumber,
+  withDefault,
+} from '../operator-file/schema.ts';
+import { holdsRefused } from '../operator-file/source.ts';
+import { readSegment } from '../segments/read-segment.ts';
+
+const keyPattern = [
+  '^[A-Za-z0-9][A-Za-z0-9_.-]*$',
+  'must be letters, digits, `_`, `.` and `-`, the first a letter or a digit',
+] as const;
+const linesPattern = [
+  '^[^\\u0000-\\u0009\\u000b-\\u001f\\u007f-\\u009f]*$',
+  'must not hold control characters, line feeds excepted',
+] as const;
+
+/** Unique among the items of its kind; the item's id is bound to it. */
+const key = (of: string) =>
+  text({
+    maxChars: MAX_ITEM_KEY_CHARS,
+    pattern: keyPattern,
+    description: `What this file calls the ${of}. Its id stays as long as its key does; all else may change.`,
+  });
+const filterKey = (of: string) =>
+  text({
+    maxChars: MAX_ITEM_KEY_CHARS,
+    pattern: keyPattern,
+    description: `The key of the ${of}, as exports are filtered by it.`,
+  });
+/** It may be the name of an event, whatever that is. */
+const eventKey = (description: string) =>
+  text({ maxChars: MAX_EVENT_NAME_BYTES, problem: atMostBytes(MAX_EVENT_NAME_BYTES), description });
+const title = text({ maxChars: MAX_ITEM_TITLE_CHARS, description: 'What people call it.' });
+const label = (description: string) => text({ maxChars: MAX_ITEM_LABEL_CHARS, description });
+
+const segment = objectOf('a segment', 'A group of users that exports can be narrowed to.', {
+  key: key('segment'),
+  title,
+  usage: withDefault(label('What it is used for.'), 'analytics'),
+  category: withDefault(label('What it is sorted under.'), 'custom'),
+  is_hidden: withDefault(
+    flag('For clients: not to be offered for choice. It can be used all the same.'),
+    false,
+  ),
+  is_protected: withDefault(
+    flag('It is only removed by `sluice definitions apply --force`, or once this has been set to false.'),
+    false,
+  ),
+  status: withDefault(label('For people and clients; sluice does nothing with it.'), 'active'),
+  // A language of its own, which `readSegment` knows.
+  definition: Type.Unsafe<object>(anything({ $ref: 'segment.schema.json' })),
+});
+
+const surveyModule = objectOf('a module', 'A question of the survey.', {
+  key: key('module'),
+  type: label('How it is answered: nps, text, choice, …'),
+  question: text({ maxChars: MAX_QUESTION_CHARS, pattern: linesPattern, description: 'What is asked.' }),
+});
+
+const survey = objectOf('a survey', 'A survey and what it asks.', {
+  key: key('survey'),
+  title,
+  platform: withDefault(label('Where it is shown.'), 'web'),
+  modules: withDefault(
+    listOf(surveyModule, 'The questions, in the order in which they are asked.', MAX_SURVEY_MODULES),
+    [],
+  ),
+});
+
+const embed = objectOf('an embed', 'A banner or a card.', {
+  key: key('embed'),
+  title,
+  type: choice(embedTypes, 'Which of the two.'),
+});
+
+const keyed = (what: string, of: string, itemKey: ReturnType<typeof key>, dataType: string) =>
+  objectOf(what, `A ${of}.`, {
+    key: itemKey,
+    display_name: title,
+    data_type: withDefault(label('What clients are told that it is.'), dataType),
+  });
+
+const featureKey = eventKey(
+  'The key of the feature. If events are tracked under the same name, the feature names them in the lookup.',
+);
+
+const retention = objectOf(
+  'a retention of events',
+  'How long events are kept in the database. They go by the month: with the last day of theirs.',
+  {
+    key: eventKey('The name of the event; `*` for all others, instead of EVENT_RETENTION_DAYS.'),
+    days: wholeNumber('Days that it is kept; 0: for ever.', 0, MAX_EVENT_RETENTION_DAYS),
+  },
+);
+
+const list = <S extends TSchema>(item: S, description: string) =>
+  withDefault(listOf(item, description, MAX_OPERATOR_FILE_ITEMS), [] as Static<S>[]);
+
+/** A whole definitions file. */
+const definitionsSchema = objectOf(
+  'a definitions file',
+  'What an operator of sluice defines for one environment. A kind of item that is left out has no items.',
+  {
+    segments: list(segment, 'Groups of users.'),
+    surveys: list(survey, 'Surveys with their modules.'),
+    embeds: list(embed, 'Banners and cards.'),
+    resource_center_modules: list(
+      keyed('a resource center module', 'module of the resource center', filterKey('module'), 'string'),
+      'Modules of the resource center.',
+    ),
+    checklists: list(keyed('a checklist', 'checklist', filterKey('checklist'), 'string'), 'Checklists.'),
+    features: list(keyed('a feature', 'feature', featureKey, 'feature'), 'Features of the product.'),
+    event_retention: list(
+      retention,
+      'How long events are kept, by name. Those that are not named are kept as EVENT_RETENTION_DAYS says.',
+    ),
+  },
+);
+
+const definitionsFile: OperatorFile<typeof definitionsSchema> = {
+  schema: definitionsSchema,
+  emptyCure: 'a file without items is written `segments: []`',
+  check(root) {
+    for (const kind of kinds) root.at([kind]).reportRepeats('key');
+    for (const survey of root.at(['surveys']).items) survey.at(['modules']).reportRepeats('key');
+    for (const segment of root.at(['segments']).items) checkDefinition(segment.at(['definition']));
+  },
+};
+
+function checkDefinition(place: Place): void {
+  const { node } = place;
+  if (node === undefined || holdsRefused(node)) return;
+  for (const { keys, message } of readSegment(place.value).problems) {
+    const wrong = place.at(keys);
+    wrong.report(message, keys.length === 0 ? wrong.position : wrong.name);
+  }
+}
+
+/** Reads a definitions file, YAML or JSON, and finds everything that is wrong with it at once. */
+export function readDefinitionsFile(bytes: Uint8Array): FileReading<Definitions> {
+  return readOperatorFile(bytes, definitionsFile);
+}
+
+/** Its JSON Schema: docs/schemas/definitions.schema.json. */
+export function definitionsFileSchema(): object {
+  return publishedSchema('definitions', 'Definitions of sluice', definitionsSchema);
+}
+
+export const fileFormats = ['yaml', 'json'] as const;
+export type FileFormat = (typeof fileFormats)[number];
+
+/** A file that makes the same definitions wherever it is applied. */
+export function writeDefinitionsFile(items: Definitions, format: FileFormat): string {
+  const { segments, ...others } = items;
+  const content = {
+    segments: segments.map((item) => ({ ...item, definition: inReadingOrder(item.definition) })),
+    ...others,
+  };
+  if (format === 'json') return `${JSON.stringify(content, null, 2)}\n`;
+  return stringify(content, { version: '1.2', schema: 'core', aliasDuplicateObjects: false, lineWidth: 100 });
+}
+
+/** What a condition is about comes first. */
+const leading = ['all', 'any', 'not', 'property', 'company_property', 'event'];
+
+/** jsonb keeps no order of names, so that one has to be given back. */
+function inReadingOrder(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(inReadingOrder);
+  if (typeof value !== 'object' || value === null) return value;
+  const rank = (name: string): number => (leading.includes(name) ? 0 : 1);
+  const members = Object.entries(value).sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
+  return Object.fromEntries(members.map(([name, each]) => [name, inReadingOrder(each)]));
+}

@@ -1,0 +1,106 @@
+/**
+ * What an operator defines. Names are those of the file, of the tables and of the lookups alike, so that nothing has to
+ * be translated on the way.
+ */
+export const kinds = [
+  'segments',
+  'surveys',
+  'embeds',
+  'resource_center_modules',
+  'checklists',
+  'features',
+  'event_retention',
+] as const;
+export type Kind = (typeof kinds)[number];
+
+/** The kinds that have nothing but a key, a name and a type. */
+export const keyedKinds = ['resource_center_modules', 'checklists', 'features'] as const satisfies Kind[];
+export type KeyedKind = (typeof keyedKinds)[number];
+
+export const embedTypes = ['banner', 'card'] as const;
+export type EmbedType = (typeof embedTypes)[number];
+
+export interface SegmentItem {
+  /** What the file calls the item: unique among those of its kind, and what its id hangs on. */
+  readonly key: string;
+  readonly title: string;
+  readonly usage: string;
+  readonly category: string;
+  readonly is_hidden: boolean;
+  readonly is_protected: boolean;
+  readonly status: string;
+  /** As JSON; `readSegment` takes it. */
+  readonly definition: object;
+}
+
+export interface SurveyItem {
+  readonly key: string;
+  readonly title: string;
+  readonly platform: string;
+  /** In the order in which they are asked. */
+  readonly modules: readonly SurveyModule[];
+}
+
+export interface SurveyModule {
+  readonly key: string;
+  readonly type: string;
+  readonly question: string;
+}
+
+export interface EmbedItem {
+  readonly key: string;
+  readonly title: string;
+  readonly type: EmbedType;
+}
+
+export interface KeyedItem {
+  readonly key: string;
+  readonly display_name: string;
+  readonly data_type: string;
+}
+
+/** How long events are kept in the database. */
+export interface RetentionItem {
+  /** The name of an event, or `allOtherEvents`. */
+  readonly key: string;
+  /** 0: for ever. */
+  readonly days: number;
+}
+
+/** The key that stands for every event whose name is not a key itself. */
+export const allOtherEvents = '*';
+
+/** All that an operator defines for one environment. */
+export interface Definitions {
+  readonly segments: readonly SegmentItem[];
+  readonly surveys: readonly SurveyItem[];
+  readonly embeds: readonly EmbedItem[];
+  readonly resource_center_modules: readonly KeyedItem[];
+  readonly checklists: readonly KeyedItem[];
+  readonly features: readonly KeyedItem[];
+  readonly event_retention: readonly RetentionItem[];
+}
+
+export type ItemOf<K extends Kind> = Definitions[K][number];
+
+/** An item as it is stored. */
+export interface Stored {
+  readonly id: number;
+}
+export type StoredSegment = SegmentItem & Stored;
+export type StoredEmbed = EmbedItem & Stored;
+export type StoredSurvey = Omit<SurveyItem, 'modules'> &
+  Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
+
+/** What is stored for one environment. */
+export interface StoredDefinitions {
+  readonly segments: readonly StoredSegment[];
+  readonly surveys: readonly StoredSurvey[];
+  readonly embeds: readonly StoredEmbed[];
+  readonly resource_center_modules: readonly KeyedItem[];
+  readonly checklists: readonly KeyedItem[];
+  readonly features: readonly KeyedItem[];
+  readonly event_retention: readonly RetentionItem[];
+}
+
+export type StoredOf<K extends Kind> = StoredDefinitions[K][number];

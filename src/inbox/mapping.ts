@@ -1,0 +1,147 @@
+/** The mapping.yaml of a folder of the inbox: how the files beside it are loaded (docs/inbox.md). */
+import { constants, open, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Type } from 'typebox';
+import { entities } from '../domain/entity.ts';
+import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../domain/inbox.ts';
+import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
+import { codeOf } from '../files/disk.ts';
+import {
+  columnMap,
+  fileFormat,
+  ifDuplicate,
+  maxErrors,
+  readMaxErrors,
+} from '../operator-file/load-options.ts';
+import { type OperatorFile, readOperatorFile } from '../operator-file/read.ts';
+import { choice, objectOf, withDefault } from '../operator-file/schema.ts';
+import type { FileProblem } from '../operator-file/source.ts';
+import { mappingErrorName, mappingName } from './names.ts';
+import type { Notices } from './notices.ts';
+import { type Moment, Settling } from './settling.ts';
+import { writeWhole } from './write-whole.ts';
+
+const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
+  map: withDefault(columnMap, {}),
+  entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),
+  max_errors: Type.Optional(maxErrors),
+  if_duplicate: Type.Optional(ifDuplicate),
+  format: Type.Optional(fileFormat),
+});
+
+export type MappingReading =
+  | { readonly options: InboxOptions; readonly problems: readonly [] }
+  | { readonly options: null; readonly problems: readonly FileProblem[] };
+
+/** How files are loaded that have no mapping beside them. */
+export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
+  return {
+    entity: folder === '' ? 'auto' : folder,
+    map: {},
+    maxErrors: null,
+    ifDuplicate: 'skip',
+    format: null,
+  };
+}
+
+/** Reads a mapping.yaml and finds everything that is wrong with it at once. */
+export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingReading {
+  const { value, problems } = readOperatorFile(bytes, mappingFile(folder));
+  if (value === null) return { options: null, problems };
+  const defaults = optionsWithoutMapping(folder);
+  const options = {
+    entity: value.entity ?? defaults.entity,
+    map: value.map,
+    maxErrors: readMaxErrors(value.max_errors),
+    ifDuplicate: value.if_duplicate ?? defaults.ifDuplicate,
+    format: value.format ?? null,
+  };
+  return { options, problems: [] };
+}
+
+function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
+  return {
+    schema,
+    emptyCure: 'remove it, or write what it is to say, such as `map:`',
+    check(root) {
+      const entity = root.at(['entity']);
+      // The folder has said what its files are about.
+      const isOther = entities.some((each) => each === entity.value && each !== folder);
+      if (folder !== '' && isOther)
+        entity.report(`is ${folder} in the folder ${folder}; leave it out`, entity.name);
+    },
+  };
+}
+
+/** The mapping.yaml of one folder, read again when it has changed. */
+export class FolderMapping {
+  readonly #folder: InboxFolder;
+  readonly #settling: Settling;
+  /** The last that was good. */
+  #known: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
+  /** What the error file says; undefined: not known yet. */
+  #told: string | null | undefined;
+
+  constructor(folder: InboxFolder, settleMs: number) {
+    this.#folder = folder;
+    this.#settling = new Settling(settleMs);
+  }
+
+  /** How the files beside it are to be loaded; null: they have to wait, until it is complete, or mended. */
+  async look(
+    path: string,
+    file: FileIdentity | null,
+    now: Moment,
+    notices: Notices,
+  ): Promise<InboxOptions | null> {
+    if (file === null) {
+      await this.#tell(path, null);
+      return optionsWithoutMapping(this.#folder);
+    }
+    const seen = { ...file, name: mappingName, folder: this.#folder, marked: false };
+    if (this.#settling.look([seen], now).length === 0) return null;
+    const { options, problems } = await this.#read(path, file);
+    const lines = problems.map(({ line, column, message }) => `${mappingName}:${line}:${column} ${message}`);
+    if (lines.length > 0) {
+      notices.warn(join(path, mappingName), `files wait until this is mended: ${lines.join('; ')}`);
+    }
+    await this.#tell(path, lines.length === 0 ? null : `${lines.join('\n')}\n`);
+    return options;
+  }
+
+  async #read(path: string, identity: FileIdentity): Promise<MappingReading> {
+    if (this.#known !== null && isSameFile(this.#known.identity, identity)) return this.#known.reading;
+    const reading = await read(join(path, mappingName), this.#folder);
+    this.#known = reading.options === null ? null : { identity, reading };
+    return reading;
+  }
+
+  async #tell(path: string, text: string | null): Promise<void> {
+    if (text === this.#told) return;
+    if (text === null) await rm(join(path, mappingErrorName), { force: true });
+    else await writeWhole(path, mappingErrorName, [Buffer.from(text)]);
+    this.#told = text;
+  }
+}
+
+async function read(path: string, folder: InboxFolder): Promise<MappingReading> {
+  try {
+    const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      const stats = await handle.stat();
+      if (!stats.isFile() || stats.size > MAX_OPERATOR_FILE_BYTES)
+        return unreadable('is no small regular file');
+      return readMapping(await handle.readFile(), folder);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    if (codeOf(error) === 'ELOOP') return unreadable('is a symbolic link; put the file itself here');
+    if (codeOf(error) === 'EACCES') return unreadable('may not be read by the user that sluice runs as');
+    throw error;
+  }
+}
+
+function unreadable(why: string): MappingReading {
+  return { options: null, problems: [{ line: 1, column: 1, path: '', message: `the file ${why}` }] };
+}

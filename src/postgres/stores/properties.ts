@@ -1,0 +1,207 @@
+/** The SQL of what the data has shown: `sluice.properties` and `sluice.event_names`. */
+import { sql } from 'kysely';
+import type { DataType } from '../../domain/data-type.ts';
+import { displayName } from '../../domain/display-name.ts';
+import { type Entity, entities } from '../../domain/entity.ts';
+import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
+import type { Database } from '../database.ts';
+
+/** A name as Postgres holds it. */
+export interface HeldName {
+  readonly name: string;
+  /** `string` where no value could change it. */
+  readonly type: DataType;
+}
+
+/** A name to be listed. A type of null is `string` if the name is new, and otherwise says nothing. */
+export interface WantedName {
+  readonly name: string;
+  readonly type: DataType | null;
+}
+
+/** Where the names of one kind are kept. */
+export interface NamesOf {
+  /**
+   * Adds the names that are not there while there is room, and widens types, in one statement and in the order of the
+   * names. Returns which of them are there then; one that another session adds at that moment may be missing.
+   */
+  write(db: Database, environmentId: number, names: readonly WantedName[]): Promise<HeldName[]>;
+  readAll(db: Database, environmentId: number): Promise<HeldName[]>;
+}
+
+/** `sluice.properties`, as far as it is about one entity. */
+export function propertiesOf(entity: Entity): NamesOf {
+  return {
+    write: (db, environmentId, names) => writeProperties(db, environmentId, entity, names),
+    readAll: (db, environmentId) => readProperties(db, environmentId, entity),
+  };
+}
+
+/**
+ * Those that are there and need no change are sorted out before the insert: ON CONFLICT would lock their rows, and draw a
+ * property_id for each. It is left to deal with what other sessions add or widen meanwhile.
+ */
+async function writeProperties(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  names: readonly WantedName[],
+): Promise<HeldName[]> {
+  const keys = names.map(({ name }) => name);
+  const shown = keys.map(displayName);
+  const types = names.map(({ type }) => type);
+  const { rows } = await sql<HeldProperty>`
+    with wanted as (
+      select
+        w.key,
+        w.display_name,
+        w.data_type,
+        p.data_type as held_type,
+        p.is_auto_property,
+        not p.is_auto_property and p.data_type <> 'string' and p.data_type <> w.data_type as widens,
+        row_number() over (partition by p.key is null order by w.key collate "C") as place
+      from unnest(${keys}::text[], ${shown}::text[], ${types}::text[]) w (key, display_name, data_type)
+      left join properties p
+        on p.environment_id = ${environmentId} and p.entity = ${entity} and p.key = w.key
+    ),
+    room as (
+      select ${MAX_LISTED_NAMES}::bigint - count(*) as places
+      from properties
+      where environment_id = ${environmentId} and entity = ${entity}
+    ),
+    written as (
+      insert into properties as held (environment_id, entity, key, display_name, data_type)
+      select ${environmentId}::int, ${entity}::text, w.key, w.display_name, coalesce(w.data_type, 'string')
+      from wanted w
+      cross join room
+      where w.widens or w.held_type is null and w.place <= room.places
+      order by w.key collate "C"
+      on conflict (environment_id, entity, key) do update set data_type = 'string'
+      where not held.is_auto_property and held.data_type <> 'string' and held.data_type <> excluded.data_type
+      returning held.key, held.data_type
+    )
+    select
+      w.key,
+      case when w.widens then 'string' else coalesce(w.held_type, n.data_type) end as data_type,
+      coalesce(w.is_auto_property, false) as is_auto_property
+    from wanted w
+    left join written n on n.key = w.key
+    where w.held_type is not null or n.key is not null`.execute(db);
+  return rows.map(heldProperty);
+}
+
+async function readProperties(db: Database, environmentId: number, entity: Entity): Promise<HeldName[]> {
+  const rows = await db
+    .selectFrom('properties')
+    .select(['key', 'data_type', 'is_auto_property'])
+    .where('environment_id', '=', environmentId)
+    .where('entity', '=', entity)
+    .execute();
+  // The table's check constraint knows the same types.
+  return rows.map((row) => heldProperty(row as HeldProperty));
+}
+
+interface HeldProperty {
+  readonly key: string;
+  readonly data_type: DataType;
+  readonly is_auto_property: boolean;
+}
+
+function heldProperty(row: HeldProperty): HeldName {
+  return { name: row.key, type: row.is_auto_property ? 'string' : row.data_type };
+}
+
+/** `sluice.event_names`: names without a type. */
+export const eventNames: NamesOf = { write: writeEventNames, readAll: readEventNames };
+
+async function writeEventNames(
+  db: Database,
+  environmentId: number,
+  names: readonly WantedName[],
+): Promise<HeldName[]> {
+  const { rows } = await sql<{ name: string }>`
+    with wanted as (
+      select
+        w.name,
+        e.event_name is not null as is_held,
+        row_number() over (partition by e.event_name is null order by w.name collate "C") as place
+      from unnest(${names.map(({ name }) => name)}::text[]) w (name)
+      left join event_names e on e.environment_id = ${environmentId} and e.event_name = w.name
+    ),
+    room as (
+      select ${MAX_LISTED_NAMES}::bigint - count(*) as places
+      from event_names
+      where environment_id = ${environmentId}
+    ),
+    written as (
+      insert into event_names (environment_id, event_name)
+      select ${environmentId}::int, w.name
+      from wanted w
+      cross join room
+      where not w.is_held and w.place <= room.places
+      order by w.name collate "C"
+      on conflict do nothing
+      returning event_name
+    )
+    select w.name
+    from wanted w
+    left join written n on n.event_name = w.name
+    where w.is_held or n.event_name is not null`.execute(db);
+  return rows.map(({ name }) => heldEventName(name));
+}
+
+async function readEventNames(db: Database, environmentId: number): Promise<HeldName[]> {
+  const rows = await db
+    .selectFrom('event_names')
+    .select('event_name')
+    .where('environment_id', '=', environmentId)
+    .execute();
+  return rows.map((row) => heldEventName(row.event_name));
+}
+
+function heldEventName(name: string): HeldName {
+  return { name, type: 'string' };
+}
+
+/** Columns of the profile tables that are listed as properties beside those that data brings. */
+const autoProperties = ['first_seen_at', 'last_seen_at'];
+
+/** To be called in the transaction that makes the environment. */
+export async function addAutoProperties(db: Database, environmentId: number): Promise<void> {
+  const rows = entities.flatMap((entity) =>
+    autoProperties.map((key) => ({
+      environment_id: environmentId,
+      entity,
+      key,
+      display_name: displayName(key),
+      data_type: 'date',
+      is_auto_property: true,
+    })),
+  );
+  await db.insertInto('properties').values(rows).execute();
+}
+
+export interface ListedProperty {
+  readonly id: number;
+  readonly key: string;
+  readonly display_name: string;
+  readonly data_type: DataType;
+  readonly is_auto_property: boolean;
+}
+
+/** Every property that users or companies of the environment have had, by key. */
+export async function listProperties(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+): Promise<ListedProperty[]> {
+  const rows = await db
+    .selectFrom('properties')
+    .select(['property_id as id', 'key', 'display_name', 'data_type', 'is_auto_property'])
+    .where('environment_id', '=', environmentId)
+    .where('entity', '=', entity)
+    .orderBy('key')
+    .execute();
+  // A check constraint knows the same types.
+  return rows.map((row) => ({ ...row, data_type: row.data_type as DataType }));
+}

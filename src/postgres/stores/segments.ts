@@ -1,0 +1,65 @@
+/** The page of the segments lookup. */
+import type { SegmentItem } from '../../domain/definitions.ts';
+import type { Database } from '../database.ts';
+
+export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
+
+/** By id. At most one of the two places, each the id of a segment that there is or was. */
+export interface SegmentPageQuery {
+  readonly limit: number;
+  /** What comes after it. */
+  readonly after: number | null;
+  /** What comes right before it. */
+  readonly before: number | null;
+}
+
+export interface SegmentPage {
+  /** By id, from the lowest, whichever way the page was found. */
+  readonly segments: readonly ListedSegment[];
+  /** Segments of the environment. */
+  readonly total: number;
+  /** Whether there are segments before the first of these and after the last. */
+  readonly hasBefore: boolean;
+  readonly hasAfter: boolean;
+}
+
+export async function listSegments(
+  db: Database,
+  environmentId: number,
+  query: SegmentPageQuery,
+): Promise<SegmentPage> {
+  const segments = await readPage(db, environmentId, query);
+  const { total, lowest, highest } = await db
+    .selectFrom('segments')
+    .select(({ fn }) => [
+      fn.countAll<number>().as('total'),
+      fn.min('segment_id').as('lowest'),
+      fn.max('segment_id').as('highest'),
+    ])
+    .where('environment_id', '=', environmentId)
+    .executeTakeFirstOrThrow();
+  const [first, last] = [segments[0], segments.at(-1)];
+  return {
+    segments,
+    total,
+    hasBefore: first !== undefined && lowest !== null && lowest < first.id,
+    hasAfter: last !== undefined && highest !== null && highest > last.id,
+  };
+}
+
+async function readPage(
+  db: Database,
+  environmentId: number,
+  { limit, after, before }: SegmentPageQuery,
+): Promise<ListedSegment[]> {
+  const rows = await db
+    .selectFrom('segments')
+    .select(['segment_id as id', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status'])
+    .where('environment_id', '=', environmentId)
+    .$if(after !== null, (found) => found.where('segment_id', '>', after))
+    .$if(before !== null, (found) => found.where('segment_id', '<', before))
+    .orderBy('segment_id', before === null ? 'asc' : 'desc')
+    .limit(limit)
+    .execute();
+  return before === null ? rows : rows.reverse();
+}

@@ -1,0 +1,134 @@
+import { readRequest } from '../export/read-request.ts';
+import { readMaxErrors } from '../operator-file/load-options.ts';
+import {
+  type FileReading,
+  type OperatorFile,
+  type Place,
+  publishedSchema,
+  readOperatorFile,
+} from '../operator-file/read.ts';
+import { fillInAnything, placeholderProblem } from './placeholders.ts';
+import type { Schedule, ScheduledExport, ScheduledLoad, SourceDefinition } from './schedule.ts';
+import {
+  type GivenExport,
+  type GivenLoad,
+  type GivenSchedule,
+  millisecondsOf,
+  requestNames,
+  schedulesSchema,
+} from './schedules-schema.ts';
+
+const schedulesFile: OperatorFile<typeof schedulesSchema> = {
+  schema: schedulesSchema,
+  emptyCure: 'without schedules it is written `schedules: []`',
+  check(root) {
+    const schedules = root.at(['schedules']);
+    schedules.reportRepeats('name');
+    for (const schedule of schedules.items) {
+      checkUrl(schedule.at(['load', 'http']));
+      const unnamed = schedule.at(['load', 'map', '']);
+      if (unnamed.node !== undefined) unnamed.report('is empty', unnamed.name);
+      checkExport(schedule.at(['export']));
+    }
+  },
+};
+
+/** Reads a schedules file, YAML or JSON, and finds everything that is wrong with it at once. */
+export function readSchedulesFile(bytes: Uint8Array): FileReading<readonly Schedule[]> {
+  const reading = readOperatorFile(bytes, schedulesFile);
+  if (reading.value === null) return reading;
+  const { schedules, timezone } = reading.value;
+  return { ...reading, value: schedules.map((schedule) => toSchedule(schedule, timezone)) };
+}
+
+/** Its JSON Schema: docs/schemas/schedules.schema.json. */
+export function schedulesFileSchema(): object {
+  return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
+}
+
+function checkUrl(http: Place): void {
+  const url = http.at(['url']);
+  if (typeof url.value !== 'string' || placeholderProblem(url.value) !== null) return;
+  const wrong = urlProblem(fillInAnything(url.value), http.at(['allow_http']).value === true);
+  if (wrong !== null) url.report(wrong);
+}
+
+function urlProblem(text: string, allowHttp: boolean): string | null {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url?.protocol === 'http:' && !allowHttp) return 'is unencrypted; write https://, or set allow_http';
+  if (url?.protocol !== 'https:' && url?.protocol !== 'http:') {
+    return 'must be a URL that begins with https://';
+  }
+  if (url.username === '' && url.password === '') return null;
+  return 'must not hold a user or a password; put them into headers';
+}
+
+function checkExport(exported: Place): void {
+  const { value } = exported;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  const body = requestOf(value as GivenExport);
+  const range = exported.at(['range']);
+  if (range.node !== undefined && (body['from'] !== undefined || body['to'] !== undefined)) {
+    exported.report('has a range as well as from or to; leave one out', range.name);
+  }
+  // The place of a problem of a request is `name`, `name[0]` or `name.member`.
+  for (const { message, details } of readRequest(body).problems) {
+    const keys = details.split(/[.[\]]+/).filter((key) => key !== '');
+    const place = exported.at(keys.map((key) => (/^\d+$/.test(key) ? Number(key) : key)));
+    place.report(`is wrong: ${message}`, place.name);
+  }
+}
+
+function requestOf(exported: GivenExport): Readonly<Record<string, unknown>> {
+  const given = requestNames.filter((name) => (exported[name] ?? null) !== null);
+  return Object.fromEntries(given.map((name) => [name, exported[name]]));
+}
+
+function toSchedule(given: GivenSchedule, timeZone: string): Schedule {
+  const { name, environment, cron, timezone, enabled, missed, missed_within, overlap, notify } = given;
+  return {
+    name,
+    environment,
+    cron,
+    timeZone: timezone ?? timeZone,
+    enabled,
+    missed,
+    missedWithinMs: millisecondsOf(missed_within),
+    overlap,
+    notify: notify ?? null,
+    work: given.load === undefined ? toExport(given.export ?? {}) : toLoad(given.load),
+  };
+}
+
+function toLoad(load: GivenLoad): ScheduledLoad {
+  const { entity, map, max_errors, if_duplicate, format } = load;
+  return {
+    kind: 'load',
+    source: toSource(load),
+    format: format ?? null,
+    options: { entity, map, dryRun: false, maxErrors: readMaxErrors(max_errors), ifDuplicate: if_duplicate },
+  };
+}
+
+/** The schema has seen to it that there is exactly one. */
+function toSource({ files, http, postgres, s3 }: GivenLoad): SourceDefinition {
+  if (http !== undefined) {
+    const { url, headers, allow_http, allow_private } = http;
+    return { kind: 'http', url, headers, allowHttp: allow_http, allowPrivate: allow_private };
+  }
+  if (postgres !== undefined) {
+    const { url, query, timeout } = postgres;
+    return { kind: 'postgres', url, query, timeoutMs: millisecondsOf(timeout) };
+  }
+  if (s3 !== undefined) {
+    const { url, endpoint = null, region = null, access_key = null, secret_key = null } = s3;
+    const [, bucket = '', prefix = ''] = /^s3:\/\/([^/]+)\/?(.*)$/s.exec(url) ?? [];
+    return { kind: 's3', bucket, prefix, endpoint, region, accessKey: access_key, secretKey: secret_key };
+  }
+  return { kind: 'files', pattern: files?.pattern ?? '' };
+}
+
+function toExport(exported: GivenExport): ScheduledExport {
+  const { range = null, retention_days = null, to_dir = null } = exported;
+  return { kind: 'export', range, body: requestOf(exported), retentionDays: retention_days, toDir: to_dir };
+}

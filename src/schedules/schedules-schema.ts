@@ -1,0 +1,289 @@
+/** What can stand in the file of SCHEDULES_FILE (docs/schedules.md). */
+import { type Static, type TSchema, Type } from 'typebox';
+import { entities } from '../domain/entity.ts';
+import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../domain/limits.ts';
+import { isMailAddress } from '../domain/mail-address.ts';
+import { columnMap, fileFormat, ifDuplicate, maxErrors } from '../operator-file/load-options.ts';
+import {
+  anything,
+  choice,
+  flag,
+  listOf,
+  objectOf,
+  rule,
+  type TextRule,
+  text,
+  type Wording,
+  wholeNumber,
+  withDefault,
+} from '../operator-file/schema.ts';
+import { cronProblem, isTimeZone } from './due-times.ts';
+import { placeholderProblem } from './placeholders.ts';
+import { missedPolicies, notifiedEnds, overlapPolicies, relativeRanges } from './schedule.ts';
+
+const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Of a text that `duration` takes. */
+export function millisecondsOf(duration: string): number {
+  return Number(duration.slice(0, -1)) * (unitMs[duration.slice(-1)] ?? Number.NaN);
+}
+
+/** `90s`, `30m`, `24h`, `7d`. */
+function duration(description: string, leastMs: number, mostMs: number) {
+  const schema = Type.String({
+    description,
+    pattern: '^[1-9]\\d{0,5}[smhd]$',
+    problem: rule('must be a time such as 30m, 24h or 7d'),
+  });
+  return Type.Refine(
+    schema,
+    (value) => millisecondsOf(value) >= leastMs && millisecondsOf(value) <= mostMs,
+    (value) => rule(`must be ${leastMs / 1_000} to ${mostMs / 1_000} seconds`)(value),
+  );
+}
+
+/** A text that may hold `${env:SCHEDULE_…}`. */
+const secretText = (given: TextRule) => text({ ...given, problem: placeholderProblem });
+
+/** What a path may not lead out of. */
+const withoutDots = (path: string) => (path.split(/[\\/]/).includes('..') ? 'must not hold ..' : null);
+
+const timeZone = text({
+  maxChars: 64,
+  description: 'A time zone such as Europe/Berlin.',
+  problem: (value) => (isTimeZone(value) ? null : 'is no time zone; write one such as Europe/Berlin or UTC'),
+});
+
+/** The rule of a schema that has exactly one of some members, each being another kind of it. */
+function exactlyOne(names: readonly string[], sentence: string): { oneOf: object[]; problem: Wording } {
+  return {
+    oneOf: names.map((name) => ({ required: [name] })),
+    problem: (_, keyword) => (keyword === 'oneOf' ? sentence : undefined),
+  };
+}
+
+const files = objectOf('files', 'Files of this machine.', {
+  pattern: text({
+    maxChars: 1_000,
+    description: 'Path with *, ?, [a-z] and ** (any depth of folders), below SCHEDULES_LOCAL_ROOTS.',
+    problem: withoutDots,
+  }),
+});
+
+const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/;
+/** What the request itself is made of. */
+const ownHeaders = new Set([
+  ...['host', 'connection', 'content-length', 'transfer-encoding', 'upgrade', 'te', 'trailer', 'expect'],
+  ...['accept-encoding', 'if-none-match', 'if-modified-since', 'range'],
+]);
+const maxHeaders = 1_000;
+
+function headerProblem(name: string): string | null {
+  if (!headerName.test(name)) return 'is no name of a header';
+  return ownHeaders.has(name.toLowerCase()) ? 'is set by sluice itself' : null;
+}
+
+const headers = Type.Unsafe<Readonly<Record<string, string>>>({
+  type: 'object',
+  description: 'Headers of the request.',
+  additionalProperties: secretText({ maxChars: 8_000, description: 'May hold ${env:SCHEDULE_…}.' }),
+  propertyNames: Type.Refine(
+    Type.String(),
+    (name) => headerProblem(name) === null,
+    (name) => headerProblem(name) ?? '',
+  ),
+  maxProperties: maxHeaders,
+  problem: rule(`must be an object of at most ${maxHeaders} texts`),
+});
+
+const http = objectOf('http', 'A file that a web server has.', {
+  url: secretText({ maxChars: 4_000, description: 'https://…; may hold ${env:SCHEDULE_…}.' }),
+  headers: withDefault(headers, {}),
+  allow_http: withDefault(flag('Unencrypted http:// too.'), false),
+  allow_private: withDefault(
+    flag(
+      'Addresses of private networks and of this machine too; SCHEDULES_ALLOW_PRIVATE must allow it as well.',
+    ),
+    false,
+  ),
+});
+
+const postgres = objectOf('postgres', 'What a query finds in another database.', {
+  url: text({
+    maxChars: 4_000,
+    description: 'Connection string; the password as ${env:SCHEDULE_…}, or all of it.',
+    problem(value) {
+      const isWhole = /^\$\{env:[A-Z0-9_]+\}$/.test(value);
+      const isUrl = isWhole || /^postgres(ql)?:\/\//.test(value);
+      return placeholderProblem(value) ?? (isUrl ? null : 'must be postgres://… or ${env:SCHEDULE_…}');
+    },
+  }),
+  query: text({
+    maxChars: 20_000,
+    pattern: [
+      '^[^\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f]*$',
+      'must not hold control characters',
+    ],
+    description: 'One SELECT or WITH; its columns are the columns of the load.',
+    problem(value) {
+      if (!/^\s*(select|with|table|values)\b/i.test(value)) return 'must be one SELECT, or WITH … SELECT';
+      return /;\s*\S/.test(value) ? 'must be one statement, without a semicolon' : null;
+    },
+  }),
+  timeout: withDefault(duration('How long the query may take.', 1_000, 86_400_000), '1h'),
+});
+
+const s3 = objectOf('s3', 'Objects in a bucket.', {
+  url: text({
+    maxChars: 1_200,
+    pattern: ['^s3://[a-z0-9][a-z0-9.-]{1,62}(/[^\\u0000-\\u001f]*)?$', 'must be s3://bucket/prefix'],
+    description: 's3://bucket/prefix: every object whose key begins so.',
+  }),
+  endpoint: Type.Optional(
+    text({
+      maxChars: 500,
+      pattern: ['^https?://[^@\\s]+$', 'must be a URL without user and password'],
+      description: 'For other services than that of Amazon.',
+    }),
+  ),
+  region: Type.Optional(
+    text({
+      maxChars: 50,
+      pattern: ['^[a-z0-9-]+$', 'must be a region such as eu-central-1'],
+      description: 'Region of the bucket.',
+    }),
+  ),
+  access_key: Type.Optional(
+    secretText({
+      maxChars: 500,
+      description: 'May hold ${env:SCHEDULE_…}; default: as the process finds it.',
+    }),
+  ),
+  secret_key: Type.Optional(secretText({ maxChars: 500, description: 'May hold ${env:SCHEDULE_…}.' })),
+});
+
+const sources = { files, http, postgres, s3 } as const;
+const sourceNames = Object.keys(sources);
+
+const load = Type.Object(
+  {
+    files: Type.Optional(files),
+    http: Type.Optional(http),
+    postgres: Type.Optional(postgres),
+    s3: Type.Optional(s3),
+    entity: withDefault(
+      choice(['auto', ...entities], 'What the records are; auto: each says so by its keys.'),
+      'auto',
+    ),
+    map: withDefault(columnMap, {}),
+    format: Type.Optional(fileFormat),
+    max_errors: Type.Optional(maxErrors),
+    if_duplicate: withDefault(ifDuplicate, 'skip'),
+  },
+  {
+    title: 'a load',
+    description: 'What is loaded. Exactly one of files, http, postgres and s3 says from where.',
+    additionalProperties: false,
+    ...exactlyOne(sourceNames, `must have exactly one of ${sourceNames.join(', ')}`),
+  },
+);
+
+/** These are the request's own, which says what is wrong with them. */
+const requestMembers = {
+  from: anything({ type: 'string', description: 'A day or an instant; included.' }),
+  to: anything({ type: 'string', description: 'A day, included, or an instant, excluded.' }),
+  event_type: anything({ description: 'Datasets and events.' }),
+  user_id: anything({ description: 'Users.' }),
+  company_id: anything({ description: 'Companies.' }),
+  segment_id: anything({ description: 'A segment.' }),
+  exclusions: anything({ description: 'What is left out.' }),
+  format: anything({ enum: ['ndjson', 'csv', 'parquet'] }),
+  compression: anything({ enum: ['gzip', 'none'] }),
+  escape_formulas: anything({ type: 'boolean' }),
+  emails: anything({ description: 'Addresses that get the links.' }),
+};
+export const requestNames = Object.keys(requestMembers) as (keyof typeof requestMembers)[];
+
+const exported = objectOf('an export', 'What is exported: as in a request for an export, and besides', {
+  range: Type.Optional(choice(relativeRanges, 'Days and months in the time zone of the schedule.')),
+  retention_days: Type.Optional(
+    wholeNumber('Days that the files are kept; default: EXPORT_RETENTION_DAYS.', 0, 36_500),
+  ),
+  to_dir: Type.Optional(
+    text({
+      maxChars: 1_000,
+      description: 'Folder to copy the files to, below one of SCHEDULES_EXPORT_ROOTS.',
+      problem: withoutDots,
+    }),
+  ),
+  ...(Object.fromEntries(
+    Object.entries(requestMembers).map(([name, schema]) => [name, Type.Optional(schema as TSchema)]),
+  ) as Record<never, TSchema>),
+});
+
+const name = (description: string) =>
+  text({
+    maxChars: 63,
+    pattern: [
+      '^[a-z0-9][a-z0-9_-]{0,62}$',
+      'must be 1 to 63 of a-z, 0-9, _ and -, the first a letter or digit',
+    ],
+    description,
+  });
+
+const mailAddress = text({
+  maxChars: 254,
+  description: 'One plain address such as ada@example.com.',
+  problem: (value) => (isMailAddress(value) ? null : 'must be one plain address such as ada@example.com'),
+});
+
+const notify = objectOf('notify', 'Who is notified of the end of a run.', {
+  emails: listOf(mailAddress, 'Addresses.', MAX_NOTIFY_EMAILS),
+  on: withDefault(listOf(choice(notifiedEnds, 'An end.'), 'Of which ends; default: all.', 3), [
+    ...notifiedEnds,
+  ]),
+});
+
+const schedule = Type.Object(
+  {
+    name: name('What its runs are listed under; its memory hangs on it.'),
+    environment: withDefault(name('Name of the environment.'), 'default'),
+    cron: text({
+      maxChars: 200,
+      description: 'Minute, hour, day of the month, month, day of the week; or a name such as @daily.',
+      problem: cronProblem,
+    }),
+    timezone: Type.Optional(timeZone),
+    enabled: withDefault(flag('false: it is not due at all.'), true),
+    missed: withDefault(
+      choice(
+        missedPolicies,
+        'What to do when nobody was there at a due time: the latest, all of them, or nothing.',
+      ),
+      'run_once',
+    ),
+    missed_within: withDefault(
+      duration('Due times longer ago than this are not made up.', 60_000, 31 * 86_400_000),
+      '1d',
+    ),
+    overlap: withDefault(choice(overlapPolicies, 'What to do when the run before is still going.'), 'skip'),
+    notify: Type.Optional(notify),
+    load: Type.Optional(load),
+    export: Type.Optional(exported),
+  },
+  {
+    title: 'a schedule',
+    description: 'Something to do when it is due: a load or an export.',
+    additionalProperties: false,
+    ...exactlyOne(['load', 'export'], 'must have either load or export'),
+  },
+);
+
+export const schedulesSchema = objectOf('a schedules file', 'What is to be loaded and exported, and when.', {
+  timezone: withDefault(timeZone, 'UTC'),
+  schedules: listOf(schedule, 'The schedules.', MAX_SCHEDULES),
+});
+
+export type GivenSchedule = Static<typeof schedule>;
+export type GivenLoad = Static<typeof load>;
+export type GivenExport = Static<typeof exported> & Readonly<Record<string, unknown>>;
