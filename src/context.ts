@@ -11,7 +11,7 @@ import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase, type Database } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
 import { createPool } from './postgres/pool.ts';
-import { readEventRetention } from './postgres/retention/overview.ts';
+import { readEventRetention } from './postgres/stores/retention.ts';
 import { readSchedules } from './postgres/stores/schedules.ts';
 import { checkDatabase, createWatchPool } from './postgres/watch-pool.ts';
 import { KnownProperties } from './properties/known-properties.ts';

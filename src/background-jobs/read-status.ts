@@ -12,7 +12,7 @@ import {
   readRunningExports,
 } from '../postgres/ledger/lane-overview.ts';
 import { type Backlog, readBacklog } from '../postgres/ledger/overview.ts';
-import { type EventRetention, readEventRetention } from '../postgres/retention/overview.ts';
+import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 
 /** What the service is at, in all environments. */
 export interface ServiceStatus {

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import { removeReplaced } from '../archive/remove-replaced.ts';
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { removeAbandoned } from '../load/received-files.ts';
 import type { Database } from '../postgres/database.ts';
+import { removeReplaced } from '../retention/prune-events.ts';
 import { type Rounds, startRounds } from '../rounds.ts';
 
 interface Context {

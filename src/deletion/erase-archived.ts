@@ -1,7 +1,5 @@
 import { uuidv7 } from 'uuidv7';
-import { checkArchive } from '../archive/check-archive.ts';
-import { type ArchivedEvent, readArchive } from '../archive/read-archive.ts';
-import { rewriteArchive } from '../archive/rewrite-archive.ts';
+import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { countErased } from '../postgres/deletion/archived-events.ts';
 import { readIds } from '../postgres/ledger/deletions.ts';
 import {
@@ -11,7 +9,8 @@ import {
   forgetArchive,
   noteArchive,
   replaceArchive,
-} from '../postgres/retention/archives.ts';
+} from '../postgres/stores/archives.ts';
+import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import type { Attempt } from './attempt.ts';
 
 /**

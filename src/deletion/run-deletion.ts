@@ -1,4 +1,3 @@
-import { removeReplaced } from '../archive/remove-replaced.ts';
 import { ConflictError, Fault, Interrupted } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
 import { MAX_DELETION_FAILURES, MAX_TIMEOUTS } from '../domain/limits.ts';
@@ -13,6 +12,7 @@ import {
 } from '../postgres/ledger/deletions.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { removeReplaced } from '../retention/prune-events.ts';
 import { type Attempt, startAttempt } from './attempt.ts';
 import { clearReferences } from './clear-references.ts';
 import type { DeletionContext } from './context.ts';

@@ -1,8 +1,8 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
 import { readMigrationState } from '../postgres/migration-state.ts';
-import { readEventRetention } from '../postgres/retention/overview.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
+import { readEventRetention } from '../postgres/stores/retention.ts';
 import { type Check, type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';
 import { checkConnections, checkSettings } from './check-postgres-settings.ts';
 

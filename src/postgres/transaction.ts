@@ -15,24 +15,34 @@ export async function inTransaction<T>(
   work: (transaction: Transaction) => Promise<T>,
   options: { readonly asynchronous?: boolean } = {},
 ): Promise<T> {
+  return onConnection(pool, async (client, discard) => {
+    try {
+      await client.query(options.asynchronous ? 'begin; set local synchronous_commit = off' : 'begin');
+      const result = await work({ client, db: databaseOn(client) });
+      await client.query('commit');
+      return result;
+    } catch (error) {
+      await client.query('rollback').catch(discard);
+      throw error;
+    }
+  });
+}
+
+/** Runs `work` on a connection of its own. One that was lost meanwhile, or that `work` discards, is not given to others. */
+export async function onConnection<T>(
+  pool: pg.Pool,
+  work: (client: pg.PoolClient, discard: (error: Error) => void) => Promise<T>,
+): Promise<T> {
   const client = await pool.connect();
   let broken: Error | undefined;
-  const onError = (error: Error): void => {
+  const discard = (error: Error): void => {
     broken = error;
   };
-  client.on('error', onError);
+  client.on('error', discard);
   try {
-    await client.query(options.asynchronous ? 'begin; set local synchronous_commit = off' : 'begin');
-    const result = await work({ client, db: databaseOn(client) });
-    await client.query('commit');
-    return result;
-  } catch (error) {
-    await client.query('rollback').catch((failure: Error) => {
-      broken = failure;
-    });
-    throw error;
+    return await work(client, discard);
   } finally {
-    client.off('error', onError);
+    client.off('error', discard);
     client.release(broken);
   }
 }

@@ -1,31 +1,43 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
-import { checkArchive } from '../archive/check-archive.ts';
+import type { Config } from '../config.ts';
+import { Fault } from '../domain/errors.ts';
 import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
-import { AttemptFiles } from '../export/write/attempt-files.ts';
+import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
+import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
 import { compileForCopy } from '../export/write/copy-out.ts';
-import { selectForParquet } from '../export/write/parquet.ts';
+import { type Columns, ParquetFile, parquetColumns, selectForParquet } from '../export/write/parquet.ts';
 import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
 import { writeDataset } from '../export/write/write-export.ts';
-import type { FileStore } from '../files/file-store.ts';
-import { databaseOn } from '../postgres/database.ts';
+import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
+import { type Database, databaseOn } from '../postgres/database.ts';
 import {
   type ArchivePlace,
   archiveFolder,
   noteArchive,
   storeArchive,
   type WrittenArchive,
-} from '../postgres/retention/archives.ts';
-import { eventTable } from '../postgres/retention/retained.ts';
+} from '../postgres/stores/archives.ts';
+import { eventTable } from '../postgres/stores/retention.ts';
 import {
   beginArchiving,
   listEnvironments,
   markArchived,
   type Retirement,
   readRevision,
-} from '../postgres/retention/retirements.ts';
+} from '../postgres/stores/retirements.ts';
 import { inTransaction } from '../postgres/transaction.ts';
-import type { RetentionContext } from './context.ts';
+
+export interface RetentionContext {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly files: FileStore;
+  readonly log: Logger;
+  readonly config: Pick<Config, 'eventRetentionDays' | 'eventArchive'>;
+}
 
 /** All columns of all events: an archive is the Parquet file of an export that leaves nothing out. */
 const everything: ExportRequest = {
@@ -124,4 +136,70 @@ export function archiveStore(
       return files.create(folder);
     },
   };
+}
+
+/**
+ * Reads all of a file from where it is stored: it is what is left of its events.
+ * @throws Fault if it is not what was written.
+ */
+export async function checkArchive(
+  files: FileStore,
+  { ref, rows, bytes, sha256 }: ExportFile,
+): Promise<WrittenArchive> {
+  const hash = createHash('sha256');
+  for await (const part of files.open(ref as FileRef)) hash.update(part as Buffer);
+  if (hash.digest('hex') !== sha256) throw new Fault('an archive is not stored as it was written');
+  let first: number | null = null;
+  let last = 0;
+  for await (const events of readArchive(files, { ref: ref as FileRef, bytes, rows })) {
+    first ??= events[0]?.micros ?? null;
+    last = events.at(-1)?.micros ?? last;
+  }
+  if (first === null) throw new Fault('an archive without events');
+  const folder = ref.slice(0, ref.lastIndexOf('/')) as FileFolder;
+  return { folder, ref, rows, bytes, sha256, firstMicros: first, lastMicros: last };
+}
+
+/** What becomes of an event; null: it is left out. */
+export type ChangeEvent = (event: ArchivedEvent) => ArchivedEvent | null;
+
+/**
+ * Writes a file again with its events changed, a row group at a time; null if none is left. If it fails, nothing is left of
+ * the new file.
+ */
+export async function rewriteArchive(
+  files: FileStore,
+  archive: { readonly ref: FileRef; readonly bytes: number; readonly rows: number },
+  create: () => Promise<FileWriter>,
+  change: ChangeEvent,
+): Promise<ExportFile | null> {
+  const columns = parquetColumns('events');
+  const stored = new StoredFileWriter(await create(), 'none');
+  try {
+    const parquet = new ParquetFile(columns, stored);
+    let rows = 0;
+    for await (const group of readArchive(files, archive)) {
+      const kept = group.map(change).filter((event) => event !== null);
+      if (kept.length === 0) continue;
+      await parquet.addGroup(columnsOf(columns, kept), kept.length);
+      rows += kept.length;
+    }
+    if (rows === 0) {
+      await stored.discard();
+      return null;
+    }
+    await parquet.end();
+    return { filename: 'events.parquet', dataset: 'events', rows, ...(await stored.finish()) };
+  } catch (error) {
+    await stored.discard();
+    throw error;
+  }
+}
+
+function columnsOf(columns: readonly { readonly name: string }[], events: readonly ArchivedEvent[]): Columns {
+  return columns.map(({ name }) =>
+    events.map((event) =>
+      name === 'inserted_at' ? BigInt(event.micros) : (event[name as keyof ArchivedEvent] as string | null),
+    ),
+  );
 }

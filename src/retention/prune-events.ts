@@ -1,17 +1,25 @@
+/**
+ * Retention: removes the events that have outlived it, into archives if they are to be kept as files. `pruneEvents` is where
+ * it begins; a month goes in the steps that src/postgres/stores/retirements.ts draws, and each of them may be the last of a
+ * killed process. Exports read archives (src/export/read-archives.ts); a deletion rewrites them.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
-import { removeReplaced } from '../archive/remove-replaced.ts';
+import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { EVENTS_LOCK_PAUSE_MS, EVENTS_LOCK_TRIES } from '../domain/limits.ts';
+import type { FileStore } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
-import { findUnfinished, forgetArchive } from '../postgres/retention/archives.ts';
-import { noteEventPruning, withPruningLock } from '../postgres/retention/prunings.ts';
+import { isLockTimeout } from '../postgres/sqlstate.ts';
+import { awaitReaders, findReplaced, findUnfinished, forgetArchive } from '../postgres/stores/archives.ts';
 import {
   countPast,
   findOldMonths,
   type HeldNames,
   type Month,
+  noteEventPruning,
   readHeldNames,
-} from '../postgres/retention/retained.ts';
+  withPruningLock,
+} from '../postgres/stores/retention.ts';
 import {
   deleteEvents,
   dropTable,
@@ -22,10 +30,8 @@ import {
   openRetirement,
   type Retirement,
   retireMonth,
-} from '../postgres/retention/retirements.ts';
-import { isLockTimeout } from '../postgres/sqlstate.ts';
-import { archiveEvents } from './archive-events.ts';
-import type { RetentionContext } from './context.ts';
+} from '../postgres/stores/retirements.ts';
+import { archiveEvents, type RetentionContext } from './archive-events.ts';
 
 /** What went, or would. */
 export interface PrunedEvents {
@@ -173,4 +179,28 @@ const none: PrunedEvents = { events: 0, months: 0, archived: 0 };
 
 function sum(a: PrunedEvents, b: PrunedEvents): PrunedEvents {
   return { events: a.events + b.events, months: a.months + b.months, archived: a.archived + b.archived };
+}
+/** Removes archives that were replaced, if no export reads them any more; else the next sweep does. Returns how many. */
+export async function removeReplaced({
+  pool,
+  db,
+  files,
+}: {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly files: FileStore;
+}): Promise<number> {
+  const replaced = await findReplaced(db);
+  if (replaced.length === 0) return 0;
+  try {
+    await awaitReaders(pool);
+  } catch (error) {
+    if (isLockTimeout(error)) return 0;
+    throw error;
+  }
+  for (const folder of replaced) {
+    await files.removeFolder(folder);
+    await forgetArchive(db, folder);
+  }
+  return replaced.length;
 }

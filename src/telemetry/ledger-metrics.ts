@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Backlog, LoadRows } from '../postgres/ledger/overview.ts';
-import type { EventRetention } from '../postgres/retention/overview.ts';
+import type { EventRetention } from '../postgres/stores/retention.ts';
 import type { SchedulesOverview } from '../postgres/stores/schedules.ts';
 import { type Answer, createProbe } from './health.ts';
 import { createRetentionGauges } from './retention-metrics.ts';

@@ -1,4 +1,4 @@
-import type { EventRetention } from '../postgres/retention/overview.ts';
+import type { EventRetention } from '../postgres/stores/retention.ts';
 import type { MakeGauge } from './schedule-metrics.ts';
 
 /** Gauges of the events that outlived their retention. */

@@ -1,7 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import { mergeArchives } from '../../archive/merge-archives.ts';
-import type { ArchivedEvent } from '../../archive/read-archive.ts';
 import {
   ARCHIVE_BATCH_BYTES,
   ARCHIVE_BATCH_ROWS,
@@ -10,10 +8,12 @@ import {
 } from '../../domain/limits.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { databaseOn } from '../../postgres/database.ts';
-import { type Archive, findArchives } from '../../postgres/retention/archives.ts';
-import { eventTable } from '../../postgres/retention/retained.ts';
-import { findRetiredTables } from '../../postgres/retention/retirements.ts';
+import { type Archive, findArchives } from '../../postgres/stores/archives.ts';
+import { eventTable } from '../../postgres/stores/retention.ts';
+import { findRetiredTables } from '../../postgres/stores/retirements.ts';
 import { type Filter, instant, integer, text } from '../filter.ts';
+import type { ArchivedEvent } from '../read-archives.ts';
+import { mergeArchives } from '../read-archives.ts';
 
 /*
  * Events that left `sluice.events` are exported by the same select as the others, so that filters, columns and values are

@@ -62,7 +62,7 @@ interface Session {
 
 async function begin(client: pg.PoolClient, name: string): Promise<Session> {
   await client.query('begin isolation level repeatable read read only');
-  // No table of events is taken from under it; see src/postgres/retention/retirements.ts. LOCK takes no snapshot.
+  // No table of events is taken from under it; see src/postgres/stores/retirements.ts. LOCK takes no snapshot.
   await client.query('lock table event_retirements in row share mode');
   // The next statement does.
   const { rows } = await client.query<Session>(

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../database.ts';
-import { inEventTables } from '../retention/event-tables.ts';
+import { inEventTables } from '../stores/retirements.ts';
 import type { DeletionBatch, Settled } from './batch.ts';
 
 /** Takes up to `limit` users out of the companies, in key order as every writer; returns how many. */

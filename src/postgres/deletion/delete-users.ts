@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Database } from '../database.ts';
-import { inEventTables } from '../retention/event-tables.ts';
+import { inEventTables } from '../stores/retirements.ts';
 import type { DeletionBatch, Settled } from './batch.ts';
 
 /**

@@ -1,9 +1,9 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { EVENT_STORE_LOCK_MS, EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 import { inTransaction } from '../transaction.ts';
-import { eventTable, type HeldNames, type Month, readHeldNames } from './retained.ts';
+import { eventTable, type HeldNames, type Month, readHeldNames } from './retention.ts';
 
 /*
  * Events leave `sluice.events` a month at a time, in steps that whoever finds a dead worker's takes up:
@@ -297,4 +297,43 @@ function pastEvents(table: string, environmentId: number, names: readonly string
     from ${eventTable(table)}
     where environment_id = ${environmentId} and event_name = any(${[...names]}::text[])
     limit ${RETIREMENT_BATCH_ROWS}`;
+}
+
+/**
+ * Changes events wherever they are in the database, up to `limit` of them; returns how many. Those that are on their way out
+ * too: an archive that is being written of them meanwhile will not be taken. `work` says how many it changed.
+ */
+export async function inEventTables(
+  db: Database,
+  limit: number,
+  work: (table: RawBuilder<unknown>, limit: number) => Promise<number>,
+): Promise<number> {
+  // Whoever moves events locks the retirement first, and so does this; those that were begun since are looked for again.
+  await lockRetired(db);
+  let changed = await work(sql.table('events'), limit);
+  for (const { retirementId, table } of await lockRetired(db)) {
+    if (changed >= limit) break;
+    const ofTable = await work(eventTable(table), limit - changed);
+    if (ofTable > 0) await raiseRevision(db, retirementId);
+    changed += ofTable;
+  }
+  return changed;
+}
+
+async function lockRetired(db: Database): Promise<{ retirementId: number; table: string }[]> {
+  const { rows } = await sql<{ retirementId: number; table: string }>`
+    select retirement_id as "retirementId", table_name as "table"
+    from event_retirements
+    where state = 'retired'
+    order by retirement_id
+    for update`.execute(db);
+  return rows;
+}
+
+async function raiseRevision(db: Database, retirementId: number): Promise<void> {
+  await db
+    .updateTable('event_retirements')
+    .set({ revision: sql`revision + 1` })
+    .where('retirement_id', '=', retirementId)
+    .execute();
 }

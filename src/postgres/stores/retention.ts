@@ -1,5 +1,12 @@
 import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
 import type { Database } from '../database.ts';
+import { onConnection } from '../transaction.ts';
+import { withTimeout } from '../watch-pool.ts';
+
+/** Spells RETN. */
+const pruningLock = 0x5245544e;
+const overviewTimeoutMs = 2_000;
 
 /** A month of `sluice.events`. */
 export interface Month {
@@ -118,4 +125,76 @@ export async function countPast(db: Database, { table }: Month, held: readonly H
 /** The instant at which a month is over, in UTC whatever the session's zone. */
 function endOf(month: RawBuilder<unknown>): RawBuilder<Date> {
   return sql`((${month} + interval '1 month') at time zone 'UTC')`;
+}
+
+/** One pruning of events at a time in a database; null if another has the lock, which goes with its connection. */
+export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>): Promise<T | null> {
+  return onConnection(pool, async (client, discard) => {
+    const { rows } = await client.query<{ taken: boolean }>('select pg_try_advisory_lock($1) as taken', [
+      pruningLock,
+    ]);
+    if (rows[0]?.taken !== true) return null;
+    try {
+      return await work();
+    } finally {
+      await client.query('select pg_advisory_unlock($1)', [pruningLock]).catch(discard);
+    }
+  });
+}
+
+/** Writes down how a pruning of events ended; null: well. */
+export async function noteEventPruning(db: Database, error: string | null): Promise<void> {
+  await sql`
+    insert into event_prunings as known (ended_at, error, failing_since)
+    values (now(), ${error}::text, case when ${error}::text is not null then now() end)
+    on conflict (singleton) do update
+    set
+      ended_at = excluded.ended_at,
+      error = excluded.error,
+      failing_since = case when excluded.error is not null then coalesce(known.failing_since, now()) end`.execute(
+    db,
+  );
+}
+
+/** What retention has made of the events, in all environments. */
+export interface EventRetention {
+  /** From the database, ever. */
+  readonly eventsRemoved: number;
+  readonly monthsDropped: number;
+  /** In files. */
+  readonly eventsArchived: number;
+  readonly archiveFiles: number;
+  readonly archiveBytes: number;
+  /** When the latest pruning ended; null: there was none. */
+  readonly prunedAt: Date | null;
+  /** Why it did not do all that was to be done; null: it did. */
+  readonly error: string | null;
+  readonly failingSince: Date | null;
+}
+
+const overview = `
+  with removed as (
+    select
+      coalesce(sum(events_removed), 0)::bigint as "eventsRemoved",
+      count(*) filter (where is_whole and state = 'removed') as "monthsDropped"
+    from sluice.event_retirements
+  ),
+  archived as (
+    select
+      coalesce(sum(row_count), 0)::bigint as "eventsArchived",
+      count(*) as "archiveFiles",
+      coalesce(sum(byte_count), 0)::bigint as "archiveBytes"
+    from sluice.event_archives
+    where state = 'stored'
+  )
+  select r.*, a.*, p.ended_at as "prunedAt", p.error, p.failing_since as "failingSince"
+  from removed r
+  cross join archived a
+  left join sluice.event_prunings p on true`;
+
+export async function readEventRetention(watch: pg.Pool | pg.ClientBase): Promise<EventRetention> {
+  const { rows } = await watch.query<EventRetention>(withTimeout(overview, overviewTimeoutMs));
+  const [row] = rows;
+  if (row === undefined) throw new Error('a row was expected');
+  return row;
 }
