@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { basename } from 'node:path';
 import { Readable } from 'node:stream';
-import { CommandFailed } from '../../src/cli/exit-codes.ts';
+import { CommandFailed } from '../../src/cli/errors.ts';
 
 /** A job as the interface shows it; the part that the demo looks at. */
 export interface Job {

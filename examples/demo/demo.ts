@@ -7,11 +7,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import type { Cli } from '../../src/cli/cli.ts';
-import { exitCodes } from '../../src/cli/exit-codes.ts';
+import type { Cli } from '../../src/cli/define-command.ts';
+import { exitCodes } from '../../src/cli/errors.ts';
 import { type Service, startService } from '../../src/cli/service/start-service.ts';
+import { listenForStop } from '../../src/cli/service/stop-signals.ts';
 import { readSettings } from '../../src/cli/settings.ts';
-import { listenForStop } from '../../src/cli/stop-signals.ts';
 import { createClient } from './client.ts';
 import { showCatalogue, showEvents, showExport } from './show-analytics.ts';
 import { showArray, showLoads } from './show-loads.ts';
@@ -34,10 +34,10 @@ export async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Pro
   const { terminal } = cli;
   const startedAt = performance.now();
   let service: Service | null = null;
-  const stop = listenForStop({ onSecond: () => service?.kill() });
+  const stop = listenForStop();
   const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'));
   try {
-    const { config, environment, commandLog } = readSettings(cli, command, { ...defaults, DATA_DIR: folder });
+    const { config, processEnv, commandLog } = readSettings(cli, command, { ...defaults, DATA_DIR: folder });
     const log = commandLog('demo');
     let key = '';
     terminal.print(heading(cli, '1  Start the service: PostgreSQL, HTTP server, workers'));
@@ -45,16 +45,16 @@ export async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Pro
       key = made;
     };
     const onWait = (): void => undefined;
-    const workers = { ...environment, LOG_LEVEL: log.level };
     service = await startService({
       config,
-      environment: workers,
+      processEnv: { ...processEnv, LOG_LEVEL: log.level },
       entry: cli.entry,
       log,
       signal: stop.signal,
       onKey,
       onWait,
     });
+    stop.onSecond = service.kill;
     terminal.print(`   ${service.url}, ${config.workers} worker processes, data in ${folder}`);
     terminal.print(
       `   ready in ${seconds(startedAt)}; the first start made the API key ${key.slice(0, 16)}…`,

@@ -1,8 +1,8 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { CommandFailed } from '../../src/cli/exit-codes.ts';
-import { formatBytes, formatCount } from '../../src/cli/format-numbers.ts';
+import { CommandFailed } from '../../src/cli/errors.ts';
+import { formatBytes, formatCount } from '../../src/cli/format.ts';
 import type { Client, Job } from './client.ts';
 import { companyId, type Expected, userCells, userId, writeCompanies, writeUsers } from './made-up-data.ts';
 import { createMeter, type DemoStage } from './stage.ts';

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { formatBytes, formatCount } from '../../src/cli/format-numbers.ts';
-import { printable, renderTable } from '../../src/cli/table.ts';
+import { formatBytes, formatCount, printable, renderTable } from '../../src/cli/format.ts';
 import type { Client, Job } from './client.ts';
 import { companyId, type Expected, userId } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';

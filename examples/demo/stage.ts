@@ -1,5 +1,5 @@
 import cliProgress from 'cli-progress';
-import type { Cli } from '../../src/cli/cli.ts';
+import type { Cli } from '../../src/cli/define-command.ts';
 import type { Service } from '../../src/cli/service/start-service.ts';
 import type { Terminal } from '../../src/cli/terminal.ts';
 

@@ -1,52 +1,150 @@
-import { InvalidArgumentError } from 'commander';
-import { scopes as everyScope, type Scope } from '../domain/scope.ts';
-import type { ApiKey, IssuedApiKey } from '../postgres/stores/api-keys.ts';
-import type { Terminal } from './terminal.ts';
+import { scopes } from '../domain/scope.ts';
+import {
+  type ApiKey,
+  createApiKey,
+  type IssuedApiKey,
+  listApiKeys,
+  revokeApiKey,
+  rotateApiKey,
+} from '../postgres/stores/api-keys.ts';
+import { defineCommand, type Invocation, parsed, required, text } from './define-command.ts';
+import { columnsOf, printable, printList } from './format.ts';
+import { parseExpiry, parseListOf } from './parse.ts';
+import { withEnvironment } from './session.ts';
 
-/** `ingest,read` */
-export function parseScopes(text: string): Scope[] {
-  return text.split(',').map((part) => {
-    const found = everyScope.find((scope) => scope === part.trim());
-    if (found === undefined) throw new InvalidArgumentError(`scopes are ${everyScope.join(', ')}.`);
-    return found;
-  });
-}
+const create = defineCommand({
+  name: 'create',
+  summary: 'make a key',
+  description: 'Makes a key and shows it, this once. It is the only thing on standard output.',
+  options: {
+    label: text('--label <text>', 'what it is for', 'made by sluice keys create'),
+    scopes: parsed(
+      '--scopes <list>',
+      'of ingest, import, export, read, delete; by default all',
+      parseListOf(scopes, `scopes are ${scopes.join(', ')}.`),
+    ),
+    expires: parsed(
+      '--expires <when>',
+      'a time from now such as 90d, or a date; by default never',
+      parseExpiry,
+    ),
+  },
+  environment: true,
+  json: true,
+  examples: [
+    'sluice keys create --label nightly --scopes import,read --expires 90d',
+    'KEY=$(sluice keys create --env staging)',
+  ],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { label, scopes, expires } = invocation.flags;
+      const wish = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
+      printIssued(invocation, await createApiKey(system.db, environmentId, wish));
+    }),
+});
 
-const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+const list = defineCommand({
+  name: 'list',
+  summary: 'all keys of an environment',
+  description:
+    'Lists the keys of an environment, the expired and revoked ones too; never the keys themselves.',
+  environment: true,
+  json: true,
+  examples: ['sluice keys list --env staging'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) =>
+      printList(invocation, {
+        items: await listApiKeys(system.db, environmentId),
+        render,
+        columns: columnsOf('key id', 'status', 'label', 'scopes', 'expires'),
+        cells: (key) => [
+          key.keyId,
+          statusOf(key),
+          printable(key.label, 40),
+          key.scopes.join(','),
+          key.expiresAt?.toISOString().slice(0, 16) ?? 'never',
+        ],
+        none: `Environment ${invocation.env} has no key; \`sluice keys create\` makes one.`,
+      }),
+    ),
+});
 
-/** From now: `30m`, `12h`, `90d`; or a date such as 2027-01-31, which ends at midnight UTC. */
-export function parseExpiry(text: string): Date {
-  const match = /^(\d{1,6})([mhd])$/.exec(text);
-  if (match !== null)
-    return new Date(Date.now() + Number(match[1]) * unitMs[match[2] as keyof typeof unitMs]);
-  const date = new Date(text);
-  if (/^\d{4}-\d{2}-\d{2}/.test(text) && !Number.isNaN(date.getTime())) return date;
-  throw new InvalidArgumentError('write a time from now such as 90d or 12h, or a date such as 2027-01-31.');
-}
+const revoke = defineCommand({
+  name: 'revoke',
+  summary: 'refuse a key from now on',
+  description: 'Refuses a key from now on, for good. Revoking it again does no harm.',
+  argument: required('<key-id>', 'as `sluice keys list` shows it'),
+  environment: true,
+  json: true,
+  examples: ['sluice keys revoke 0tzwkpc87gq5'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { argument: keyId, terminal, json } = invocation;
+      await revokeApiKey(system.db, environmentId, keyId);
+      if (json) terminal.json({ key_id: keyId, status: 'revoked' });
+      else terminal.print(`Key ${keyId} is refused from now on.`);
+    }),
+});
 
-export function renderKey({ keyId, label, scopes, createdAt, expiresAt, revokedAt }: ApiKey) {
+const rotate = defineCommand({
+  name: 'rotate',
+  summary: 'a new key in the place of an old one',
+  description:
+    'Makes a second key with the label and scopes of the first. Both work until the old one expires or is revoked.',
+  argument: required('<key-id>', 'the old one, as `sluice keys list` shows it'),
+  options: {
+    oldExpires: parsed(
+      '--old-expires <when>',
+      'end of the old key: from now, such as 7d, or a date',
+      parseExpiry,
+    ),
+    expires: parsed('--expires <when>', 'end of the new key; by default never', parseExpiry),
+  },
+  environment: true,
+  json: true,
+  examples: ['sluice keys rotate 0tzwkpc87gq5 --old-expires 7d'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { argument: keyId, flags, terminal } = invocation;
+      const dates = { oldExpiresAt: flags.oldExpires ?? null, expiresAt: flags.expires ?? null };
+      printIssued(invocation, await rotateApiKey(system.db, environmentId, keyId, dates));
+      if (flags.oldExpires === undefined)
+        terminal.note(`The old key still works: sluice keys revoke ${keyId}`);
+    }),
+});
+
+function render(key: ApiKey) {
   return {
-    key_id: keyId,
-    label,
-    scopes,
-    status: statusOf({ expiresAt, revokedAt }),
-    created_at: createdAt.toISOString(),
-    expires_at: expiresAt?.toISOString() ?? null,
-    revoked_at: revokedAt?.toISOString() ?? null,
+    key_id: key.keyId,
+    label: key.label,
+    scopes: key.scopes,
+    status: statusOf(key),
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    revoked_at: key.revokedAt?.toISOString() ?? null,
   };
 }
 
-export function statusOf({ expiresAt, revokedAt }: Pick<ApiKey, 'expiresAt' | 'revokedAt'>): string {
+function statusOf({ expiresAt, revokedAt }: ApiKey): string {
   if (revokedAt !== null) return 'revoked';
   return expiresAt !== null && expiresAt.getTime() <= Date.now() ? 'expired' : 'live';
 }
 
 /** The only time that the key itself is shown. The key alone is on standard output, so that `$(…)` can take it. */
-export function printIssued(terminal: Terminal, issued: IssuedApiKey, json: boolean): void {
+function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (json) {
-    terminal.json({ ...renderKey(issued), key: issued.key });
+    terminal.json({ ...render(issued), key: issued.key });
     return;
   }
   terminal.note(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
   terminal.print(issued.key);
 }
+
+export const keys = defineCommand({
+  name: 'keys',
+  summary: 'API keys: create, list, revoke, rotate',
+  description:
+    'The keys that open an environment. Only a digest is kept: a key is shown once, when it is made.',
+  examples: ['sluice keys create --label "nightly import" --scopes import,read', 'sluice keys list'],
+  commands: [create, list, revoke, rotate],
+});

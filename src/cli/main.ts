@@ -1,22 +1,23 @@
 #!/usr/bin/env node
+import { existsSync, readFileSync } from 'node:fs';
+import { loadEnvFile } from 'node:process';
 import { fileURLToPath } from 'node:url';
+import { parseEnv } from 'node:util';
 import { type Command, CommanderError } from 'commander';
-import type { Cli } from './cli.ts';
-import { loadDotEnv } from './dot-env.ts';
-import { exitCodes } from './exit-codes.ts';
-import { explainError } from './explain-error.ts';
+import type { Cli } from './define-command.ts';
+import { exitCodes, explainError, UsageError } from './errors.ts';
 import { createProgram } from './program.ts';
 import { createTerminal } from './terminal.ts';
 
-const environment = process.env;
-const terminal = createTerminal(environment);
+const processEnv = process.env;
+const terminal = createTerminal(processEnv);
 
 let program: Command | null = null;
 let exitCode: number = exitCodes.ok;
 try {
-  const fromDotEnv = loadDotEnv();
+  const fromDotEnv = loadDotEnv('.env');
   const entry = process.argv[1] ?? fileURLToPath(import.meta.url);
-  const cli: Cli = { environment, fromDotEnv, terminal, entry };
+  const cli: Cli = { processEnv, fromDotEnv, terminal, entry };
   program = await createProgram(cli, process.argv.slice(2));
   await program.parseAsync(process.argv);
   exitCode = Number(process.exitCode ?? exitCodes.ok);
@@ -30,10 +31,28 @@ function report(error: unknown): number {
   // Commander has told the user already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const { message, exitCode: code, unforeseen } = explainError(error);
-  const level = program?.opts<{ logLevel?: string }>().logLevel ?? environment['LOG_LEVEL'];
+  const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
   const debugging = level === 'debug' || level === 'trace';
   terminal.note(`sluice: ${message}`);
   if (debugging && error instanceof Error) terminal.note(String(error.stack));
   else if (unforeseen) terminal.note('LOG_LEVEL=debug shows where it happened.');
   return code;
+}
+
+/**
+ * Takes the variables of `.env`, if the working directory has one, into the environment of this process; those that are set
+ * already win. Returns the names that came from it.
+ * @throws UsageError if it cannot be read.
+ */
+function loadDotEnv(path: string): ReadonlySet<string> {
+  if (!existsSync(path)) return new Set();
+  try {
+    const names = Object.keys(parseEnv(readFileSync(path, 'utf8')));
+    const added = names.filter((name) => process.env[name] === undefined);
+    loadEnvFile(path);
+    return new Set(added);
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new UsageError(`The file .env of this folder cannot be read: ${why}`);
+  }
 }

@@ -1,36 +1,36 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Command, Help } from 'commander';
-import type { Cli } from './cli.ts';
+import { packageRoot } from '../package-root.ts';
+import type { AddCommand, Cli } from './define-command.ts';
 import { addGlobalOptions } from './settings.ts';
-import { readVersion } from './version.ts';
 
 const described = new Help();
 
-type AddCommand = (program: Command, cli: Cli) => void;
-
 /** In the order of the help. What a command needs is loaded with it: half a second of processor time for all of them. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  start: async () => (await import('./commands/start.ts')).addStartCommand,
-  import: async () => (await import('./commands/import.ts')).addImportCommand,
-  export: async () => (await import('./commands/export.ts')).addExportCommand,
-  delete: async () => (await import('./commands/delete.ts')).addDeleteCommand,
-  jobs: async () => (await import('./commands/jobs.ts')).addJobsCommand,
-  inbox: async () => (await import('./commands/inbox.ts')).addInboxCommand,
-  catalogue: async () => (await import('./commands/catalogue.ts')).addCatalogueCommand,
-  segments: async () => (await import('./commands/segments.ts')).addSegmentsCommand,
-  notifications: async () => (await import('./commands/notifications.ts')).addNotificationsCommand,
-  schedules: async () => (await import('./commands/schedules.ts')).addSchedulesCommand,
-  keys: async () => (await import('./commands/keys.ts')).addKeysCommand,
-  env: async () => (await import('./commands/env.ts')).addEnvCommand,
-  serve: async () => (await import('./commands/serve.ts')).addServeCommand,
-  work: async () => (await import('./commands/work.ts')).addWorkCommand,
-  migrate: async () => (await import('./commands/migrate.ts')).addMigrateCommand,
-  doctor: async () => (await import('./commands/doctor.ts')).addDoctorCommand,
-  status: async () => (await import('./commands/status.ts')).addStatusCommand,
-  prune: async () => (await import('./commands/prune.ts')).addPruneCommand,
-  db: async () => (await import('./commands/db.ts')).addDbCommand,
-  psql: async () => (await import('./commands/psql.ts')).addPsqlCommand,
-  config: async () => (await import('./commands/config.ts')).addConfigCommand,
-  demo: async () => (await import('./commands/demo.ts')).addDemoCommand,
+  start: async () => (await import('./start.ts')).start,
+  import: async () => (await import('./import.ts')).importFiles,
+  export: async () => (await import('./export.ts')).exportData,
+  delete: async () => (await import('./delete.ts')).deleteData,
+  jobs: async () => (await import('./jobs.ts')).jobs,
+  inbox: async () => (await import('./inbox.ts')).inbox,
+  catalogue: async () => (await import('./catalogue.ts')).catalogue,
+  segments: async () => (await import('./segments.ts')).segments,
+  notifications: async () => (await import('./notifications.ts')).notifications,
+  schedules: async () => (await import('./schedules.ts')).schedules,
+  keys: async () => (await import('./keys.ts')).keys,
+  env: async () => (await import('./environments.ts')).environments,
+  serve: async () => (await import('./serve.ts')).serve,
+  work: async () => (await import('./work.ts')).work,
+  migrate: async () => (await import('./database.ts')).migrate,
+  doctor: async () => (await import('./doctor.ts')).doctor,
+  status: async () => (await import('./status.ts')).status,
+  prune: async () => (await import('./prune.ts')).prune,
+  db: async () => (await import('./database.ts')).db,
+  psql: async () => (await import('./database.ts')).psql,
+  config: async () => (await import('./config.ts')).config,
+  demo: async () => (await import('./demo.ts')).demo,
 };
 
 /**
@@ -70,4 +70,9 @@ function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[
   if (words[0] === '--version' || words[0] === '-v') return [];
   const wanted = words.includes('help') || named.length === 0 ? all : named;
   return wanted.map(([, load]) => load);
+}
+
+function readVersion(): string {
+  const text = readFileSync(join(packageRoot, 'package.json'), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }

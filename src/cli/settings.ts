@@ -1,16 +1,15 @@
+import { format } from 'node:util';
 import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import type { Cli } from './cli.ts';
-import { type Environment, overrideEnvironment } from './environment.ts';
-import { logConsole } from './service/log-console.ts';
+import { type Cli, type ProcessEnv, text } from './define-command.ts';
 
 /** The configuration of one run, with the flags taken in. */
 export interface Settings {
   readonly config: Config;
   /** For processes that are to see the same configuration: the flags stand in it as variables. */
-  readonly environment: Environment;
+  readonly processEnv: ProcessEnv;
   /** For a service: everything at LOG_LEVEL. */
   readonly serviceLog: (role: string) => Logger;
   /** For a command of a person, who is told by the command itself: errors only, unless a level was asked for. */
@@ -36,12 +35,11 @@ export function addGlobalOptions(program: Command): void {
     .option('--log-level <level>', 'trace, debug, info, warn, error or silent (LOG_LEVEL)');
 }
 
-/** Flags of those that listen. */
-export function addListenOptions(command: Command): Command {
-  return command
-    .option('--port <number>', 'port to listen on; 0 takes any free one (PORT)')
-    .option('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)');
-}
+/** Options of those that listen. */
+export const listenOptions = {
+  port: text('--port <number>', 'port to listen on; 0 takes any free one (PORT)'),
+  host: text('--host <address>', 'address to listen on; 0.0.0.0 for all (HOST)'),
+} as const;
 
 /** The settings that flags give, by their names in the environment. */
 export function readFlags(command: Command): Readonly<Record<string, string>> {
@@ -63,19 +61,38 @@ export function flagName(setting: string): string {
  * `own` are settings that the command insists on, against flags and environment.
  * @throws ConfigError
  */
-export function readSettings(cli: Cli, command: Command, own: Environment = {}): Settings {
-  const overrides: Environment = { ...readFlags(command), ...own };
-  const environment = overrideEnvironment(cli.environment, overrides);
-  const config = readConfig(cli.environment, overrides);
-  const asked = (environment['LOG_LEVEL'] ?? '') !== '';
+export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own: ProcessEnv = {}): Settings {
+  const overrides: ProcessEnv = { ...readFlags(command), ...own };
+  const processEnv = overrideProcessEnv(cli.processEnv, overrides);
+  const config = readConfig(cli.processEnv, overrides);
+  const asked = (processEnv['LOG_LEVEL'] ?? '') !== '';
   return {
     config,
-    environment,
+    processEnv,
     serviceLog: (role) => {
       const log = createLogger(config.logLevel, role);
       logConsole(log);
       return log;
     },
     commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
+  };
+}
+
+/** Variables with other values, which win over a value of that name and over a file that holds it (NAME_FILE). */
+export function overrideProcessEnv(processEnv: ProcessEnv, values: ProcessEnv): ProcessEnv {
+  const files = Object.keys(values).map((name) => [`${name}_FILE`, undefined]);
+  return { ...processEnv, ...Object.fromEntries(files), ...values };
+}
+
+/**
+ * From now on what packages print as warnings is logged, each sentence once: BullMQ says of every connection what it thinks of
+ * the settings of Redis, between the lines of JSON.
+ */
+export function logConsole(log: Logger): void {
+  const logged = new Set<string>();
+  console.warn = (...words: unknown[]) => {
+    const sentence = format(...words).replace(/\s+/g, ' ');
+    if (!logged.has(sentence)) log.warn(sentence);
+    logged.add(sentence);
   };
 }

@@ -1,5 +1,4 @@
 import { styleText } from 'node:util';
-import type { Environment } from './environment.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -20,10 +19,10 @@ export interface Terminal {
   readonly closed: boolean;
 }
 
-export function createTerminal(environment: Environment): Terminal {
+export function createTerminal(processEnv: Readonly<Record<string, string | undefined>>): Terminal {
   const { stdout, stderr } = process;
-  const dumb = environment['TERM'] === 'dumb';
-  const colour = stdout.isTTY === true && !dumb && (environment['NO_COLOR'] ?? '') === '';
+  const dumb = processEnv['TERM'] === 'dumb';
+  const colour = stdout.isTTY === true && !dumb && (processEnv['NO_COLOR'] ?? '') === '';
   const gone = new Set<NodeJS.WriteStream>();
   for (const stream of [stdout, stderr]) {
     // A reader that went away is no error of ours; work that is under way goes on.

@@ -137,7 +137,7 @@ describe('sluice jobs', () => {
 describe('the command itself', () => {
   test('every command has help with examples, which fits 80 columns', async () => {
     const program = await createProgram(
-      { environment: {}, fromDotEnv: new Set(), terminal: createTerminal({}), entry: '' },
+      { processEnv: {}, fromDotEnv: new Set(), terminal: createTerminal({}), entry: '' },
       [],
     );
     const commands = program.commands.flatMap((command) => [command, ...command.commands]);

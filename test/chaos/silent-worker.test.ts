@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
-import { startFleet } from '../../src/cli/service/fleet.ts';
+import { superviseWorkers } from '../../src/cli/service/supervisor.ts';
 import {
   MAX_CHUNK_LOSSES,
   MAX_DELETION_LOSSES,
@@ -128,10 +128,10 @@ async function callFor(site: Site, api: Api, name: string): Promise<Api> {
 }
 
 function startWorkers(site: Site) {
-  return startFleet({
+  return superviseWorkers({
     size: 2,
     entry,
-    environment: {
+    processEnv: {
       PATH: process.env['PATH'],
       DATABASE_URL: site.databaseUrl,
       DATA_DIR: site.dataDir,

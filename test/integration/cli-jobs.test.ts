@@ -36,7 +36,7 @@ async function sluice(...args: string[]): Promise<string> {
     note: () => undefined,
   };
   const program = await createProgram(
-    { environment: t.variables, fromDotEnv: new Set(), terminal, entry: '' },
+    { processEnv: t.variables, fromDotEnv: new Set(), terminal, entry: '' },
     args,
   );
   await program.parseAsync(['node', 'sluice', ...args]);

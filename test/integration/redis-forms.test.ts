@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { checkRedis } from '../../src/cli/service/check-redis.ts';
+import { checkRedis } from '../../src/cli/service/preflight.ts';
 import { readConfig } from '../../src/config.ts';
 import { createCertificates, type TestCertificates } from '../support/certificates.ts';
 import { serve } from '../support/http.ts';

@@ -5,9 +5,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Command } from 'commander';
 import { sql } from 'kysely';
-import { addWorkCommand } from '../../src/cli/commands/work.ts';
 import { addGlobalOptions } from '../../src/cli/settings.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
+import { workCommand } from '../../src/cli/work.ts';
 import { openSystem, type System, type SystemOptions } from '../../src/context.ts';
 import type { FileRef } from '../../src/files/file-store.ts';
 
@@ -52,14 +52,14 @@ function openPoisoned(options: SystemOptions): System {
 
 const program = new Command('sluice');
 addGlobalOptions(program);
-const environment = process.env;
+const processEnv = process.env;
 const cli = {
-  environment,
+  processEnv,
   fromDotEnv: new Set<string>(),
-  terminal: createTerminal(environment),
+  terminal: createTerminal(processEnv),
   entry: process.argv[1] ?? '',
 };
-addWorkCommand(program, cli, { openSystem: openPoisoned, silentMs });
+workCommand({ openSystem: openPoisoned, silentMs })(program, cli);
 await program.parseAsync(process.argv);
 // As the command does: nothing that was left open may hold us.
 await delay(10);

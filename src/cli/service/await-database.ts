@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
+import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import { findDatabaseUrl } from '../../postgres/provide.ts';
-import { certificateErrors } from '../certificate-errors.ts';
-import { CommandFailed } from '../exit-codes.ts';
+import { isTransient } from '../../postgres/sqlstate.ts';
+import { CommandFailed, certificateErrors } from '../errors.ts';
 
 /** How long a process that needs the database waits for it to come up. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 const pollMs = 250;
 const connectTimeoutMs = 5_000;
 
@@ -28,16 +29,17 @@ export async function awaitDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
   { signal, onWait }: AwaitOptions,
 ): Promise<string> {
-  const deadline = performance.now() + patienceMs;
-  let told = false;
+  const deadline = performance.now() + timeoutMs;
+  let reported = false;
   for (;;) {
-    const answer = config.databaseUrl === null ? await findEmbedded(config) : await knock(config.databaseUrl);
+    const answer =
+      config.databaseUrl === null ? await findEmbedded(config) : await connect(config.databaseUrl);
     if (answer.url !== null) return answer.url;
     if (signal.aborted) throw new Interrupted('stopped while waiting for the database');
     if (performance.now() > deadline)
-      throw new CommandFailed(`${answer.sentence} Gave up after ${patienceMs / 1000} s.`);
-    if (!told) onWait(answer.sentence);
-    told = true;
+      throw new CommandFailed(`${answer.sentence} Gave up after ${timeoutMs / 1000} s.`);
+    if (!reported) onWait(answer.sentence);
+    reported = true;
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
   }
 }
@@ -51,7 +53,7 @@ async function findEmbedded(config: Pick<Config, 'databaseUrl' | 'dataDir'>): Pr
   return { url: null, sentence };
 }
 
-async function knock(url: string): Promise<Answer> {
+async function connect(url: string): Promise<Answer> {
   const client = new pg.Client({
     connectionString: url,
     connectionTimeoutMillis: connectTimeoutMs,
@@ -71,5 +73,26 @@ async function knock(url: string): Promise<Answer> {
     };
   } finally {
     await client.end().catch(() => undefined);
+  }
+}
+
+/**
+ * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
+ * restarting. Throws the last error after that time or when the process is to stop, and any other error at once.
+ */
+export async function retryWhileAway<T>(
+  { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
+  work: () => Promise<T>,
+): Promise<T> {
+  let deadline: number | null = null;
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      deadline ??= performance.now() + timeoutMs;
+      if (!isTransient(error) || signal.aborted || performance.now() > deadline) throw error;
+      log.warn({ err: error }, 'the database went away during the start; trying again');
+      await delay(pollMs, undefined, { signal }).catch(() => undefined);
+    }
   }
 }

@@ -5,24 +5,19 @@ import { prepareDatabase } from '../../postgres/prepare.ts';
 import { type ProvidedDatabase, provideDatabase } from '../../postgres/provide.ts';
 import { openSchedulesFile } from '../../schedules/schedules-file.ts';
 import { type Phase, shutDown } from '../../shutdown.ts';
-import type { Environment } from '../environment.ts';
-import { awaitDatabase } from './await-database.ts';
-import { checkAddress } from './check-address.ts';
-import { warnOfRedis } from './check-redis.ts';
-import { ensureFirstKey } from './first-key.ts';
-import { type Fleet, startFleet } from './fleet.ts';
-import { openServingSystem, openSurface, type Surface } from './surface.ts';
-import { warnOfStorage } from './warn-of-storage.ts';
-import { whileAway } from './while-away.ts';
-import { workerEnvironment } from './worker-environment.ts';
+import type { ProcessEnv } from '../define-command.ts';
+import { awaitDatabase, retryWhileAway } from './await-database.ts';
+import { ensureFirstKey, type HttpService, openHttpService, openServingSystem } from './http-service.ts';
+import { checkAddress, warnOfRedis, warnOfStorage } from './preflight.ts';
+import { type Supervisor, superviseWorkers, workerEnvironment } from './supervisor.ts';
 
 export interface ServiceOptions {
   readonly config: Config;
-  readonly environment: Environment;
+  readonly processEnv: ProcessEnv;
   readonly entry: string;
   readonly log: Logger;
   readonly signal: AbortSignal;
-  /** Told the first API key, once, when it is made. */
+  /** Called with the first API key, once, when it is made. */
   readonly onKey: (key: string) => void;
   readonly onWait: (sentence: string) => void;
 }
@@ -41,26 +36,26 @@ export interface Service {
 
 interface Parts {
   database: ProvidedDatabase | null;
-  surface: Surface | null;
-  fleet: Fleet | null;
+  http: HttpService | null;
+  workers: Supervisor | null;
 }
 
 /** Starts it all, or, if any of it fails, none. */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { config, log } = options;
-  const parts: Parts = { database: null, surface: null, fleet: null };
+  const parts: Parts = { database: null, http: null, workers: null };
   const stop = (): Promise<boolean> =>
     shutDown(stopPhases(parts, config.shutdownMs), config.drainMs + config.shutdownMs, log);
   try {
-    const surface = await startParts(options, parts);
+    const http = await startParts(options, parts);
     return {
-      url: surface.url,
-      system: surface.system,
+      url: http.url,
+      system: http.system,
       get workerPids() {
-        return parts.fleet?.pids ?? [];
+        return parts.workers?.pids ?? [];
       },
       stop,
-      kill: () => parts.fleet?.kill(),
+      kill: () => parts.workers?.kill(),
     };
   } catch (error) {
     await stop();
@@ -68,8 +63,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-async function startParts(options: ServiceOptions, parts: Parts): Promise<Surface> {
-  const { config, log, environment, entry } = options;
+async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpService> {
+  const { config, log, processEnv, entry } = options;
   // The workers would refuse it, one start after another; whoever starts them is told instead.
   if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
   await checkAddress(config, true);
@@ -77,34 +72,34 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<Surfac
   void warnOfRedis(config, log);
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
-  await whileAway(options, () => prepareDatabase(database.url, config.redisUrl === null, log));
+  await retryWhileAway(options, () => prepareDatabase(database.url, config.redisUrl === null, log));
   const system = openServingSystem(config, database.url, log);
   void warnOfStorage(config, system.files, log);
-  const key = await whileAway(options, () => ensureFirstKey(system.db)).catch(async (error: unknown) => {
+  const key = await retryWhileAway(options, () => ensureFirstKey(system.db)).catch(async (error: unknown) => {
     await system.close();
     throw error;
   });
   if (key !== null) options.onKey(key);
-  const surface = await openSurface(system);
-  parts.surface = surface;
-  parts.fleet = startFleet({
+  const http = await openHttpService(system);
+  parts.http = http;
+  parts.workers = superviseWorkers({
     size: config.workers,
     entry,
-    environment: workerEnvironment(environment, config, database.url),
+    processEnv: workerEnvironment(processEnv, config, database.url),
     log,
   });
-  return surface;
+  return http;
 }
 
 /** What lets work in stops first, what everything stands on last. */
-function stopPhases({ database, surface, fleet }: Parts, totalMs: number): Phase[] {
+function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[] {
   const phases: Phase[] = [];
-  if (surface !== null) phases.push(surface.drain, surface.stopListening);
-  if (fleet !== null) {
-    const [run, force] = [() => fleet.stop(), () => fleet.kill()];
+  if (http !== null) phases.push(http.drain, http.stopListening);
+  if (workers !== null) {
+    const [run, force] = [() => workers.stop(), () => workers.kill()];
     phases.push({ name: 'workers', deadlineMs: totalMs * 0.4, run, force });
   }
-  if (surface !== null) phases.push(surface.closeSystem);
+  if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
     // Should it be late: it is told to stop already, and goes on doing so when we are gone.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });

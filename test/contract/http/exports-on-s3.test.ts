@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { warnOfStorage } from '../../../src/cli/service/warn-of-storage.ts';
+import { warnOfStorage } from '../../../src/cli/service/preflight.ts';
 import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
 import { pruneExports } from '../../../src/export/prune-exports.ts';

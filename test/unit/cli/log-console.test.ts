@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noConsole: what packages print there is what this is about.
 import { afterEach, expect, test } from 'vitest';
-import { logConsole } from '../../../src/cli/service/log-console.ts';
+import { logConsole } from '../../../src/cli/settings.ts';
 import { collectLog } from '../../support/collected-log.ts';
 
 const printed = console.warn;

@@ -1,0 +1,171 @@
+import { isUtf8 } from 'node:buffer';
+import { open } from 'node:fs/promises';
+import { createInterface } from 'node:readline/promises';
+import { listOutcomes } from '../deletion/inspect-deletions.ts';
+import { checkIds } from '../deletion/read-request.ts';
+import { renderDeletionDetail, renderOutcome } from '../deletion/render-deletion.ts';
+import { requestDeletion } from '../deletion/request-deletion.ts';
+import type { Deletion, IdOutcome } from '../domain/deletion.ts';
+import type { Entity } from '../domain/entity.ts';
+import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
+import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { followDeletion } from './follow.ts';
+import { columnsOf, formatCount, printable, printTable } from './format.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { withWorkers } from './workers.ts';
+
+const singular = { users: 'user', companies: 'company' } as const satisfies Record<Entity, string>;
+
+function deleteEntity(entity: Entity, others: string) {
+  return defineCommand({
+    name: entity,
+    summary: `delete ${entity}, and ${others}`,
+    description:
+      `Deletes ${entity}, and ${others}, after every load that was accepted before.\n` +
+      'Waits for the end, and shows what became of each id.\n' +
+      'What is removed besides, and what stays until when: docs/deletion.md.',
+    argument: several('[id...]', 'ids; after -- those that begin with a dash'),
+    options: {
+      file: text('--file <path>', 'take ids from a file too, one a line; - reads standard input'),
+      purgeExports: flag('--purge-exports', 'remove the files of all exports of the environment too'),
+      yes: flag('--yes', 'do not ask; needed where nobody can be asked'),
+    },
+    environment: true,
+    json: 'print the result as JSON',
+    details: `Exit code: 0 done, whether there was something of every id or not; 1 failed, or
+not confirmed; 2 wrong options; 130 stopped by Ctrl-C: the deletion stays
+accepted, and workers that run, or the next that do, end it.`,
+    examples: [
+      `sluice delete ${entity} 17 18`,
+      `sluice delete ${entity} --file ids.txt --yes`,
+      `sluice delete ${entity} 17 --env staging --yes --json | jq .outcomes`,
+    ],
+    run: async (invocation) => {
+      const { argument: given, flags } = invocation;
+      const { purgeExports } = flags;
+      const listed = flags.file === undefined ? [] : await readIdFile(flags.file);
+      if (given.length + listed.length === 0) throw new UsageError('Say which: ids, or --file PATH.');
+      const ids = checkIds(entity, [...given, ...listed]);
+      if (!flags.yes && !(await confirm(invocation, entity, ids, purgeExports))) {
+        throw new CommandFailed('Nothing was deleted.');
+      }
+      const stop = listenForStop();
+      await withEnvironment(invocation, async (session) => {
+        const { system, environmentId } = session;
+        const jobId = await requestDeletion(system, environmentId, entity, { ids, purgeExports });
+        await withWorkers(session, invocation.cli.entry, stop, async () => {
+          const seen = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
+          await print(invocation, session, seen);
+          if (seen.status === 'completed') process.exitCode = exitCodes.ok;
+          else process.exitCode = seen.status === 'failed' ? exitCodes.failed : exitCodes.interrupted;
+        });
+      });
+    },
+  });
+}
+
+export const deleteData = defineCommand({
+  name: 'delete',
+  summary: 'delete users or companies',
+  description:
+    'Deletes what is stored of users or companies. A server need not run; if one does, its workers do the work.',
+  examples: ['sluice delete users u1 u2', 'sluice delete companies --file gone.txt --yes --json'],
+  commands: [deleteEntity('users', 'their events'), deleteEntity('companies', 'what refers to them')],
+});
+
+const byteOrderMark = '\ufeff';
+
+/** Ids, one a line, taken as they stand; empty lines are none. `-`: standard input. Throws `UsageError`. */
+async function readIdFile(path: string): Promise<string[]> {
+  const bytes = await readAll(path);
+  if (!isUtf8(bytes)) throw new UsageError(`${path} is not UTF-8.`);
+  return bytes
+    .toString('utf8')
+    .replace(byteOrderMark, '')
+    .split(/\r?\n/)
+    .filter((line) => line !== '');
+}
+
+async function readAll(path: string): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of path === '-' ? process.stdin : await openFile(path)) {
+    bytes += (piece as Buffer).length;
+    if (bytes > MAX_DELETION_BYTES)
+      throw new UsageError(`${path} has more than ${MAX_DELETION_BYTES} bytes.`);
+    pieces.push(piece as Buffer);
+  }
+  return Buffer.concat(pieces);
+}
+
+async function openFile(path: string) {
+  try {
+    return (await open(path)).createReadStream();
+  } catch (error) {
+    throw new UsageError(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+const shownToConfirm = 5;
+
+/** Whether the person at the terminal says yes. Throws `UsageError` where nobody is there. */
+async function confirm(
+  { terminal, env }: Invocation,
+  entity: Entity,
+  ids: readonly string[],
+  purgeExports: boolean,
+): Promise<boolean> {
+  if (!terminal.live || process.stdin.isTTY !== true) {
+    throw new UsageError('Nobody can be asked here whether that is meant: add --yes.');
+  }
+  const some = ids.slice(0, shownToConfirm).map((id) => printable(id, 40));
+  terminal.note(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
+  const what = ids.length === 1 ? singular[entity] : entity;
+  const exports = purgeExports ? ', and the files of all its exports' : '';
+  const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}? This cannot be undone. [y/N] `;
+  const asking = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await asking.question(question)).trim());
+  } finally {
+    asking.close();
+  }
+}
+
+/** A longer list is for `--json`. */
+const shownOutcomes = 50;
+
+/** How a deletion ended, or how far it was when we stopped waiting. */
+async function print(
+  { terminal, json }: Invocation,
+  { system, environmentId, baseUrl }: EnvironmentSession,
+  seen: Deletion,
+): Promise<void> {
+  const { jobId, entity, counts, removed, status } = seen;
+  const limit = json ? MAX_DELETION_IDS : shownOutcomes;
+  const { outcomes } = await listOutcomes(system, environmentId, jobId, { limit, after: 0 });
+  if (json) {
+    const job = renderDeletionDetail(seen, baseUrl);
+    return terminal.json({ job, outcomes: outcomes.map(renderOutcome) });
+  }
+  if (counts.requested <= shownOutcomes) {
+    const titles = ['id', 'outcome', '>events', ...(entity === 'companies' ? ['>users'] : [])];
+    printTable(terminal, columnsOf(...titles), outcomes.map(cells));
+  }
+  const found = `${entity}: ${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`;
+  const events = `${formatCount(removed.events)} events ${entity === 'users' ? 'removed' : 'changed'}`;
+  const others = `${formatCount(removed.rejects)} refused records, ${formatCount(removed.files)} received files and the files of ${formatCount(removed.exports)} exports removed`;
+  terminal.print(`${found}; ${events}, ${others}.  job ${jobId}`);
+  if (seen.failure !== null) terminal.note(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
+  if (seen.endedAt === null) {
+    terminal.note(
+      `sluice: the deletion is ${status} still; it goes on as long as workers run, or when they do again.`,
+    );
+  }
+}
+
+/** The number of users only has a column where companies are deleted. */
+function cells({ id, outcome, events, users }: IdOutcome): string[] {
+  return [printable(id, 60), outcome.replace('_', ' '), formatCount(events), formatCount(users)];
+}

@@ -1,0 +1,107 @@
+/** `sluice notifications deliveries` and `replay`: what was sent, and sending it again. */
+import { MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { replayDeliveries } from '../notifications/deliveries.ts';
+import { ringForDeliveries } from '../notifications/record-end.ts';
+import { type Delivery, listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
+import { defineCommand, flag, optional, parsed } from './define-command.ts';
+import { UsageError } from './errors.ts';
+import { columnsOf, formatCount, formatTime, printable, printList } from './format.ts';
+import { parseCount, parseNumberOf, parseSince } from './parse.ts';
+import { withEnvironment } from './session.ts';
+
+export const deliveries = defineCommand({
+  name: 'deliveries',
+  summary: 'what was told to whom',
+  description: 'Lists what was told, and what is still to be told, newest first.',
+  options: {
+    failed: flag('--failed', 'only what was given up, or failed and will be tried again'),
+    limit: parsed('--limit <n>', `how many, at most ${MAX_PAGE_SIZE}`, parseCount, 20),
+  },
+  environment: true,
+  json: true,
+  examples: [
+    'sluice notifications deliveries --failed',
+    'sluice notifications deliveries --json | jq .[].last_error',
+  ],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { failed, limit } = invocation.flags;
+      const filter = { failed, limit: Math.min(limit, MAX_PAGE_SIZE) };
+      printList(invocation, {
+        items: await listDeliveries(system.db, environmentId, filter),
+        render,
+        columns: columnsOf('>delivery', 'state', 'event', 'who', '>tries', 'last try', 'answer'),
+        cells,
+        none: 'There are no such deliveries.',
+      });
+    }),
+});
+
+function cells(delivery: Delivery): string[] {
+  const { lastAttemptAt, lastStatus, lastError } = delivery;
+  return [
+    String(delivery.deliveryId),
+    delivery.state,
+    delivery.eventType,
+    printable(delivery.target, 40),
+    String(delivery.attempts),
+    lastAttemptAt === null ? '' : formatTime(lastAttemptAt),
+    printable(lastError ?? (lastStatus === null ? '' : `HTTP ${lastStatus}`), 60),
+  ];
+}
+
+function render(delivery: Delivery) {
+  return {
+    delivery_id: delivery.deliveryId,
+    event_id: delivery.eventId,
+    event_type: delivery.eventType,
+    job_id: delivery.jobId,
+    subscription_id: delivery.subscriptionId,
+    channel: delivery.channel,
+    target: delivery.target,
+    state: delivery.state,
+    attempts: delivery.attempts,
+    next_at: delivery.nextAt?.toISOString() ?? null,
+    created_at: delivery.createdAt.toISOString(),
+    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
+    last_took_ms: delivery.lastTookMs,
+    last_status: delivery.lastStatus,
+    last_error: delivery.lastError,
+    delivered_at: delivery.deliveredAt?.toISOString() ?? null,
+  };
+}
+
+export const replay = defineCommand({
+  name: 'replay',
+  summary: 'send something once more',
+  description:
+    'Makes a delivery due again, under the id that it had, with as many tries as a new one: one of them, or all since\n' +
+    'then that were given up. Workers send it.',
+  argument: optional('[delivery]', 'as `sluice notifications deliveries` shows it'),
+  options: {
+    failed: flag('--failed', 'all that were given up'),
+    since: parsed('--since <when>', 'with --failed: how long ago, such as 24h, or a date', parseSince),
+  },
+  environment: true,
+  json: true,
+  examples: ['sluice notifications replay 42', 'sluice notifications replay --failed --since 24h'],
+  run: async (invocation) => {
+    const { argument, flags, terminal, json } = invocation;
+    const wanted = readWanted(argument, flags.failed, flags.since);
+    await withEnvironment(invocation, async ({ system, environmentId }) => {
+      const due = await replayDeliveries(system.db, environmentId, wanted);
+      await ringForDeliveries(system, due);
+      if (json) terminal.json(due.map(({ deliveryId }) => ({ delivery_id: deliveryId })));
+      else terminal.print(`Due again: ${formatCount(due.length)}.`);
+    });
+  },
+});
+
+const parseDelivery = parseNumberOf('delivery');
+
+function readWanted(delivery: string | undefined, failed: boolean, since: Date | undefined): Replay {
+  if (delivery !== undefined && !failed && since === undefined)
+    return { deliveryId: parseDelivery(delivery) };
+  if (delivery === undefined && failed && since !== undefined) return { failedSince: since };
+  throw new UsageError('Say what to send again: the number of a delivery, or --failed --since 24h.');
+}

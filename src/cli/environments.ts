@@ -1,0 +1,51 @@
+import { createEnvironment, type Environment, listEnvironments } from '../access/environments.ts';
+import { defineCommand, required } from './define-command.ts';
+import { columnsOf, printList } from './format.ts';
+import { withSession } from './session.ts';
+
+const create = defineCommand({
+  name: 'create',
+  summary: 'make an environment',
+  description: 'Makes an environment. `sluice keys create --env NAME` then makes its first key.',
+  argument: required('<name>', 'lower-case letters, digits, _ and -'),
+  json: true,
+  examples: ['sluice env create staging && sluice keys create --env staging'],
+  run: (invocation) =>
+    withSession(invocation, async ({ system }) => {
+      const { argument, terminal, json } = invocation;
+      const environment = await createEnvironment(system.db, argument);
+      if (json) return terminal.json(render(environment));
+      terminal.print(`Environment ${environment.name} was made; its app token is ${environment.appToken}.`);
+      terminal.note(`Next, a key for it: sluice keys create --env ${environment.name}`);
+    }),
+});
+
+const list = defineCommand({
+  name: 'list',
+  summary: 'all environments',
+  description: 'Lists the environments and their public app tokens.',
+  json: true,
+  examples: ['sluice env list'],
+  run: (invocation) =>
+    withSession(invocation, async ({ system }) =>
+      printList(invocation, {
+        items: await listEnvironments(system.db),
+        render,
+        columns: columnsOf('name', 'app token'),
+        cells: ({ name, appToken }) => [name, appToken],
+        none: 'There is none yet; `sluice start` makes `default`.',
+      }),
+    ),
+});
+
+function render({ name, appToken }: Environment) {
+  return { name, app_token: appToken };
+}
+
+export const environments = defineCommand({
+  name: 'env',
+  summary: 'environments: create, list',
+  description: 'An environment is a tenant: its profiles, loads and keys are unreachable from any other.',
+  examples: ['sluice env create staging', 'sluice env list --json'],
+  commands: [create, list],
+});

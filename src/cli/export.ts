@@ -1,0 +1,201 @@
+import { readdir } from 'node:fs/promises';
+import { InputError } from '../domain/errors.ts';
+import { compressions, type Export, exportFormats } from '../domain/export.ts';
+import { cancelExport } from '../export/cancel-export.ts';
+import { renderExportDetail } from '../export/render-export.ts';
+import { requestExport } from '../export/request-export.ts';
+import { verifyExport } from '../export/verify-export.ts';
+import { choice, defineCommand, flag, type Invocation, repeated, required, text } from './define-command.ts';
+import { exitCodes, UsageError } from './errors.ts';
+import { saveFiles } from './export-files.ts';
+import { followExport } from './follow.ts';
+import { formatBytes, formatCount, printable } from './format.ts';
+import { tableOfFiles } from './print-job.ts';
+import { createProgress } from './progress.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { withWorkers } from './workers.ts';
+
+const verify = defineCommand({
+  name: 'verify',
+  summary: 'compare the files of an export with its manifest',
+  description:
+    'Compares the files in a folder with its manifest.json: length, SHA-256, rows, missing and additional files. Needs no database.',
+  argument: required('<folder>'),
+  details: 'Exit code: 0 all is as it was written; 1 something is not; 2 no manifest.',
+  examples: ['sluice export verify backup', 'sluice export verify backup --json | jq .differences'],
+  // The option --json is that of `sluice export`, which takes it wherever it stands.
+  run: async ({ argument: folder, terminal, json }) => {
+    const found = await verifyExport(folder);
+    const { files, rows, bytes, differences } = found;
+    if (differences.length > 0) process.exitCode = exitCodes.failed;
+    if (json) return terminal.json(found);
+    for (const { filename, problem } of differences) {
+      terminal.print(`${printable(filename ?? folder, 100)}: ${printable(problem, 200)}`);
+    }
+    const seen = `${formatCount(files)} files, ${formatCount(rows)} rows, ${formatBytes(bytes)}`;
+    terminal.print(
+      differences.length === 0
+        ? `${folder}: ${terminal.style('green', 'all is as it was written')}: ${seen}`
+        : `${folder}: ${terminal.style('red', `${differences.length} differences`)}: ${seen}`,
+    );
+  },
+});
+
+export const exportData = defineCommand({
+  name: 'export',
+  summary: 'write users, companies and events to files',
+  description:
+    'Writes users, companies and events, as they are at one moment, to files in a folder: all of them, verified, or none.\n' +
+    'A server need not run; if one does, its workers do the work.',
+  options: {
+    out: text('--out <folder>', 'where to write the files; it must be empty, or not there yet'),
+    from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
+    to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: now'),
+    eventType: repeated(
+      '--event-type <type>',
+      'users, companies, events, or the key of an event; repeatable',
+    ),
+    user: repeated('--user <id>', 'only this user; repeatable'),
+    company: repeated('--company <id>', 'only this company; repeatable'),
+    segment: text('--segment <id>', 'only the users of this segment, and what belongs to them'),
+    exclude: repeated(
+      '--exclude <term>',
+      'leave out user:ID, company:ID, event:KEY, segment:ID or property:KEY, with * for any text; repeatable',
+    ),
+    format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
+    compression: choice('--compression <compression>', 'default: gzip, none for parquet', compressions),
+    escapeFormulas: flag(
+      '--no-escape-formulas',
+      'leave cells as they are that a spreadsheet would run (CSV)',
+    ),
+    quiet: flag('-q, --quiet', 'no progress'),
+  },
+  environment: 'environment to export',
+  json: 'print the result as JSON',
+  details: `Exit code: 0 written and verified; 1 failed; 2 wrong options; 130 stopped by
+Ctrl-C, which cancels the export.`,
+  examples: [
+    'sluice export --out backup',
+    'sluice export --out november --from 2026-11-01 --to 2026-11-30 --format csv',
+    'sluice export --out customers --event-type users --exclude "user:test-*"',
+    'sluice export --out backup --json | jq .files',
+    'sluice export verify backup',
+  ],
+  commands: [verify],
+  run: async (invocation) => {
+    const { cli, flags, terminal, json } = invocation;
+    const { out, quiet, ...wish } = flags;
+    if (out === undefined) throw new UsageError('Say where the files are to go: --out FOLDER.');
+    await requireEmpty(out);
+    const stop = listenForStop();
+    await withEnvironment(invocation, async (session) => {
+      const { system, environmentId } = session;
+      const jobId = await requestExport(system, environmentId, toBody(wish));
+      try {
+        await withWorkers(session, cli.entry, stop, async () => {
+          const followed = { environmentId, jobId, signal: stop.signal };
+          const progress = createProgress(terminal, 'export', quiet || json);
+          const seen = await followExport(system, followed, progress);
+          if (seen.endedAt === null) await giveUp(session, jobId);
+          const done = seen.endedAt === null ? { ...seen, status: 'cancelled' as const } : seen;
+          const saved = done.status === 'completed' && (await save(session, done, out, stop.signal));
+          print(invocation, session, done, saved ? out : null);
+          if (saved) process.exitCode = exitCodes.ok;
+          else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
+        });
+      } catch (error) {
+        // Nobody would come for it any more.
+        await giveUp(session, jobId);
+        throw error;
+      }
+    });
+  },
+});
+
+/** Throws `UsageError` for a folder with something in it: which of the files are of this export, nobody could tell. */
+async function requireEmpty(folder: string): Promise<void> {
+  const found = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw new UsageError(`${folder} cannot be written to: ${error.message}`);
+  });
+  if (found.length > 0)
+    throw new UsageError(`${folder} is not empty. Name a folder that is, or is not there yet.`);
+}
+
+interface Wish {
+  readonly from: string | undefined;
+  readonly to: string | undefined;
+  readonly eventType: readonly string[];
+  readonly user: readonly string[];
+  readonly company: readonly string[];
+  readonly segment: string | undefined;
+  readonly exclude: readonly string[];
+  readonly format: string;
+  readonly compression: string | undefined;
+  readonly escapeFormulas: boolean;
+}
+
+/** What the same export is over HTTP. */
+function toBody(wish: Wish): Readonly<Record<string, unknown>> {
+  return {
+    from: wish.from,
+    to: wish.to,
+    event_type: wish.eventType,
+    user_id: wish.user,
+    company_id: wish.company,
+    segment_id: wish.segment,
+    exclusions: wish.exclude.join(','),
+    format: wish.format,
+    compression: wish.compression,
+    escape_formulas: wish.escapeFormulas,
+  };
+}
+
+async function giveUp({ system, environmentId }: EnvironmentSession, jobId: string): Promise<void> {
+  await cancelExport(system, environmentId, jobId).catch((error: unknown) => {
+    // It has ended meanwhile, or the database is away; then there is no more to be done.
+    if (!(error instanceof InputError)) system.log.warn({ err: error }, 'the export could not be cancelled');
+  });
+}
+
+/** False if it was stopped. */
+async function save(
+  { system }: EnvironmentSession,
+  done: Export,
+  folder: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await saveFiles(system.files, done, folder, signal);
+    return true;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    return false;
+  }
+}
+
+/** `folder`: where the files are; null if there are none. */
+function print(
+  { terminal, json }: Invocation,
+  { baseUrl }: EnvironmentSession,
+  done: Export,
+  folder: string | null,
+): void {
+  const files = folder === null ? [] : done.files;
+  if (json) {
+    terminal.json({
+      job: renderExportDetail(done, baseUrl),
+      folder,
+      files: files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 })),
+    });
+    return;
+  }
+  if (folder === null) {
+    terminal.note(`sluice: the export is ${done.status}; nothing was written. Job ${done.jobId}`);
+    if (done.failure !== null) terminal.note(`Failed: ${done.failure.message} [${done.failure.code}]`);
+    return;
+  }
+  terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
+  for (const line of tableOfFiles(files)) terminal.print(`  ${line}`);
+}

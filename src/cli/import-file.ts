@@ -1,0 +1,170 @@
+/** `sluice import` of one file: receive, accept, follow to the end, and say what became of it. */
+import type { LoadEntity } from '../domain/entity.ts';
+import { InputError } from '../domain/errors.ts';
+import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../domain/load.ts';
+import type { SourceFormat } from '../formats/detect-format.ts';
+import { acceptLoad } from '../load/accept-load.ts';
+import { renderLoadDetail } from '../load/render-load.ts';
+import { exitCodes, explainError } from './errors.ts';
+import { followLoad } from './follow.ts';
+import { formatCount, printable } from './format.ts';
+import { type Input, readInput } from './import-inputs.ts';
+import { summarise } from './print-job.ts';
+import { createProgress, showReceiving } from './progress.ts';
+import { type RejectsReport, reportRejects } from './rejects-file.ts';
+import type { EnvironmentSession } from './session.ts';
+import type { Terminal } from './terminal.ts';
+import { countLiveWorkers, type Workers } from './workers.ts';
+
+export interface ImportOptions extends Pick<LoadOptions, 'map' | 'dryRun' | 'ifDuplicate'> {
+  readonly entity: LoadEntity | undefined;
+  readonly maxErrors: LoadOptions['maxErrors'] | undefined;
+  readonly format: SourceFormat | undefined;
+  readonly rejectsDir: string;
+  readonly wait: boolean;
+  readonly quiet: boolean;
+  readonly json: boolean;
+  /** Null if nobody waits for them. */
+  readonly workers: Workers | null;
+  readonly signal: AbortSignal;
+}
+
+/** What became of one file. */
+export interface Imported {
+  readonly name: string;
+  readonly exitCode: number;
+  /** Null if nothing was accepted. */
+  readonly load: Load | null;
+  readonly rejects: RejectsReport | null;
+  /** What else there is to say: why nothing was accepted, how to go on. */
+  readonly remark: string | null;
+  /** Why nothing was accepted, if that is the fault of the file. */
+  readonly error: InputError | null;
+}
+
+/** Throws only for what is no fault of the file. */
+export async function importFile(
+  terminal: Terminal,
+  session: EnvironmentSession,
+  input: Input,
+  options: ImportOptions,
+): Promise<Imported> {
+  const { system, environmentId } = session;
+  const { name } = input;
+  const { format, signal, wait } = options;
+  const progress = createProgress(terminal, name, options.quiet || options.json);
+  try {
+    const onBytes = (bytes: number): void => showReceiving(progress, bytes, input.bytes);
+    const received = await readInput(system, input, { format, signal, onBytes });
+    const { jobId, created } = await acceptLoad(system, {
+      environmentId,
+      type: 'import',
+      filename: name,
+      received,
+      options: loadOptions(options),
+      idempotencyKey: null,
+    });
+    const followed = { environmentId, jobId, signal: wait ? signal : AbortSignal.abort() };
+    const load = await followLoad(system, followed, progress);
+    const rejects =
+      load.endedAt === null ? null : await reportRejects(system, environmentId, load, options.rejectsDir);
+    const remark = await remarkOn(load, created, session, options.workers);
+    return { name, exitCode: exitCodeOf(load, wait), load, rejects, remark, error: null };
+  } catch (error) {
+    progress.end();
+    const refused = { name, load: null, rejects: null };
+    if (signal.aborted) {
+      const remark = 'Stopped; nothing of this file was accepted.';
+      return { ...refused, exitCode: exitCodes.interrupted, remark, error: null };
+    }
+    if (!(error instanceof InputError)) throw error;
+    const { message, exitCode } = explainError(error);
+    return { ...refused, exitCode, remark: message, error };
+  }
+}
+
+function loadOptions({ entity, map, dryRun, maxErrors, ifDuplicate }: ImportOptions): LoadOptions {
+  return {
+    ...defaultLoadOptions,
+    entity: entity ?? 'auto',
+    map,
+    dryRun,
+    maxErrors: maxErrors ?? null,
+    ifDuplicate,
+  };
+}
+
+function exitCodeOf(load: Load, wait: boolean): number {
+  if (load.status === 'completed') return exitCodes.ok;
+  if (load.endedAt !== null) return exitCodes.failed;
+  return wait ? exitCodes.interrupted : exitCodes.ok;
+}
+
+async function remarkOn(
+  load: Load,
+  created: boolean,
+  { system }: EnvironmentSession,
+  workers: Workers | null,
+): Promise<string | null> {
+  if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;
+  if (load.failure?.code === ALL_RECORDS_REFUSED) return null;
+  if (load.status === 'failed') return `When what made it fail is mended: sluice jobs retry ${load.jobId}`;
+  if (load.endedAt !== null) return null;
+  if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system)) > 0)) {
+    return `The running workers go on with it. To look: sluice jobs show ${load.jobId} --watch`;
+  }
+  return (
+    'It goes on where it is, losing nothing, as soon as workers run: `sluice start` (or `sluice work`, or the next `sluice import`).\n' +
+    `To give it up: sluice jobs cancel ${load.jobId}`
+  );
+}
+
+/** What a person reads at the end of one file. */
+export function printImported(terminal: Terminal, { name, load, rejects, remark, exitCode }: Imported): void {
+  if (load === null) {
+    terminal.note(`sluice: ${name}: ${remark ?? ''}`);
+    return;
+  }
+  const colour = exitCode === exitCodes.ok ? 'green' : exitCode === exitCodes.failed ? 'red' : 'yellow';
+  const status = terminal.style(colour, exitCode === exitCodes.interrupted ? 'stopped' : load.status);
+  const dry = load.dryRun ? ' (dry run: nothing was written)' : '';
+  terminal.print(`${name}: ${status}${dry}  job ${load.jobId}`);
+  for (const line of summarise(load)) terminal.print(`  ${line}`);
+  if (load.failure !== null) terminal.print(`  Failed: ${load.failure.message}`);
+  if (rejects !== null) printRejects(terminal, load, rejects);
+  if (remark !== null) for (const line of remark.split('\n')) terminal.print(`  ${line}`);
+}
+
+function printRejects(terminal: Terminal, load: Load, rejects: RejectsReport): void {
+  terminal.print('');
+  for (const { row, line, column, code, message } of rejects.first) {
+    const where = column === null ? '' : `, ${printable(column, 40)}`;
+    terminal.print(`  row ${row} (line ${line}${where}): ${printable(message, 160)} [${code}]`);
+  }
+  const more = rejects.count - rejects.first.length;
+  if (more > 0) terminal.print(`  … and ${formatCount(more)} more`);
+  if (rejects.path !== null) {
+    const purpose = load.dryRun ? '' : ', to mend and import again';
+    terminal.print(`  Refused records${purpose}: ${rejects.path}`);
+  } else {
+    const why = rejects.problem === null ? '' : ` (${rejects.problem})`;
+    terminal.print(`  The refused records: sluice jobs rejects ${load.jobId}${why}`);
+  }
+}
+
+/** One element of `loads` in `sluice import --json`. */
+export function renderImported({ name, load, rejects, remark, error }: Imported, baseUrl: string): object {
+  return {
+    file: name,
+    // Null if nothing was accepted.
+    job: load === null ? null : renderLoadDetail(load, rejects?.byCode ?? {}, baseUrl),
+    rejects_file: rejects?.path ?? null,
+    // Why nothing was accepted; as the HTTP interface says it.
+    errors: (error?.problems ?? []).map(({ code, message, details }) => ({
+      error_code: code,
+      message,
+      details,
+    })),
+    remark,
+  };
+}

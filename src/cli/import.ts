@@ -1,0 +1,110 @@
+import { InvalidArgumentError } from 'commander';
+import { entities } from '../domain/entity.ts';
+import type { MaxErrors } from '../domain/load.ts';
+import { choice, defineCommand, flag, type Invocation, parsed, several, text } from './define-command.ts';
+import { exitCodes } from './errors.ts';
+import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
+import { findInputs, type Input } from './import-inputs.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { type Workers, withWorkers } from './workers.ts';
+
+export const importFiles = defineCommand({
+  name: 'import',
+  summary: 'load files of users or companies',
+  description:
+    'Loads CSV, NDJSON or JSON files, also gzipped, through the same route as the HTTP interface. A server need not\n' +
+    'run; if one does, its workers do the work. Several files are loaded one after another, in this order.',
+  argument: several('<files...>', 'files, patterns in quotes such as "data/*.csv", or - for standard input'),
+  options: {
+    entity: choice('--entity <entity>', 'what the records are; by default their columns say it', entities),
+    map: parsed(
+      '--map <theirs=ours>',
+      'rename a column, for example --map "Customer ID=user_id"; repeatable',
+      collectMap,
+      {},
+    ),
+    dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
+    maxErrors: parsed(
+      '--max-errors <n>',
+      'fail once more records than this are refused: 100, or 5%',
+      parseMaxErrors,
+    ),
+    ifDuplicate: choice(
+      '--if-duplicate <action>',
+      'when the same bytes were loaded before',
+      ['load', 'skip', 'reject'],
+      'load',
+    ),
+    format: choice('--format <format>', 'by default the content says it', ['csv', 'ndjson', 'json']),
+    rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
+    wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
+    quiet: flag('-q, --quiet', 'no progress'),
+  },
+  environment: 'environment to load into',
+  json: 'print the result as JSON',
+  details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
+failed; 2 wrong options or a file that cannot be loaded as it is; 130 stopped
+by Ctrl-C: what was accepted goes on when workers run again.`,
+  examples: [
+    'sluice import users.csv',
+    'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
+    'sluice import companies.ndjson --dry-run',
+    'pg_dump-like-tool | sluice import - --format csv --max-errors 1%',
+    'sluice import users.csv --json | jq .loads[0].job.counts',
+  ],
+  run: async (invocation) => {
+    const { cli, argument, flags, terminal, json } = invocation;
+    const inputs = await findInputs(argument);
+    const stop = listenForStop();
+    stop.signal.addEventListener('abort', () => {
+      if (!flags.quiet)
+        terminal.note('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
+    });
+    const load = (session: EnvironmentSession) => {
+      const all = (workers: Workers | null) =>
+        importAll(invocation, session, inputs, { ...flags, json, workers, signal: stop.signal });
+      return flags.wait ? withWorkers(session, cli.entry, stop, all) : all(null);
+    };
+    const results = await withEnvironment(invocation, load, { mayCreate: true });
+    if (json) terminal.json({ loads: results.map((result) => result.json) });
+    process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
+  },
+});
+
+/** In order, up to the first that does not succeed: what comes after it may rely on it. */
+async function importAll(
+  { terminal }: Invocation,
+  session: EnvironmentSession,
+  inputs: readonly Input[],
+  options: ImportOptions,
+): Promise<{ readonly exitCode: number; readonly json: object }[]> {
+  const results: { readonly exitCode: number; readonly json: object }[] = [];
+  for (const [index, input] of inputs.entries()) {
+    const result = await importFile(terminal, session, input, options);
+    results.push({ exitCode: result.exitCode, json: renderImported(result, session.baseUrl) });
+    if (!options.json) printImported(terminal, result);
+    if (result.exitCode === exitCodes.ok) continue;
+    const left = inputs.slice(index + 1).map(({ path }) => path ?? 'standard input');
+    if (left.length > 0) terminal.note(`Not loaded, because of this: ${left.join(', ')}`);
+    break;
+  }
+  return results;
+}
+
+/** `Their Header=user_id`, any number of times. The last `=` divides: our names have none. */
+function collectMap(text: string, earlier: Readonly<Record<string, string>>): Record<string, string> {
+  const at = text.lastIndexOf('=');
+  const [theirs, ours] = [text.slice(0, at), text.slice(at + 1).trim()];
+  if (at < 1 || ours === '') throw new InvalidArgumentError('write "Their Header=user_id".');
+  return { ...earlier, [theirs]: ours };
+}
+
+/** `100` or `5%`. */
+function parseMaxErrors(text: string): MaxErrors {
+  const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(text.trim());
+  const number = Number(match?.[1]);
+  if (match?.[2] === '%' && number <= 100) return { percent: number };
+  if (match?.[2] === '' && Number.isSafeInteger(number)) return { count: number };
+  throw new InvalidArgumentError('write a number such as 100, or a share such as 5%.');
+}

@@ -1,0 +1,191 @@
+import { InvalidArgumentError } from 'commander';
+import { openSendContext } from '../../jobs/deliver-notification.ts';
+import {
+  defaultJobKinds,
+  defaultOutcomes,
+  type JobKind,
+  jobKinds,
+  type Outcome,
+  outcomes,
+} from '../domain/notification.ts';
+import { sendTest } from '../notifications/deliveries.ts';
+import { readDeliveryPolicy } from '../notifications/delivery-policy.ts';
+import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
+import { listSubscriptions, type Subscription } from '../postgres/stores/notifications.ts';
+import { defineCommand, parsed, required, text } from './define-command.ts';
+import { deliveries, replay } from './deliveries.ts';
+import { exitCodes, UsageError } from './errors.ts';
+import { columnsOf, printable, printList } from './format.ts';
+import { parseListOf, parseNumberOf } from './parse.ts';
+import { withEnvironment } from './session.ts';
+
+const subscription = required(
+  '<id>',
+  'as `sluice notifications list` shows it',
+  parseNumberOf('subscription'),
+);
+
+const add = defineCommand({
+  name: 'add',
+  summary: 'tell a webhook or an address',
+  description:
+    'Subscribes a webhook or an e-mail address to the ends of jobs. The secret of a webhook, by which it is signed, is\n' +
+    'shown this once, and is the only thing on standard output.',
+  options: {
+    url: text('--url <url>', 'a webhook, https://…'),
+    email: text('--email <address>', 'an e-mail address'),
+    on: parsed<Outcome[]>('--on <list>', `of ${outcomes.join(', ')}`, parseListOf(outcomes), [
+      ...defaultOutcomes,
+    ]),
+    type: parsed<JobKind[]>('--type <list>', `of ${jobKinds.join(', ')}`, parseListOf(jobKinds), [
+      ...defaultJobKinds,
+    ]),
+  },
+  environment: true,
+  json: true,
+  examples: [
+    'SECRET=$(sluice notifications add --url https://example.com/hooks)',
+    'sluice notifications add --email ops@example.com --on failed --type load',
+  ],
+  run: async (invocation) => {
+    const { flags, terminal, json } = invocation;
+    const wish = { ...readTarget(flags.url, flags.email), outcomes: flags.on, kinds: flags.type };
+    await withEnvironment(invocation, async ({ system, environmentId }) => {
+      const policy = readDeliveryPolicy(system.config);
+      const { subscription, secret } = await addSubscription(system.db, environmentId, wish, policy);
+      if (json) return terminal.json({ ...render(subscription), ...(secret === null ? {} : { secret }) });
+      const id = subscription.subscriptionId;
+      if (secret === null) return terminal.print(`Subscription ${id}: ${subscription.target} is told.`);
+      terminal.note(`Subscription ${id}. Its secret, shown only this once:`);
+      terminal.print(secret);
+      terminal.note(`To try it: sluice notifications test ${id}`);
+    });
+  },
+});
+
+function readTarget(url: string | undefined, email: string | undefined) {
+  if (url !== undefined && email === undefined) return { channel: 'webhook', target: url } as const;
+  if (email !== undefined && url === undefined) return { channel: 'email', target: email } as const;
+  throw new UsageError('Say who is to be told: either --url or --email.');
+}
+
+const list = defineCommand({
+  name: 'list',
+  summary: 'who is told',
+  description: 'Lists the subscriptions of an environment, the disabled ones too; never their secrets.',
+  environment: true,
+  json: true,
+  examples: ['sluice notifications list --env staging'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) =>
+      printList(invocation, {
+        items: await listSubscriptions(system.db, environmentId),
+        render,
+        columns: columnsOf('>id', 'who', 'on', 'types', 'status'),
+        cells: ({ subscriptionId, target, outcomes, kinds, disabled }) => [
+          String(subscriptionId),
+          printable(target, 60),
+          outcomes.join(','),
+          kinds.join(','),
+          printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
+        ],
+        none: `Nobody is told of the jobs of ${invocation.env}.`,
+      }),
+    ),
+});
+
+function render(subscription: Subscription) {
+  return {
+    id: subscription.subscriptionId,
+    channel: subscription.channel,
+    target: subscription.target,
+    on: subscription.outcomes,
+    types: subscription.kinds,
+    created_at: subscription.createdAt.toISOString(),
+    disabled_at: subscription.disabled?.at.toISOString() ?? null,
+    disabled_reason: subscription.disabled?.reason ?? null,
+    previous_secret_until: subscription.previousSecretUntil?.toISOString() ?? null,
+  };
+}
+
+const test = defineCommand({
+  name: 'test',
+  summary: 'send a ping now',
+  description: 'Sends an event of type `ping` from this process, once, and says how that went.',
+  argument: subscription,
+  environment: true,
+  json: true,
+  examples: ['sluice notifications test 3'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { argument: id, terminal, json } = invocation;
+      const sender = openSendContext(system);
+      const sent = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
+      const { deliveryId, outcome, status, error, tookMs } = sent;
+      const delivered = outcome === 'delivered';
+      if (!delivered) process.exitCode = exitCodes.failed;
+      if (json) return terminal.json({ delivery_id: deliveryId, delivered, status, error, took_ms: tookMs });
+      const answer = status === null ? '' : `, HTTP ${status}`;
+      terminal.print(delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`);
+    }),
+});
+
+const rotate = defineCommand({
+  name: 'rotate-secret',
+  summary: 'a new secret for a webhook',
+  description:
+    'Makes a new secret and shows it, this once. Until the overlap ends webhooks bear two signatures, one by each\n' +
+    'secret, so that the receiver can change over.',
+  argument: subscription,
+  options: {
+    overlap: parsed('--overlap <hours>', 'how long the old secret is good still', parseHours, 24),
+  },
+  environment: true,
+  json: true,
+  examples: ['sluice notifications rotate-secret 3 --overlap 48'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { argument: id, flags, terminal, json } = invocation;
+      const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
+      const until = previousUntil.toISOString();
+      if (json) return terminal.json({ id, secret, previous_secret_until: until });
+      terminal.note(`The new secret of subscription ${id}, shown only this once:`);
+      terminal.print(secret);
+      terminal.note(`The old one is good until ${until}.`);
+    }),
+});
+
+/** Hours from 0 to 30 days. */
+function parseHours(text: string): number {
+  const hours = Number(text);
+  if (/^\d{1,3}$/.test(text) && hours <= 720) return hours;
+  throw new InvalidArgumentError('a whole number of hours from 0 to 720.');
+}
+
+const remove = defineCommand({
+  name: 'remove',
+  summary: 'tell somebody no more',
+  description: 'Ends a subscription. What waits for it is given up; its deliveries stay listed for a while.',
+  argument: subscription,
+  environment: true,
+  json: true,
+  examples: ['sluice notifications remove 3'],
+  run: (invocation) =>
+    withEnvironment(invocation, async ({ system, environmentId }) => {
+      const { argument: id, terminal, json } = invocation;
+      await removeSubscription(system.db, environmentId, id);
+      if (json) terminal.json({ id, removed: true });
+      else terminal.print(`Subscription ${id} is removed.`);
+    }),
+});
+
+export const notifications = defineCommand({
+  name: 'notifications',
+  summary: 'webhooks and e-mail when jobs end: add, list, test, replay …',
+  description: 'Who is told when a load, an export or a run of a schedule ends. A server need not run.',
+  examples: [
+    'sluice notifications add --url https://example.com/hooks',
+    'sluice notifications deliveries --failed',
+  ],
+  commands: [add, list, test, rotate, remove, deliveries, replay],
+});

@@ -1,0 +1,80 @@
+/** Files that the operator writes, catalogue and schedules, as commands read them. */
+import { createReadStream } from 'node:fs';
+import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
+import type { RefusedFile } from '../operator-file/read.ts';
+import { exitCodes, UsageError } from './errors.ts';
+import { printable } from './format.ts';
+import type { Terminal } from './terminal.ts';
+
+type Reading<T> = RefusedFile & { readonly value: T | null };
+
+/**
+ * Reads a file, or standard input (`-`). null: it is wrong, and the problems were printed as JSON.
+ * @throws UsageError if it cannot be read, or is wrong and JSON is not asked for.
+ */
+export async function readOperatorFile<T>(
+  name: string,
+  read: (bytes: Buffer) => Reading<T>,
+  { terminal, json }: { readonly terminal: Terminal; readonly json: boolean },
+  consequence?: string,
+): Promise<T | null> {
+  if (!json) return readValidFile(name, read, consequence);
+  const { value, problems, problemCount } = read(await readBytes(name));
+  if (value !== null) return value;
+  terminal.json({ problems, problem_count: problemCount });
+  process.exitCode = exitCodes.usage;
+  return null;
+}
+
+/** @throws UsageError if the file cannot be read or is wrong; `consequence` is what that leads to. */
+export async function readValidFile<T>(
+  name: string,
+  read: (bytes: Buffer) => Reading<T>,
+  consequence?: string,
+): Promise<T> {
+  const { value, ...refused } = read(await readBytes(name));
+  if (value !== null) return value;
+  throw new UsageError(explainProblems(name === '-' ? 'stdin' : name, refused, consequence));
+}
+
+/** `name:line:column: what is wrong`, as editors and terminals make links of. */
+export function explainProblems(
+  name: string,
+  { problems, problemCount }: RefusedFile,
+  consequence = 'nothing was applied',
+): string {
+  const lines = problems.map(
+    ({ line, column, message }) => `${name}:${line}:${column}: ${printable(message, 400)}`,
+  );
+  const count = problemCount === 1 ? 'a problem' : `${problemCount} problems`;
+  const rest = problemCount - problems.length;
+  return [
+    `${name} has ${count}; ${consequence}.`,
+    ...lines,
+    ...(rest > 0 ? [`… and ${rest} more.`] : []),
+  ].join('\n');
+}
+
+/** The bytes of a file, or of standard input; of one that is too long, no more than shows that. */
+async function readBytes(name: string): Promise<Buffer> {
+  const source = name === '-' ? process.stdin : createReadStream(name);
+  const parts: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const part of source as AsyncIterable<Buffer>) {
+      parts.push(part);
+      length += part.length;
+      if (length > MAX_OPERATOR_FILE_BYTES) break;
+    }
+  } catch (error) {
+    throw new UsageError(explainUnreadable(name, error));
+  }
+  return Buffer.concat(parts);
+}
+
+function explainUnreadable(name: string, error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOENT' || code === 'ENOTDIR') return `There is no file ${name}.`;
+  if (code === 'EISDIR') return `${name} is a folder. Name the file.`;
+  return `${name} cannot be read: ${message}`;
+}

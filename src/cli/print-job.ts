@@ -1,0 +1,134 @@
+/** Jobs as a person reads them. */
+import type { Job } from '../background-jobs/find-jobs.ts';
+import { renderJob } from '../background-jobs/render-job.ts';
+import type { Deletion } from '../domain/deletion.ts';
+import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
+import type { Load } from '../domain/load.ts';
+import { countRejects } from '../load/inspect-load.ts';
+import type { Database } from '../postgres/database.ts';
+import { readExportRequest } from '../postgres/ledger/read-exports.ts';
+import {
+  columnsOf,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatTime,
+  printable,
+  renderTable,
+} from './format.ts';
+import { rowsPerSecond } from './progress.ts';
+import type { Terminal } from './terminal.ts';
+
+export const jobColumns = columnsOf('job', 'type', 'status', 'file', 'accepted', '>rows', '>rejected');
+
+/** A line of the list. Rows of an export are those written, of a deletion the ids. */
+export function jobCells(job: Job): string[] {
+  const { job_id, type, status, filename, start_time, total_rows } = renderJob(job, '');
+  const rejected = job.kind === 'load' ? formatCount(job.load.tally.rejected) : '';
+  const accepted = formatTime(new Date(start_time));
+  return [job_id, type, status, printable(filename, 36), accepted, formatCount(total_rows), rejected];
+}
+
+/** A job of any kind in full. */
+export async function printJob(
+  terminal: Terminal,
+  context: { readonly db: Database },
+  environmentId: number,
+  job: Job,
+): Promise<void> {
+  if (job.kind === 'export')
+    printExportJob(terminal, job.export, await readExportRequest(context.db, job.export.exportId));
+  else if (job.kind === 'deletion') printDeletionJob(terminal, job.deletion);
+  else printLoad(terminal, job.load, await countRejects(context, environmentId, job.jobId));
+}
+
+type Line = (title: string, text: string) => void;
+
+function linesTo(terminal: Terminal): Line {
+  return (title, text) => terminal.print(`${title.padEnd(10)}  ${text}`);
+}
+
+function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Record<string, number>>): void {
+  const line = linesTo(terminal);
+  line('job', load.jobId);
+  line('status', terminal.style('bold', load.status) + (load.dryRun ? ' (dry run: nothing is written)' : ''));
+  const file = printable(load.filename, 80);
+  line('file', `${file}, ${formatBytes(load.fileSize)}, ${formatCount(load.totalRows)} rows`);
+  line('what', `${load.type}, ${load.entity}`);
+  line('accepted', load.acceptedAt.toISOString());
+  if (load.endedAt !== null) line('ended', load.endedAt.toISOString());
+  if (load.status === 'queued') line('waits for', `${load.queuePosition ?? 0} loads before it`);
+  if (load.attempts > 1) line('attempts', String(load.attempts));
+  if (load.duplicateOf !== null) line('same as', `job ${load.duplicateOf}`);
+  printErrors(line, load);
+  terminal.print('');
+  for (const row of summarise(load)) terminal.print(row);
+  const codes = Object.entries(rejectsByCode);
+  if (codes.length === 0) return;
+  terminal.print('');
+  for (const [code, count] of codes) line(formatCount(count).padStart(10), code);
+  terminal.print(`The refused records: sluice jobs rejects ${load.jobId}`);
+}
+
+/** The counts of a load as a table of one line, under its heads. */
+export function summarise(load: Load): string[] {
+  const { read, inserted, updated, unchanged, superseded, rejected } = load.tally;
+  const cells = [read, inserted, updated, unchanged, superseded, rejected].map(formatCount);
+  const rate = rowsPerSecond(load, Date.now());
+  const ms = (load.endedAt?.getTime() ?? Date.now()) - load.acceptedAt.getTime();
+  cells.push(formatDuration(ms / 1000), rate === null ? '–' : formatCount(rate));
+  const counts = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected'];
+  return renderTable(columnsOf(...counts, '>time', '>rows/s'), [cells]);
+}
+
+function printExportJob(terminal: Terminal, found: Export, request: ExportRequest): void {
+  const { status, rowsWritten, bytesWritten, progress, files, filesExpired } = found;
+  const line = linesTo(terminal);
+  line('job', found.jobId);
+  const howFar = status === 'processing' ? `, ${Math.floor(progress * 100)} %` : '';
+  line('status', terminal.style('bold', status) + howFar);
+  line('what', `export of ${request.datasets.join(', ')} as ${request.format}`);
+  line('period', `${request.from ?? 'the beginning'} to ${request.to}`);
+  line('written', `${formatCount(rowsWritten)} rows, ${formatBytes(bytesWritten)}`);
+  printTimes(line, found.requestedAt, found);
+  printErrors(line, found);
+  if (filesExpired) line('files', 'expired');
+  if (files.length === 0) return;
+  terminal.print('');
+  for (const row of tableOfFiles(files)) terminal.print(row);
+}
+
+export function tableOfFiles(files: readonly ExportFile[]): string[] {
+  const rows = files.map(({ filename, rows, bytes }) => [filename, formatCount(rows), formatBytes(bytes)]);
+  return renderTable(columnsOf('file', '>rows', '>size'), rows);
+}
+
+function printDeletionJob(terminal: Terminal, found: Deletion): void {
+  const { entity, status, counts, removed, queuePosition } = found;
+  const line = linesTo(terminal);
+  line('job', found.jobId);
+  line('status', terminal.style('bold', status));
+  line('what', `deletion of ${formatCount(counts.requested)} ${entity}`);
+  if (status === 'queued') line('waits for', `${queuePosition ?? 0} jobs before it`);
+  line('ids', `${formatCount(counts.deleted)} deleted, ${formatCount(counts.not_found)} not found`);
+  const others = `${formatCount(removed.rejects)} refused records, ${formatCount(removed.files)} received files, files of ${formatCount(removed.exports)} exports`;
+  line('removed', `${formatCount(removed.events)} events, ${others}`);
+  printTimes(line, found.acceptedAt, found);
+  printErrors(line, found);
+}
+
+type Ending = Pick<Deletion, 'endedAt' | 'attempts'>;
+
+function printTimes(line: Line, acceptedAt: Date, { endedAt, attempts }: Ending): void {
+  line('accepted', acceptedAt.toISOString());
+  if (endedAt !== null) line('ended', endedAt.toISOString());
+  if (attempts > 1) line('attempts', String(attempts));
+}
+
+function printErrors(
+  line: Line,
+  { failure, lastError }: Pick<Load | Export | Deletion, 'failure' | 'lastError'>,
+): void {
+  if (failure !== null) line('failed', `${failure.message} [${failure.code}]`);
+  if (lastError !== null) line('last error', lastError);
+}

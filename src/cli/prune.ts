@@ -1,0 +1,57 @@
+import { type Pruned, planPrune, prune as pruneAll } from '../background-jobs/prune.ts';
+import { defineCommand, flag } from './define-command.ts';
+import { formatCount } from './format.ts';
+import { withSession } from './session.ts';
+
+export const prune = defineCommand({
+  name: 'prune',
+  summary: 'remove what has outlived its retention, now',
+  description:
+    'Removes what the workers remove once a day: received files after FILE_RETENTION_DAYS, files of exports after\n' +
+    'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
+    'or what the catalogue says, and what killed processes left in the storage. A server may run meanwhile.',
+  options: { dryRun: flag('--dry-run', 'only say what would go') },
+  json: 'print the counts as JSON',
+  examples: ['sluice prune --dry-run', 'FILE_RETENTION_DAYS=1 sluice prune'],
+  run: (invocation) =>
+    withSession(invocation, async ({ system }) => {
+      const { dryRun } = invocation.flags;
+      const counts = await (dryRun ? planPrune(system) : pruneAll(system));
+      if (invocation.json) invocation.terminal.json(render(counts, dryRun));
+      else invocation.terminal.print(describe(counts, dryRun));
+    }),
+});
+
+/** For scripts. */
+function render(counts: Pruned, dryRun: boolean) {
+  return {
+    dry_run: dryRun,
+    received_files: counts.files,
+    files_of_exports: counts.exports,
+    loads: counts.jobs,
+    exports: counts.records,
+    deletions: counts.deletions,
+    inbox_files: counts.inboxFiles,
+    notifications: counts.notifications,
+    schedule_runs: counts.runs,
+    events: counts.events,
+    months_of_events: counts.months,
+    archived_events: counts.archived,
+    // Null: a dry run does not count them.
+    unfinished_files: counts.temporary,
+  };
+}
+
+function describe(counts: Pruned, dryRun: boolean): string {
+  const { files, jobs, exports, records, deletions, inboxFiles, notifications, runs, temporary } = counts;
+  const { events, months, archived } = counts;
+  const parts = [
+    `${formatCount(files)} received files`,
+    `the files of ${formatCount(exports)} exports`,
+    `the records of ${formatCount(jobs)} loads, ${formatCount(records)} exports and ${formatCount(deletions)} deletions`,
+    `what is known of ${formatCount(inboxFiles)} files of the inbox, ${formatCount(notifications)} notifications and ${formatCount(runs)} runs of schedules`,
+    `${formatCount(events)} events${archived === null ? '' : ` (${formatCount(archived)} of them archived)`}, of ${formatCount(months)} months all`,
+    ...(temporary === null ? [] : [`${formatCount(temporary)} unfinished files of killed processes`]),
+  ];
+  return `${dryRun ? 'Would remove' : 'Removed'}: ${parts.join(', ')}.`;
+}

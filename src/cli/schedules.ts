@@ -1,0 +1,124 @@
+import { findEnvironment } from '../access/environments.ts';
+import type { Database } from '../postgres/database.ts';
+import { readRuns } from '../postgres/stores/schedule-run-items.ts';
+import { nextDueTime } from '../schedules/due-times.ts';
+import { readSchedulesFile } from '../schedules/read-schedules-file.ts';
+import type { Schedule } from '../schedules/schedule.ts';
+import { defineCommand, optional, text } from './define-command.ts';
+import { UsageError } from './errors.ts';
+import { columnsOf, formatTime, printable, printTable } from './format.ts';
+import { readOperatorFile } from './operator-file.ts';
+import { history, readFileInForce, run } from './schedule-runs.ts';
+import { withSession } from './session.ts';
+import { readSettings } from './settings.ts';
+
+const check = defineCommand({
+  name: 'check',
+  summary: 'check a file',
+  description:
+    'Reads a schedules file and tells everything that is wrong with it, with lines. Needs no database; whether the\n' +
+    'environments and the variables that it names are there is not looked at.',
+  argument: optional('[file]', 'YAML or JSON; - for standard input; default: SCHEDULES_FILE'),
+  json: true,
+  details: 'Exit code: 0 the file is right; 2 it is wrong.',
+  examples: [
+    'sluice schedules check sluice.schedules.yaml',
+    'sluice schedules check - --json < sluice.schedules.yaml',
+  ],
+  run: async ({ cli, command, argument, terminal, json }) => {
+    const file = argument ?? readSettings(cli, command).config.schedulesFile;
+    if (file === null) throw new UsageError('Name a file, or set SCHEDULES_FILE.');
+    const consequence = 'it would be refused';
+    const schedules = await readOperatorFile(file, readSchedulesFile, { terminal, json }, consequence);
+    if (schedules === null) return;
+    const rows = schedules.map((schedule) => {
+      const { name, environment, work } = schedule;
+      return { name, environment, kind: work.kind, next: nextDue(schedule) };
+    });
+    if (json) {
+      const shown = rows.map(({ next, ...row }) => ({ ...row, next_due: next?.toISOString() ?? null }));
+      return terminal.json({ problems: [], problem_count: 0, schedules: shown });
+    }
+    const cells = rows.map(({ name, environment, kind, next }) => [
+      name,
+      environment,
+      kind,
+      formatTime(next),
+    ]);
+    printTable(terminal, columnsOf('schedule', 'environment', 'what', 'next due'), cells);
+  },
+});
+
+function nextDue({ enabled, cron, timeZone }: Schedule): Date | null {
+  const next = enabled ? nextDueTime(cron, timeZone, Date.now()) : null;
+  return next === null ? null : new Date(next);
+}
+
+const list = defineCommand({
+  name: 'list',
+  summary: 'the schedules, when they are due next, how they went last',
+  description: 'Lists the schedules of the file, when each is due next, and how its last run went.',
+  options: { file: text('--file <file>', 'another file than SCHEDULES_FILE') },
+  json: true,
+  details: 'Exit code: 0; 2 there is no file, or it is wrong.',
+  examples: [
+    'SCHEDULES_FILE=sluice.schedules.yaml sluice schedules list',
+    "sluice schedules list --file schedules.yaml --json | jq '.[].next_due'",
+  ],
+  run: async (invocation) => {
+    const { cli, command, flags, terminal, json } = invocation;
+    const schedules = await readFileInForce(readSettings(cli, command).config, flags.file);
+    await withSession(invocation, async ({ system }) => {
+      const found = await Promise.all(schedules.map((schedule) => lookUp(system.db, schedule)));
+      if (json) return terminal.json(found.map(render));
+      const titles = ['schedule', 'environment', 'what', 'cron', 'next due', 'last due', 'last status'];
+      printTable(terminal, columnsOf(...titles), found.map(cells));
+    });
+  },
+});
+
+/** A schedule of the file with what the ledger knows of it. */
+async function lookUp(db: Database, schedule: Schedule) {
+  const environment = await findEnvironment(db, schedule.environment);
+  const filter = environment && { environmentId: environment.environmentId, name: schedule.name };
+  const [last] = filter === null ? [] : await readRuns(db, filter, 1);
+  return { schedule, exists: environment !== null, last, next: nextDue(schedule) };
+}
+type Found = Awaited<ReturnType<typeof lookUp>>;
+
+function render({ schedule, exists, last, next }: Found) {
+  return {
+    schedule: schedule.name,
+    environment: schedule.environment,
+    environment_exists: exists,
+    kind: schedule.work.kind,
+    cron: schedule.cron,
+    time_zone: schedule.timeZone,
+    enabled: schedule.enabled,
+    next_due: next?.toISOString() ?? null,
+    last_due: last?.dueAt.toISOString() ?? null,
+    last_status: last?.status ?? null,
+  };
+}
+
+function cells({ schedule, exists, last, next }: Found): string[] {
+  return [
+    schedule.name,
+    exists ? schedule.environment : `${schedule.environment} (there is none)`,
+    schedule.work.kind,
+    printable(`${schedule.cron} ${schedule.timeZone}`, 40),
+    schedule.enabled ? formatTime(next) : 'disabled',
+    formatTime(last?.dueAt ?? null),
+    last?.status ?? '–',
+  ];
+}
+
+export const schedules = defineCommand({
+  name: 'schedules',
+  summary: 'loads and exports that run by the clock',
+  description:
+    'Loads and exports that run by the clock. They are written in the file that SCHEDULES_FILE names, and done by the\n' +
+    'workers of `sluice start` and `sluice work`.',
+  examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
+  commands: [check, list, run, history],
+});

@@ -1,0 +1,78 @@
+/** The HTTP server of `sluice start` and `sluice serve`, with the system it serves and the first API key. */
+import type { Logger } from 'pino';
+import { ensureDefaultEnvironment } from '../../access/environments.ts';
+import type { Config } from '../../config.ts';
+import { openSystem, type System } from '../../context.ts';
+import { type HttpServer, startHttpServer } from '../../http/listen.ts';
+import type { Database } from '../../postgres/database.ts';
+import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
+import type { Phase } from '../../shutdown.ts';
+import type { Terminal } from '../terminal.ts';
+
+const drainSlackMs = 1_000;
+
+/** The HTTP server and the system it serves. */
+export interface HttpService {
+  readonly system: System;
+  /** Where it is reached, for example http://127.0.0.1:8080. */
+  readonly url: string;
+  /** In the order in which they are to be stopped. */
+  readonly drain: Phase;
+  readonly stopListening: Phase;
+  readonly closeSystem: Phase;
+}
+
+/** Opens the system on a migrated database. */
+export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
+  return openSystem({ config, databaseUrl, log, role: 'serve', ...sharePool(config.poolSize) });
+}
+
+/** Two fifths of the connections are for looking; the others are for what is accepted and committed. */
+function sharePool(connections: number): { readonly poolSize: number; readonly readPoolSize: number } {
+  const readPoolSize = Math.max(1, Math.floor(connections * 0.4));
+  return { poolSize: Math.max(2, connections - readPoolSize), readPoolSize };
+}
+
+/** Starts to listen; closes the system if it cannot. */
+export async function openHttpService(system: System): Promise<HttpService> {
+  let server: HttpServer;
+  try {
+    // Its share of the time to stop: after it, requests still in flight are cut.
+    const config = { ...system.config, shutdownMs: Math.round(system.config.shutdownMs * 0.3) };
+    server = await startHttpServer({ ...system, config });
+  } catch (error) {
+    await system.close();
+    throw error;
+  }
+  const { shutdownMs, drainMs } = system.config;
+  return {
+    system,
+    url: server.address,
+    drain: { name: 'drain', deadlineMs: drainMs + drainSlackMs, run: () => server.drain() },
+    stopListening: { name: 'http', deadlineMs: shutdownMs * 0.35, run: () => server.stop() },
+    closeSystem: { name: 'system', deadlineMs: shutdownMs * 0.15, run: () => system.close() },
+  };
+}
+
+/**
+ * Makes sure that the environment `default` exists and has had a key. Returns the key if it was made now: the only
+ * time that it is known. An environment that `sluice import` made has none until a server first starts.
+ */
+export async function ensureFirstKey(db: Database): Promise<string | null> {
+  const { environment, key } = await ensureDefaultEnvironment(db);
+  if (key !== null) return key;
+  // Revoked ones count: whoever revoked the last key does not want another one by surprise.
+  if ((await listApiKeys(db, environment.environmentId)).length > 0) return null;
+  return (await createApiKey(db, environment.environmentId, { label: 'first key' })).key;
+}
+
+/** On standard output, never in the log. */
+export function announceKey(terminal: Terminal, key: string): void {
+  terminal.print('');
+  terminal.print('An API key for the environment `default` was made. It is shown only this once:');
+  terminal.print('');
+  terminal.print(`    ${terminal.style('bold', key)}`);
+  terminal.print('');
+  terminal.print(`Send it with every request:  Authorization: Token ${key.slice(0, 8)}…`);
+  terminal.print('');
+}

@@ -1,0 +1,187 @@
+/** The database and the system that a command works on: found where they run, or started for as long as it takes. */
+import { setTimeout as delay } from 'node:timers/promises';
+import { sql } from 'kysely';
+import type { Logger } from 'pino';
+import {
+  createEnvironment,
+  defaultEnvironmentName,
+  type Environment,
+  findEnvironment,
+} from '../access/environments.ts';
+import type { Config } from '../config.ts';
+import { openSystem, type System } from '../context.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { prepareDatabase } from '../postgres/prepare.ts';
+import {
+  findDatabaseUrl,
+  isNewDatabase,
+  type ProvidedDatabase,
+  provideDatabase,
+} from '../postgres/provide.ts';
+import type { Invocation } from './define-command.ts';
+import { CommandFailed, UsageError } from './errors.ts';
+import { readSettings, type Settings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
+
+/** What a command of a person works on, for as long as it runs. */
+export interface Session {
+  readonly settings: Settings;
+  readonly database: ProvidedDatabase;
+  readonly system: System;
+  readonly log: Logger;
+  /** What the links of a job begin with. */
+  readonly baseUrl: string;
+}
+
+export interface EnvironmentSession extends Session {
+  readonly environmentId: number;
+}
+
+interface SessionOptions {
+  /** Also on a data directory that there is nothing in yet. */
+  readonly mayCreate?: boolean;
+}
+
+/** Enough for a command: one thing at a time, and the dispatching beside it. */
+const poolSize = 4;
+
+/** Opens the system, on a server that runs or on one started for the purpose, and closes it after `work`. */
+export async function withSession<T>(
+  { cli, command, terminal }: Invocation,
+  work: (session: Session) => Promise<T>,
+  { mayCreate = false }: SessionOptions = {},
+): Promise<T> {
+  const settings = readSettings(cli, command);
+  const { config } = settings;
+  if (mayCreate) await announceNewData(terminal, config);
+  else await requireData(config);
+  const log = settings.commandLog('command');
+  const database = await provideForCommand(config, log);
+  try {
+    await prepareDatabase(database.url, config.redisUrl === null, log);
+    const system = openSystem({ config, databaseUrl: database.url, log, role: sessionRole, poolSize });
+    try {
+      const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
+      if (database.embedded !== null) await awaitOtherCommands(system, terminal);
+      return result;
+    } finally {
+      await system.close();
+    }
+  } finally {
+    await database.stop();
+  }
+}
+
+/** The same, on the environment that --env names. */
+export function withEnvironment<T>(
+  invocation: Invocation,
+  work: (session: EnvironmentSession) => Promise<T>,
+  options?: SessionOptions,
+): Promise<T> {
+  return withSession(
+    invocation,
+    async (session) => {
+      const { environmentId } = await requireEnvironment(session, invocation.env);
+      return work({ ...session, environmentId });
+    },
+    options,
+  );
+}
+
+/** The environment that a command is about. `default` is made if it is not there yet; it gets its key at the first start. */
+export async function requireEnvironment(
+  { system }: Pick<Session, 'system'>,
+  name: string,
+): Promise<Environment> {
+  const known = await findEnvironment(system.db, name);
+  if (known !== null) return known;
+  if (name !== defaultEnvironmentName) {
+    throw new UsageError(`There is no environment ${name}. Create it with \`sluice env create ${name}\`.`);
+  }
+  try {
+    return await createEnvironment(system.db, name);
+  } catch (error) {
+    // Another process was faster.
+    const theirs = await findEnvironment(system.db, name);
+    if (theirs !== null) return theirs;
+    throw error;
+  }
+}
+
+/** What links begin with where no request says it: PUBLIC_URL, or where `sluice start` listens. Empty if any port will do. */
+function linkBase({ publicUrl, host, port }: Config): string {
+  if (publicUrl !== null) return publicUrl;
+  return port === 0 ? '' : `http://${host}:${port}`;
+}
+
+type DatabaseConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
+
+const provideTimeoutMs = 30_000;
+const providePollMs = 100;
+
+/**
+ * The database for a command that a person runs: the server that runs on the data directory, or one of its own for as
+ * long as the command takes. One that another command is just starting or stopping is waited for.
+ */
+export async function provideForCommand(config: Config, log: Logger): Promise<ProvidedDatabase> {
+  const deadline = performance.now() + provideTimeoutMs;
+  for (;;) {
+    try {
+      return await provideDatabase(config, log, { share: true });
+    } catch (error) {
+      if (!embeddedPostgres.isInUse(error) || performance.now() > deadline) throw error;
+    }
+    await delay(providePollMs);
+  }
+}
+
+/** The URL of the database, if it runs: a look is no reason to start one. @throws CommandFailed */
+export async function findDatabase(config: DatabaseConfig): Promise<string> {
+  await requireData(config);
+  const url = await findDatabaseUrl(config);
+  if (url !== undefined) return url;
+  throw new CommandFailed(
+    `Nothing runs on ${config.dataDir}. Run \`sluice start\` there, or set DATABASE_URL.`,
+  );
+}
+
+/** A command that only looks or changes must not make a database where there is none, and answer from that. */
+export async function requireData(config: DatabaseConfig): Promise<void> {
+  if (!(await isNewDatabase(config))) return;
+  throw new UsageError(
+    `There is no data of sluice in ${config.dataDir}: nothing was ever started there.\n` +
+      'Run this in the folder where the server was started, or name its data: --data-dir <folder> (DATA_DIR),\n' +
+      'or --database-url <url> (DATABASE_URL). `sluice start` or `sluice import` begins anew here.',
+  );
+}
+
+/** Those that may make one say where. */
+export async function announceNewData(terminal: Terminal, config: DatabaseConfig): Promise<void> {
+  if (await isNewDatabase(config)) terminal.note(`Making a new database in ${config.dataDir}`);
+}
+
+const rolePrefix = 'command ';
+const othersPollMs = 250;
+
+/** Names our connections, so that a command sees the others. */
+const sessionRole = `${rolePrefix}${process.pid}`;
+
+/**
+ * Waits while other commands use the embedded server that this one started: it would go with us. (They came while it
+ * ran; had they come before, they would have started it.)
+ */
+async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<void> {
+  for (let announced = false; ; ) {
+    const { rows } = await sql<{ name: string }>`
+      select distinct application_name as name
+      from pg_stat_activity
+      where datname = current_database()
+        and application_name like ${`sluice ${rolePrefix}%`}
+        and application_name <> ${`sluice ${sessionRole}`}`.execute(db);
+    if (rows.length === 0) return;
+    if (!announced)
+      terminal.note('Another sluice command uses the database of this one: waiting for it to end.');
+    announced = true;
+    await delay(othersPollMs);
+  }
+}

@@ -1,0 +1,262 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type pg from 'pg';
+import { readStatus, type ServiceStatus } from '../background-jobs/read-status.ts';
+import type { Config } from '../config.ts';
+import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
+import type { LaneOverview } from '../postgres/ledger/lane-overview.ts';
+import { isMissingTable } from '../postgres/sqlstate.ts';
+import { createWatchPool } from '../postgres/watch-pool.ts';
+import { defineCommand, flag } from './define-command.ts';
+import { CommandFailed } from './errors.ts';
+import {
+  type Column,
+  columnsOf,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatTime,
+  printable,
+  renderTable,
+} from './format.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { findDatabase } from './session.ts';
+import { readSettings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
+
+const everyMs = 2_000;
+
+export const status = defineCommand({
+  name: 'status',
+  summary: 'workers, queue, lanes, rates, latest failures',
+  description:
+    'Shows what the service is at, in all environments: the workers that live, what runs in each lane and how fast, what\n' +
+    'waits and for how long, exports, deletions, the latest failures. Reads the ledger beside whoever runs on it; starts\n' +
+    'and changes nothing.',
+  options: { watch: flag('--watch', 'again every two seconds, until Ctrl-C') },
+  json: 'print JSON, with --watch one object a line',
+  examples: ['sluice status --watch', 'sluice status --json | jq .oldest_waiting_seconds'],
+  run: async ({ cli, command, flags, terminal, json }) => {
+    const { config } = readSettings(cli, command);
+    const stop = listenForStop();
+    const pool = createWatchPool(await findWithDisks(config), 'status');
+    pool.on('error', () => undefined);
+    try {
+      await show(terminal, pool, config, json);
+      while (flags.watch && !terminal.closed) {
+        await delay(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
+        if (stop.signal.aborted) return;
+        if (!json) terminal.print('');
+        await show(terminal, pool, config, json);
+      }
+    } finally {
+      await pool.end();
+    }
+  },
+});
+
+async function show(terminal: Terminal, pool: pg.Pool, config: Config, json: boolean): Promise<void> {
+  const disks = await readDisks(config);
+  const found = await readStatus(pool).catch((error: unknown) => {
+    if (!isMissingTable(error)) throw asFullDisk(disks, error);
+    throw new CommandFailed(
+      'The database lacks tables that this version needs: `sluice migrate`, or a start, makes them.',
+    );
+  });
+  if (json) return terminal.json(renderStatus(found, disks));
+  for (const line of describeStatus(found, disks)) terminal.print(line);
+}
+
+async function findWithDisks(config: Config): Promise<string> {
+  return findDatabase(config).catch(async (error: unknown) => {
+    throw error instanceof CommandFailed ? asFullDisk(await readDisks(config), error) : error;
+  });
+}
+
+/** Where this machine writes, each disk once; one that cannot be looked at is left out, since doctor tells why. */
+async function readDisks(config: Config): Promise<Disk[]> {
+  const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
+  const found = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
+  return [...new Map(found.reverse().map((disk) => [disk.device, disk])).values()].reverse();
+}
+
+/** A database without room is away and does not say why. */
+function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
+  const full = disks.find(isFull);
+  if (full === undefined) return error;
+  return new CommandFailed(
+    `The database is away, and the disk is ${describeDisk(full)}. Make room: the service goes on by itself.`,
+  );
+}
+
+const laneColumns = columnsOf(
+  'environment',
+  'runs',
+  'job',
+  '>done',
+  '>rows/s',
+  '>for',
+  '>waiting',
+  '>oldest',
+);
+const exportColumns = columnsOf('environment', 'export', '>rows', '>bytes', '>for');
+const retryColumns = columnsOf('tried again', 'environment', 'last error');
+const failureColumns = columnsOf('failed', 'environment', 'job or schedule', 'why');
+
+/** Lines for a person. */
+export function describeStatus(status: ServiceStatus, disks: readonly Disk[]): string[] {
+  const { workers, backlog: b, lanes, exports, retries, retention, failures } = status;
+  const hosts = [...new Set(workers.map(({ host }) => printable(host, 60)))];
+  return [
+    `workers    ${workers.length === 0 ? 'none is alive' : `${workers.length} alive, on ${hosts.join(', ')}`}`,
+    `loads      ${counts(b.processingLoads, b.queuedLoads, b.oldestWaitingSeconds)}; chunks: ${formatCount(b.runningChunks)} under way, ${formatCount(b.pendingChunks)} to do`,
+    `exports    ${counts(b.processingExports, b.queuedExports, b.oldestQueuedExportSeconds)}`,
+    `deletions  ${counts(b.processingDeletions, b.queuedDeletions, b.oldestQueuedDeletionSeconds)}`,
+    `schedules  ${counts(b.runningRuns + b.waitingRuns, b.queuedRuns, b.oldestQueuedRunSeconds)}`,
+    ...disks.map((disk) => `disk       ${describeDisk(disk)}`),
+    ...eventsLine(retention),
+    ...section(laneColumns, lanes.map(laneCells)),
+    ...section(
+      exportColumns,
+      exports.map(({ environment, jobId, rows, bytes, runningSeconds }) => [
+        environment,
+        jobId,
+        formatCount(rows),
+        formatBytes(bytes),
+        formatDuration(runningSeconds),
+      ]),
+    ),
+    ...section(
+      retryColumns,
+      retries.map(({ environment, jobId, type, lastError }) => [
+        jobId,
+        environment,
+        printable(`${type}: ${lastError}`, 120),
+      ]),
+    ),
+    ...section(
+      failureColumns,
+      failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => [
+        formatTime(endedAt),
+        environment,
+        jobId ?? schedule ?? '',
+        printable(`${type}: ${message} [${code}]`, 120),
+      ]),
+    ),
+  ];
+}
+
+function describeDisk(disk: Disk): string {
+  const left = `${formatBytes(disk.freeBytes)} free of ${formatBytes(disk.allBytes)}`;
+  return `${isFull(disk) ? 'full: ' : ''}${left} at ${disk.folder}`;
+}
+
+/** Nothing where nothing has outlived its retention yet. */
+function eventsLine(retention: ServiceStatus['retention']): string[] {
+  const { eventsRemoved, eventsArchived, archiveFiles, archiveBytes, error } = retention;
+  if (eventsRemoved === 0 && error === null) return [];
+  const archived =
+    archiveFiles === 0
+      ? ''
+      : `, ${formatCount(eventsArchived)} in ${formatCount(archiveFiles)} archives of ${formatBytes(archiveBytes)}`;
+  const failing = error === null ? '' : `; pruning fails: ${printable(error, 120)}`;
+  return [`events     ${formatCount(eventsRemoved)} removed by their retention${archived}${failing}`];
+}
+
+function counts(running: number, queued: number, oldestSeconds: number): string {
+  const oldest = queued === 0 ? '' : `, the oldest for ${formatDuration(oldestSeconds)}`;
+  return `${formatCount(running)} running, ${formatCount(queued)} waiting${oldest}`;
+}
+
+function laneCells({ environment, running, waiting, oldestWaitingSeconds }: LaneOverview): string[] {
+  const ofJob =
+    running === null
+      ? ['nothing', '', '', '', '']
+      : [
+          running.type,
+          running.jobId,
+          `${formatCount(running.done)} of ${formatCount(running.total)}`,
+          running.rowsPerSecond === null ? '–' : formatCount(running.rowsPerSecond),
+          formatDuration(running.runningSeconds),
+        ];
+  const oldest = oldestWaitingSeconds === null ? '' : formatDuration(oldestWaitingSeconds);
+  return [environment, ...ofJob, formatCount(waiting), oldest];
+}
+
+function section(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
+  return rows.length === 0 ? [] : ['', ...renderTable(columns, rows)];
+}
+
+/** For scripts; times are ISO 8601, spans in seconds. */
+export function renderStatus(
+  { workers, backlog, lanes, exports, retries, retention, failures }: ServiceStatus,
+  disks: readonly Disk[],
+) {
+  const waits = [
+    backlog.oldestWaitingSeconds,
+    backlog.oldestQueuedExportSeconds,
+    backlog.oldestQueuedDeletionSeconds,
+  ];
+  return {
+    workers: workers.map(({ host, pid, startedAt }) => ({ host, pid, started_at: startedAt.toISOString() })),
+    loads: { queued: backlog.queuedLoads, processing: backlog.processingLoads },
+    chunks: { pending: backlog.pendingChunks, running: backlog.runningChunks },
+    exports: { queued: backlog.queuedExports, processing: backlog.processingExports },
+    deletions: { queued: backlog.queuedDeletions, processing: backlog.processingDeletions },
+    schedule_runs: {
+      queued: backlog.queuedRuns,
+      running: backlog.runningRuns,
+      waiting: backlog.waitingRuns,
+    },
+    oldest_waiting_seconds: Math.max(...waits),
+    rows_per_second: lanes.reduce((sum, { running }) => sum + (running?.rowsPerSecond ?? 0), 0),
+    lanes: lanes.map(({ environment, running, waiting, oldestWaitingSeconds }) => ({
+      environment,
+      running: running && {
+        job_id: running.jobId,
+        type: running.type,
+        done: running.done,
+        total: running.total,
+        rows_per_second: running.rowsPerSecond,
+        running_seconds: running.runningSeconds,
+      },
+      waiting,
+      oldest_waiting_seconds: oldestWaitingSeconds,
+    })),
+    running_exports: exports.map(({ environment, jobId, rows, bytes, runningSeconds }) => ({
+      environment,
+      job_id: jobId,
+      rows,
+      bytes,
+      running_seconds: runningSeconds,
+    })),
+    retries: retries.map(({ environment, jobId, type, lastError }) => ({
+      environment,
+      job_id: jobId,
+      type,
+      last_error: lastError,
+    })),
+    disks: disks.map(({ folder, freeBytes, allBytes }) => ({
+      folder,
+      free_bytes: freeBytes,
+      total_bytes: allBytes,
+    })),
+    event_retention: {
+      events_removed: retention.eventsRemoved,
+      months_dropped: retention.monthsDropped,
+      events_archived: retention.eventsArchived,
+      archive_files: retention.archiveFiles,
+      archive_bytes: retention.archiveBytes,
+      pruned_at: retention.prunedAt?.toISOString() ?? null,
+      error: retention.error,
+    },
+    failures: failures.map(({ environment, jobId, schedule, type, endedAt, code, message }) => ({
+      environment,
+      job_id: jobId,
+      schedule,
+      type,
+      end_time: endedAt.toISOString(),
+      error_code: code,
+      message,
+    })),
+  };
+}

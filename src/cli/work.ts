@@ -1,0 +1,106 @@
+// The one place where src/ reaches into jobs/: here is where a process becomes a worker.
+import { startWorker, type WorkerSchedules } from '../../jobs/worker.ts';
+import { doSuspect } from '../background-jobs/suspects.ts';
+import { openSystem, type System } from '../context.ts';
+import { Interrupted } from '../domain/errors.ts';
+import { SILENT_WORKER_MS } from '../domain/limits.ts';
+import { writeExport } from '../export/write/write-export.ts';
+import { prepareDatabase } from '../postgres/prepare.ts';
+import { schedulePrune } from '../queue/schedule-prune.ts';
+import { openSchedulesFile } from '../schedules/schedules-file.ts';
+import { scheduleSettings } from '../schedules/settings.ts';
+import { shutDown } from '../shutdown.ts';
+import { type AddCommand, defineCommand, hidden, type Invocation, text } from './define-command.ts';
+import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
+import { warnOfRedis, warnOfStorage } from './service/preflight.ts';
+import { listenForStop, type StopRequest } from './service/stop-signals.ts';
+import { startWatchdog } from './service/watchdog.ts';
+import { followParent, isForked, readSuspect, runInProcess } from './service/worker-process.ts';
+import { readSettings, type Settings } from './settings.ts';
+
+/** What a worker process is made of; the fault tests have parts of their own. */
+interface WorkerParts {
+  readonly openSystem: typeof openSystem;
+  readonly silentMs: number;
+}
+
+export function workCommand(parts: WorkerParts): AddCommand {
+  return defineCommand({
+    name: 'work',
+    summary: 'one worker process',
+    description:
+      'Starts one worker process, which does what the HTTP server accepts. The database is DATABASE_URL, or the embedded\n' +
+      'one that runs on DATA_DIR; it is waited for up to a minute, and migrated. Files must be where the server puts them.',
+    options: { only: hidden(text('--only <task>', 'do this one task, and end')) },
+    examples: [
+      'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work',
+      'sluice work                  # one more worker beside `sluice start`',
+    ],
+    run: (invocation) => runWorker(invocation, parts, invocation.flags.only),
+  });
+}
+
+export const work = workCommand({ openSystem, silentMs: SILENT_WORKER_MS });
+
+async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?: string): Promise<void> {
+  const settings = readSettings(cli, command);
+  const { config, processEnv } = settings;
+  const log = settings.serviceLog('work');
+  startWatchdog('work', parts.silentMs);
+  const schedules = await openWorkerSchedules(settings, log);
+  // Ctrl-C in a terminal reaches the whole group; a worker that has a parent leaves the answer to it.
+  const stop = listenForStop(isForked() ? ['SIGINT', 'SIGHUP'] : []);
+  followParent(stop, log);
+  const waiting = {
+    signal: stop.signal,
+    log,
+    onWait: (sentence: string) => log.warn(`${sentence} Waiting for it.`),
+  };
+  const databaseUrl = await awaitDatabase(config, waiting);
+  await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
+  const poolSize = config.workerPoolSize;
+  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize });
+  if (only !== undefined) return doOnly(system, only, stop);
+  // A worker that has a parent leaves it to that.
+  if (!isForked()) {
+    void warnOfRedis(config, log);
+    void warnOfStorage(config, system.files, log);
+  }
+  const worker = startWorker(system, writeExport, schedules, runInProcess(cli.entry, processEnv, log));
+  schedulePrune(system.backend).catch((err: unknown) =>
+    log.warn({ err }, 'the daily pruning could not be scheduled'),
+  );
+  log.debug('worker is ready');
+  const reason = await stop.requested;
+  log.info({ reason }, 'stopping');
+  const { shutdownMs } = config;
+  await shutDown(
+    [
+      { name: 'worker', deadlineMs: shutdownMs * 0.8, run: () => worker.stop() },
+      { name: 'system', deadlineMs: shutdownMs * 0.2, run: () => system.close() },
+    ],
+    shutdownMs,
+    log,
+  );
+}
+
+/** What SCHEDULES_FILE asks of a worker; null: nothing. @throws ConfigError */
+async function openWorkerSchedules(
+  { config, processEnv }: Settings,
+  log: System['log'],
+): Promise<WorkerSchedules | null> {
+  if (config.schedulesFile === null) return null;
+  const file = await openSchedulesFile(config.schedulesFile, log);
+  return { file, settings: scheduleSettings(config, processEnv) };
+}
+
+/** What ends the process here ends nothing else. Told to stop, it gives the task back. */
+async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
+  const stopping = new AbortController();
+  void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));
+  await doSuspect(system, writeExport, readSuspect(task), {
+    stopping: stopping.signal,
+    hurry: stopping.signal,
+  });
+  await system.close();
+}

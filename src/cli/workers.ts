@@ -1,0 +1,85 @@
+/** The workers of a command that waits for what it asked for. */
+import { sql } from 'kysely';
+import type { System } from '../context.ts';
+import { CommandFailed } from './errors.ts';
+import { checkRedis } from './service/preflight.ts';
+import type { StopRequest } from './service/stop-signals.ts';
+import { type Supervisor, superviseWorkers, workerEnvironment } from './service/supervisor.ts';
+import type { Session } from './session.ts';
+
+/** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
+const aliveMs = 15_000;
+const checkMs = 3_000;
+
+export interface Workers {
+  /** Processes of our own, or those of a running `sluice start` or `sluice work`. */
+  readonly whose: 'own' | 'running';
+}
+
+/** Does `work` while workers run; our own are stopped after it, and killed by a second Ctrl-C. */
+export async function withWorkers<T>(
+  session: Session,
+  entry: string,
+  stop: StopRequest,
+  work: (workers: Workers) => Promise<T>,
+): Promise<T> {
+  const workers = await provideWorkers(session, entry);
+  stop.onSecond = workers.kill;
+  try {
+    return await work(workers);
+  } finally {
+    await workers.stop();
+  }
+}
+
+export async function countLiveWorkers({ db }: Pick<System, 'db'>): Promise<number> {
+  const row = await db
+    .selectFrom('workers')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('seen_at', '>', sql<Date>`now() - ${aliveMs} * interval '1 millisecond'`)
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
+
+/**
+ * Makes sure that workers run: those that live already, or processes of our own. Those of others are watched, and
+ * replaced by our own should they end before we do.
+ */
+async function provideWorkers({ settings, database, system, log }: Session, entry: string) {
+  // A queue that is away would keep us waiting without a word; the file is worth keeping until it is back.
+  const problem = await checkRedis(settings.config);
+  if (problem?.away === true) throw new CommandFailed(problem.sentence);
+  let own: Supervisor | null = null;
+  const launch = (): void => {
+    const processEnv = {
+      ...workerEnvironment(settings.processEnv, settings.config, database.url),
+      // They log as little as the command does.
+      LOG_LEVEL: log.level,
+      // They are there for the command, and leave schedules and the inbox to those of a service.
+      SCHEDULES_FILE: '',
+      INBOX_DIR: '',
+    };
+    own = superviseWorkers({ size: Math.max(settings.config.workers, 1), entry, processEnv, log });
+  };
+  // On a server that was started just now, what the table shows are workers of the past.
+  if (database.embedded !== null || (await countLiveWorkers(system)) === 0) launch();
+  const watch = setInterval(() => {
+    if (own !== null) return clearInterval(watch);
+    countLiveWorkers(system).then(
+      (count) => {
+        if (count === 0 && own === null) launch();
+      },
+      () => undefined,
+    );
+  }, checkMs);
+  return {
+    get whose() {
+      return own === null ? ('running' as const) : ('own' as const);
+    },
+    async stop() {
+      clearInterval(watch);
+      await own?.stop();
+    },
+    kill: () => own?.kill(),
+  };
+}
