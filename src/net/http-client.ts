@@ -44,7 +44,8 @@ export class HttpTimeoutError extends Error {
 export async function sendRequest(url: URL, options: HttpRequest): Promise<HttpAnswer> {
   requireAllowedHost(url.hostname, options.allowPrivate);
   // Loaded when it is needed: most commands need it never, and it takes its time.
-  const { Agent, request } = await import('undici');
+  // By its default export: bundled, a CommonJS package has no other.
+  const { Agent, request } = (await import('undici')).default;
   const agent = new Agent({
     connect: {
       lookup: guardedLookup(options.allowPrivate),
