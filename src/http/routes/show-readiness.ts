@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type TSchema, Type } from 'typebox';
 import type { System } from '../../context.ts';
-import type { ServerState } from '../app.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 
 const part = Type.Enum(['ok', 'away'], { type: 'string' });
@@ -39,7 +38,7 @@ function report(...statuses: readonly string[]): TSchema {
 const retryAfterSeconds = '5';
 
 /** Whether to send requests here. Says what is away and not why: that is in the log. */
-export function showReadiness(app: FastifyInstance, { health }: System, state: ServerState): void {
+export function showReadiness(app: FastifyInstance, { health }: System, state: { closing: boolean }): void {
   app.addHook('preClose', async () => {
     state.closing = true;
   });

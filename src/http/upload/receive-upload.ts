@@ -17,6 +17,7 @@ import {
   storeFile,
   type Upload,
   type Uploaded,
+  type UploadHeaders,
   type UploadKind,
 } from './upload.ts';
 
@@ -76,13 +77,6 @@ async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promi
 
 /** Room for boundaries, part headers and fields around the file of a form. */
 const formOverheadBytes = 1024 * 1024;
-
-export interface UploadHeaders {
-  /** Media type in lower case, without parameters; empty if there is none. */
-  readonly mediaType: string;
-  readonly gzip: boolean;
-  readonly idempotencyKey: string | null;
-}
 
 /**
  * What the headers of an upload say, checked before the body is asked for. `accepted`: media types besides forms.

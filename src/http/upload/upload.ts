@@ -5,7 +5,6 @@ import type { Entity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
 import { receivingStore } from '../../load/received-files.ts';
-import type { UploadHeaders } from './receive-upload.ts';
 
 /** What the uploads of a route have in common. */
 export interface UploadKind {
@@ -15,6 +14,13 @@ export interface UploadKind {
   readonly mediaTypes: readonly string[];
   /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
+}
+
+export interface UploadHeaders {
+  /** Media type in lower case, without parameters; empty if there is none. */
+  readonly mediaType: string;
+  readonly gzip: boolean;
+  readonly idempotencyKey: string | null;
 }
 
 /** An upload under way. */
