@@ -1,59 +1,72 @@
-/** One setting: its name in the environment, its default as written there, what it means, how it is read. */
-export interface Setting<T> {
+/** The kinds of settings: how the text of each becomes a value, and the schema that the value must fit. */
+import { availableParallelism } from 'node:os';
+import { resolve } from 'node:path';
+import { type TSchema, Type } from 'typebox';
+import { isMailAddress } from './domain/mail-address.ts';
+import { choice, rule } from './operator-file/schema.ts';
+
+export interface Setting<S extends TSchema = TSchema> {
   readonly name: string;
   readonly fallback: string;
   readonly meaning: string;
+  /** What `parse` must come to. */
+  readonly schema: S;
+  /** A text that cannot be parsed stays what it is, and fails its schema. */
+  readonly parse: (text: string) => unknown;
   /** Never shown. A password within a URL is not either. */
   readonly secret?: boolean;
-  readonly read: (text: string) => T;
 }
 
-/** The configuration is wrong; the message names the setting and its rule. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
+const asIs = (text: string) => text;
+const orNull = (text: string) => (text === '' ? null : text);
+const number = (text: string) => (/^\d+$/.test(text) ? Number(text) : text);
+
+export function text(name: string, fallback: string, meaning: string, secret = false) {
+  return { name, fallback, meaning, schema: Type.String(), parse: asIs, secret };
 }
 
-export function text(name: string, fallback: string, meaning: string): Setting<string> {
-  return { name, fallback, meaning, read: (value) => value };
+/** null: it is empty. */
+export function optionalText(name: string, meaning: string) {
+  return { name, fallback: '', meaning, schema: Type.Union([Type.Null(), Type.String()]), parse: orNull };
 }
 
-export function secretText(name: string, fallback: string, meaning: string): Setting<string> {
-  return { ...text(name, fallback, meaning), secret: true };
+/** Absolute; null: it is empty. */
+export function optionalPath(name: string, meaning: string) {
+  return { ...optionalText(name, meaning), parse: (path: string) => (path === '' ? null : resolve(path)) };
 }
 
-export function integer(
-  name: string,
-  fallback: string,
-  meaning: string,
-  least: number,
-  most: number,
-): Setting<number> {
-  return {
-    name,
-    fallback,
-    meaning,
-    read(value) {
-      const number = Number(value);
-      if (/^\d+$/.test(value) && number >= least && number <= most) return number;
-      throw new ConfigError(`${JSON.stringify(value)} is not a whole number from ${least} to ${most}`);
-    },
-  };
+/** Absolute, each. */
+export function folders(name: string, meaning: string) {
+  const parse = (list: string) =>
+    list
+      .split(',')
+      .map((path) => path.trim())
+      .filter((path) => path !== '')
+      .map((path) => resolve(path));
+  return { name, fallback: '', meaning, schema: Type.Array(Type.String()), parse };
+}
+
+export function integer(name: string, fallback: string, meaning: string, minimum: number, maximum: number) {
+  return { name, fallback, meaning, schema: Type.Integer({ minimum, maximum }), parse: number };
+}
+
+export function workerCount(name: string, meaning: string) {
+  const problem = rule('must be auto or a whole number from 0 to 256');
+  const schema = Type.Integer({ minimum: 0, maximum: 256, problem });
+  const parse = (count: string) => (count === 'auto' ? availableParallelism() : number(count));
+  return { name, fallback: 'auto', meaning, schema, parse };
 }
 
 const units: Readonly<Record<string, number>> = { '': 1, k: 2 ** 10, m: 2 ** 20, g: 2 ** 30, t: 2 ** 40 };
 
-export function bytes(name: string, fallback: string, meaning: string): Setting<number> {
-  return {
-    name,
-    fallback,
-    meaning: `${meaning} Bytes, or with a unit: 64k, 10m, 2g.`,
-    read(value) {
-      const match = /^(\d+)\s*([kmgt]?)i?b?$/i.exec(value);
-      const number = Number(match?.[1]) * (units[match?.[2]?.toLowerCase() ?? ''] ?? Number.NaN);
-      if (Number.isSafeInteger(number) && number > 0) return number;
-      throw new ConfigError(`${JSON.stringify(value)} is not a number of bytes such as 512m or 10g`);
-    },
+export function bytes(name: string, fallback: string, meaning: string) {
+  const problem = rule('must be a number of bytes such as 512m or 10g');
+  const schema = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, problem });
+  const parse = (size: string) => {
+    const match = /^(\d+)\s*([kmgt]?)i?b?$/i.exec(size);
+    return match === null ? size : Number(match[1]) * (units[match[2]?.toLowerCase() ?? ''] ?? Number.NaN);
   };
+  return { name, fallback, meaning: `${meaning} Bytes, or with a unit: 64k, 10m, 2g.`, schema, parse };
 }
 
 export function oneOf<const T extends string>(
@@ -61,15 +74,36 @@ export function oneOf<const T extends string>(
   fallback: T,
   meaning: string,
   allowed: readonly T[],
-): Setting<T> {
-  return {
-    name,
-    fallback,
-    meaning: `${meaning} One of ${allowed.join(', ')}.`,
-    read(value) {
-      const found = allowed.find((item) => item === value);
-      if (found !== undefined) return found;
-      throw new ConfigError(`${JSON.stringify(value)} is not one of ${allowed.join(', ')}`);
-    },
-  };
+) {
+  const schema = choice(allowed, meaning);
+  return { name, fallback, meaning: `${meaning} One of ${allowed.join(', ')}.`, schema, parse: asIs };
+}
+
+export function flag(name: string, fallback: 'true' | 'false', meaning: string) {
+  const parse = (text: string) => (text === 'true' ? true : text === 'false' ? false : text);
+  return { name, fallback, meaning: `${meaning} One of true, false.`, schema: Type.Boolean(), parse };
+}
+
+/** null: it is empty. The value is not shown if it is wrong: it may hold a password. */
+export function url(name: string, protocols: readonly string[], meaning: string) {
+  const isOne = (text: string) =>
+    URL.canParse(text) && protocols.includes(new URL(text).protocol.slice(0, -1));
+  const schema = Type.Union([Type.Null(), Type.Refine(Type.String(), isOne)], {
+    problem: () => `must be a URL that begins with ${protocols.join(':// or ')}://`,
+  });
+  return { name, fallback: '', meaning, schema, parse: orNull };
+}
+
+/** null: it is empty. */
+export function secretKey(name: string, meaning: string) {
+  const schema = Type.Union([Type.Null(), Type.String({ pattern: '^[\\x21-\\x7e]{20,200}$' })], {
+    problem: () => 'must be 20 to 200 printable characters without spaces',
+  });
+  return { name, fallback: '', meaning, schema, parse: orNull, secret: true };
+}
+
+export function mailAddress(name: string, fallback: string, meaning: string) {
+  const sentence = 'must be one plain address such as sluice@example.com';
+  const schema = Type.Refine(Type.String(), isMailAddress, () => sentence);
+  return { name, fallback, meaning, schema, parse: asIs };
 }

@@ -1,31 +1,51 @@
+/**
+ * Every setting once: its name in the environment, its default as written there, and what it means. `readConfig` makes a
+ * configuration of them; docs/configuration.md and .env.example are written from them.
+ */
+import { resolve } from 'node:path';
 import {
   DEFAULT_MAX_INFLATED_BYTES,
   DEFAULT_MAX_UPLOAD_BYTES,
   MAX_EVENT_RETENTION_DAYS,
 } from './domain/limits.ts';
-import { bytes, integer, oneOf, secretText, text } from './setting.ts';
+import {
+  bytes,
+  flag,
+  folders,
+  integer,
+  mailAddress,
+  oneOf,
+  optionalPath,
+  optionalText,
+  secretKey,
+  text,
+  url,
+  workerCount,
+} from './setting.ts';
 
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const;
-
-/** Every setting there is. `.env.example` and docs/configuration.md are checked against this list. */
 export const settings = {
   host: text('HOST', '127.0.0.1', 'Address the HTTP server listens on; 0.0.0.0 for every interface.'),
   port: integer('PORT', '8080', 'Port of the HTTP server; 0 takes any free one.', 0, 65_535),
-  publicUrl: text(
+  publicUrl: url(
     'PUBLIC_URL',
-    '',
+    ['http', 'https'],
     'Address that callers reach the server by, for links; default: the address listened on.',
   ),
-  dataDir: text('DATA_DIR', '.sluice', 'Folder for the embedded PostgreSQL, received files and rejects.'),
-  databaseUrl: text('DATABASE_URL', '', 'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.'),
-  redisUrl: text(
+  dataDir: {
+    ...text('DATA_DIR', '.sluice', 'Folder for the embedded PostgreSQL, received files and rejects.'),
+    parse: (path: string) => resolve(path),
+  },
+  databaseUrl: url(
+    'DATABASE_URL',
+    ['postgres', 'postgresql'],
+    'PostgreSQL 15 or newer; empty: one is started in DATA_DIR.',
+  ),
+  redisUrl: optionalText(
     'REDIS_URL',
-    '',
     'Redis for the queue: redis://host:port, redis+sentinel://host:port,host:port/master or redis+cluster://host:port,host:port (rediss… for TLS); empty: the queue lives in PostgreSQL.',
   ),
-  redisTlsCa: text(
+  redisTlsCa: optionalText(
     'REDIS_TLS_CA',
-    '',
     'File with the certificates (PEM) that may have signed that of Redis; empty: the public authorities.',
   ),
   storageUrl: text(
@@ -33,22 +53,20 @@ export const settings = {
     '',
     'Where received files and exports are kept: a folder (file:///path), or s3://bucket/prefix?endpoint=…&region=…&path_style=true; empty: DATA_DIR/files.',
   ),
-  storagePresign: oneOf(
+  storagePresign: flag(
     'STORAGE_PRESIGN',
     'true',
     'With files on S3: whether links to files of exports are answered by S3 itself; false: by this server.',
-    ['true', 'false'],
   ),
   awsAccessKeyId: text(
     'AWS_ACCESS_KEY_ID',
     '',
     'Key for S3; empty: what the AWS SDK finds (profile, role of the machine).',
   ),
-  awsSecretAccessKey: secretText('AWS_SECRET_ACCESS_KEY', '', 'Its secret.'),
-  awsSessionToken: secretText('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.'),
-  inboxDir: text(
+  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.', true),
+  awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.', true),
+  inboxDir: optionalPath(
     'INBOX_DIR',
-    '',
     'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: none is.',
   ),
   inboxScanMs: integer(
@@ -65,25 +83,28 @@ export const settings = {
     0,
     3_600_000,
   ),
-  apiKey: secretText(
+  apiKey: secretKey(
     'API_KEY',
-    '',
     'If set, the environment `default` accepts this key too (20 characters or more).',
   ),
-  metricsToken: secretText(
+  metricsToken: secretKey(
     'METRICS_TOKEN',
-    '',
     'If set, /metrics wants `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
   ),
-  adminKey: secretText(
+  adminKey: secretKey(
     'ADMIN_KEY',
-    '',
     'If set, /admin/queues shows the queue to whoever logs in as `admin` with it (20 to 200 characters); empty: there is no such page.',
   ),
-  logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', logLevels),
-  workers: text(
+  logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', [
+    'trace',
+    'debug',
+    'info',
+    'warn',
+    'error',
+    'silent',
+  ]),
+  workers: workerCount(
     'WORKERS',
-    'auto',
     'Worker processes of `sluice start` and `sluice import`; auto: one per core.',
   ),
   workerConcurrency: integer(
@@ -192,7 +213,7 @@ export const settings = {
   eventRetentionDays: integer(
     'EVENT_RETENTION_DAYS',
     '0',
-    'Days that events are kept in the database; 0: for ever. They go by the month, with the last day of theirs. A catalogue says otherwise by environment and event name.',
+    'Days that events are kept in the database; 0: for ever. They go by the month, with the last day of theirs. A definitions file says otherwise by environment and event name.',
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
@@ -209,42 +230,34 @@ export const settings = {
     1,
     876_000,
   ),
-  smtpUrl: text(
+  smtpUrl: url(
     'SMTP_URL',
-    '',
+    ['smtp', 'smtps'],
     'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
   ),
-  mailFrom: text('MAIL_FROM', 'sluice@localhost', 'Address that messages about jobs come from.'),
-  notifyAllowPrivate: oneOf(
+  mailFrom: mailAddress('MAIL_FROM', 'sluice@localhost', 'Address that messages about jobs come from.'),
+  notifyAllowPrivate: flag(
     'NOTIFY_ALLOW_PRIVATE',
     'false',
     'Whether webhooks may lead to this machine and to private networks.',
-    ['false', 'true'],
   ),
-  notifyAllowHttp: oneOf('NOTIFY_ALLOW_HTTP', 'false', 'Whether webhooks may lead to http:// addresses.', [
-    'false',
-    'true',
-  ]),
-  schedulesFile: text(
+  notifyAllowHttp: flag('NOTIFY_ALLOW_HTTP', 'false', 'Whether webhooks may lead to http:// addresses.'),
+  schedulesFile: optionalPath(
     'SCHEDULES_FILE',
-    '',
     'File with the schedules of loads and exports (docs/schedules.md); empty: there are none.',
   ),
-  schedulesLocalRoots: text(
+  schedulesLocalRoots: folders(
     'SCHEDULES_LOCAL_ROOTS',
-    '',
     'Folders that schedules may load files from, with commas between them; empty: the folder of SCHEDULES_FILE.',
   ),
-  schedulesExportRoots: text(
+  schedulesExportRoots: folders(
     'SCHEDULES_EXPORT_ROOTS',
-    '',
     'Folders that schedules may copy exports to, with commas between them; empty: none.',
   ),
-  schedulesAllowPrivate: oneOf(
+  schedulesAllowPrivate: flag(
     'SCHEDULES_ALLOW_PRIVATE',
     'false',
     'Whether schedules that say `allow_private` may load from private networks and from this machine.',
-    ['false', 'true'],
   ),
   drainMs: integer(
     'DRAIN_MS',

@@ -64,7 +64,7 @@ interface InForce {
   readonly meaning: string;
 }
 
-function lookUp(setting: Setting<unknown>, cli: Cli, flags: Readonly<Record<string, string>>): InForce {
+function lookUp(setting: Setting, cli: Cli, flags: Readonly<Record<string, string>>): InForce {
   const { name, fallback, meaning } = setting;
   const flag = flags[name];
   const given = flag ?? cli.processEnv[name] ?? '';

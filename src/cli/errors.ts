@@ -1,7 +1,6 @@
-import { InputError, Interrupted, TransientError } from '../domain/errors.ts';
+import { ConfigError, InputError, Interrupted, TransientError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
-import { ConfigError } from '../setting.ts';
 
 /** What the shell is told. Scripts rely on these. */
 export const exitCodes = {

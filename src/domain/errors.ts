@@ -101,3 +101,8 @@ export class Interrupted extends Error {
 export class Fault extends Error {
   override readonly name = 'Fault';
 }
+
+/** The configuration is wrong; the message names the setting and its rule. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { ConfigError } from '../setting.ts';
+import { ConfigError } from '../domain/errors.ts';
 import type { FileStore } from './file-store.ts';
 import { createFileSystemStore } from './file-system.ts';
 import type { S3Credentials, S3Location } from './s3-location.ts';
@@ -16,7 +16,7 @@ interface StorageFolder {
 
 export interface StorageSettings {
   readonly storageUrl: string;
-  readonly storagePresign: 'true' | 'false';
+  readonly storagePresign: boolean;
   readonly awsAccessKeyId: string;
   readonly awsSecretAccessKey: string;
   readonly awsSessionToken: string;
@@ -59,7 +59,7 @@ function readLocation(settings: StorageSettings): S3Location {
     endpoint,
     region: readRegion(url.searchParams.get('region'), endpoint),
     pathStyle: readPathStyle(url.searchParams.get('path_style'), endpoint),
-    presign: settings.storagePresign === 'true',
+    presign: settings.storagePresign,
     credentials: readCredentials(settings),
   };
 }

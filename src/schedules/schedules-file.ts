@@ -1,7 +1,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
+import { ConfigError } from '../domain/errors.ts';
 import type { RefusedFile } from '../operator-file/read.ts';
-import { ConfigError } from '../setting.ts';
 import { readSchedulesFile } from './read-schedules-file.ts';
 import type { Schedule } from './schedule.ts';
 
