@@ -9,7 +9,7 @@ import { Interrupted } from '../src/domain/errors.ts';
 import { startExportReconciler } from '../src/export/reconcile-exports.ts';
 import type { ExportWriter } from '../src/export/run-export.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
-import { startInbox } from '../src/inbox/start-inbox.ts';
+import { startInbox } from '../src/sources/inbox/watch-inbox.ts';
 import { startReconciler } from '../src/load/reconcile.ts';
 import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
 import { startSender } from '../src/notifications/start-sender.ts';

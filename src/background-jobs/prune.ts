@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { pruneExports } from '../export/prune-exports.ts';
 import type { FileStore } from '../files/file-store.ts';
-import { pruneInbox } from '../inbox/prune-inbox.ts';
 import { pruneFiles } from '../load/prune-files.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
@@ -11,6 +10,7 @@ import { forgetDeletions } from '../postgres/ledger/deletions.ts';
 import { countPrunable } from '../postgres/ledger/prunable.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { planEventPruning, pruneEvents } from '../retention/prune-events.ts';
+import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { sweep } from './sweep.ts';
 
 interface Context {
@@ -60,7 +60,7 @@ export async function prune(context: Context): Promise<Pruned> {
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
   const temporary = await sweep({ pool, db, files });
   const deletions = await forgetDeletions(db, jobDays);
-  const inbox = await pruneInbox({ db, files }, jobDays);
+  const inbox = await pruneInbox(db, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });
   const runs = await deleteRuns(db, jobDays);
   const events = await pruneEvents(context);

@@ -1,4 +1,4 @@
-import { type InboxStatus, inspectInbox } from '../inbox/inspect-inbox.ts';
+import { type InboxStatus, inspectInbox } from '../sources/inbox/inspect-inbox.ts';
 import { defineCommand, parsed, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printTable } from './format.ts';

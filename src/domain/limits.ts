@@ -254,8 +254,6 @@ export const NOTIFICATION_RETENTION_DAYS = 30;
 
 /** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */
 export const MAX_INBOX_FAILURES = 8;
-/** A file of the inbox from this size on is stored in a folder of its own, which is cleared after a crash. */
-export const INBOX_FOLDER_BYTES = MiB;
 
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;

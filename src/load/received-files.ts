@@ -13,8 +13,8 @@ const filesPerRound = 100;
  */
 export function receivingStore({ db, files }: Context): Pick<FileStore, 'create'> {
   return {
-    async create(folder): Promise<FileWriter> {
-      const writer = await files.create(folder);
+    async create(): Promise<FileWriter> {
+      const writer = await files.create();
       return {
         ref: writer.ref,
         write: (bytes) => writer.write(bytes),

@@ -183,10 +183,6 @@ export async function markConcluded(
     .execute();
 }
 
-export async function forgetInboxFile(db: Database, fileId: string): Promise<void> {
-  await db.deleteFrom('inbox_files').where('file_id', '=', fileId).execute();
-}
-
 /** Environments of which claimed files wait to be taken in. */
 export async function environmentsWithClaims(db: Database, inboxId: string): Promise<number[]> {
   const rows = await db
@@ -271,18 +267,21 @@ export async function openInboxFiles(db: Database, ids: readonly string[]): Prom
   return new Set(rows.map((row) => row.file_id));
 }
 
-/** Concluded that long ago, and not kept for a load that has its stored file still. */
-export async function expiredInboxFiles(db: Database, days: number, limit: number): Promise<string[]> {
-  const rows = await db
+/** Forgets files that were concluded more than `days` ago and whose load has no stored file any more; how many, at most `limit`. */
+export async function forgetExpiredInboxFiles(db: Database, days: number, limit: number): Promise<number> {
+  const expired = db
     .selectFrom('inbox_files as f')
     .leftJoin('loads as l', 'l.job_id', 'f.job_id')
     .select('f.file_id')
     .where('f.state', '=', 'concluded')
     .where('f.concluded_at', '<', sql<Date>`now() - ${days} * interval '1 day'`)
     .where('l.file_ref', 'is', null)
-    .limit(limit)
-    .execute();
-  return rows.map((row) => row.file_id);
+    .limit(limit);
+  const { numDeletedRows } = await db
+    .deleteFrom('inbox_files')
+    .where('file_id', 'in', expired)
+    .executeTakeFirstOrThrow();
+  return Number(numDeletedRows);
 }
 
 export function selectInboxFiles(db: Database) {

@@ -1,24 +1,25 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
-import { InputError } from '../domain/errors.ts';
-import type { InboxFile, InboxReason } from '../domain/inbox.ts';
-import { INBOX_FOLDER_BYTES, READ_BYTES } from '../domain/limits.ts';
-import type { FileFolder } from '../files/file-store.ts';
-import { acceptLoad } from '../load/accept-load.ts';
-import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
-import { discardReceived, receivingStore } from '../load/received-files.ts';
+import pLimit from 'p-limit';
+import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
+import type { InboxFile, InboxReason } from '../../domain/inbox.ts';
+import { MAX_INBOX_FAILURES, READ_BYTES } from '../../domain/limits.ts';
+import { acceptLoad } from '../../load/accept-load.ts';
+import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
+import { discardReceived, receivingStore } from '../../load/received-files.ts';
+import { isTransient } from '../../postgres/sqlstate.ts';
 import {
   beginAttempt,
+  claimedFiles,
+  countInboxFailure,
   dropInboxFile,
+  environmentsWithClaims,
   findTwin,
   markLoading,
   markRefused,
-} from '../postgres/stores/inbox-files.ts';
+} from '../../postgres/stores/inbox-files.ts';
 import { claimPaths, isUnchanged, openClaimed, putBack, removeClaimFolder } from './claimed-file.ts';
-import type { Inbox, InboxContext } from './context.ts';
-
-/** Those before have been removed by them. */
-const attemptsCleared = 3;
+import { Backoff, type Inbox, type InboxContext } from './inbox.ts';
 
 /**
  * Takes a claimed file into the store and has its load accepted; the ledger's row of the file changes in the same
@@ -34,7 +35,6 @@ export async function takeIn(
 ): Promise<void> {
   const attempt = await beginAttempt(context.db, file.fileId);
   if (attempt === null) return;
-  await removeEarlier(context, file, attempt);
   const opened = await openClaimed(inbox, file);
   if (opened === 'gone') return drop(context, inbox, file, attempt);
   if (opened === 'changed') return giveBack(context, inbox, file, attempt);
@@ -51,28 +51,6 @@ export async function takeIn(
   await giveBack(context, inbox, file, attempt);
 }
 
-/** Holds the folders of all attempts. */
-export function storeFolder({ fileId }: Pick<InboxFile, 'fileId'>): FileFolder {
-  return `inbox/${fileId}` as FileFolder;
-}
-
-/**
- * Each attempt at a large file has a folder of its own in the store, known before anything is in it, so that what a killed
- * process left can be removed. For small ones that would cost more than the few bytes that may stay.
- */
-function attemptFolder(file: InboxFile, attempt: number): FileFolder | undefined {
-  if (file.size < INBOX_FOLDER_BYTES) return undefined;
-  return `${storeFolder(file)}/${attempt}` as FileFolder;
-}
-
-/** Not those after it: one of them may have been accepted, if this one slept. */
-async function removeEarlier({ files }: InboxContext, file: InboxFile, attempt: number): Promise<void> {
-  for (let earlier = Math.max(1, attempt - attemptsCleared); earlier < attempt; earlier++) {
-    const folder = attemptFolder(file, earlier);
-    if (folder !== undefined) await files.removeFolder(folder);
-  }
-}
-
 async function receiveOrRefuse(
   context: InboxContext,
   file: InboxFile,
@@ -80,9 +58,7 @@ async function receiveOrRefuse(
   handle: FileHandle,
   signal: AbortSignal,
 ): Promise<ReceivedFile | null> {
-  const folder = attemptFolder(file, attempt);
-  const receiving = receivingStore(context);
-  const store = { create: () => receiving.create(folder) };
+  const store = receivingStore(context);
   const hints = { filename: file.name, format: file.options.format ?? undefined };
   try {
     return await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
@@ -135,7 +111,7 @@ async function refuse(
 }
 
 /** Refuses a file on which nobody works. */
-export async function giveUp(context: InboxContext, file: InboxFile, error: unknown): Promise<void> {
+async function giveUp(context: InboxContext, file: InboxFile, error: unknown): Promise<void> {
   const message = error instanceof Error ? error.message : String(error);
   const attempt = await beginAttempt(context.db, file.fileId);
   if (attempt === null) return;
@@ -185,7 +161,7 @@ async function* readThrough(handle: FileHandle, signal: AbortSignal): AsyncGener
 function reasonsOf(error: InputError): InboxReason[] {
   return error.problems.map(({ code, message, details }) => ({
     error_code: code,
-    // The rule is told as the HTTP interface has it; here it stands in a file.
+    // The message names the option of the HTTP interface; here it is a key of mapping.yaml.
     message: message.replace(
       /\bwith map=Their Header=(\w+)/,
       'in mapping.yaml with `map: { "Their Header": $1 }`',
@@ -205,3 +181,90 @@ const replaced: InboxReason = {
   message: 'The file was written to while it was being taken, and another lies in its place by now',
   details: 'write files under another name, and rename them when they are complete',
 };
+
+const filesAtATime = 100;
+/** Environments whose files are being received at the same moment. */
+const lanesAtATime = 4;
+
+/**
+ * The files of an environment are taken in one after another, in order of arrival, whatever their loads are doing;
+ * environments do not wait for each other.
+ */
+export class InboxLanes {
+  readonly #context: InboxContext;
+  readonly #inbox: Inbox;
+  readonly #signal: AbortSignal;
+  readonly #running = new Map<number, Promise<void>>();
+  readonly #backoff = new Backoff<number>();
+  readonly #atATime = pLimit(lanesAtATime);
+
+  constructor(context: InboxContext, inbox: Inbox, signal: AbortSignal) {
+    this.#context = context;
+    this.#inbox = inbox;
+    this.#signal = signal;
+  }
+
+  /** Starts a lane wherever files wait and none runs. */
+  async start(): Promise<void> {
+    for (const environmentId of await environmentsWithClaims(this.#context.db, this.#inbox.id)) {
+      if (this.#running.has(environmentId) || !this.#backoff.isDue(environmentId)) continue;
+      const lane = this.#atATime(() => this.#run(environmentId)).finally(() =>
+        this.#running.delete(environmentId),
+      );
+      this.#running.set(environmentId, lane);
+    }
+  }
+
+  /** Resolves when none runs any more. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#running.values());
+  }
+
+  /** Ends when no file waits, or one cannot be taken in now: those behind it must not overtake it. */
+  async #run(environmentId: number): Promise<void> {
+    try {
+      for (;;) {
+        const files = await claimedFiles(this.#context.db, this.#inbox.id, environmentId, filesAtATime);
+        if (files.length === 0) return;
+        for (const file of files) {
+          if (this.#signal.aborted || !(await this.#takeIn(file))) return;
+        }
+      }
+    } catch (error) {
+      this.#wait(environmentId, error);
+    }
+  }
+
+  /** False: not now. */
+  async #takeIn(file: InboxFile): Promise<boolean> {
+    try {
+      await takeIn(this.#context, this.#inbox, file, this.#signal);
+    } catch (error) {
+      if (this.#signal.aborted || error instanceof Interrupted) return false;
+      // Another process takes it in, or has done so.
+      if (error instanceof ConflictError) return false;
+      if (isTransient(error) || (await this.#mayPass(file, error))) {
+        this.#wait(file.environmentId, error, file);
+        return false;
+      }
+    }
+    this.#backoff.succeeded(file.environmentId);
+    return true;
+  }
+
+  /** An error that nobody knows may be the disk's, or this file's: after some tries it is not let hold up the others. */
+  async #mayPass(file: InboxFile, error: unknown): Promise<boolean> {
+    const failures = await countInboxFailure(this.#context.db, file.fileId);
+    if (failures < MAX_INBOX_FAILURES) return true;
+    this.#context.log.error({ err: error, file_id: file.fileId }, 'inbox: the file is given up');
+    await giveUp(this.#context, { ...file, failures }, error);
+    return false;
+  }
+
+  #wait(environmentId: number, error: unknown, file?: InboxFile): void {
+    if (this.#signal.aborted) return;
+    const waitMs = this.#backoff.failed(environmentId);
+    const fields = { err: error, environment_id: environmentId, file_id: file?.fileId, wait_ms: waitMs };
+    this.#context.log.warn(fields, 'inbox: a file cannot be taken in now; it will be tried again');
+  }
+}

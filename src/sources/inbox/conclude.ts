@@ -1,21 +1,22 @@
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import pLimit from 'p-limit';
-import { type InboxFile, isSameFile } from '../domain/inbox.ts';
-import type { Load } from '../domain/load.ts';
-import { countRejects, readLoads } from '../load/inspect-load.ts';
-import { exportRejects } from '../load/inspect-rejects.ts';
-import { filesToConclude, markConcluded, reservePlace } from '../postgres/stores/inbox-files.ts';
+import { type InboxFile, isSameFile } from '../../domain/inbox.ts';
+import type { Load } from '../../domain/load.ts';
+import { countRejects, readLoads } from '../../load/inspect-load.ts';
+import { exportRejects } from '../../load/inspect-rejects.ts';
+import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
 import { claimPaths, removeClaimFolder, statOf } from './claimed-file.ts';
-import type { Inbox, InboxContext } from './context.ts';
-import { identify } from './look.ts';
-import { placedNames, receiptSuffix, rejectsSuffix } from './names.ts';
-import type { Patience } from './patience.ts';
-import { ensureFolder, syncFolder } from './real-folder.ts';
-import { renderReceipt } from './receipt.ts';
-import { storeFolder } from './take-in.ts';
-import { judge, type Verdict } from './verdict.ts';
-import { writeWhole } from './write-whole.ts';
+import { ensureFolder, identify, syncFolder, writeWhole } from './folders.ts';
+import {
+  type Backoff,
+  type Inbox,
+  type InboxContext,
+  placedNames,
+  receiptSuffix,
+  rejectsSuffix,
+} from './inbox.ts';
+import { decideOutcome, type Outcome, renderReceipt } from './receipt.ts';
 
 const filesAtATime = 100;
 const writesAtATime = 4;
@@ -23,17 +24,17 @@ const writesAtATime = 4;
 /**
  * Moves the files whose loads have ended, and those there is no load of, to done and failed, with their receipts. Where it
  * is cut short it is done again: a file's place stands in the ledger before anything is written there.
- * `patience` is by file id, for those that cannot be moved now.
+ * `backoff` is by file id, for those that cannot be moved now.
  */
 export async function concludeFiles(
   context: InboxContext,
   inbox: Inbox,
-  patience: Patience<string>,
+  backoff: Backoff<string>,
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
     const found = await filesToConclude(context.db, inbox.id, filesAtATime);
-    const files = found.filter(({ fileId }) => patience.isOver(fileId));
+    const files = found.filter(({ fileId }) => backoff.isDue(fileId));
     const loads = await loadsOf(context, files);
     const atATime = pLimit(writesAtATime);
     const concluding: Promise<boolean>[] = [];
@@ -41,7 +42,7 @@ export async function concludeFiles(
       if (signal.aborted) break;
       const load = loads.get(file.jobId ?? '') ?? null;
       concluding.push(
-        tryTo(context, file, patience, await prepare(context, inbox, file, load, patience), atATime),
+        tryTo(context, file, backoff, await prepare(context, inbox, file, load, backoff), atATime),
       );
     }
     const concluded = await Promise.all(concluding);
@@ -58,17 +59,17 @@ async function prepare(
   inbox: Inbox,
   file: InboxFile,
   load: Load | null,
-  patience: Patience<string>,
+  backoff: Backoff<string>,
 ): Promise<Conclusion> {
   try {
     const paths = claimPaths(inbox, file);
     const claimed = await statOf(paths.claimed);
     const changed = claimed !== null && !isSameFile(identify(claimed), file);
-    const verdict = judge(file, load, changed);
-    const place = await findPlace(context, inbox, file, verdict);
-    return () => conclude(context, inbox, file, load, { ...verdict, outcome: place.outcome }, place);
+    const decision = decideOutcome(file, load, changed);
+    const place = await findPlace(context, inbox, file, decision);
+    return () => conclude(context, inbox, file, load, { ...decision, outcome: place.outcome }, place);
   } catch (error) {
-    failed(context, file, patience, error);
+    failed(context, file, backoff, error);
     return null;
   }
 }
@@ -76,30 +77,30 @@ async function prepare(
 async function tryTo(
   context: InboxContext,
   file: InboxFile,
-  patience: Patience<string>,
+  backoff: Backoff<string>,
   conclusion: Conclusion,
   atATime: ReturnType<typeof pLimit>,
 ): Promise<boolean> {
   if (conclusion === null) return false;
   try {
     await atATime(conclusion);
-    patience.succeeded(file.fileId);
+    backoff.succeeded(file.fileId);
     return true;
   } catch (error) {
-    failed(context, file, patience, error);
+    failed(context, file, backoff, error);
     return false;
   }
 }
 
-function failed({ log }: InboxContext, file: InboxFile, patience: Patience<string>, error: unknown): void {
-  const waitMs = patience.failed(file.fileId);
+function failed({ log }: InboxContext, file: InboxFile, backoff: Backoff<string>, error: unknown): void {
+  const waitMs = backoff.failed(file.fileId);
   const fields = { err: error, file_id: file.fileId, wait_ms: waitMs };
   log.warn(fields, 'inbox: a file cannot be moved to its place now; it will be tried again');
 }
 
 /** Folder and name, the same at every attempt. */
 interface Place {
-  readonly outcome: Verdict['outcome'];
+  readonly outcome: Outcome['outcome'];
   /** Absolute. */
   readonly folder: string;
   readonly name: string;
@@ -109,7 +110,7 @@ async function findPlace(
   context: InboxContext,
   inbox: Inbox,
   file: InboxFile,
-  { outcome }: Verdict,
+  { outcome }: Outcome,
 ): Promise<Place> {
   const environment = join(inbox.path, file.environment);
   const day = file.placedAs?.slice(0, 10) ?? new Date().toISOString().slice(0, 10);
@@ -145,14 +146,14 @@ async function conclude(
   inbox: Inbox,
   file: InboxFile,
   load: Load | null,
-  verdict: Verdict,
+  decision: Outcome,
   { folder, name }: Place,
 ): Promise<void> {
   const paths = claimPaths(inbox, file);
   const placed = join(folder, name);
   if (await isToBeMoved(paths.claimed, placed)) {
     const byCode = await writeRejects(context, file, load, folder, name, paths.folder);
-    const receipt = renderReceipt(file, name, verdict, load, byCode);
+    const receipt = renderReceipt(file, name, decision, load, byCode);
     const text = Buffer.from(`${JSON.stringify(receipt, null, 2)}\n`);
     await writeWhole(folder, name + receiptSuffix, [text], paths.folder);
     await rename(paths.claimed, placed);
@@ -161,9 +162,8 @@ async function conclude(
     context.log.error({ path: paths.claimed }, 'inbox: a claimed file is gone; somebody removed it');
   }
   await removeClaimFolder(paths);
-  if (file.state === 'refused' || file.isDuplicate) await context.files.removeFolder(storeFolder(file));
-  await markConcluded(context.db, file.fileId, verdict.reasons);
-  const fields = { file: placed, job_id: file.jobId, outcome: verdict.outcome, reasons: verdict.reasons };
+  await markConcluded(context.db, file.fileId, decision.reasons);
+  const fields = { file: placed, job_id: file.jobId, outcome: decision.outcome, reasons: decision.reasons };
   context.log.info(fields, 'inbox: file concluded');
 }
 

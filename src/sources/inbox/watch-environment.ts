@@ -1,13 +1,19 @@
 import { join } from 'node:path';
-import type { Environment } from '../access/environments.ts';
-import { type InboxFolder, type InboxOptions, inboxFolders } from '../domain/inbox.ts';
-import { type ClaimTools, claimFiles } from './claim.ts';
-import type { DropFolder, Inbox, InboxContext } from './context.ts';
-import { lookInto } from './look.ts';
+import type { Environment } from '../../access/environments.ts';
+import { type InboxFolder, type InboxOptions, inboxFolders } from '../../domain/inbox.ts';
+import { type ClaimTools, claimFiles, putBackOrphans } from './claimed-file.ts';
+import {
+  ensureFolder,
+  findFolder,
+  isInTheWay,
+  lookInto,
+  type Moment,
+  offerFolder,
+  type SeenFile,
+  StableFiles,
+} from './folders.ts';
+import type { DropFolder, Inbox, InboxContext } from './inbox.ts';
 import { FolderMapping } from './mapping.ts';
-import { putBackOrphans } from './put-back-orphans.ts';
-import { ensureFolder, findFolder, isInTheWay, offerFolder } from './real-folder.ts';
-import { type Moment, type SeenFile, Settling } from './settling.ts';
 
 /** What one process remembers of an environment's folders between two looks. */
 export class EnvironmentWatch {
@@ -15,7 +21,7 @@ export class EnvironmentWatch {
   readonly #inbox: Inbox;
   readonly #environment: Environment;
   readonly #tools: ClaimTools;
-  readonly #settling: Settling;
+  readonly #stable: StableFiles;
   readonly #mappings: ReadonlyMap<InboxFolder, FolderMapping>;
   #begun = false;
 
@@ -25,7 +31,7 @@ export class EnvironmentWatch {
     this.#inbox = inbox;
     this.#environment = environment;
     this.#tools = tools;
-    this.#settling = new Settling(inboxSettleMs);
+    this.#stable = new StableFiles(inboxSettleMs);
     this.#mappings = new Map(inboxFolders.map((each) => [each, new FolderMapping(each, inboxSettleMs)]));
   }
 
@@ -39,13 +45,13 @@ export class EnvironmentWatch {
       const found = await this.#find(folder);
       if (found === null) continue;
       const view = await lookInto(found);
-      for (const { name, why } of view.remarks) this.#tools.notices.warn(join(found.path, name), why);
-      const own = await mapping.look(found.path, view.mapping, now, this.#tools.notices);
+      for (const { name, why } of view.ignored) this.#tools.warnings.warn(join(found.path, name), why);
+      const own = await mapping.look(found.path, view.mapping, now, this.#tools.warnings);
       if (own === null) continue;
       options.set(folder, own);
       files.push(...view.files.map((file) => ({ ...file, folder })));
     }
-    const ready = this.#settling.look(files, now);
+    const ready = this.#stable.look(files, now);
     await claimFiles(this.#context, this.#inbox, this.#environment, ready, options, this.#tools);
   }
 
@@ -68,12 +74,12 @@ export class EnvironmentWatch {
     const found = await findFolder(path);
     if (folder === '') return found;
     if (found === null) {
-      if (await isInTheWay(path)) this.#tools.notices.warn(path, notReal);
+      if (await isInTheWay(path)) this.#tools.warnings.warn(path, notReal);
       return null;
     }
     const own = await findFolder(this.#path);
     if (own?.device === found.device) return found;
-    this.#tools.notices.warn(path, 'is left alone: it lies on another file system than its environment');
+    this.#tools.warnings.warn(path, 'is left alone: it lies on another file system than its environment');
     return null;
   }
 }

@@ -2,24 +2,22 @@
 import { constants, open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Type } from 'typebox';
-import { entities } from '../domain/entity.ts';
-import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../domain/inbox.ts';
-import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
-import { codeOf } from '../files/disk.ts';
+import { entities } from '../../domain/entity.ts';
+import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
+import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
+import { codeOf } from '../../files/disk.ts';
 import {
   columnMap,
   fileFormat,
   ifDuplicate,
   maxErrors,
   readMaxErrors,
-} from '../operator-file/load-options.ts';
-import { type OperatorFile, readOperatorFile } from '../operator-file/read.ts';
-import { choice, objectOf, withDefault } from '../operator-file/schema.ts';
-import type { FileProblem } from '../operator-file/source.ts';
-import { mappingErrorName, mappingName } from './names.ts';
-import type { Notices } from './notices.ts';
-import { type Moment, Settling } from './settling.ts';
-import { writeWhole } from './write-whole.ts';
+} from '../../operator-file/load-options.ts';
+import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
+import { choice, objectOf, withDefault } from '../../operator-file/schema.ts';
+import type { FileProblem } from '../../operator-file/source.ts';
+import { type Moment, StableFiles, writeWhole } from './folders.ts';
+import { mappingErrorName, mappingName, type Warnings } from './inbox.ts';
 
 const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
   map: withDefault(columnMap, {}),
@@ -76,15 +74,15 @@ function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
 /** The mapping.yaml of one folder, read again when it has changed. */
 export class FolderMapping {
   readonly #folder: InboxFolder;
-  readonly #settling: Settling;
+  readonly #stable: StableFiles;
   /** The last that was good. */
   #known: { readonly identity: FileIdentity; readonly reading: MappingReading } | null = null;
   /** What the error file says; undefined: not known yet. */
-  #told: string | null | undefined;
+  #errorText: string | null | undefined;
 
-  constructor(folder: InboxFolder, settleMs: number) {
+  constructor(folder: InboxFolder, stableMs: number) {
     this.#folder = folder;
-    this.#settling = new Settling(settleMs);
+    this.#stable = new StableFiles(stableMs);
   }
 
   /** How the files beside it are to be loaded; null: they have to wait, until it is complete, or mended. */
@@ -92,20 +90,20 @@ export class FolderMapping {
     path: string,
     file: FileIdentity | null,
     now: Moment,
-    notices: Notices,
+    warnings: Warnings,
   ): Promise<InboxOptions | null> {
     if (file === null) {
-      await this.#tell(path, null);
+      await this.#writeErrors(path, null);
       return optionsWithoutMapping(this.#folder);
     }
     const seen = { ...file, name: mappingName, folder: this.#folder, marked: false };
-    if (this.#settling.look([seen], now).length === 0) return null;
+    if (this.#stable.look([seen], now).length === 0) return null;
     const { options, problems } = await this.#read(path, file);
     const lines = problems.map(({ line, column, message }) => `${mappingName}:${line}:${column} ${message}`);
     if (lines.length > 0) {
-      notices.warn(join(path, mappingName), `files wait until this is mended: ${lines.join('; ')}`);
+      warnings.warn(join(path, mappingName), `files wait until this is mended: ${lines.join('; ')}`);
     }
-    await this.#tell(path, lines.length === 0 ? null : `${lines.join('\n')}\n`);
+    await this.#writeErrors(path, lines.length === 0 ? null : `${lines.join('\n')}\n`);
     return options;
   }
 
@@ -116,11 +114,11 @@ export class FolderMapping {
     return reading;
   }
 
-  async #tell(path: string, text: string | null): Promise<void> {
-    if (text === this.#told) return;
+  async #writeErrors(path: string, text: string | null): Promise<void> {
+    if (text === this.#errorText) return;
     if (text === null) await rm(join(path, mappingErrorName), { force: true });
     else await writeWhole(path, mappingErrorName, [Buffer.from(text)]);
-    this.#told = text;
+    this.#errorText = text;
   }
 }
 

@@ -1,21 +1,20 @@
 import { join } from 'node:path';
-import { listEnvironments } from '../access/environments.ts';
-import { inboxFolders } from '../domain/inbox.ts';
-import type { Database } from '../postgres/database.ts';
+import { listEnvironments } from '../../access/environments.ts';
+import { inboxFolders } from '../../domain/inbox.ts';
+import type { Database } from '../../postgres/database.ts';
+import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
 import {
   countOpenInboxFiles,
   type RecentInboxFile,
   recentInboxFiles,
-} from '../postgres/stores/inbox-history.ts';
+} from '../../postgres/stores/inbox-history.ts';
 import { statOf } from './claimed-file.ts';
-import { lookInto } from './look.ts';
-import { mappingErrorName } from './names.ts';
-import { findInbox } from './open-inbox.ts';
-import { findFolder } from './real-folder.ts';
+import { findFolder, lookInto } from './folders.ts';
+import { findInbox, mappingErrorName } from './inbox.ts';
 
 const MOST_IGNORED = 100;
 
-export interface EnvironmentStatus {
+interface EnvironmentStatus {
   readonly environment: string;
   /** Files that lie in its folders, complete or not. */
   readonly waiting: number;
@@ -62,10 +61,24 @@ async function lookAt(path: string): Promise<Pick<EnvironmentStatus, 'waiting' |
   for (const folder of inboxFolders) {
     const found = await findFolder(join(path, folder));
     if (found === null) continue;
-    const { files, remarks } = await lookInto(found);
-    waiting += files.length;
-    for (const { name, why } of remarks) ignored.push({ name: join(folder, name), why });
+    const view = await lookInto(found);
+    waiting += view.files.length;
+    for (const { name, why } of view.ignored) ignored.push({ name: join(folder, name), why });
     if ((await statOf(join(found.path, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
   }
   return { waiting, ignored: ignored.slice(0, MOST_IGNORED), held };
+}
+
+const filesPerStatement = 500;
+
+/**
+ * Forgets files that were concluded more than `jobDays` ago and whose stored copy has expired. What lies in done and failed
+ * is the operator's: it is never touched.
+ */
+export async function pruneInbox(db: Database, jobDays: number): Promise<{ inboxFiles: number }> {
+  for (let inboxFiles = 0; ; ) {
+    const forgotten = await forgetExpiredInboxFiles(db, jobDays, filesPerStatement);
+    inboxFiles += forgotten;
+    if (forgotten < filesPerStatement) return { inboxFiles };
+  }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type SeenFile, Settling } from '../../../src/inbox/settling.ts';
+import { type SeenFile, StableFiles } from '../../../../src/sources/inbox/folders.ts';
 
 const wall = Date.UTC(2026, 10, 20);
 
@@ -14,7 +14,7 @@ function looks(
   settleMs: number,
   ...rounds: readonly (readonly [atMs: number, ...files: SeenFile[]])[]
 ): string[][] {
-  const settling = new Settling(settleMs);
+  const settling = new StableFiles(settleMs);
   return rounds.map(([atMs, ...files]) =>
     settling.look(files, { monotonicMs: 50 + atMs, wallMs: wall + atMs }).map(({ name }) => name),
   );

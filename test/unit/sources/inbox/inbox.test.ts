@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeName, placedNames } from '../../../src/inbox/names.ts';
+import { classifyName, placedNames } from '../../../../src/sources/inbox/inbox.ts';
 
 const fileId = '01a1f9bc-dcef-7d92-823d-9ad39648de07';
 
@@ -15,7 +15,7 @@ test('a file is known by its name', () => {
     '-x.csv',
     'a b.csv',
   ]) {
-    expect(judgeName(name), name).toBe('loadable');
+    expect(classifyName(name), name).toBe('loadable');
   }
   for (const name of [
     '.a.csv',
@@ -26,13 +26,13 @@ test('a file is known by its name', () => {
     'a.csv~',
     'a.csv.done',
   ]) {
-    expect(judgeName(name), name).toBe('left');
+    expect(classifyName(name), name).toBe('left');
   }
   for (const name of ['mapping.yaml', 'mapping.yaml.error', 'users', 'companies', 'done', 'failed']) {
-    expect(judgeName(name), name).toBe('left');
+    expect(classifyName(name), name).toBe('left');
   }
   for (const name of ['a.txt', 'csv', 'a.xlsx', 'mapping.yml', 'a.csv.zip'])
-    expect(judgeName(name), name).toBe('unknown');
+    expect(classifyName(name), name).toBe('unknown');
 });
 
 test('no two files need have the same name, and none is too long for what stands beside it', () => {

@@ -1,0 +1,205 @@
+import { randomUUID } from 'node:crypto';
+import { constants, copyFile, link, mkdir, open, readFile, realpath, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from 'pino';
+import type { Config } from '../../config.ts';
+import { TransientError } from '../../domain/errors.ts';
+import { inboxFolders } from '../../domain/inbox.ts';
+import { codeOf } from '../../files/disk.ts';
+import type { LoadContext } from '../../load/context.ts';
+import type { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
+
+/**
+ * The inbox: a directory with a folder for each environment, into which files are dropped to be loaded. One worker at a time
+ * (`watch-inbox.ts`) looks into the folders, claims what is complete (a row in `inbox_files`, then a rename), takes it in
+ * (`take-in.ts`) and moves it to done or failed with a receipt (`conclude.ts`). Whatever dies, one load comes of each file:
+ * its row changes in the transaction that accepts the load. See docs/inbox.md.
+ */
+
+/** What the inbox works with. A `System` is one. */
+export interface InboxContext extends LoadContext {
+  readonly config: Config;
+  readonly databaseUrl: string;
+  readonly monitor: ConnectionMonitor;
+}
+
+/** The directory that is watched, as it was found. */
+export interface Inbox {
+  /** Absolute, without symbolic links. */
+  readonly path: string;
+  /** Stands in a file of the directory: the same on whichever machine it is seen. */
+  readonly id: string;
+}
+
+/** A folder that files are dropped into, seen to be a real one. */
+export interface DropFolder {
+  readonly path: string;
+  readonly device: bigint;
+}
+
+const idName = '.sluice-inbox';
+const idPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * A function that finds the inbox and its id. It makes the directory once, and never again: one that goes missing later
+ * was taken away, or is a mount that was lost. Throws what the file system says then.
+ */
+export function createInboxOpener(directory: string): () => Promise<Inbox> {
+  let made = false;
+  return async () => {
+    if (!made) await mkdir(directory, { recursive: true });
+    made = true;
+    const path = await realpath(directory);
+    return { path, id: await readId(join(path, idName)) };
+  };
+}
+
+/** The inbox as it is; null if nobody has watched it yet. */
+export async function findInbox(directory: string): Promise<Inbox | null> {
+  try {
+    const path = await realpath(directory);
+    return { path, id: checked(await readFile(join(path, idName), 'utf8')) };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+async function readId(path: string): Promise<string> {
+  try {
+    return checked(await readFile(path, 'utf8'));
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+  await createId(path);
+  return checked(await readFile(path, 'utf8'));
+}
+
+function checked(text: string): string {
+  const id = text.trim();
+  if (idPattern.test(id)) return id;
+  throw new TransientError(`${idName} of the inbox holds no id; remove it, and one is made`);
+}
+
+/** Appears whole; whoever comes second takes the first one's. */
+async function createId(path: string): Promise<void> {
+  const draft = `${path}.${randomUUID()}`;
+  const file = await open(draft, 'wx', 0o644);
+  try {
+    await file.writeFile(`${randomUUID()}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  try {
+    // Not every file system has links.
+    await link(draft, path).catch((error: unknown) => {
+      if (codeOf(error) === 'EEXIST') throw error;
+      return copyFile(draft, path, constants.COPYFILE_EXCL);
+    });
+  } catch (error) {
+    if (codeOf(error) !== 'EEXIST') throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+/** Files that are claimed lie here, each in a folder of its own, until they are concluded. */
+export const claimedFolder = '.claimed';
+const doneFolder = 'done';
+const failedFolder = 'failed';
+export const mappingName = 'mapping.yaml';
+export const mappingErrorName = `${mappingName}.error`;
+/** `users.csv.done` says that `users.csv` is complete. */
+export const markerSuffix = '.done';
+export const receiptSuffix = '.receipt.json';
+export const rejectsSuffix = '.rejects.csv';
+
+const loadable = /\.(?:csv|ndjson|jsonl|json)(?:\.gz)?$/i;
+/** Names that programs give to files they have not finished. */
+const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
+const own: ReadonlySet<string> = new Set([
+  mappingName,
+  mappingErrorName,
+  doneFolder,
+  failedFolder,
+  ...inboxFolders,
+]);
+
+/** `loadable`: taken, if it is a file. `left`: ignored. `unknown`: ignored and logged. */
+export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
+  if (name.startsWith('.') || unfinished.test(name) || own.has(name)) return 'left';
+  if (loadable.test(name)) return 'loadable';
+  return name.endsWith(markerSuffix) ? 'left' : 'unknown';
+}
+
+/** Bytes; room for what is put behind, in the 255 that file systems give a name. */
+const longestPlaced = 190;
+const numbered = 9;
+
+/**
+ * The names that a file may go by in done or failed: its own, then `users-2.csv` up to `users-9.csv`, then one with
+ * part of `fileId`, which no other has.
+ */
+export function* placedNames(name: string, fileId: string): Generator<string, void> {
+  const extension = loadable.exec(name)?.[0] ?? '';
+  const stem = cut(name.slice(0, name.length - extension.length), longestPlaced);
+  yield `${stem}${extension}`;
+  for (let number = 2; number <= numbered; number++) yield `${stem}-${number}${extension}`;
+  yield `${stem}-${fileId.slice(-12)}${extension}`;
+  yield `${stem}-${fileId}${extension}`;
+}
+
+function cut(text: string, maxBytes: number): string {
+  if (Buffer.byteLength(text) <= maxBytes) return text;
+  // A character that was cut in two is left out.
+  return new TextDecoder().decode(Buffer.from(text).subarray(0, maxBytes)).replace(/\uFFFD+$/, '');
+}
+
+const firstMs = 1_000;
+const longestMs = 60_000;
+
+/** After each failure in a row the next try waits twice as long, up to a minute. */
+export class Backoff<Key> {
+  readonly #failures = new Map<Key, { readonly count: number; readonly untilMs: number }>();
+
+  /** Whether the next try is due. */
+  isDue(key: Key): boolean {
+    return (this.#failures.get(key)?.untilMs ?? 0) <= performance.now();
+  }
+
+  /** Milliseconds until the next try. */
+  failed(key: Key): number {
+    const count = (this.#failures.get(key)?.count ?? 0) + 1;
+    const waitMs = Math.min(firstMs * 2 ** (count - 1), longestMs);
+    this.#failures.set(key, { count, untilMs: performance.now() + waitMs });
+    return waitMs;
+  }
+
+  succeeded(key: Key): void {
+    this.#failures.delete(key);
+  }
+}
+
+/** Logs a warning once for as long as its cause lasts. */
+export class Warnings {
+  readonly #log: Logger;
+  #logged = new Set<string>();
+  #current = new Set<string>();
+
+  constructor(log: Logger) {
+    this.#log = log;
+  }
+
+  warn(path: string, why: string): void {
+    const warning = JSON.stringify([path, why]);
+    if (!this.#logged.has(warning) && !this.#current.has(warning)) this.#log.warn({ path }, `inbox: ${why}`);
+    this.#current.add(warning);
+  }
+
+  /** All folders were scanned: what was not met this time is logged again when it comes back. */
+  endScan(): void {
+    this.#logged = this.#current;
+    this.#current = new Set();
+  }
+}

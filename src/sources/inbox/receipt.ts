@@ -1,0 +1,102 @@
+import type { InboxFile, InboxOutcome, InboxReason } from '../../domain/inbox.ts';
+import type { Load } from '../../domain/load.ts';
+import { rejectsSuffix } from './inbox.ts';
+
+/** What stands beside a file in done or failed; times in UTC. */
+export function renderReceipt(
+  file: InboxFile,
+  placedName: string,
+  { outcome, reasons }: Outcome,
+  load: Load | null,
+  rejectsByCode: Readonly<Record<string, number>>,
+): object {
+  const own = file.isDuplicate ? null : load;
+  const rejected = own?.tally.rejected ?? 0;
+  return {
+    file: placedName,
+    dropped_as: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
+    environment: file.environment,
+    outcome,
+    reasons,
+    size: Number(file.size),
+    sha256: file.sha256,
+    job_id: file.jobId,
+    status: load?.status ?? null,
+    entity: load?.entity ?? null,
+    duplicate_of: file.isDuplicate ? file.jobId : (load?.duplicateOf ?? null),
+    counts: own?.tally ?? null,
+    rejects: {
+      count: rejected,
+      by_code: rejectsByCode,
+      file: rejected > 0 ? placedName + rejectsSuffix : null,
+    },
+    options: {
+      map: file.options.map,
+      entity: file.options.entity,
+      max_errors: renderMaxErrors(file.options.maxErrors),
+      if_duplicate: file.options.ifDuplicate,
+      format: file.options.format,
+    },
+    modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),
+    taken_at: file.claimedAt,
+    accepted_at: own?.acceptedAt ?? null,
+    started_at: own?.startedAt ?? null,
+    ended_at: own?.endedAt ?? null,
+    written_at: new Date(),
+  };
+}
+
+function renderMaxErrors(maxErrors: InboxFile['options']['maxErrors']): number | string | null {
+  if (maxErrors === null) return null;
+  return 'count' in maxErrors ? maxErrors.count : `${maxErrors.percent}%`;
+}
+
+export interface Outcome {
+  readonly outcome: InboxOutcome;
+  readonly reasons: readonly InboxReason[];
+}
+
+/**
+ * Where a file goes, and why. `load` is that of its job, ended; null: there is none, or its record is gone. `changed`: the
+ * claimed file is not what was loaded any more.
+ */
+export function decideOutcome(file: InboxFile, load: Load | null, changed: boolean): Outcome {
+  if (file.state === 'refused') return { outcome: 'failed', reasons: file.reasons };
+  const failure = failureOf(load);
+  if (failure !== null) {
+    const reasons = file.isDuplicate ? [ofTheSameBytes(failure)] : [failure];
+    return { outcome: 'failed', reasons };
+  }
+  if (changed) return { outcome: 'failed', reasons: [changedSince] };
+  return { outcome: 'done', reasons: file.isDuplicate ? [duplicate(file)] : [] };
+}
+
+function failureOf(load: Load | null): InboxReason | null {
+  if (load === null)
+    return reason('job_expired', 'The record of the job is gone; what became of it is not known');
+  if (load.status === 'completed') return null;
+  if (load.failure !== null) return reason(load.failure.code, load.failure.message);
+  return reason(load.status, `The job is ${load.status}`);
+}
+
+function ofTheSameBytes({ error_code, message }: InboxReason): InboxReason {
+  return reason(error_code, `The same bytes were being loaded already, and that failed: ${message}`);
+}
+
+function duplicate({ jobId }: InboxFile): InboxReason {
+  return reason(
+    'duplicate_file',
+    'The same bytes were loaded before; nothing was loaded',
+    `job_id: ${jobId}`,
+  );
+}
+
+const changedSince = reason(
+  'file_changed',
+  'The file was written to after it had been read: what was read then is loaded, what came later is not',
+  'put the whole file into the inbox again; write files under another name, and rename them when they are complete',
+);
+
+function reason(error_code: string, message: string, details = ''): InboxReason {
+  return { error_code, message, details };
+}
