@@ -130,6 +130,9 @@ export const READ_TIMEOUT_MS = 5_000;
 /** Segments on a page of their lookup. */
 export const MAX_LOOKUP_PAGE_SIZE = 200;
 
+/** Problems that one refusal names: of a request that is wrong all over nobody reads more. */
+export const MAX_REQUEST_PROBLEMS = 100;
+
 /** How long a worker owns a chunk without a sign of life; on the database's clock. */
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { isLiveKey, staticKeyId } from '../access/verify-key.ts';
-import { inputError } from '../domain/errors.ts';
+import { InputError, inputError } from '../domain/errors.ts';
 import type { ExportFile } from '../domain/export.ts';
 import { type FileRef, MissingFileError } from '../files/file-store.ts';
 import { findExportFile } from '../postgres/ledger/read-exports.ts';
@@ -32,7 +32,7 @@ export async function findLinkedFile(
   // An unknown job is of nobody's environment; its signature is computed all the same.
   const parts = { environmentId: found?.environmentId ?? 0, jobId, filename, expires, keyId, apiKey };
   const isOurs = await isOurLink(db, parts, signature);
-  if (!isOurs || found === null) throw noSuchFile();
+  if (!isOurs || found === null) throw new InputError(noSuchLink);
   if (Number(expires) * 1000 <= Date.now()) {
     throw inputError('link_expired', 'The link has expired; ask for the job to get a new one', 'expires');
   }
@@ -60,9 +60,11 @@ export async function openLinkedFile(
   return stream;
 }
 
-export function noSuchFile(): Error {
-  return inputError('not_found', 'There is no such file, or the link to it is wrong');
-}
+export const noSuchLink = {
+  code: 'not_found',
+  message: 'There is no such file, or the link to it is wrong',
+  details: '',
+} as const;
 
 function noLongerKept(details: string): Error {
   return inputError('job_expired', 'The files of this export are no longer kept', details);

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import accepts from '@fastify/accepts';
 import Fastify, { type FastifyInstance } from 'fastify';
 import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
@@ -14,6 +15,7 @@ import { addExpectContinue, addRawBody } from './plugins/request-body.ts';
 import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
+import { addValidation } from './plugins/validation.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
@@ -115,7 +117,9 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addLingeringClose(app);
   addNotFound(app);
   addRawBody(app);
+  addValidation(app);
   addApiDocument(app, components);
+  app.register(accepts);
   // In a scope of their own, because that waits for the plugins before it.
   app.register(async (scope) => addRoutes(scope, system, state));
   return app;

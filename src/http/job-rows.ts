@@ -1,38 +1,25 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import pLimit, { type LimitFunction } from 'p-limit';
+import { type Static, type TSchema, Type } from 'typebox';
 import type { System } from '../context.ts';
-import { MAX_PAGE_BYTES } from '../domain/limits.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { baseUrl, nextLink } from './links.ts';
-import { PageQuery, readRowCursor, writeRowCursor } from './page.ts';
+import { readRowCursor, rowPage, writeRowCursor } from './page.ts';
 import { environmentId } from './plugins/auth.ts';
-import { readJobId } from './schemas/job-record.ts';
+import { listQuery } from './plugins/validation.ts';
+import { component, orNull } from './schemas/component.ts';
+import { jobIdOf, type jobParameters } from './schemas/job-record.ts';
 
-const offered = ['application/json', 'text/csv', 'application/x-ndjson'] as const;
-type RowsType = (typeof offered)[number];
-
-const aliases: Readonly<Record<string, RowsType>> = {
-  'application/ndjson': 'application/x-ndjson',
-  'application/jsonl': 'application/x-ndjson',
-};
-
-/** Of what is offered, what the caller likes best; JSON where it names none of it (anything, or no header). */
-function rowsType(accept = ''): RowsType {
-  const wanted = accept
-    .split(',')
-    .map((each) => {
-      const [type = '', ...parameters] = each.split(';').map((part) => part.trim().toLowerCase());
-      const quality = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2);
-      return { type: aliases[type] ?? type, quality: quality === undefined ? 1 : Number(quality) };
-    })
-    .filter(({ quality }) => quality > 0)
-    .sort((a, b) => b.quality - a.quality);
-  for (const { type } of wanted) {
-    const found = offered.find((each) => each === type);
-    if (found !== undefined) return found;
-  }
-  return 'application/json';
-}
+/** What is offered, by the media types that name it. */
+const formats = {
+  'application/json': 'json',
+  'text/csv': 'csv',
+  'application/x-ndjson': 'ndjson',
+  'application/ndjson': 'ndjson',
+  'application/jsonl': 'ndjson',
+} as const satisfies Readonly<Record<string, RowsFormat | 'json'>>;
+const offered = Object.keys(formats) as (keyof typeof formats)[];
 
 /** What a job tells of its records, one by one. */
 interface RowsOfJob {
@@ -65,10 +52,32 @@ interface ListedRows {
 
 type RowsFormat = 'csv' | 'ndjson';
 
-const formats: Readonly<Record<Exclude<RowsType, 'application/json'>, RowsFormat>> = {
-  'text/csv': 'csv',
-  'application/x-ndjson': 'ndjson',
+const mediaTypes: Readonly<Record<RowsFormat, string>> = {
+  csv: 'text/csv; charset=utf-8',
+  ndjson: 'application/x-ndjson',
 };
+
+interface RowsRequest {
+  Params: Static<typeof jobParameters>;
+  Querystring: Static<typeof rowQuery>;
+}
+
+export const rowQuery = listQuery(rowPage);
+
+/** A page as JSON. `counted`: what its total counts. */
+export function pageOfRows(name: string, row: TSchema, counted: TSchema, description: string) {
+  const after = orNull(Type.String({ description: 'The `cursor` of the next page; null on the last.' }));
+  const closed = { additionalProperties: false };
+  const metadata = Type.Object(
+    {
+      cursor: Type.Object({ after, before: Type.Null() }, closed),
+      limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE }),
+      total_count: counted,
+    },
+    closed,
+  );
+  return component(name, Type.Object({ data: Type.Array(row), metadata }, { ...closed, description }));
+}
 
 /** Files of which the next piece is read at a time: the others wait, and leave the database to those who bring data in. */
 const piecesAtATime = 2;
@@ -77,15 +86,17 @@ const piecesAtATime = 2;
 export function addRowsOfJob(app: FastifyInstance, system: System, kind: RowsOfJob): void {
   const inTurn = pLimit(piecesAtATime);
   const options = { config: { scope: 'read', answerBytes: MAX_PAGE_BYTES }, schema: kind.schema } as const;
-  app.get(`/v1/background_jobs/:job_id/${kind.name}`, options, async (request, reply) => {
-    const jobId = readJobId(request);
-    const type = rowsType(request.headers.accept);
+  const path = `/v1/background_jobs/:job_id/${kind.name}`;
+  app.get<RowsRequest>(path, options, async (request, reply) => {
+    const jobId = jobIdOf(request);
     reply.header('vary', 'accept');
+    // A caller who accepts nothing of it gets JSON, as one who says nothing.
+    const [type] = [request.type(offered)].flat();
+    const format = formats[type as keyof typeof formats] ?? 'json';
     // A file has all of them, whatever page is asked for.
-    if (type !== 'application/json') new PageQuery(request.query).allow('limit', 'cursor').check();
-    return type === 'application/json'
-      ? sendPage(system, kind, request, reply, jobId)
-      : sendFile(kind, request, reply, jobId, type, inTurn);
+    return format === 'json'
+      ? sendPage(system, kind, request, request.query, reply, jobId)
+      : sendFile(kind, request, reply, jobId, format, inTurn);
   });
 }
 
@@ -93,14 +104,11 @@ async function sendPage(
   { config }: System,
   kind: RowsOfJob,
   request: FastifyRequest,
+  { limit = DEFAULT_PAGE_SIZE, cursor = '' }: RowsRequest['Querystring'],
   reply: FastifyReply,
   jobId: string,
 ): Promise<FastifyReply> {
-  const query = new PageQuery(request.query);
-  const limit = query.limit();
-  const position = query.read('cursor', 0, readRowCursor);
-  query.check();
-  const after = Math.min(position, kind.lastPosition);
+  const after = Math.min(readRowCursor(cursor) ?? 0, kind.lastPosition);
   const page = await kind.list(environmentId(request), jobId, { limit, after });
   const { rows, last } = firstThatFit(page);
   const next = last === null ? null : writeRowCursor(last);
@@ -128,14 +136,13 @@ async function sendFile(
   request: FastifyRequest,
   reply: FastifyReply,
   jobId: string,
-  type: keyof typeof formats,
+  format: RowsFormat,
   inTurn: LimitFunction,
 ): Promise<FastifyReply> {
-  const format = formats[type];
   const environment = environmentId(request);
   const { jobId: known } = await kind.requireJob(environment, jobId);
   reply
-    .header('content-type', type === 'text/csv' ? 'text/csv; charset=utf-8' : type)
+    .header('content-type', mediaTypes[format])
     .header('content-disposition', `attachment; filename="${known}-${kind.name}.${format}"`);
   if (request.method === 'HEAD') return reply.send('');
   const pieces = takeTurns(kind.export(environment, jobId, format), inTurn);

@@ -3,13 +3,20 @@ import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { inputError } from '../domain/errors.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
+import { worded } from '../validation.ts';
 
 function idempotencyKey(what: string) {
+  const key = Type.String({
+    pattern: '^[\\x20-\\x7e]{1,255}$',
+    description: `Makes the request safe to repeat: for 24 hours the same key with the same ${what} gives the first answer again and changes nothing; with another ${what} it is refused with \`idempotency_conflict\`.`,
+    examples: ['2026-11-20/nightly'],
+  });
   return Type.Optional(
-    Type.String({
-      pattern: '^[\\x20-\\x7e]{1,255}$',
-      description: `Makes the request safe to repeat: for 24 hours the same key with the same ${what} gives the first answer again and changes nothing; with another ${what} it is refused with \`idempotency_conflict\`.`,
-      examples: ['2026-11-20/nightly'],
+    worded(key, {
+      says: {
+        message: 'An Idempotency-Key has 1 to 255 printable ASCII characters',
+        details: 'Idempotency-Key',
+      },
     }),
   );
 }
@@ -17,7 +24,7 @@ function idempotencyKey(what: string) {
 /** Headers of requests that do something to a job. */
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 
-/** Headers of requests that bring a body. */
+/** Headers of requests that bring a body. How it is packed is looked at where it is read. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),
   'Content-Encoding': Type.Optional(
@@ -37,17 +44,14 @@ export function readEncoding(header: string | undefined): boolean {
   );
 }
 
-/** @throws InputError `invalid_field`. */
-export function readIdempotencyKey(header: string | string[] | undefined): string | null {
-  if (header === undefined) return null;
-  if (typeof header === 'string' && /^[\x20-\x7e]{1,255}$/.test(header)) return header;
-  const message = 'An Idempotency-Key has 1 to 255 printable ASCII characters';
-  throw inputError('invalid_field', message, 'Idempotency-Key');
+/** The header, which the schema has let through. */
+export function idempotencyKeyOf({ headers }: FastifyRequest): string | null {
+  return (headers['idempotency-key'] as string | undefined) ?? null;
 }
 
 /** The request's Idempotency-Key with what it stands for: this body at this route. Null without the header. */
 export function readIdempotency(request: FastifyRequest, body: Buffer): Idempotency | null {
-  const key = readIdempotencyKey(request.headers['idempotency-key']);
+  const key = idempotencyKeyOf(request);
   if (key === null) return null;
   const digest = createHash('sha256').update(`${request.routeOptions.url}\n`).update(body).digest();
   return { key, digest };

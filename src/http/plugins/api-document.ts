@@ -8,6 +8,7 @@ import { type ApiDocument, documentFrame, finishDocument, responseKey } from '..
 import { namesTag } from '../entity-tag.ts';
 import { baseUrl } from '../links.ts';
 import { responseName } from '../schemas/answers.ts';
+import { undocumented } from './validation.ts';
 
 /** Stands in the text where the address of the server belongs, which depends on how it was asked for. */
 const addressMark = 'sluice-server-address';
@@ -76,10 +77,6 @@ export function addApiDocument(
   components: readonly { readonly schema: object }[],
 ): void {
   const names = new Map<string, string>();
-  // Schemas describe and do nothing at run time: our own readers report every problem at once with codes of our own, bodies
-  // are streams that nothing may wait for, and a field that a schema forgets must fail a test, not vanish from an answer.
-  app.setValidatorCompiler(() => () => true);
-  app.setSerializerCompiler(() => JSON.stringify);
   for (const { schema } of components) app.addSchema(schema);
   app.register(swagger, {
     openapi: documentFrame() as object,
@@ -93,7 +90,9 @@ export function addApiDocument(
       for (const [status, { [responseName]: name }] of answers) {
         if (name !== undefined) names.set(responseKey(schema?.operationId ?? '', status), name);
       }
-      return { url, schema: { ...schema, security } };
+      const { querystring, ...described } = schema ?? {};
+      const isHidden = (querystring as { [undocumented]?: true } | undefined)?.[undocumented] === true;
+      return { url, schema: { ...described, ...(!isHidden && { querystring }), security } };
     },
     transformObject: (found) => {
       if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');

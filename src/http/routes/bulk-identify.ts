@@ -4,10 +4,11 @@ import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { baseUrl } from '../links.ts';
+import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
 import { type JobRecord, jobRecord } from '../schemas/job-record.ts';
 import { companiesBody, formBody, uploadAnswers, usersBody } from '../upload/bodies.ts';
-import { uploadOptions } from '../upload/options.ts';
+import { optionsReader, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
 
@@ -28,7 +29,7 @@ function describe(entity: Entity, operationId: string, body: object, exampleFile
     description: `Starts a job that loads an array of ${entity} of any length, or a file of them in a form. Items that are refused do not fail the job; it reports them.`,
     tags: ['loads'],
     headers: Type.Object(bodyHeaders),
-    querystring: Type.Object(uploadOptions([entity])),
+    querystring: optionFields(uploadOptions([entity])),
     body: { content: { 'application/json': body, 'multipart/form-data': formBody([entity], exampleFile) } },
     response: uploadAnswers(202, jobRecord.ref),
   };
@@ -37,7 +38,12 @@ function describe(entity: Entity, operationId: string, body: object, exampleFile
 /** `{"users":[…]}` or `{"companies":[…]}` of any length, or a file of one of them in a form. */
 export function bulkIdentify(app: FastifyInstance, system: System, entity: Entity): void {
   const type = `bulk_identify_${entity}` as const;
-  const kind: UploadKind = { entity, mediaTypes: ['application/json'], defaultFilename: `${type}.json` };
+  const kind: UploadKind = {
+    entity,
+    readOptions: optionsReader([entity]),
+    mediaTypes: ['application/json'],
+    defaultFilename: `${type}.json`,
+  };
   const options = { config: { scope: 'import' }, schema: bulkIdentifySchema[entity] } as const;
   app.post(`/v1/${entity}/bulk_identify`, options, async (request, reply) => {
     const load = await receiveUpload(system, request, type, kind);

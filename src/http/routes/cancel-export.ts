@@ -6,10 +6,10 @@ import { requireExport } from '../../export/inspect-exports.ts';
 import { renderExportItem } from '../../export/render-export.ts';
 import { baseUrl } from '../links.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
-import { actionHeaders, readIdempotencyKey } from '../request-headers.ts';
+import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
 import { type ExportItem, exportItem } from '../schemas/export-record.ts';
-import { jobParameters, readJobId } from '../schemas/job-record.ts';
+import { jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const cancelExportSchema = {
   operationId: 'cancelExport',
@@ -27,9 +27,9 @@ const cancelExportSchema = {
 export function cancelExportRoute(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'export' }, schema: cancelExportSchema } as const;
   app.post('/api/v1/analytics/exports/jobs/:job_id/cancel', options, async (request, reply) => {
-    const jobId = readJobId(request);
+    const jobId = jobIdOf(request);
     const environment = callerEnvironment(request);
-    const idempotencyKey = readIdempotencyKey(request.headers['idempotency-key']);
+    const idempotencyKey = idempotencyKeyOf(request);
     await cancelExport(system, environment.environmentId, jobId, idempotencyKey);
     const found = await requireExport(system, environment.environmentId, jobId);
     return reply

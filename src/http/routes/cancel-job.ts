@@ -6,9 +6,9 @@ import { renderJob } from '../../background-jobs/render-job.ts';
 import type { System } from '../../context.ts';
 import { baseUrl } from '../links.ts';
 import { environmentId, requireScope } from '../plugins/auth.ts';
-import { actionHeaders, readIdempotencyKey } from '../request-headers.ts';
+import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { type JobRecord, jobParameters, jobRecord, readJobId } from '../schemas/job-record.ts';
+import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
 
 const cancelJobSchema = {
   operationId: 'cancelJob',
@@ -26,9 +26,9 @@ const cancelJobSchema = {
 export function cancelJob(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: cancelJobSchema } as const;
   app.post('/v1/background_jobs/:job_id/cancel', options, async (request, reply) => {
-    const jobId = readJobId(request);
+    const jobId = jobIdOf(request);
     const environment = environmentId(request);
-    const idempotencyKey = readIdempotencyKey(request.headers['idempotency-key']);
+    const idempotencyKey = idempotencyKeyOf(request);
     const job = await requireJob(system, environment, jobId);
     if (job.kind === 'export') requireScope(request, 'export');
     const cancelled = await cancelFoundJob(system, environment, job, idempotencyKey);

@@ -3,6 +3,7 @@ import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { baseUrl } from '../links.ts';
+import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
 import { component } from '../schemas/component.ts';
 import { jobFields } from '../schemas/job-record.ts';
@@ -16,7 +17,7 @@ import {
   tsvBody,
   uploadAnswers,
 } from '../upload/bodies.ts';
-import { uploadOptions } from '../upload/options.ts';
+import { optionsReader, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
 
@@ -52,7 +53,7 @@ export const importRecord = component(
 );
 type ImportRecord = Static<typeof importRecord.schema>;
 
-const entities = ['users', 'companies', 'auto'];
+const entities = ['users', 'companies', 'auto'] as const;
 
 const bodies = { csv: csvBody, ndjson: ndjsonBody, json: profilesBody, packed: packedBody, any: anyBody };
 
@@ -75,7 +76,7 @@ const createImportSchema = {
       }),
     ),
   }),
-  querystring: Type.Object(uploadOptions(entities)),
+  querystring: optionFields(uploadOptions(entities)),
   body: {
     content: {
       'multipart/form-data': formBody(entities),
@@ -88,6 +89,7 @@ const createImportSchema = {
 
 const kind: UploadKind = {
   entity: null,
+  readOptions: optionsReader(entities),
   mediaTypes: Object.values(importMediaTypes).flat(),
   defaultFilename: 'upload',
 };

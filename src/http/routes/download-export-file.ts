@@ -1,19 +1,14 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
-import { Type } from 'typebox';
+import { type Static, type TString, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { contentType } from '../../export/content-type.ts';
-import {
-  findLinkedFile,
-  type LinkedFile,
-  type LinkRequest,
-  noSuchFile,
-  openLinkedFile,
-} from '../../export/linked-file.ts';
+import { findLinkedFile, type LinkedFile, noSuchLink, openLinkedFile } from '../../export/linked-file.ts';
+import { ruled, worded } from '../../validation.ts';
 import { namesTag } from '../entity-tag.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
-import { jobParameters } from '../schemas/job-record.ts';
+import { jobIdOptions } from '../schemas/job-record.ts';
 
 const bytes = { schema: Type.Any({ description: 'The file, or the part of it that was asked for.' }) };
 
@@ -28,6 +23,33 @@ const content = {
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
 
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const keyForm = /^\w{1,64}$/;
+const expiry = /^[1-9]\d{0,11}$/;
+
+/** Whatever is wrong with a link is told in one way. Written in any other way than we do, it is not ours. */
+const noSuchFile = { says: noSuchLink, whole: true } as const;
+const of = (form: RegExp, schema: TString) =>
+  ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));
+const fromLink = () => Type.String({ description: 'From the link.' });
+
+const params = worded(
+  Type.Object({
+    job_id: of(uuid, Type.String(jobIdOptions)),
+    // Postgres would refuse to look for U+0000.
+    filename: of(/^[^\0]*$/, Type.String({ examples: ['users.ndjson.gz'] })),
+  }),
+  noSuchFile,
+);
+const query = worded(
+  Type.Object({
+    expires: of(expiry, fromLink()),
+    key: Type.Optional(of(keyForm, fromLink())),
+    signature: fromLink(),
+  }),
+  noSuchFile,
+);
+
 const downloadFileSchema = {
   operationId: 'downloadExportFile',
   summary: 'Download a file of an export',
@@ -35,15 +57,8 @@ const downloadFileSchema = {
     'What the links of an export lead to. No key is needed: it is the link that authorises, until it expires or the key that asked for it is revoked or expires. `Range` (one range), `If-Range` and `If-None-Match` are understood; the ETag is the SHA-256 of the file.',
   tags: ['exports'],
   security: [],
-  params: Type.Object({
-    ...jobParameters.properties,
-    filename: Type.String({ examples: ['users.ndjson.gz'] }),
-  }),
-  querystring: Type.Object({
-    expires: Type.String({ description: 'From the link.' }),
-    key: Type.Optional(Type.String({ description: 'From the link.' })),
-    signature: Type.String({ description: 'From the link.' }),
-  }),
+  params,
+  querystring: query,
   headers: Type.Object({
     Range: Type.Optional(Type.String({ examples: ['bytes=1048576-'] })),
     'If-Range': Type.Optional(Type.String()),
@@ -67,11 +82,19 @@ const downloadFileSchema = {
   },
 } satisfies FastifySchema;
 
+interface Link {
+  Params: Static<typeof params>;
+  Querystring: Static<typeof query>;
+}
+
 /** Names no scope: it is the link that authorises, as long as the key is valid that it was given to. */
 export function downloadExportFile(app: FastifyInstance, system: System): void {
   const path = '/api/v1/analytics/exports/files/:job_id/:filename';
-  app.get(path, { schema: downloadFileSchema }, async (request, reply) => {
-    const file = await findLinkedFile(system, readLink(request), system.config.apiKey);
+  app.get<Link>(path, { schema: downloadFileSchema }, async (request, reply) => {
+    const { job_id: jobId, filename } = request.params;
+    const { expires, key: keyId = null, signature } = request.query;
+    const link = { jobId, filename, expires, keyId, signature };
+    const file = await findLinkedFile(system, link, system.config.apiKey);
     const etag = `"${file.sha256}"`;
     reply.header('etag', etag);
     if (namesTag(request.headers['if-none-match'], etag)) return reply.code(304).send();
@@ -111,20 +134,10 @@ async function sendFile(
     .send(body);
 }
 
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const keyForm = /^\w{1,64}$/;
-const expiry = /^[1-9]\d{0,11}$/;
-
-/** What a link to a file says. Written in any other way than we do, it is not ours. @throws InputError `not_found`. */
-function readLink(request: FastifyRequest): LinkRequest {
-  const { job_id: jobId = '', filename = '' } = request.params as { job_id?: string; filename?: string };
-  const { expires, key: keyId = null, signature } = request.query as Record<string, unknown>;
-  if (!uuid.test(jobId) || typeof expires !== 'string' || !expiry.test(expires)) throw noSuchFile();
-  // Postgres would refuse to look for it.
-  if (filename.includes('\0') || typeof signature !== 'string') throw noSuchFile();
-  if (keyId !== null && (typeof keyId !== 'string' || !keyForm.test(keyId))) throw noSuchFile();
-  return { jobId, filename, expires, keyId, signature };
-}
+/*
+ * By hand and not by range-parser, which refuses what RFC 9110 wants answered: a suffix longer than the file, which is the whole
+ * file, and a range that ends before it begins, which is none.
+ */
 
 /** The bytes [start, end). */
 interface ByteRange {

@@ -1,16 +1,19 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { Static } from 'typebox';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { loadStatuses } from '../../domain/load.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { listExports } from '../../export/inspect-exports.ts';
 import { renderExportItem } from '../../export/render-export.ts';
 import { baseUrl, nextLink } from '../links.ts';
-import { pageParameters, writeJobCursor } from '../page.ts';
+import { jobPage, readJobCursor, writeJobCursor } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
+import { listQuery } from '../plugins/validation.ts';
 import { named, refusals } from '../schemas/answers.ts';
 import { type ExportItem, exportItem } from '../schemas/export-record.ts';
-import { readListExportsQuery } from './list-jobs.ts';
+import { statusParameter } from '../schemas/job-record.ts';
+
+const query = listQuery({ ...jobPage, status: statusParameter('Only exports in this state.') });
 
 const listExportsSchema = {
   operationId: 'listExports',
@@ -18,12 +21,7 @@ const listExportsSchema = {
   description:
     'The exports of the environment, newest first. The body is a bare array: the next page is in `Link`. Other parameters are refused.',
   tags: ['exports'],
-  querystring: Type.Object({
-    ...pageParameters,
-    status: Type.Optional(
-      Type.Enum([...loadStatuses], { type: 'string', description: 'Only exports in this state.' }),
-    ),
-  }),
+  querystring: query,
   response: {
     200: {
       description: 'A page of exports.',
@@ -40,14 +38,19 @@ export function listExportsRoute(app: FastifyInstance, system: System): void {
     config: { scope: 'export', answerBytes: MAX_PAGE_BYTES },
     schema: listExportsSchema,
   } as const;
-  app.get('/api/v1/analytics/exports/jobs', options, async (request, reply) => {
-    const query = readListExportsQuery(request.query);
-    const environment = callerEnvironment(request);
-    const filter = query.status === undefined ? {} : { status: query.status };
-    const page = await listExports(system.reader, environment.environmentId, filter, query);
-    const base = baseUrl(request, system.config.publicUrl);
-    reply.header('x-total-count', String(page.total));
-    if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
-    return reply.send(page.exports.map((each): ExportItem => renderExportItem(each, environment, base)));
-  });
+  app.get<{ Querystring: Static<typeof query> }>(
+    '/api/v1/analytics/exports/jobs',
+    options,
+    async (request, reply) => {
+      const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = request.query;
+      const environment = callerEnvironment(request);
+      const filter = status === undefined ? {} : { status };
+      const after = readJobCursor(cursor);
+      const page = await listExports(system.reader, environment.environmentId, filter, { limit, after });
+      const base = baseUrl(request, system.config.publicUrl);
+      reply.header('x-total-count', String(page.total));
+      if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
+      return reply.send(page.exports.map((each): ExportItem => renderExportItem(each, environment, base)));
+    },
+  );
 }

@@ -1,17 +1,17 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { type JobType, jobTypes, listJobs } from '../../background-jobs/find-jobs.ts';
+import { jobTypes, listJobs } from '../../background-jobs/find-jobs.ts';
 import { renderJobListItem } from '../../background-jobs/render-job.ts';
 import type { System } from '../../context.ts';
-import { inputError } from '../../domain/errors.ts';
-import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { type LoadStatus, loadStatuses } from '../../domain/load.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { ruled, worded } from '../../validation.ts';
 import { baseUrl, nextLink } from '../links.ts';
-import { PageQuery, pageParameters, readJobCursor, writeJobCursor } from '../page.ts';
+import { jobPage, readJobCursor, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
+import { listQuery } from '../plugins/validation.ts';
 import { named, refusals } from '../schemas/answers.ts';
 import { component } from '../schemas/component.ts';
-import { listItemFields } from '../schemas/job-record.ts';
+import { listItemFields, statusParameter } from '../schemas/job-record.ts';
 
 export const jobListItem = component(
   'JobListItem',
@@ -22,26 +22,37 @@ export const jobListItem = component(
 );
 type JobListItem = Static<typeof jobListItem.schema>;
 
+const notSince = 'since is YYYY-MM-DD or an ISO 8601 instant';
+const since = Type.String({
+  description:
+    'Only jobs accepted at or after this: `YYYY-MM-DD`, or an ISO 8601 instant, UTC unless it says otherwise.',
+  examples: ['2026-11-20T12:00:00Z'],
+});
+
+const query = listQuery({
+  ...jobPage,
+  type: Type.Optional(
+    worded(
+      Type.Enum([...jobTypes], { type: 'string', description: 'Only jobs of this type.' }),
+      `type is one of ${jobTypes.join(', ')}`,
+    ),
+  ),
+  status: statusParameter('Only jobs in this state.'),
+  since: Type.Optional(
+    worded(
+      ruled(since, (text) => (readInstant(text) === null ? notSince : null)),
+      { says: { code: 'invalid_date', message: notSince } },
+    ),
+  ),
+});
+
 const listJobsSchema = {
   operationId: 'listJobs',
   summary: 'List background jobs',
   description:
     'The jobs of the environment, newest first. The body is a bare array: the next page is in `Link`. A body of the request is ignored; other parameters are refused.',
   tags: ['jobs'],
-  querystring: Type.Object({
-    ...pageParameters,
-    type: Type.Optional(Type.Enum([...jobTypes], { type: 'string', description: 'Only jobs of this type.' })),
-    status: Type.Optional(
-      Type.Enum([...loadStatuses], { type: 'string', description: 'Only jobs in this state.' }),
-    ),
-    since: Type.Optional(
-      Type.String({
-        description:
-          'Only jobs accepted at or after this: `YYYY-MM-DD`, or an ISO 8601 instant, UTC unless it says otherwise.',
-        examples: ['2026-11-20T12:00:00Z'],
-      }),
-    ),
-  }),
+  querystring: query,
   response: {
     200: {
       description: 'A page of jobs.',
@@ -55,9 +66,11 @@ const listJobsSchema = {
 /** Newest first; a bare array, its continuation in the headers. */
 export function listJobsRoute(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'read', answerBytes: MAX_PAGE_BYTES }, schema: listJobsSchema } as const;
-  app.get('/v1/background_jobs', options, async (request, reply) => {
-    const query = readListJobsQuery(request.query);
-    const page = await listJobs(system.reader, environmentId(request), query, query);
+  app.get<{ Querystring: Static<typeof query> }>('/v1/background_jobs', options, async (request, reply) => {
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', type, status, since = '' } = request.query;
+    const filter = { type, status, since: readInstant(since) ?? undefined };
+    const after = readJobCursor(cursor);
+    const page = await listJobs(system.reader, environmentId(request), filter, { limit, after });
     const base = baseUrl(request, system.config.publicUrl);
     reply.header('x-total-count', String(page.total));
     if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));
@@ -66,52 +79,10 @@ export function listJobsRoute(app: FastifyInstance, system: System): void {
   });
 }
 
-interface ListJobsQuery {
-  readonly limit: number;
-  readonly after: string | null;
-  readonly type: JobType | undefined;
-  readonly status: LoadStatus | undefined;
-  readonly since: Date | undefined;
-}
-
-/** Of exports, which are all of one type. @throws InputError `invalid_field`, `invalid_cursor`. */
-export function readListExportsQuery(parameters: unknown): Pick<ListJobsQuery, 'limit' | 'after' | 'status'> {
-  const query = new PageQuery(parameters);
-  const read = readCommon(query);
-  query.check();
-  return read;
-}
-
-function readCommon(query: PageQuery): Pick<ListJobsQuery, 'limit' | 'after' | 'status'> {
-  return {
-    limit: query.limit(),
-    after: query.read('cursor', null, readJobCursor),
-    status: query.read('status', undefined, (text) => choose('status', text, loadStatuses)),
-  };
-}
-
-/** @throws InputError `invalid_field`, `invalid_cursor`, `invalid_date`. */
-function readListJobsQuery(parameters: unknown): ListJobsQuery {
-  const query = new PageQuery(parameters);
-  const read: ListJobsQuery = {
-    ...readCommon(query),
-    type: query.read('type', undefined, (text) => choose('type', text, jobTypes)),
-    since: query.read('since', undefined, readInstant),
-  };
-  query.check();
-  return read;
-}
-
-function choose<T extends string>(name: string, text: string, allowed: readonly T[]): T {
-  const found = allowed.find((each) => each === text);
-  if (found !== undefined) return found;
-  throw inputError('invalid_field', `${name} is one of ${allowed.join(', ')}`, name);
-}
-
 const instant = /^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?$/i;
 
-/** `YYYY-MM-DD` (from its beginning, in UTC) or an ISO 8601 instant, in UTC unless it says otherwise. */
-function readInstant(text: string): Date {
+/** `YYYY-MM-DD` (from its beginning, in UTC) or an ISO 8601 instant, in UTC unless it says otherwise; null for what is neither. */
+function readInstant(text: string): Date | null {
   // A plus sign that was not escaped reaches us as a blank; one before a time of day stands further left.
   const repaired = text.length > 'YYYY-MM-DD hh:mm'.length ? text.replace(/ (\d{2}:?\d{2})$/, '+$1') : text;
   const zoned = /(?:Z|[+-]\d{2}:?\d{2})$/i.test(repaired.slice(10)) ? repaired : `${repaired}Z`;
@@ -119,5 +90,5 @@ function readInstant(text: string): Date {
   const day = repaired.slice(0, 10);
   const isDay = !Number.isNaN(Date.parse(day)) && new Date(day).toISOString().startsWith(day);
   if (instant.test(repaired) && isDay && !Number.isNaN(date.getTime())) return date;
-  throw inputError('invalid_date', 'since is YYYY-MM-DD or an ISO 8601 instant', 'since');
+  return null;
 }

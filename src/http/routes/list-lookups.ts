@@ -13,8 +13,8 @@ import type { Entity } from '../../domain/entity.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
 import { type ListedProperty, listProperties } from '../../postgres/stores/properties.ts';
-import { PageQuery } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
+import { listQuery, undocumented } from '../plugins/validation.ts';
 import { refusals } from '../schemas/answers.ts';
 import { component } from '../schemas/component.ts';
 
@@ -126,12 +126,18 @@ interface LookupText {
   readonly description: string;
 }
 
+/** Clients that page through the segments send these to every lookup; the others are lists of one page. */
+const ignored = Type.Optional(Type.Any());
+const pageParameters = { limit: ignored, cursor: ignored, after_cursor: ignored, before_cursor: ignored };
+const query = Object.assign(listQuery(pageParameters), { [undocumented]: true });
+
 /** A lookup that answers a bare array of all there is. */
 function lookupSchema(text: LookupText, item: TSchema) {
   return {
     ...text,
     description: `${text.description} A body of the request is ignored, and so are \`limit\` and cursors; other parameters are refused.`,
     tags: ['lookups'],
+    querystring: query,
     response: {
       200: { description: 'All of them.', content: { 'application/json': { schema: Type.Array(item) } } },
       ...refusals('invalid_field'),
@@ -201,9 +207,6 @@ const lookups: Readonly<Record<string, Lookup>> = {
   },
 };
 
-/** Clients that page through the segments send these to every lookup; the others are lists of one page. */
-const pageParameters = ['limit', 'cursor', 'after_cursor', 'before_cursor'];
-
 /** All lookups but the segments. */
 export function listLookups(app: FastifyInstance, system: System): void {
   for (const [name, { item, read, ...text }] of Object.entries(lookups)) {
@@ -212,7 +215,6 @@ export function listLookups(app: FastifyInstance, system: System): void {
       schema: lookupSchema(text, item),
     } as const;
     app.get(`/api/v1/analytics/exports/lookups/${name}`, options, async (request, reply) => {
-      new PageQuery(request.query).allow(...pageParameters).check();
       return reply.send(await read(system, environmentId(request)));
     });
   }

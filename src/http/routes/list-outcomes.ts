@@ -4,11 +4,9 @@ import type { System } from '../../context.ts';
 import { exportOutcomes, listOutcomes, requireDeletion } from '../../deletion/inspect-deletions.ts';
 import { renderOutcome } from '../../deletion/render-deletion.ts';
 import { deletionOutcomes } from '../../domain/deletion.ts';
-import { MAX_PAGE_SIZE } from '../../domain/limits.ts';
-import { addRowsOfJob } from '../job-rows.ts';
-import { pageParameters } from '../page.ts';
+import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
 import { jobRefusals, named } from '../schemas/answers.ts';
-import { component, orNull } from '../schemas/component.ts';
+import { component } from '../schemas/component.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
 export const idOutcome = component(
@@ -35,28 +33,11 @@ export const idOutcome = component(
 );
 type IdOutcomeItem = Static<typeof idOutcome.schema>;
 
-export const outcomePage = component(
+export const outcomePage = pageOfRows(
   'OutcomePage',
-  Type.Object(
-    {
-      data: Type.Array(idOutcome.ref),
-      metadata: Type.Object(
-        {
-          cursor: Type.Object(
-            {
-              after: orNull(Type.String({ description: 'The `cursor` of the next page; null on the last.' })),
-              before: Type.Null(),
-            },
-            { additionalProperties: false },
-          ),
-          limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE }),
-          total_count: Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
-        },
-        { additionalProperties: false },
-      ),
-    },
-    { additionalProperties: false, description: 'Outcomes, in the order of the request.' },
-  ),
+  idOutcome.ref,
+  Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
+  'Outcomes, in the order of the request.',
 );
 
 const listOutcomesSchema = {
@@ -66,7 +47,7 @@ const listOutcomesSchema = {
     'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON.',
   tags: ['deletions'],
   params: jobParameters,
-  querystring: Type.Object(pageParameters),
+  querystring: rowQuery,
   response: {
     200: {
       description:

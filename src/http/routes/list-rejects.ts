@@ -1,14 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { MAX_PAGE_SIZE, MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
+import { MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import { rejectColumns } from '../../domain/reject-columns.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { exportRejects, listRejects } from '../../load/inspect-rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
-import { addRowsOfJob } from '../job-rows.ts';
-import { pageParameters } from '../page.ts';
+import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
 import { jobRefusals, named } from '../schemas/answers.ts';
 import { component, orNull } from '../schemas/component.ts';
 import { jobParameters } from '../schemas/job-record.ts';
@@ -51,28 +50,11 @@ export const reject = component(
 );
 type RejectRecord = Static<typeof reject.schema>;
 
-export const rejectPage = component(
+export const rejectPage = pageOfRows(
   'RejectPage',
-  Type.Object(
-    {
-      data: Type.Array(reject.ref),
-      metadata: Type.Object(
-        {
-          cursor: Type.Object(
-            {
-              after: orNull(Type.String({ description: 'The `cursor` of the next page; null on the last.' })),
-              before: Type.Null(),
-            },
-            { additionalProperties: false },
-          ),
-          limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE }),
-          total_count: Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
-        },
-        { additionalProperties: false },
-      ),
-    },
-    { additionalProperties: false, description: 'Refused records, in file order.' },
-  ),
+  reject.ref,
+  Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
+  'Refused records, in file order.',
 );
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
@@ -84,7 +66,7 @@ const listRejectsSchema = {
     'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON, in the shape of the source with the reasons added, to mend and send again.',
   tags: ['jobs'],
   params: jobParameters,
-  querystring: Type.Object(pageParameters),
+  querystring: rowQuery,
   response: {
     200: {
       description:

@@ -7,9 +7,9 @@ import { renderLoad } from '../../load/render-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
 import { baseUrl } from '../links.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { actionHeaders, readIdempotencyKey } from '../request-headers.ts';
+import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { type JobRecord, jobParameters, jobRecord, readJobId } from '../schemas/job-record.ts';
+import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
 
 const retryJobSchema = {
   operationId: 'retryJob',
@@ -27,10 +27,10 @@ const retryJobSchema = {
 export function retryJob(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: retryJobSchema } as const;
   app.post('/v1/background_jobs/:job_id/retry', options, async (request, reply) => {
-    const jobId = readJobId(request);
+    const jobId = jobIdOf(request);
     const environment = environmentId(request);
     await requireRetryable(system, environment, jobId);
-    await retryLoad(system, environment, jobId, readIdempotencyKey(request.headers['idempotency-key']));
+    await retryLoad(system, environment, jobId, idempotencyKeyOf(request));
     const load = await requireLoad(system, environment, jobId);
     // What it was made by this request; a worker may have begun, and even ended.
     const queued = { ...load, status: 'queued', endedAt: null } as const;

@@ -9,7 +9,7 @@ import { callerEnvironment, callerKeyId } from '../plugins/auth.ts';
 import { jobRefusals } from '../schemas/answers.ts';
 import { component, orNull } from '../schemas/component.ts';
 import { exampleJobId, exampleUrl, exportFields } from '../schemas/export-record.ts';
-import { failure, jobParameters, readJobId } from '../schemas/job-record.ts';
+import { failure, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const presignedUrl = Type.Object(
   {
@@ -62,7 +62,7 @@ export function showExport(app: FastifyInstance, system: System): void {
   const { config } = system;
   const options = { config: { scope: 'export' }, schema: showExportSchema } as const;
   app.get('/api/v1/analytics/exports/jobs/:job_id', options, async (request, reply) => {
-    const jobId = readJobId(request);
+    const jobId = jobIdOf(request);
     const environment = callerEnvironment(request);
     const found = await requireExport(system.reader, environment.environmentId, jobId);
     const base = baseUrl(request, config.publicUrl);

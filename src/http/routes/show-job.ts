@@ -9,7 +9,7 @@ import { baseUrl } from '../links.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { jobRefusals } from '../schemas/answers.ts';
 import { component, orNull } from '../schemas/component.ts';
-import { failure, jobParameters, listItemFields, readJobId } from '../schemas/job-record.ts';
+import { failure, jobIdOf, jobParameters, listItemFields } from '../schemas/job-record.ts';
 
 const queuePosition = orNull(
   Type.Integer({
@@ -166,7 +166,7 @@ const showJobSchema = {
 export function showJob(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'read' }, schema: showJobSchema } as const;
   app.get('/v1/background_jobs/:job_id', options, async (request, reply) => {
-    const jobId = readJobId(request);
+    const jobId = jobIdOf(request);
     const environment = environmentId(request);
     const job = await requireJob(system.reader, environment, jobId);
     const base = baseUrl(request, system.config.publicUrl);

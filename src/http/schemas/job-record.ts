@@ -1,27 +1,46 @@
 import type { FastifyRequest } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { deletionTypes } from '../../domain/deletion.ts';
-import { inputError } from '../../domain/errors.ts';
 import { loadStatuses, loadTypes } from '../../domain/load.ts';
+import { ruled, worded } from '../../validation.ts';
 import { component, orNull } from './component.ts';
 
-/** The path of everything that concerns one job. */
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+const noSuchJob = 'there is no such job';
+
+export const jobIdOptions = {
+  format: 'uuid',
+  description: 'Id of the job, as its record has it.',
+  examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
+} as const;
+
+/** The path of everything that concerns one job. What cannot be a job id is no job either. */
 export const jobParameters = Type.Object({
-  job_id: Type.String({
-    format: 'uuid',
-    description: 'Id of the job, as its record has it.',
-    examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
-  }),
+  job_id: worded(
+    ruled(Type.String(jobIdOptions), (text) => (uuid.test(text) ? null : noSuchJob)),
+    {
+      says: (value) => ({
+        code: 'not_found',
+        message: noSuchJob,
+        details: `job_id: ${String(value).slice(0, 100)}`,
+      }),
+    },
+  ),
 });
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-/** @throws InputError `not_found` for what cannot be a job id: there is no such job either. */
-export function readJobId(request: FastifyRequest): string {
-  const { job_id: jobId = '' } = request.params as { job_id?: string };
-  if (uuid.test(jobId)) return jobId.toLowerCase();
-  throw inputError('not_found', 'there is no such job', `job_id: ${jobId.slice(0, 100)}`);
+/** The id in the path, which the schema has let through, as we write it. */
+export function jobIdOf(request: FastifyRequest): string {
+  return (request.params as Static<typeof jobParameters>).job_id.toLowerCase();
 }
+
+/** A parameter of lists. */
+export const statusParameter = (description: string) =>
+  Type.Optional(
+    worded(
+      Type.Enum([...loadStatuses], { type: 'string', description }),
+      `status is one of ${loadStatuses.join(', ')}`,
+    ),
+  );
 
 const exampleId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
 

@@ -1,4 +1,5 @@
 import { type TSchema, Type } from 'typebox';
+import type { LoadEntity } from '../../domain/entity.ts';
 import { refusals } from '../schemas/answers.ts';
 import { component, withExamples } from '../schemas/component.ts';
 import { uploadOptions } from './options.ts';
@@ -121,7 +122,7 @@ export const profilesBody = withExamples(
 );
 
 /** A form: the file, and options before or after it. */
-export function formBody(entities: readonly string[], exampleFile = csvText) {
+export function formBody(entities: readonly LoadEntity[], exampleFile = csvText) {
   const fields: Record<string, TSchema> = {
     ...uploadOptions(entities),
     file: Type.String({

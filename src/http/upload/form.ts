@@ -7,8 +7,9 @@ import { inflateGuard, type Sent } from '../../load/receive/decode.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
 import { discardReceived } from '../../load/received-files.ts';
-import { type GivenOption, readUploadOptions } from './options.ts';
-import { cleanFilename, storeFile, type Upload, type Uploaded } from './upload.ts';
+import type { GivenOption } from './options.ts';
+import { cleanFilename } from './options.ts';
+import { storeFile, type Upload, type Uploaded } from './upload.ts';
 
 /** The part named file, and options before and after it: what is said after the file counts too. */
 export async function receiveForm(upload: Upload, query: readonly GivenOption[]): Promise<Uploaded> {
@@ -36,7 +37,7 @@ interface StoredPart {
 
 function complete({ kind }: Upload, file: StoredPart, given: readonly GivenOption[]): Uploaded {
   const { received } = file;
-  const options = readUploadOptions(given, kind.entity);
+  const options = kind.readOptions(given);
   if (options.format !== undefined && (options.format === 'csv') !== (received.format === 'csv')) {
     const message = 'format must come before the file, or in the query: the file was read as something else';
     throw inputError('invalid_field', message, `format: ${options.format}; read as: ${received.format}`);
@@ -56,7 +57,7 @@ async function storePart(
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
   // Options known to be wrong are told before gigabytes have come.
-  const options = readUploadOptions(given, upload.kind.entity);
+  const options = upload.kind.readOptions(given);
   const filename = cleanFilename(part.filename ?? '');
   const hints = {
     filename: options.filename ?? filename,

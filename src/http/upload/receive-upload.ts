@@ -8,12 +8,11 @@ import { acceptLoad } from '../../load/accept-load.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
-import { readEncoding, readIdempotencyKey } from '../request-headers.ts';
+import { idempotencyKeyOf, readEncoding } from '../request-headers.ts';
 import { receiveForm } from './form.ts';
-import { type GivenOption, queryOptions, readUploadOptions } from './options.ts';
+import { dispositionFilename, type GivenOption, queryOptions } from './options.ts';
 import {
   bodyOf,
-  dispositionFilename,
   storeFile,
   type Upload,
   type Uploaded,
@@ -33,9 +32,9 @@ export async function receiveUpload(
 ): Promise<Load> {
   const headers = readUploadHeaders(request.headers, kind.mediaTypes, system.config.maxUploadBytes);
   const query = queryOptions(request.query);
-  readUploadOptions(query, kind.entity);
+  kind.readOptions(query);
   const environment = environmentId(request);
-  const { idempotencyKey } = headers;
+  const idempotencyKey = idempotencyKeyOf(request);
   await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
   const upload: Upload = { system, request, kind, headers, signal: watchClient(request.raw) };
   askForBody(request.raw);
@@ -64,7 +63,7 @@ function asAccepted(load: Load): Load {
 /** A body that is the file itself. */
 async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promise<Uploaded> {
   const { request, kind, headers } = upload;
-  const options = readUploadOptions(given, kind.entity);
+  const options = kind.readOptions(given);
   const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
   const received = await storeFile(upload, bodyOf(request.raw), {
     filename,
@@ -97,7 +96,7 @@ function readUploadHeaders(
     const details = `Content-Length: ${headers['content-length']}`;
     throw inputError('payload_too_large', `An upload may have ${maxUploadBytes} bytes`, details);
   }
-  return { mediaType, gzip, idempotencyKey: readIdempotencyKey(headers['idempotency-key']) };
+  return { mediaType, gzip };
 }
 
 /** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */

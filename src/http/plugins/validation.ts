@@ -1,0 +1,165 @@
+import type { FastifyInstance } from 'fastify';
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox';
+import { InputError, type Problem } from '../../domain/errors.ts';
+import { compileSchema, hasWording, throwProblems, worded } from '../../validation.ts';
+
+/**
+ * Holds the path, the query and the headers of requests to the schemas of their routes. Bodies are not looked at here: some are
+ * streams that nothing may wait for, the others are read, with the same schemas, by what they are sent for (`src/export`,
+ * `src/deletion`, `src/ingest`). Answers are held to their schemas by the tests: a field that a schema forgets must fail one, and
+ * not vanish.
+ */
+export function addValidation(app: FastifyInstance): void {
+  app.setSerializerCompiler(() => JSON.stringify);
+  app.setValidatorCompiler<TSchema>(({ schema, httpPart }) => {
+    switch (httpPart) {
+      case 'querystring':
+        return compileQuery(schema as TObject);
+      case 'params':
+        return validatorOf(schema);
+      case 'headers':
+        return compileHeaders(schema as TObject);
+      default:
+        return () => true;
+    }
+  });
+}
+
+function validatorOf(schema: TSchema) {
+  const findProblems = compileSchema(schema);
+  return (value: unknown) => {
+    const [first, ...more] = findProblems(value);
+    return first === undefined ? true : { error: new InputError(first, ...more) };
+  };
+}
+
+/** Only those that say how they are refused; the others say how the body is to be read, and are read with it. */
+function compileHeaders({ properties }: TObject) {
+  const checked = Object.entries(properties)
+    .filter(([, schema]) => hasWording(schema))
+    .map(([name, schema]) => [name.toLowerCase(), schema] as const);
+  return validatorOf(Type.Object(Object.fromEntries(checked)));
+}
+
+/** What a query may bring, as texts: each name once or several times. */
+export type Texts = Readonly<Record<string, string | readonly string[]>>;
+
+interface TextRules {
+  /** Many clients send every parameter they know, and some add one that begins with `_` so that no cache answers. */
+  readonly lenient: boolean;
+}
+
+const textRules = Symbol('textRules');
+
+/** Marks a query of which the document says nothing: its parameters are accepted and ignored. */
+export const undocumented = Symbol('undocumented');
+
+/** The query of a list. One that the list does not know is refused: a filter that is misspelt would list everything. */
+export function listQuery<P extends TProperties>(properties: P) {
+  const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: true } });
+  return worded(schema, {
+    unknown: (name, known) => `There is no parameter ${quoteName(name)} here; ${suggest(name, known)}`,
+  });
+}
+
+/** Options that come in a query, or as fields of a form. */
+export function optionFields<P extends TProperties>(properties: P) {
+  const schema = Type.Object(properties, { additionalProperties: false, [textRules]: { lenient: false } });
+  return worded(schema, {
+    unknown: (name, known) => `${quoteName(name)} is no option here; ${suggest(name, known)}`,
+  });
+}
+
+function compileQuery(schema: TObject) {
+  const rules = (schema as { [textRules]?: TextRules })[textRules];
+  if (rules === undefined) return validatorOf(schema);
+  const read = compileTexts(schema);
+  return (query: unknown) => {
+    try {
+      const value = read(query as Texts);
+      // Options are read once more, with the fields of the form.
+      return rules.lenient ? { value } : true;
+    } catch (error) {
+      return { error: error as Error };
+    }
+  };
+}
+
+/**
+ * What `listQuery` and `optionFields` make of texts: numbers, flags and lists.
+ * @throws InputError with everything that is wrong.
+ */
+export function compileTexts<T extends TObject>(schema: T): (texts: Texts) => Static<T> {
+  const findProblems = compileSchema(schema);
+  const { lenient } = (schema as { [textRules]?: TextRules })[textRules] ?? { lenient: false };
+  return (texts) => {
+    const repeated: Problem[] = [];
+    const values: Record<string, unknown> = {};
+    for (const [name, text] of Object.entries(texts)) {
+      if (lenient && (text === '' || (name.startsWith('_') && !Object.hasOwn(schema.properties, name))))
+        continue;
+      const different = lenient ? [text].flat() : [...new Set([text].flat())];
+      const of = schema.properties[name] as { readonly type?: string } | undefined;
+      if (different.length > 1 && of?.type !== undefined && of.type !== 'array') {
+        const message = `${name} was given more than once${lenient ? '' : ', with different values'}`;
+        repeated.push({ code: 'invalid_field', message, details: name });
+      } else {
+        Object.defineProperty(values, name, { value: readText(of?.type, different), enumerable: true });
+      }
+    }
+    throwProblems([...repeated, ...findProblems(values)]);
+    return values as Static<T>;
+  };
+}
+
+const flags: Readonly<Record<string, boolean>> = {
+  true: true,
+  '1': true,
+  '': true,
+  false: false,
+  '0': false,
+};
+
+/** What cannot be read stays a text, which the schema refuses. */
+function readText(type: string | undefined, texts: readonly string[]): unknown {
+  const [text = ''] = texts;
+  if (type === 'array') return texts;
+  if (type === 'integer') return /^\d{1,9}$/.test(text) ? Number(text) : text;
+  return type === 'boolean' ? (flags[text] ?? text) : text;
+}
+
+/** Letters that may be wrong, missing, too many or in each other's place. */
+const maxDistance = 2;
+/** A name that is longer is not looked at: comparing takes the product of the lengths. */
+const maxNameLength = 40;
+
+/** A name that was given, as a message may quote it. */
+function quoteName(name: string): string {
+  return JSON.stringify(name.slice(0, 100));
+}
+
+/** `did you mean status?`, or all that there are. */
+function suggest(name: string, known: readonly string[]): string {
+  const near = known
+    .map((each) => ({ each, distance: distance(name.toLowerCase(), each) }))
+    .filter((found) => found.distance <= maxDistance)
+    .sort((a, b) => a.distance - b.distance)[0];
+  if (near !== undefined) return `did you mean ${near.each}?`;
+  return known.length === 0 ? 'it takes none' : `known: ${known.join(', ')}`;
+}
+
+/** Edits that lead from one name to the other; a blank, dash or underscore more or less is none. */
+function distance(a: string, b: string): number {
+  const [from, to] = [a.replace(/[-_ ]/g, ''), b.replace(/[-_ ]/g, '')];
+  if (from.length > maxNameLength) return Number.POSITIVE_INFINITY;
+  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (const [i, letter] of [...from].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...to].entries()) {
+      const replaced = (row[j] ?? 0) + Number(letter !== other);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}
