@@ -10,6 +10,13 @@ import { bodyBytes } from './plugins/json-body.ts';
 import { readIdempotency } from './request-headers.ts';
 import { refusals } from './schemas/answers.ts';
 
+/*
+ * The bodies of single records are read by hand (`src/ingest/read-record.ts`), and their schemas only document them. Measured with the
+ * body of an event, 190 bytes, on Node 20: `readEvent` takes 5 100 ns, 1 100 of which are JSON.parse. The compiled schema takes 86 ns
+ * more and replaces nothing of it: a reader must still look at every value, for its bytes, for U+0000 and half surrogate pairs, and for
+ * numbers that JavaScript rounds, while it makes the row; and a refusal by the schema costs 7 400 ns.
+ */
+
 /** An id in a single record: a string, and never a number. */
 export const idText = (description: string) =>
   Type.String({ minLength: 1, maxLength: MAX_ID_BYTES, description });

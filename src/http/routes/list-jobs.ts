@@ -31,13 +31,13 @@ const since = Type.String({
 
 const query = listQuery({
   ...jobPage,
+  status: statusParameter('Only jobs in this state.'),
   type: Type.Optional(
     worded(
       Type.Enum([...jobTypes], { type: 'string', description: 'Only jobs of this type.' }),
       `type is one of ${jobTypes.join(', ')}`,
     ),
   ),
-  status: statusParameter('Only jobs in this state.'),
   since: Type.Optional(
     worded(
       ruled(since, (text) => (readInstant(text) === null ? notSince : null)),
