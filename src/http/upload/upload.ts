@@ -7,12 +7,6 @@ import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receiv
 import { receivingStore } from '../../load/received-files.ts';
 import type { ReadOptions } from './options.ts';
 
-export interface UploadHeaders {
-  /** Media type in lower case, without parameters; empty if there is none. */
-  readonly mediaType: string;
-  readonly gzip: boolean;
-}
-
 /** What the uploads of a route have in common. */
 export interface UploadKind {
   /** The only entity it takes, or null where the file may say. */
@@ -28,7 +22,6 @@ export interface UploadHeaders {
   /** Media type in lower case, without parameters; empty if there is none. */
   readonly mediaType: string;
   readonly gzip: boolean;
-  readonly idempotencyKey: string | null;
 }
 
 /** An upload under way. */
