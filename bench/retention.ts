@@ -18,8 +18,7 @@ import { type ExportFormat, exportFormats } from '../src/domain/export.ts';
 import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
-import { prepareDatabase } from '../src/postgres/prepare.ts';
-import { provideDatabase } from '../src/postgres/provide.ts';
+import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
 
 const { values: flags } = parseArgs({ options: { events: { type: 'string', default: '500000' } } });

@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
-import { prepareDatabase } from '../postgres/prepare.ts';
+import { prepareDatabase } from '../provide-database.ts';
 import { defineCommand, type ProcessEnv, several } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';

@@ -1,7 +1,7 @@
 import type { StoredSegment } from '../domain/definitions.ts';
 import { MAX_SEGMENT_SAMPLE, SEGMENT_PREVIEW_TIMEOUT_MS } from '../domain/limits.ts';
+import { analyzeStale } from '../postgres/maintenance.ts';
 import { isCancelledStatement } from '../postgres/sqlstate.ts';
-import { analyzeStale } from '../postgres/stale-statistics.ts';
 import { definitionsOf } from '../postgres/stores/definitions.ts';
 import { previewSegment, type SegmentPreview } from '../segments/preview-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';

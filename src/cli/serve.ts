@@ -1,4 +1,4 @@
-import { prepareDatabase } from '../postgres/prepare.ts';
+import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
 import { defineCommand } from './define-command.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';

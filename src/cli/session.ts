@@ -11,13 +11,13 @@ import {
 import type { Config } from '../config.ts';
 import { openSystem, type System } from '../context.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
-import { prepareDatabase } from '../postgres/prepare.ts';
 import {
   findDatabaseUrl,
   isNewDatabase,
   type ProvidedDatabase,
+  prepareDatabase,
   provideDatabase,
-} from '../postgres/provide.ts';
+} from '../provide-database.ts';
 import type { Invocation } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { readSettings, type Settings } from './settings.ts';

@@ -4,8 +4,8 @@ import { readStatus, type ServiceStatus } from '../background-jobs/read-status.t
 import type { Config } from '../config.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import type { LaneOverview } from '../postgres/ledger/lane-overview.ts';
+import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
-import { createWatchPool } from '../postgres/watch-pool.ts';
 import { defineCommand, flag } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import {

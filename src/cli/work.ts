@@ -5,7 +5,7 @@ import { openSystem, type System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { writeExport } from '../export/write/write-export.ts';
-import { prepareDatabase } from '../postgres/prepare.ts';
+import { prepareDatabase } from '../provide-database.ts';
 import { schedulePrune } from '../queue/schedule-prune.ts';
 import { openSchedulesFile } from '../schedules/schedules-file.ts';
 import { scheduleSettings } from '../schedules/settings.ts';

@@ -1,6 +1,6 @@
 import pg, { type ClientBase } from 'pg';
 import type { Config } from '../config.ts';
-import { readMigrationState } from '../postgres/migration-state.ts';
+import { readMigrationState } from '../postgres/migrate.ts';
 import { isDiskFull, isMissingTable } from '../postgres/sqlstate.ts';
 import { readEventRetention } from '../postgres/stores/retention.ts';
 import { type Check, type Finding, failed, ok, roomAdvice, runChecks, warning } from './check.ts';

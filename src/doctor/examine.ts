@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { openFileStore } from '../files/storage.ts';
-import { findDatabaseUrl } from '../postgres/provide.ts';
+import { findDatabaseUrl } from '../provide-database.ts';
 import type { Variables } from '../schedules/placeholders.ts';
 import { type Check, type Finding, failed, ok, runChecks, sentenceOf, warning } from './check.ts';
 import { checkNode, checkPublicUrl, checkSchedules, checkSmtp } from './check-configuration.ts';

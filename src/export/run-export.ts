@@ -15,8 +15,8 @@ import {
   exportSessionName,
   nameExportSession,
 } from '../postgres/ledger/sessions.ts';
+import { analyzeStale } from '../postgres/maintenance.ts';
 import { describeFailure, isTransient } from '../postgres/sqlstate.ts';
-import { analyzeStale } from '../postgres/stale-statistics.ts';
 import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { Turns } from '../turns.ts';

@@ -1,5 +1,8 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Kysely, PostgresDialect } from 'kysely';
 import type pg from 'pg';
+import { packageRoot } from '../package-root.ts';
 import type { DB } from './schema.ts';
 
 /** Queries over the schema generated from the migrations (`npm run generate:schema`). */
@@ -26,4 +29,21 @@ export function databaseOn(client: pg.PoolClient): Database {
   });
   bound.set(client, database);
   return database;
+}
+/** A statement of sql/queries, prepared once per connection under its file's name. */
+export interface QueryFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+export function readQuery(name: string): QueryFile {
+  return { name, text: readFileSync(join(packageRoot, 'sql', 'queries', `${name}.sql`), 'utf8') };
+}
+
+export async function runQuery(
+  connection: pg.Pool | pg.PoolClient,
+  { name, text }: QueryFile,
+  values: unknown[],
+): Promise<void> {
+  await connection.query({ name, text, values });
 }

@@ -23,6 +23,11 @@ export interface PoolOptions {
 const connectionTimeoutMillis = 10_000;
 const idleTimeoutMillis = 30_000;
 
+/** Of those who watch: one connection to ask whether the database is there, one to read figures. */
+const watchConnections = 2;
+const watchConnectionTimeoutMs = 1_500;
+const watchStatementTimeoutMs = 5_000;
+
 /**
  * A pool whose sessions look into schema `sluice` first, speak UTC, and read bigint as number (none of ours
  * comes near 2^53; one that did would be our bug).
@@ -63,4 +68,34 @@ function readInt8(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value)) throw new Fault(`bigint ${text} is beyond a safe integer`);
   return value;
+}
+/**
+ * Connections for those who watch, so that they neither wait for those who work nor take a connection away from them.
+ * None is opened before the first look.
+ */
+export function createWatchPool(url: string, role: string, monitor?: ConnectionMonitor): pg.Pool {
+  return createPool({
+    url,
+    max: watchConnections,
+    applicationName: `sluice watch ${role}`,
+    connectionTimeoutMs: watchConnectionTimeoutMs,
+    statementTimeoutMs: watchStatementTimeoutMs,
+    ...(monitor !== undefined && { monitor }),
+  });
+}
+
+/**
+ * Throws unless the database answers and takes writes. A connection that does not answer is given up, so that the next
+ * question goes to wherever the address leads by then.
+ */
+export async function checkDatabase(watch: pg.Pool): Promise<void> {
+  const { rows } = await watch.query<{ readOnly: string }>(
+    withTimeout(`select current_setting('transaction_read_only') as "readOnly"`, watchConnectionTimeoutMs),
+  );
+  if (rows[0]?.readOnly !== 'off') throw new Error('the database is read-only');
+}
+
+/** `query_timeout` is how long we wait for the answer; pg knows it, its types do not. */
+export function withTimeout(text: string, timeoutMs: number): pg.QueryConfig {
+  return { text, query_timeout: timeoutMs } as pg.QueryConfig;
 }

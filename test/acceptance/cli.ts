@@ -6,8 +6,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { pino } from 'pino';
 import { afterAll, afterEach } from 'vitest';
-import { prepareDatabase } from '../../src/postgres/prepare.ts';
-import { provideDatabase } from '../../src/postgres/provide.ts';
+import { prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The command as it is shipped: built, and run by node. */

@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../src/package-root.ts';
-import { migrate, readMigrations } from '../../src/postgres/migrate.ts';
-import { readMigrationState } from '../../src/postgres/migration-state.ts';
+import { migrate, readMigrationState, readMigrations } from '../../src/postgres/migrate.ts';
 import { createEmptyDatabase, type TestDatabase } from '../support/postgres.ts';
 import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
 

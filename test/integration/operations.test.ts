@@ -4,7 +4,7 @@ import { pruneFilesJob } from '../../jobs/prune-files.ts';
 import { planPrune, prune } from '../../src/background-jobs/prune.ts';
 import { readStatus } from '../../src/background-jobs/read-status.ts';
 import { describeStatus, renderStatus } from '../../src/cli/status.ts';
-import { createWatchPool } from '../../src/postgres/watch-pool.ts';
+import { createWatchPool } from '../../src/postgres/pool.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { acceptFile, startManually, withoutBell } from '../support/load-file.ts';

@@ -5,7 +5,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
-import { prepareDatabase } from '../../src/postgres/prepare.ts';
+import { prepareDatabase } from '../../src/provide-database.ts';
 
 /** Databases of tests are copies of this one, which is migrated. */
 export const template = 'template_sluice';

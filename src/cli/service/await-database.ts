@@ -3,8 +3,8 @@ import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import { Interrupted } from '../../domain/errors.ts';
-import { findDatabaseUrl } from '../../postgres/provide.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
+import { findDatabaseUrl } from '../../provide-database.ts';
 import { CommandFailed, certificateErrors } from '../errors.ts';
 
 /** How long a process that needs the database waits for it to come up. */

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { findDatabaseUrl } from '../../postgres/provide.ts';
+import { findDatabaseUrl } from '../../provide-database.ts';
 import { askRedis } from '../../queue/ask-redis.ts';
 import { describeRedis, readRedisUrl } from '../../queue/redis-url.ts';
 import { CommandFailed } from '../errors.ts';

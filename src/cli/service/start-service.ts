@@ -1,8 +1,7 @@
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { System } from '../../context.ts';
-import { prepareDatabase } from '../../postgres/prepare.ts';
-import { type ProvidedDatabase, provideDatabase } from '../../postgres/provide.ts';
+import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../../provide-database.ts';
 import { openSchedulesFile } from '../../schedules/schedules-file.ts';
 import { type Phase, shutDown } from '../../shutdown.ts';
 import type { ProcessEnv } from '../define-command.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
-import { withTimeout } from '../watch-pool.ts';
+import { withTimeout } from '../pool.ts';
 
 const timeoutMs = 3_000;
 /** Over this long the rate of a running load is measured. */

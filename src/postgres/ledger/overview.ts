@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
-import { withTimeout } from '../watch-pool.ts';
+import { withTimeout } from '../pool.ts';
 
 /** How long we wait for an answer; the server gives up by itself too (`createWatchPool`). */
 const backlogTimeoutMs = 2_000;

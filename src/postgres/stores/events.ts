@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { readQuery, runQuery } from '../query-file.ts';
+import { readQuery, runQuery } from '../database.ts';
 
 export interface EventRow {
   readonly environmentId: number;

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { readQuery, runQuery } from '../query-file.ts';
+import { readQuery, runQuery } from '../database.ts';
 import { inTransaction } from '../transaction.ts';
 
 /** A profile to be laid over what is stored. */

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { MAX_SCHEDULES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
-import { withTimeout } from '../watch-pool.ts';
+import { withTimeout } from '../pool.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
 

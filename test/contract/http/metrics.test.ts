@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
-import { prepareDatabase } from '../../../src/postgres/prepare.ts';
+import { prepareDatabase } from '../../../src/provide-database.ts';
 import { acceptDeletion } from '../../support/deletions.ts';
 import { acceptExport } from '../../support/exports.ts';
 import { freezePostgres } from '../../support/frozen-postgres.ts';

@@ -1,7 +1,14 @@
+/**
+ * The database of a process: which one the configuration asks for, started if it is the embedded one, and brought up to date.
+ */
 import { join } from 'node:path';
+import pg from 'pg';
 import type { Logger } from 'pino';
-import type { Config } from '../config.ts';
-import { type EmbeddedPostgres, embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import type { Config } from './config.ts';
+import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
+import { ConnectionMonitor } from './postgres/connection-monitor.ts';
+import { migrate } from './postgres/migrate.ts';
+import { migrateQueue } from './queue/backend.ts';
 
 type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
 
@@ -36,4 +43,27 @@ export async function provideDatabase(
   const dataDir = join(config.dataDir, 'postgres');
   const embedded = await embeddedPostgres.startAndKeepRunning({ dataDir, log });
   return { url: embedded.url, embedded, stop: () => embedded.stop() };
+}
+
+const connectionTimeoutMillis = 10_000;
+
+/** Brings a database up to date: our schema, and the queue's where it lives there. Safe to run by many at once. */
+export async function prepareDatabase(url: string, queueInPostgres: boolean, log: Logger): Promise<void> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'sluice migrate',
+    connectionTimeoutMillis,
+  });
+  const monitor = new ConnectionMonitor({ url, log });
+  client.on('error', (error) => log.warn({ err: error }, 'connection lost while migrating'));
+  await client.connect();
+  try {
+    await monitor.watch(client);
+    const applied = await migrate(client);
+    if (applied.length > 0) log.info({ applied }, 'database migrated');
+    if (queueInPostgres) await migrateQueue(client);
+  } finally {
+    await client.end();
+    monitor.close();
+  }
 }
