@@ -1,7 +1,7 @@
 import type { ExportContext } from '../src/export/context.ts';
 import { type ExportWriter, runNextExport } from '../src/export/run-export.ts';
 import type { JobHandlers } from '../src/queue/contract.ts';
-import { Turns } from '../src/turns.ts';
+import { Turns } from '../src/tasks/turns.ts';
 
 /** The export that is next, whichever the job names. */
 export function runExportJob(

@@ -5,8 +5,8 @@ import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportBell, ExportContext } from './export/context.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
-import type { Bell, LoadContext } from './load/context.ts';
-import { Experience } from './load/experience.ts';
+import { ChunkMemory } from './load/chunk-memory.ts';
+import type { LoadContext } from './load/context.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase, type Database } from './postgres/database.ts';
 import { readBacklog, readLoadRows } from './postgres/ledger/overview.ts';
@@ -16,7 +16,7 @@ import { readSchedules } from './postgres/stores/schedules.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
 import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
-import { createQueueBell } from './queue/queue-bell.ts';
+import { createQueueNotifier } from './queue/notify.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics } from './telemetry/metrics.ts';
@@ -24,7 +24,7 @@ import { Metrics } from './telemetry/metrics.ts';
 /** One running system: what every surface (HTTP, CLI, worker) is built on. */
 export interface System extends LoadContext, ExportContext {
   readonly config: Config;
-  readonly bell: Bell & ExportBell;
+  readonly bell: ExportBell;
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
@@ -70,7 +70,7 @@ export function openSystem(options: SystemOptions): System {
     redisCa: config.redisCa,
     monitor,
   });
-  const bell = createQueueBell(backend, (error) => log.warn({ err: error }, 'queue error'));
+  const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
   const readPool = openReadPool(options, monitor);
   const knownProperties = new KnownProperties(log);
@@ -108,16 +108,17 @@ export function openSystem(options: SystemOptions): System {
     knownProperties,
     ingest,
     reader: { db: readPool === null ? db : createDatabase(readPool) },
-    bell,
+    bell: queue,
+    queue,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
-    experience: new Experience(),
+    memory: new ChunkMemory(),
     openQueueDashboard: (path) =>
       openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),
     async close() {
       await ingest.drained();
-      await bell.close();
+      await queue.close();
       await backend.close();
       await endPool(watch);
       if (readPool !== null) await endPool(readPool);

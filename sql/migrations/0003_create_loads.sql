@@ -37,14 +37,7 @@ create table sluice.loads (
   rows_unchanged bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
-  finish_attempt integer not null default 0,
-  finish_lease_until timestamptz,
-  finish_due_at timestamptz not null default now(),
-  finish_failures integer not null default 0,
-  finish_losses integer not null default 0,
-  finish_error text,
   repeats_resolved_at timestamptz,
-  dispatched_at timestamptz,
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
@@ -79,12 +72,8 @@ comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.notify is '{emails, on}: addresses that are told if the load ends so; null: none.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
-comment on column sluice.loads.finish_due_at is 'Not to be finished before: after an error, a while later.';
-comment on column sluice.loads.finish_error is 'What the last try to finish the load ran into; null if there was nothing.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
--- Whoever looks for the next task looks at these first, however many loads wait.
-create index loads_processing_idx on sluice.loads (load_id) where status = 'processing';
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
 
 create table sluice.load_chunks (
@@ -96,34 +85,28 @@ create table sluice.load_chunks (
   first_line bigint not null,
   row_count integer not null,
   oversized boolean not null,
-  state text not null default 'pending',
-  attempt integer not null default 0,
-  lease_until timestamptz,
-  due_at timestamptz not null default now(),
-  losses integer not null default 0,
-  failures integer not null default 0,
-  last_error text,
-  dispatched_at timestamptz,
   rows_inserted integer,
   rows_updated integer,
   rows_unchanged integer,
   rows_superseded integer,
   rows_rejected integer,
   done_at timestamptz,
+  attempts integer not null default 0,
+  losses integer not null default 0,
   constraint load_chunks_pkey primary key (load_id, chunk_no),
   constraint load_chunks_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
-  constraint load_chunks_state_check check (state in ('pending', 'running', 'done')),
   constraint load_chunks_range_check check (byte_start >= 0 and byte_end > byte_start),
-  constraint load_chunks_running_has_lease check ((lease_until is not null) = (state = 'running')),
   constraint load_chunks_done_balances check (
-    state <> 'done'
-    or row_count = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected
+    done_at is null
+    or (row_count = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected) is true
   )
 );
-comment on table sluice.load_chunks is 'A byte range of a load''s file: unit of work, retry and parallelism.';
-comment on column sluice.load_chunks.due_at is 'The queue is not to be told of it before: after an error, a while later.';
-create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where state <> 'done';
-create index load_chunks_running_idx on sluice.load_chunks (load_id) where state = 'running';
+comment on table sluice.load_chunks is
+  'A byte range of a load''s file: unit of work, retry and parallelism. Who works on it stands in sluice.tasks.';
+comment on column sluice.load_chunks.done_at is 'When its rows were committed; null: not yet.';
+comment on column sluice.load_chunks.attempts is 'The number of the attempt that did it; 0 until then.';
+comment on column sluice.load_chunks.losses is 'How many of those lost their worker.';
+create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where done_at is null;
 
 create table sluice.load_chunk_keys (
   load_id bigint not null,

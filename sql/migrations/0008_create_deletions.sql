@@ -20,13 +20,7 @@ create table sluice.deletions (
   accepted_at timestamptz not null default clock_timestamp(),
   started_at timestamptz,
   ended_at timestamptz,
-  attempt integer not null default 0,
-  lease_until timestamptz,
-  due_at timestamptz not null default now(),
-  losses integer not null default 0,
-  failures integer not null default 0,
-  last_error text,
-  dispatched_at timestamptz,
+  attempts integer not null default 0,
   failure_code text,
   failure_message text,
   constraint deletions_pkey primary key (deletion_id),
@@ -37,7 +31,6 @@ create table sluice.deletions (
   constraint deletions_request_id_check check (length(request_id) <= 128),
   constraint deletions_ended_at_set check ((ended_at is not null) = (status in ('completed', 'failed'))),
   constraint deletions_failed_has_reason check ((failure_code is not null) = (status = 'failed')),
-  constraint deletions_processing_has_lease check (status = 'processing' or lease_until is null),
   constraint deletions_completed_balances check (
     status <> 'completed' or ids_requested = ids_deleted + ids_not_found
   )
@@ -47,7 +40,6 @@ comment on column sluice.deletions.lane_position is 'Of the sequence that loads 
 comment on column sluice.deletions.accepted_at is
   'By the clock, while the lane is locked: loads that were accepted before it are earlier.';
 comment on column sluice.deletions.request_id is 'Of the HTTP request that it came by; null if it came another way.';
-comment on column sluice.deletions.due_at is 'Not to be taken before: after an error, a while later.';
 comment on column sluice.deletions.events_removed is
   'Events of the users that were removed; of companies, those from which the company was taken.';
 create index deletions_listing_idx on sluice.deletions (environment_id, job_id desc);

@@ -1,8 +1,8 @@
 import { inputError } from '../domain/errors.ts';
 import { cancelExport } from '../export/cancel-export.ts';
 import type { ExportContext } from '../export/context.ts';
-import { cancelLoad } from '../load/cancel-load.ts';
 import type { LoadContext } from '../load/context.ts';
+import { cancelLoad } from '../load/end-load.ts';
 import { type Job, requireJob } from './find-jobs.ts';
 
 /**

@@ -4,8 +4,8 @@ import type { Export } from '../domain/export.ts';
 import { type Load, type LoadStatus, loadTypes } from '../domain/load.ts';
 import { readLoads, requireLoad } from '../load/inspect-load.ts';
 import type { Database } from '../postgres/database.ts';
-import { readDeletions } from '../postgres/ledger/read-deletions.ts';
 import { readExports } from '../postgres/ledger/read-exports.ts';
+import { readDeletions } from '../postgres/stores/deletions.ts';
 
 /** Every kind of background job there is. */
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;

@@ -1,19 +1,23 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
 import { pruneExports } from '../export/prune-exports.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { pruneFiles } from '../load/prune-files.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
-import { forgetDeletions } from '../postgres/ledger/deletions.ts';
 import { countPrunable } from '../postgres/ledger/prunable.ts';
+import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
+import { insertTask } from '../postgres/stores/tasks.ts';
 import { planEventPruning, pruneEvents } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
+import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
 import { sweep } from './sweep.ts';
 
-interface Context {
+/** What a pruning works with. */
+export interface PruneContext {
   readonly pool: pg.Pool;
   readonly db: Database;
   readonly files: FileStore;
@@ -53,7 +57,7 @@ export interface Pruned {
 }
 
 /** Removes what has outlived its retention: the daily job, and `sluice prune`. Doing it twice at once does no harm. */
-export async function prune(context: Context): Promise<Pruned> {
+export async function prune(context: PruneContext): Promise<Pruned> {
   const { pool, db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
@@ -67,8 +71,21 @@ export async function prune(context: Context): Promise<Pruned> {
   return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }
 
+/** Sees to it that there is the task of pruning, one for all workers. It is due at once when it is made, then once a day. */
+export async function schedulePruning(context: TaskContext): Promise<void> {
+  const task = await insertTask(context.db, {
+    kind: 'prune',
+    subjectId: 0,
+    part: 0,
+    environmentId: SYSTEM_ENVIRONMENT_ID,
+    jobId: null,
+    requestId: null,
+  });
+  if (task !== null) await notifyQueue(context, [task]);
+}
+
 /** What `prune` would remove now. */
-export async function planPrune({ db, config }: Pick<Context, 'db' | 'config'>): Promise<Pruned> {
+export async function planPrune({ db, config }: Pick<PruneContext, 'db' | 'config'>): Promise<Pruned> {
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
   return { ...prunable, ...(await planEventPruning({ db, config })), archived: null, temporary: null };

@@ -2,17 +2,16 @@ import type pg from 'pg';
 import {
   type Failure,
   type LaneOverview,
-  type LiveWorker,
   type Retry,
   type RunningExport,
   readFailures,
   readLanes,
-  readLiveWorkers,
   readRetries,
   readRunningExports,
 } from '../postgres/ledger/lane-overview.ts';
 import { type Backlog, readBacklog } from '../postgres/ledger/overview.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
+import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
 
 /** What the service is at, in all environments. */
 export interface ServiceStatus {

@@ -5,7 +5,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { removeAbandoned } from '../load/received-files.ts';
 import type { Database } from '../postgres/database.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
-import { type Rounds, startRounds } from '../rounds.ts';
+import { type Poller, startPoller } from '../tasks/poller.ts';
 
 interface Context {
   readonly pool: pg.Pool;
@@ -23,8 +23,8 @@ export async function sweep({ pool, db, files }: Context): Promise<number> {
 }
 
 /** Sweeps at once and then every half hour; what fails is done by the next round. */
-export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Rounds {
-  return startRounds(sweepMs, async () => {
+export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
+  return startPoller(sweepMs, async () => {
     try {
       const removed = await sweep(context);
       if (removed > 0) log.info({ removed }, 'files of killed processes removed');

@@ -1,21 +1,21 @@
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
+import { jobKinds } from '../../jobs/kinds.ts';
 import { startWorker, type WorkerSchedules } from '../../jobs/worker.ts';
-import { doSuspect } from '../background-jobs/suspects.ts';
+import { schedulePruning } from '../background-jobs/prune.ts';
 import { openSystem, type System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
-import { writeExport } from '../export/write/write-export.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { schedulePrune } from '../queue/schedule-prune.ts';
 import { openSchedulesFile } from '../schedules/schedules-file.ts';
 import { scheduleSettings } from '../schedules/settings.ts';
 import { shutDown } from '../shutdown.ts';
+import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { type AddCommand, defineCommand, hidden, type Invocation, text } from './define-command.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
 import { warnOfRedis, warnOfStorage } from './service/preflight.ts';
 import { listenForStop, type StopRequest } from './service/stop-signals.ts';
 import { startWatchdog } from './service/watchdog.ts';
-import { followParent, isForked, readSuspect, runInProcess } from './service/worker-process.ts';
+import { followParent, isForked, runInProcess } from './service/worker-process.ts';
 import { readSettings, type Settings } from './settings.ts';
 
 /** What a worker process is made of; the fault tests have parts of their own. */
@@ -66,8 +66,11 @@ async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
   }
-  const worker = startWorker(system, writeExport, schedules, runInProcess(cli.entry, processEnv, log));
-  schedulePrune(system.backend).catch((err: unknown) =>
+  const worker = startWorker(system, {
+    schedules,
+    runAlone: runInProcess(cli.entry, processEnv, log),
+  });
+  schedulePruning(system).catch((err: unknown) =>
     log.warn({ err }, 'the daily pruning could not be scheduled'),
   );
   log.debug('worker is ready');
@@ -94,13 +97,12 @@ async function openWorkerSchedules(
   return { file, settings: scheduleSettings(config, processEnv) };
 }
 
-/** What ends the process here ends nothing else. Told to stop, it gives the task back. */
+/** What ends the process here ends nothing else. Told to stop, it gives the task back. `task` is such as `chunk:17`. */
 async function doOnly(system: System, task: string, stop: StopRequest): Promise<void> {
   const stopping = new AbortController();
   void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));
-  await doSuspect(system, writeExport, readSuspect(task), {
-    stopping: stopping.signal,
-    hurry: stopping.signal,
-  });
+  const [name = '', taskId] = task.split(':');
+  const signals = { stopping: stopping.signal, deadline: stopping.signal };
+  await runTaskById(system, kindOf(jobKinds, name), Number(taskId), signals);
   await system.close();
 }

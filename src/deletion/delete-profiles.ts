@@ -2,21 +2,21 @@ import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
 import type { DeletionBatch } from '../postgres/deletion/batch.ts';
 import { releaseEvents, releaseUsers, settleCompanies } from '../postgres/deletion/delete-companies.ts';
 import { deleteEvents, settleUsers } from '../postgres/deletion/delete-users.ts';
-import { readOpenIds } from '../postgres/ledger/deletions.ts';
-import type { Attempt } from './attempt.ts';
+import { readOpenIds } from '../postgres/stores/deletions.ts';
+import type { Attempt } from './context.ts';
 
 /**
  * Removes the profiles and what hangs on them, a batch of ids at a time and of each some thousand rows in a transaction,
  * however many events a user has. What went is counted where it goes, so that whoever takes over goes on exactly there.
  */
 export async function deleteProfiles(attempt: Attempt): Promise<void> {
-  const { context, claim } = attempt;
-  const { deletionId, environmentId } = claim;
+  const { context, deletion } = attempt;
+  const { deletionId, environmentId } = deletion;
   for (;;) {
     const ids = await readOpenIds(context.db, deletionId, DELETION_BATCH_IDS);
     if (ids.length === 0) return;
     const batch = { deletionId, environmentId, ids };
-    if (claim.entity === 'users') await deleteUsers(attempt, batch);
+    if (deletion.entity === 'users') await deleteUsers(attempt, batch);
     else await deleteCompanies(attempt, batch);
   }
 }

@@ -1,7 +1,6 @@
 import { uuidv7 } from 'uuidv7';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { countErased } from '../postgres/deletion/archived-events.ts';
-import { readIds } from '../postgres/ledger/deletions.ts';
 import {
   type Archive,
   archiveFolder,
@@ -10,8 +9,9 @@ import {
   noteArchive,
   replaceArchive,
 } from '../postgres/stores/archives.ts';
+import { readIds } from '../postgres/stores/deletions.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
-import type { Attempt } from './attempt.ts';
+import type { Attempt } from './context.ts';
 
 /**
  * Removes the events of the users, or takes the companies from theirs, in the archives of the environment that were stored
@@ -19,12 +19,12 @@ import type { Attempt } from './attempt.ts';
  * again by whoever takes over. Returns the last that there was.
  */
 export async function eraseArchived(attempt: Attempt, after = 0): Promise<number> {
-  const { context, claim } = attempt;
-  const archives = await findArchives(context.db, claim.environmentId, { after });
+  const { context, deletion } = attempt;
+  const archives = await findArchives(context.db, deletion.environmentId, { after });
   if (archives.length === 0) return after;
-  const ids = new Set<string | null>(await readIds(context.db, claim.deletionId));
+  const ids = new Set<string | null>(await readIds(context.db, deletion.deletionId));
   const idOf = ({ user_id, company_id }: ArchivedEvent): string | null =>
-    claim.entity === 'users' ? user_id : company_id;
+    deletion.entity === 'users' ? user_id : company_id;
   for (const archive of archives) {
     const found = await countMatches(attempt, archive, (event) => ids.has(idOf(event)), idOf);
     if (found.size > 0) await erase(attempt, archive, found, (event) => ids.has(idOf(event)));
@@ -50,13 +50,13 @@ async function countMatches(
 }
 
 async function erase(
-  { context, claim, step, goOn }: Attempt,
+  { context, deletion, step, goOn }: Attempt,
   archive: Archive,
   found: ReadonlyMap<string, number>,
   isMeant: (event: ArchivedEvent) => boolean,
 ): Promise<void> {
   const { db, files } = context;
-  const { deletionId, environmentId, entity } = claim;
+  const { deletionId, environmentId, entity } = deletion;
   const folder = archiveFolder(uuidv7());
   await noteArchive(db, folder, { environmentId, month: archive.month, retirementId: null });
   const written = await rewriteArchive(

@@ -2,7 +2,7 @@ import type { Deletion, IdOutcome } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import { csvCell } from '../load/csv-record.ts';
-import { readDeletions, readOutcomes } from '../postgres/ledger/read-deletions.ts';
+import { readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
 import type { DeletionContext } from './context.ts';
 
 type Context = Pick<DeletionContext, 'db'>;

@@ -2,7 +2,7 @@ import { exportFolder } from '../export/folder.ts';
 import { findKeptFiles, forgetFiles } from '../postgres/deletion/earlier-loads.ts';
 import { findKeptExports, restartExports } from '../postgres/deletion/kept-exports.ts';
 import { markFilesExpired } from '../postgres/ledger/due-exports.ts';
-import type { Attempt } from './attempt.ts';
+import type { Attempt } from './context.ts';
 
 const filesAtATime = 20;
 
@@ -10,9 +10,9 @@ const filesAtATime = 20;
  * Removes the files kept of earlier loads, whoever's records they hold: to find out would be to read them all. They are
  * only kept for a retry, which after this deletion must not be.
  */
-export async function removeKeptFiles({ context, claim, step }: Attempt): Promise<void> {
+export async function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
   for (;;) {
-    const kept = await findKeptFiles(context.db, claim.deletionId, filesAtATime);
+    const kept = await findKeptFiles(context.db, deletion.deletionId, filesAtATime);
     if (kept.length === 0) return;
     for (const { ref } of kept) await context.files.remove(ref);
     await step(async (db) => {
@@ -26,10 +26,10 @@ export async function removeKeptFiles({ context, claim, step }: Attempt): Promis
 }
 
 /** Removes the files of the environment's exports, and lets those under way begin anew. */
-export async function removeExports({ context, claim, step }: Attempt): Promise<void> {
-  const moment = await restartExports(context.db, claim.environmentId);
+export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
+  const moment = await restartExports(context.db, deletion.environmentId);
   for (;;) {
-    const kept = await findKeptExports(context.db, claim.environmentId, moment, filesAtATime);
+    const kept = await findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
     if (kept.length === 0) return;
     for (const { jobId } of kept) await context.files.removeFolder(exportFolder(jobId));
     await step(async (db) => {

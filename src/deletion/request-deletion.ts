@@ -3,10 +3,10 @@ import type { Entity } from '../domain/entity.ts';
 import { idempotencyConflict } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
-import { dispatchLane } from '../load/dispatch.ts';
-import { insertDeletion } from '../postgres/ledger/deletions.ts';
+import { startLaneSoon } from '../load/lane.ts';
 import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
-import { lockLane } from '../postgres/ledger/lanes.ts';
+import { insertDeletion } from '../postgres/stores/deletions.ts';
+import { lockLane } from '../postgres/stores/lanes.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { DeletionContext } from './context.ts';
 import type { DeletionRequest } from './read-request.ts';
@@ -41,9 +41,6 @@ export async function requestDeletion(
     { ...jobFields({ jobId, requestId }), entity, ids: request.ids.length },
     'deletion accepted',
   );
-  // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
-  dispatchLane(context, environmentId).catch((error: unknown) => {
-    context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
-  });
+  startLaneSoon(context, environmentId);
   return jobId;
 }

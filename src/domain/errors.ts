@@ -97,6 +97,18 @@ export class Interrupted extends Error {
   override readonly name = 'Interrupted';
 }
 
+/** Work fails for good: trying again would not help. Nothing broke. */
+export class FinalFailure extends Error {
+  override readonly name = 'FinalFailure';
+  /** For the job record. */
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
 /** Our own invariant broke. Loud, and never retried into silence. */
 export class Fault extends Error {
   override readonly name = 'Fault';

@@ -1,7 +1,7 @@
 import { ConflictError } from '../domain/errors.ts';
 import { HEARTBEAT_MS } from '../domain/limits.ts';
-import { keepAlive } from '../load/keep-alive.ts';
 import { type ExportClaim, renewExport } from '../postgres/ledger/export-claims.ts';
+import { keepAlive } from '../tasks/run-task.ts';
 import type { ExportContext } from './context.ts';
 import { ExportFailure } from './export-failure.ts';
 

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { FileStore } from '../files/file-store.ts';
-import type { RingManner } from '../load/context.ts';
 import type { NotificationBell } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 
@@ -22,3 +21,6 @@ export interface ExportContext {
 export interface ExportBell extends NotificationBell {
   ringExport(exportId: number, attempt: number, manner?: RingManner): Promise<void>;
 }
+
+/** `again`: also where a job for the same attempt is in the queue, since whoever took that seems to have died with it. */
+export type RingManner = 'once' | 'again';

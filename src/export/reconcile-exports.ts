@@ -1,7 +1,7 @@
 import { MAX_EXPORT_LOSSES, RECONCILE_MS } from '../domain/limits.ts';
 import { findLeftovers, markFilesExpired, rescueExports } from '../postgres/ledger/due-exports.ts';
 import { endSilentExportSessions } from '../postgres/ledger/sessions.ts';
-import { type Rounds, startRounds } from '../rounds.ts';
+import { type Poller, startPoller } from '../tasks/poller.ts';
 import type { ExportContext } from './context.ts';
 import { dispatchExports } from './dispatch-exports.ts';
 import { endFailed } from './end-failed.ts';
@@ -36,8 +36,8 @@ async function removeLeftovers(context: ExportContext): Promise<void> {
 }
 
 /** Reconciles at once and then every RECONCILE_MS; errors are logged and the next round tries again. */
-export function startExportReconciler(context: ExportContext, everyMs = RECONCILE_MS): Rounds {
-  return startRounds(everyMs, async () => {
+export function startExportReconciler(context: ExportContext, everyMs = RECONCILE_MS): Poller {
+  return startPoller(everyMs, async () => {
     await reconcileExports(context).catch((error: unknown) =>
       context.log.warn({ err: error }, 'reconciling exports failed; next round tries again'),
     );

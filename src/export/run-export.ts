@@ -19,7 +19,7 @@ import { analyzeStale } from '../postgres/maintenance.ts';
 import { describeFailure, isTransient } from '../postgres/sqlstate.ts';
 import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import { inTransaction } from '../postgres/transaction.ts';
-import type { Turns } from '../turns.ts';
+import type { Turns } from '../tasks/turns.ts';
 import { type Attempt, notOurs, startAttempt } from './attempt.ts';
 import type { ExportContext } from './context.ts';
 import { endFailed } from './end-failed.ts';

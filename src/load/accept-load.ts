@@ -10,11 +10,11 @@ import type { FileRef } from '../files/file-store.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import type { Database } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
-import { insertLoad } from '../postgres/ledger/insert-load.ts';
 import { condemnReceived, takeReceived } from '../postgres/ledger/received-files.ts';
+import { insertLoad } from '../postgres/stores/loads.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import type { LoadContext } from './context.ts';
-import { dispatchLane } from './dispatch.ts';
+import { startLaneSoon } from './lane.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 import { discardReceived } from './received-files.ts';
 
@@ -59,10 +59,7 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
     bytes: received.receivedBytes,
   };
   context.log.info(fields, 'load accepted');
-  // The load is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
-  dispatchLane(context, request.environmentId).catch((error: unknown) => {
-    context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
-  });
+  startLaneSoon(context, request.environmentId);
   return accepted;
 }
 

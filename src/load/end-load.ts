@@ -1,52 +1,97 @@
-import { sql } from 'kysely';
+import { Fault, inputError } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
-import { ringForDeliveries } from '../notifications/record-end.ts';
+import { endedStatuses } from '../domain/load.ts';
+import { addressesFor, type Notify, outcomeOf } from '../domain/notification.ts';
+import type { TaskFailure } from '../domain/task.ts';
+import { recordEnd, ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
+import type { DueDelivery } from '../postgres/stores/deliveries.ts';
+import { cancelLoad as markCancelled, failLoad as markFailed } from '../postgres/stores/loads.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { claimJobAction } from './claim-job-action.ts';
 import type { LoadContext } from './context.ts';
-import { dispatchLane } from './dispatch.ts';
-import { recordLoadEnd } from './record-load-end.ts';
-
-export interface Failure {
-  readonly code: string;
-  readonly message: string;
-}
+import { countRejects, requireLoad } from './inspect-load.ts';
+import { startLane } from './lane.ts';
+import { renderLoadDetail } from './render-load.ts';
 
 /**
  * Ends a running load as failed, keeping what was applied, and starts the next of its lane.
  * Does nothing if the load has ended already.
  */
-export async function failLoad(context: LoadContext, loadId: number, failure: Failure): Promise<void> {
+export async function failLoad(context: LoadContext, loadId: number, failure: TaskFailure): Promise<void> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     const load = await markFailed(db, loadId, failure);
-    if (load === undefined) return null;
-    return { ...load, due: await recordLoadEnd(context, db, load.environment_id, load.jobId) };
+    return load && { ...load, due: await recordLoadEnd(context, db, load.environmentId, load.jobId) };
   });
   if (ended === null) return;
-  context.log.warn({ ...jobFields(ended), code: failure.code }, `load failed: ${ended.failure_message}`);
-  await dispatchLane(context, ended.environment_id);
+  context.log.warn({ ...jobFields(ended), code: failure.code }, `load failed: ${ended.failureMessage}`);
+  await startLane(context, ended.environmentId);
   await ringForDeliveries(context, ended.due);
 }
 
-async function markFailed(db: Database, loadId: number, failure: Failure) {
-  return db
-    .updateTable('loads')
-    .set({
-      status: 'failed',
-      failure_code: failure.code,
-      failure_message: sql`${failure.message}::text || ' (' || (rows_inserted + rows_updated)
-        || case when rows_inserted + rows_updated = 1 then ' row' else ' rows' end || ' had been applied)'`,
-      ended_at: sql`now()`,
-    })
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'processing')
-    .returning(['environment_id', 'job_id as jobId', 'request_id as requestId', 'failure_message'])
-    .executeTakeFirst();
-}
-
-export function tooManyRejects(rejected: number, maxErrors: number): Failure {
+export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
   return {
     code: 'too_many_rejects',
     message: `${rejected} ${rejected === 1 ? 'record was' : 'records were'} refused and max_errors allows ${maxErrors}`,
   };
+}
+
+/**
+ * Stops a load that has not ended; what its finished chunks applied stays. Chunks under way find their task gone at the fence and
+ * change nothing. Returns when it was cancelled: before now, if the same idempotency key asked before.
+ * Throws `InputError`: `not_found`, `job_not_cancellable`, `idempotency_conflict`.
+ */
+export async function cancelLoad(
+  context: LoadContext,
+  environmentId: number,
+  jobId: string,
+  idempotencyKey: string | null = null,
+): Promise<Date> {
+  const { cancelledAt, due } = await inTransaction(context.pool, async ({ db }) => {
+    const before = await claimJobAction(db, environmentId, 'cancel', jobId, idempotencyKey);
+    if (before !== null) return { cancelledAt: before, due: null };
+    const cancelled = await markCancelled(db, environmentId, jobId);
+    if (cancelled === null) throw await notCancellable(db, environmentId, jobId);
+    return { cancelledAt: cancelled.at, due: await recordLoadEnd(context, db, environmentId, jobId) };
+  });
+  if (due === null) return cancelledAt;
+  context.log.info({ job_id: jobId }, 'load cancelled');
+  await startLane(context, environmentId);
+  await ringForDeliveries(context, due);
+  return cancelledAt;
+}
+
+async function notCancellable(db: Database, environmentId: number, jobId: string): Promise<Error> {
+  const { status } = await requireLoad({ db }, environmentId, jobId);
+  return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
+}
+
+/** Writes the event of a load's end; call it in the transaction that ends it. See `recordEnd`. */
+export async function recordLoadEnd(
+  { baseUrl }: Pick<LoadContext, 'baseUrl'>,
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<DueDelivery[]> {
+  const row = await db
+    .selectFrom('loads')
+    .select(['status', 'rows_rejected', 'notify'])
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  const status = endedStatuses.find((ended) => ended === row.status);
+  if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
+  const outcome = outcomeOf(status, row.rows_rejected);
+  return recordEnd(db, {
+    kind: 'load',
+    environmentId,
+    jobId,
+    outcome,
+    emails: addressesFor(row.notify as unknown as Notify | null, outcome),
+    async describe() {
+      const load = await requireLoad({ db }, environmentId, jobId);
+      const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);
+      return renderLoadDetail(load, byCode, baseUrl);
+    },
+  });
 }

@@ -2,11 +2,11 @@ import { sql } from 'kysely';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database } from '../postgres/database.ts';
-import type { ChunkClaim, ChunkTally } from '../postgres/ledger/chunks.ts';
-import type { LoadSource } from '../postgres/ledger/load-source.ts';
 import { insertNewUsers } from '../postgres/merge/insert-new.ts';
+import type { ChunkTally } from '../postgres/stores/chunks.ts';
+import type { LoadSource } from '../postgres/stores/loads.ts';
 import type { Transaction } from '../postgres/transaction.ts';
-import type { LoadExperience } from './experience.ts';
+import type { LoadMemory } from './chunk-memory.ts';
 
 const NEW_ROW = 1;
 
@@ -14,12 +14,11 @@ const NEW_ROW = 1;
 export async function expectsNewUsers(
   db: Database,
   source: LoadSource,
-  experience: LoadExperience,
+  memory: LoadMemory,
 ): Promise<boolean> {
   if (source.dryRun || source.entity === 'companies') return false;
-  if (experience.users === 'unknown' && (await hasNoUsers(db, source.environmentId)))
-    experience.users = 'new';
-  return experience.users === 'new';
+  if (memory.users === 'unknown' && (await hasNoUsers(db, source.environmentId))) memory.users = 'new';
+  return memory.users === 'new';
 }
 
 async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
@@ -37,7 +36,7 @@ export function canBeInserted(rows: Rows): boolean {
 export async function insertRows(
   transaction: Transaction,
   source: LoadSource,
-  claim: ChunkClaim,
+  chunkNo: number,
   rows: Rows,
 ): Promise<ChunkTally> {
   const { users } = rows;
@@ -45,7 +44,7 @@ export async function insertRows(
   const scope = {
     environmentId: source.environmentId,
     loadId: source.loadId,
-    chunkNo: claim.chunkNo,
+    chunkNo,
     removes: false,
     flat: true,
     counted: 'all',
@@ -67,7 +66,7 @@ export async function insertRows(
 }
 
 /** What a merged chunk teaches: after one in which every user was new, the next may be inserted. */
-export function learn(of: LoadExperience, tally: ChunkTally): void {
+export function learn(of: LoadMemory, tally: ChunkTally): void {
   if (of.users !== 'unknown') return;
   const known = tally.updated + tally.unchanged;
   if (known > 0) of.users = 'known';

@@ -3,7 +3,7 @@ import type { LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { MAX_COUNTED_REJECTS } from '../domain/limits.ts';
 import type { Load, LoadStatus, LoadType } from '../domain/load.ts';
-import { aheadInLane } from '../postgres/ledger/lanes.ts';
+import { aheadInLane } from '../postgres/stores/lanes.ts';
 import type { LoadContext } from './context.ts';
 
 /** The environment's loads of these ids, in no order; how many are before them is not looked at. */
@@ -66,19 +66,14 @@ export async function countRejects(
   return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
 }
 
-/** Of a load that runs, of which there is one a lane. */
-const lastError = sql<string | null>`case
-  when loads.status = 'processing' then coalesce(
-    loads.finish_error,
-    (
-      select 'chunk ' || c.chunk_no || ': ' || c.last_error
-      from load_chunks c
-      where c.load_id = loads.load_id and c.state <> 'done' and c.last_error is not null
-      order by c.chunk_no
-      limit 1
-    )
-  )
-end`.as('last_error');
+/** What the last try of a task ran into that is still to be done; of a load that runs, of which there is one a lane. */
+const lastError = sql<string | null>`(
+  select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
+  from tasks t
+  where t.subject_id = loads.load_id and t.kind in ('chunk', 'finish') and t.last_error is not null
+  order by t.part
+  limit 1
+)`.as('last_error');
 
 const loadColumns = [
   'loads.job_id',

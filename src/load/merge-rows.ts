@@ -1,11 +1,11 @@
 import { type Entity, entities } from '../domain/entity.ts';
 import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
-import type { ChunkClaim, ChunkTally } from '../postgres/ledger/chunks.ts';
-import type { LoadSource } from '../postgres/ledger/load-source.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
+import type { ChunkTally } from '../postgres/stores/chunks.ts';
+import type { LoadSource } from '../postgres/stores/loads.ts';
 import type { Transaction } from '../postgres/transaction.ts';
 import { attempt, findRefused, type Refused } from './find-refused.ts';
 
@@ -18,11 +18,11 @@ const none: Refused = new Map();
 export async function mergeRows(
   transaction: Transaction,
   source: LoadSource,
-  claim: ChunkClaim,
+  chunkNo: number,
   rows: Rows,
 ): Promise<ChunkTally> {
   await prepareIncoming(transaction.client);
-  return mergeAccepted(transaction, source, claim, rows, none);
+  return mergeAccepted(transaction, source, chunkNo, rows, none);
 }
 
 /**
@@ -32,7 +32,7 @@ export async function mergeRows(
 export async function mergeRowsCarefully(
   transaction: Transaction,
   source: LoadSource,
-  claim: ChunkClaim,
+  chunkNo: number,
   rows: Rows,
   refuse: (record: number, message: string) => void,
 ): Promise<ChunkTally> {
@@ -40,7 +40,7 @@ export async function mergeRowsCarefully(
   const refused = new Map<number, string>();
   for (;;) {
     const merged = await attempt(transaction.client, 'keep', () =>
-      mergeAccepted(transaction, source, claim, rows, refused),
+      mergeAccepted(transaction, source, chunkNo, rows, refused),
     );
     if (!('error' in merged)) {
       for (const [record, message] of refused) refuse(record, message);
@@ -49,8 +49,8 @@ export async function mergeRowsCarefully(
     const known = refused.size;
     for (const entity of entities) {
       await findRefused(transaction.client, rows[entity], refused, async (groups) => {
-        await mergeGroups(transaction, source, claim, rows, entity, groups);
-        if (entity === 'users') await createTheirCompanies(transaction, source, claim, rows);
+        await mergeGroups(transaction, source, chunkNo, rows, entity, groups);
+        if (entity === 'users') await createTheirCompanies(transaction, source, chunkNo, rows);
       });
     }
     // Not the data's fault, or not one record's.
@@ -61,7 +61,7 @@ export async function mergeRowsCarefully(
 async function mergeAccepted(
   transaction: Transaction,
   source: LoadSource,
-  claim: ChunkClaim,
+  chunkNo: number,
   rows: Rows,
   refused: Refused,
 ): Promise<ChunkTally> {
@@ -71,7 +71,7 @@ async function mergeAccepted(
     const buffer = rows[entity];
     if (buffer.rows === 0) continue;
     const groups = refused.size === 0 ? null : buffer.groups((record) => !refused.has(record));
-    const merged = await mergeGroups(transaction, source, claim, rows, entity, groups);
+    const merged = await mergeGroups(transaction, source, chunkNo, rows, entity, groups);
     const counted = groups === null ? buffer.counted : buffer.countedIn(groups);
     const keys = merged.inserted + merged.updated + merged.unchanged + merged.superseded;
     tally.inserted += merged.inserted;
@@ -80,7 +80,7 @@ async function mergeAccepted(
     // What stands for a record and is not merged has a later record with its key in this chunk.
     tally.superseded += merged.superseded + counted - keys;
   }
-  await createTheirCompanies(transaction, source, claim, rows);
+  await createTheirCompanies(transaction, source, chunkNo, rows);
   return tally;
 }
 
@@ -88,11 +88,11 @@ async function mergeAccepted(
 async function createTheirCompanies(
   { db }: Transaction,
   source: LoadSource,
-  claim: ChunkClaim,
+  chunkNo: number,
   rows: Rows,
 ): Promise<void> {
   if (rows.users.rows === 0 || source.dryRun) return;
-  const scope = scopeOf(source, claim, rows.users);
+  const scope = scopeOf(source, chunkNo, rows.users);
   // Only where companies may have records of their own does it matter who made them.
   await createCompanies(db, { ...scope, noteKeys: scope.noteKeys && source.entity === 'auto' });
 }
@@ -101,13 +101,13 @@ async function createTheirCompanies(
 function mergeGroups(
   transaction: Transaction,
   source: LoadSource,
-  claim: ChunkClaim,
+  chunkNo: number,
   rows: Rows,
   entity: Entity,
   groups: readonly (readonly number[])[] | null,
 ): Promise<Merged> {
   const buffer = rows[entity];
-  const scope = scopeOf(source, claim, buffer);
+  const scope = scopeOf(source, chunkNo, buffer);
   const batch =
     groups === null
       ? { entity, scope, text: buffer.finish(), rows: buffer.rows - buffer.repeated }
@@ -115,11 +115,11 @@ function mergeGroups(
   return source.dryRun ? classifyBatch(transaction, batch) : mergeBatch(transaction, batch);
 }
 
-function scopeOf(source: LoadSource, claim: ChunkClaim, buffer: RowBuffer): MergeScope {
+function scopeOf(source: LoadSource, chunkNo: number, buffer: RowBuffer): MergeScope {
   return {
     environmentId: source.environmentId,
     loadId: source.loadId,
-    chunkNo: claim.chunkNo,
+    chunkNo,
     removes: buffer.removes,
     flat: !buffer.removes && !buffer.nested,
     counted: buffer.counted === 0 ? 'none' : buffer.counted === buffer.rows ? 'all' : 'some',

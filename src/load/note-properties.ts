@@ -1,6 +1,6 @@
 import { entities } from '../domain/entity.ts';
 import type { Rows } from '../mapping/rows.ts';
-import type { LoadSource } from '../postgres/ledger/load-source.ts';
+import type { LoadSource } from '../postgres/stores/loads.ts';
 import type { LoadContext } from './context.ts';
 
 /** Brings the catalogue up to the rows of a chunk; to be called before the transaction that writes them. */

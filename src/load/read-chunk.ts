@@ -6,7 +6,7 @@ import { planColumns } from '../mapping/column-plan.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { Rows } from '../mapping/rows.ts';
-import type { LoadSource } from '../postgres/ledger/load-source.ts';
+import type { LoadSource } from '../postgres/stores/loads.ts';
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 export interface ChunkReader {

@@ -1,6 +1,6 @@
 import { RECONCILE_MS } from '../domain/limits.ts';
 import { giveUpLost } from '../postgres/stores/deliveries.ts';
-import { type Rounds, startRounds } from '../rounds.ts';
+import { type Poller, startPoller } from '../tasks/poller.ts';
 import type { SendContext } from './deliver-notification.ts';
 import type { Sender } from './start-sender.ts';
 
@@ -21,8 +21,8 @@ export async function reconcileNotifications(
 export function startNotificationReconciler(
   context: Pick<SendContext, 'db' | 'log'>,
   sender: Pick<Sender, 'wake'>,
-): Rounds {
-  return startRounds(RECONCILE_MS, async () => {
+): Poller {
+  return startPoller(RECONCILE_MS, async () => {
     await reconcileNotifications(context, sender).catch((error: unknown) =>
       context.log.warn({ err: error }, 'reconciling notifications failed; next round tries again'),
     );

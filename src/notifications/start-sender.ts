@@ -1,6 +1,6 @@
 import { NOTIFICATIONS_AT_A_TIME } from '../domain/limits.ts';
 import { findNextDeliveries } from '../postgres/stores/deliveries.ts';
-import { Turns } from '../turns.ts';
+import { Turns } from '../tasks/turns.ts';
 import { deliverNotification, type SendContext } from './deliver-notification.ts';
 
 /** Sends beside the jobs of a worker: a receiver that hangs takes none of their places. */

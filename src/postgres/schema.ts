@@ -87,13 +87,8 @@ export interface Deletions {
    * By the clock, while the lane is locked: loads that were accepted before it are earlier.
    */
   accepted_at: Generated<Date>;
-  attempt: Generated<number>;
+  attempts: Generated<number>;
   deletion_id: Generated<number>;
-  dispatched_at: Date | null;
-  /**
-   * Not to be taken before: after an error, a while later.
-   */
-  due_at: Generated<Date>;
   ended_at: Date | null;
   entity: string;
   environment_id: number;
@@ -104,7 +99,6 @@ export interface Deletions {
   exports_removed: Generated<number>;
   failure_code: string | null;
   failure_message: string | null;
-  failures: Generated<number>;
   files_removed: Generated<number>;
   ids_deleted: Generated<number>;
   ids_not_found: Generated<number>;
@@ -114,9 +108,6 @@ export interface Deletions {
    * Of the sequence that loads take theirs from.
    */
   lane_position: Generated<number>;
-  last_error: string | null;
-  lease_until: Date | null;
-  losses: Generated<number>;
   purge_exports: Generated<boolean>;
   rejects_removed: Generated<number>;
   /**
@@ -385,22 +376,23 @@ export interface LoadChunkKeys {
 }
 
 export interface LoadChunks {
-  attempt: Generated<number>;
+  /**
+   * The number of the attempt that did it; 0 until then.
+   */
+  attempts: Generated<number>;
   byte_end: number;
   byte_start: number;
   chunk_no: number;
-  dispatched_at: Date | null;
-  done_at: Date | null;
   /**
-   * The queue is not to be told of it before: after an error, a while later.
+   * When its rows were committed; null: not yet.
    */
-  due_at: Generated<Date>;
-  failures: Generated<number>;
+  done_at: Date | null;
   first_line: number;
   first_row: number;
-  last_error: string | null;
-  lease_until: Date | null;
   load_id: number;
+  /**
+   * How many of those lost their worker.
+   */
   losses: Generated<number>;
   oversized: boolean;
   row_count: number;
@@ -409,7 +401,6 @@ export interface LoadChunks {
   rows_superseded: number | null;
   rows_unchanged: number | null;
   rows_updated: number | null;
-  state: Generated<string>;
 }
 
 export interface LoadRejects {
@@ -435,7 +426,6 @@ export interface Loads {
   chunk_count: number;
   chunks_done: Generated<number>;
   column_map: Generated<Json>;
-  dispatched_at: Date | null;
   dry_run: Generated<boolean>;
   duplicate_of: string | null;
   ended_at: Date | null;
@@ -450,18 +440,6 @@ export interface Loads {
   file_ref: string | null;
   file_size: number;
   filename: string;
-  finish_attempt: Generated<number>;
-  /**
-   * Not to be finished before: after an error, a while later.
-   */
-  finish_due_at: Generated<Date>;
-  /**
-   * What the last try to finish the load ran into; null if there was nothing.
-   */
-  finish_error: string | null;
-  finish_failures: Generated<number>;
-  finish_lease_until: Date | null;
-  finish_losses: Generated<number>;
   header: Json | null;
   job_id: string;
   /**
@@ -701,6 +679,60 @@ export interface Surveys {
   updated_at: Generated<Date>;
 }
 
+export interface Tasks {
+  /**
+   * Counts claims. Every write of a claim is fenced by it.
+   */
+  attempt: Generated<number>;
+  /**
+   * Whose turn it takes; 0: of the whole system.
+   */
+  environment_id: number;
+  /**
+   * Errors that count, since it last got on.
+   */
+  failures: Generated<number>;
+  /**
+   * For the log, as request_id; null: the subject is no job.
+   */
+  job_id: string | null;
+  /**
+   * As in src/domain/task.ts: chunk, finish, deletion and so on.
+   */
+  kind: string;
+  last_error: string | null;
+  /**
+   * Until when a worker owns it, on this clock; null: it waits.
+   */
+  lease_until: Date | null;
+  /**
+   * Workers that vanished with it, since it last got on.
+   */
+  losses: Generated<number>;
+  /**
+   * Not to be claimed before: after an error, a while later.
+   */
+  not_before: Generated<Date>;
+  /**
+   * When the queue was told of it; null: not since it was given back.
+   */
+  notified_at: Date | null;
+  /**
+   * The number of a chunk; 0 where the subject has one task of this kind.
+   */
+  part: Generated<number>;
+  request_id: string | null;
+  /**
+   * Of the load, deletion and so on that the task belongs to.
+   */
+  subject_id: number;
+  task_id: Generated<number>;
+  /**
+   * When it was made or last given back.
+   */
+  waiting_since: Generated<Date>;
+}
+
 export interface Users {
   /**
    * The one company the user belongs to now.
@@ -779,6 +811,7 @@ export interface DB {
   signing_keys: SigningKeys;
   survey_modules: SurveyModules;
   surveys: Surveys;
+  tasks: Tasks;
   users: Users;
   workers: Workers;
 }

@@ -1,8 +1,9 @@
 import type { Job } from 'bullmq';
 import type { Logger } from 'pino';
 import { Fault } from '../domain/errors.ts';
+import { queueName } from '../domain/task.ts';
 import type { QueueBackend } from './backend.ts';
-import { type JobHandlers, type JobName, type JobPayloads, queueName } from './contract.ts';
+import type { JobHandlers, JobName, JobPayloads } from './contract.ts';
 
 export interface Consumer {
   /** Takes no more jobs and waits for those under way. */
@@ -10,7 +11,7 @@ export interface Consumer {
 }
 
 /**
- * Runs jobs from the queue. Locks are short, since a job that is lost with its worker costs nothing but a ring:
+ * Runs jobs from the queue. Locks are short, since a job that is lost with its worker costs nothing but another:
  * whether its work is due is the ledger's to say.
  */
 export function consume(

@@ -1,13 +1,14 @@
-/** The jobs there are. A payload carries ids and a version, never rows: it may outlive a deployment. */
-export const queueName = 'sluice';
-/** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
-export const exportQueueName = 'sluice-exports';
+import type { TaskKindName } from '../domain/task.ts';
 
-export interface JobPayloads {
-  readonly 'process-chunk': { readonly v: 1; readonly loadId: number; readonly chunkNo: number };
-  readonly 'finish-load': { readonly v: 1; readonly loadId: number };
-  readonly 'run-deletion': { readonly v: 1; readonly deletionId: number };
-  readonly 'prune-files': { readonly v: 1 };
+/** What a job says: something is due. It carries ids and a version, never rows: it may outlive a deployment. */
+export interface TaskPayload {
+  readonly v: 1;
+  readonly taskId: number;
+  readonly attempt: number;
+}
+
+/** The jobs there are: one for each kind of task, and those that have no task yet. */
+export interface JobPayloads extends Readonly<Record<TaskKindName, TaskPayload>> {
   readonly 'run-export': { readonly v: 1; readonly exportId: number };
   /** A schedule may be due. */
   readonly 'ring-schedules': { readonly v: 1 };

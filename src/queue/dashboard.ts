@@ -1,6 +1,6 @@
 import type { FastifyAdapter } from '@bull-board/fastify';
+import { exportQueueName, queueName } from '../domain/task.ts';
 import type { QueueBackend } from './backend.ts';
-import { exportQueueName, queueName } from './contract.ts';
 
 /** Pages that show the queues. They have no login of their own: whoever serves them sees to that. */
 export interface QueueDashboard {

@@ -1,5 +1,6 @@
+import { queueName } from '../domain/task.ts';
 import type { QueueBackend } from './backend.ts';
-import { type JobPayloads, queueName } from './contract.ts';
+import type { JobPayloads } from './contract.ts';
 
 /** When the queue is to ring. */
 export interface ScheduleBell {

@@ -1,11 +1,11 @@
 import type { ExportBell, ExportContext } from '../export/context.ts';
-import type { Bell, LoadContext } from '../load/context.ts';
+import type { LoadContext } from '../load/context.ts';
 import type { ReceiveLimits } from '../load/receive/intake.ts';
 import type { Variables } from './placeholders.ts';
 
 /** Everything the schedules work with. */
 export interface ScheduleContext extends LoadContext, ExportContext {
-  readonly bell: Bell & ExportBell;
+  readonly bell: ExportBell;
   readonly schedules: ScheduleSettings;
 }
 

@@ -1,6 +1,5 @@
 import { ConflictError, InputError, Interrupted } from '../domain/errors.ts';
 import { HEARTBEAT_MS, MAX_RUN_FAILURES } from '../domain/limits.ts';
-import { keepAlive } from '../load/keep-alive.ts';
 import { dropRefusedItems } from '../postgres/stores/schedule-run-items.ts';
 import {
   holdRun,
@@ -11,6 +10,7 @@ import {
   renewRun,
 } from '../postgres/stores/schedule-runs.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { keepAlive } from '../tasks/run-task.ts';
 import type { ScheduleContext } from './context.ts';
 import { NotYet, runExportRun } from './run-export.ts';
 import { noteRefused, runLoad } from './run-load.ts';

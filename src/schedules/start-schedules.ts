@@ -1,7 +1,7 @@
 import { Interrupted } from '../domain/errors.ts';
 import { MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../domain/limits.ts';
 import { claimRun, hopelessRuns, rescueRuns } from '../postgres/stores/schedule-runs.ts';
-import { startRounds } from '../rounds.ts';
+import { startPoller } from '../tasks/poller.ts';
 import type { ScheduleContext } from './context.ts';
 import { endRunAndTell } from './end-run.ts';
 import { makeDueRuns } from './make-due-runs.ts';
@@ -75,7 +75,7 @@ export function startSchedules(
     }
   };
 
-  const rounds = startRounds(options.everyMs ?? RECONCILE_MS, async () => {
+  const rounds = startPoller(options.everyMs ?? RECONCILE_MS, async () => {
     const isNew = await file.refresh().catch(() => false);
     void tell(isNew);
     await wake();

@@ -43,8 +43,8 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 
 async function runningChunks(sql: Sql, jobId: string): Promise<Map<string, number>> {
   const rows = await sql<{ chunk_no: number; losses: number; lease_until: Date }>(
-    `select chunk_no, losses, lease_until from sluice.load_chunks join sluice.loads using (load_id)
-     where job_id = $1 and state = 'running'`,
+    `select part as chunk_no, losses, lease_until from sluice.tasks
+     where job_id = $1 and kind = 'chunk' and lease_until is not null`,
     [jobId],
   );
   return new Map(rows.map((row) => [loss(row.chunk_no, row.losses), row.lease_until.getTime()]));

@@ -1,9 +1,12 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { doNextTaskJob } from '../../jobs/do-next-task.ts';
+import { kindsOf } from '../../jobs/kinds.ts';
 import { readConfig } from '../../src/config.ts';
 import { openSystem } from '../../src/context.ts';
+import { queueName } from '../../src/domain/task.ts';
 import { consume } from '../../src/queue/consume.ts';
+import { runNextTask, withoutStop } from '../../src/tasks/run-task.ts';
+import { Turns } from '../../src/tasks/turns.ts';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
 import { hold, onSite, queues, type Site } from '../support/site.ts';
@@ -14,7 +17,7 @@ const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
 /** Several times what the reconciler takes. */
 const patienceMs = 8_000;
-/** As in src/postgres/ledger/lanes.ts: who holds it decides which load starts. */
+/** As in src/postgres/stores/lanes.ts: who holds it decides which load starts. */
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
@@ -68,9 +71,9 @@ function workWithoutReconciler(site: Site): () => Promise<void> {
   const { databaseUrl } = site;
   const log = pino({ level: 'silent' });
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize: config.workerPoolSize });
-  const { signal } = new AbortController();
-  const doNextTask = doNextTaskJob(system, { stopping: signal, hurry: signal });
-  const handlers = { 'process-chunk': doNextTask, 'finish-load': doNextTask };
+  const turns = new Turns();
+  const runNext = () => runNextTask(system, kindsOf(queueName), turns, withoutStop);
+  const handlers = { chunk: runNext, finish: runNext };
   const consumer = consume(system.backend, handlers, { concurrency: config.workerConcurrency, log });
   return async () => {
     await consumer.close();

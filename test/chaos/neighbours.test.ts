@@ -1,30 +1,28 @@
 import pg from 'pg';
-import { uuidv7 } from 'uuidv7';
 import { expect, test } from 'vitest';
 import { createDatabase } from '../../src/postgres/database.ts';
 import {
-  endEarlierAttempts,
   endEarlierExportSessions,
   endExportSessions,
   endSilentExportSessions,
-  endSilentSessions,
 } from '../../src/postgres/ledger/sessions.ts';
 import { createPool } from '../../src/postgres/pool.ts';
+import { endEarlierSessions, endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
-test('a worker that went silent costs another system on the same server, with loads of the same numbers, nothing', async () => {
+test('a worker that went silent costs another system on the same server, with tasks of the same numbers, nothing', async () => {
   const [ours, theirs] = await Promise.all([createTestDatabase(), createTestDatabase()]);
   const pool = createPool({ url: ours.url, max: 2, applicationName: 'test' });
   const name = 'sluice chunk 1:0:1';
   const [silent, neighbour] = await Promise.all([connect(ours.url, name), connect(theirs.url, name)]);
   try {
     await pool.query(silentChunk);
-    await endSilentSessions(createDatabase(pool));
+    for (const client of [silent, neighbour]) await client.query('begin');
+    await endLostSessions(createDatabase(pool), ['chunk']);
     await expect(silent.query('select 1')).rejects.toThrow();
     await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
-    const claim = { loadId: 1, chunkNo: 0, attempt: 2, byteStart: 0, byteEnd: 1, firstRow: 1, firstLine: 1 };
-    const job = { jobId: uuidv7(), requestId: null };
-    await endEarlierAttempts(createDatabase(pool), { ...claim, ...job, rowCount: 1, oversized: false });
+    const claim = { taskId: 1, kind: 'chunk', subjectId: 1, part: 0, environmentId: 1, attempt: 2 } as const;
+    await endEarlierSessions(createDatabase(pool), { ...claim, failures: 0, jobId: null, requestId: null });
     await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
   } finally {
     await Promise.all([
@@ -66,22 +64,10 @@ test('an export that is lost or cancelled costs another system on the same serve
   }
 });
 
-/** Load 1 with one chunk, whose first attempt has lost its lease. */
+/** Task 1, whose first attempt has lost its lease. */
 const silentChunk = `
-  with environment as (
-    insert into sluice.environments (name, app_token) values ('test', 'NX-00000000') returning environment_id
-  ),
-  load as (
-    insert into sluice.loads
-      (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_format, total_rows, chunk_count)
-    select gen_random_uuid(), environment_id, 'import', 'users', 'processing', 'f', 1, sha256(''), 'ndjson', 1, 1
-    from environment
-    returning load_id
-  )
-  insert into sluice.load_chunks
-    (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized, state, attempt, lease_until)
-  select load_id, 0, 0, 1, 1, 1, 1, false, 'running', 1, now() - interval '1 second'
-  from load`;
+  insert into sluice.tasks (kind, subject_id, environment_id, attempt, lease_until)
+  values ('chunk', 1, 1, 1, now() - interval '1 second')`;
 
 async function connect(url: string, name: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url, application_name: name });

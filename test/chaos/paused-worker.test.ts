@@ -2,7 +2,16 @@ import { describe, expect, test } from 'vitest';
 import { digestUsers, expectExact, readLoad, report } from '../support/exactness.ts';
 import type { SluiceProcess } from '../support/processes.ts';
 import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
-import { brakeAt, hold, onSite, queues, type Site, type Sql, workingSession } from '../support/site.ts';
+import {
+  brakeAt,
+  chunkOf,
+  hold,
+  onSite,
+  queues,
+  type Site,
+  type Sql,
+  workingSession,
+} from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const recoveryMs = 15_000;
@@ -62,7 +71,7 @@ async function pauseInTransaction(
   await waitFor('the session of the paused worker to idle in its transaction', () =>
     workingSession(sql, 'chunk', "state = 'idle in transaction'"),
   );
-  return { worker, jobId, file, chunkNo: Number(session.split(':')[1]), at };
+  return { worker, jobId, file, chunkNo: await chunkOf(sql, session), at };
 }
 
 async function expectExactWithout(
@@ -84,7 +93,7 @@ async function expectExactWithout(
   expect(chunk?.losses).toBe(1);
   const before = await snapshot(sql);
   worker.signal('SIGCONT');
-  await worker.says(/chunk given back|another attempt owns the chunk/);
+  await worker.says(/a task is given back|another attempt owns the task/);
   expect(await snapshot(sql)).toEqual(before);
   expect(recovery).toBeLessThan(recoveryMs);
 }

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ended, expectExact, readLoad } from '../support/exactness.ts';
 import type { SluiceProcess } from '../support/processes.ts';
 import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
-import { defeatFence, forgetReplays } from '../support/safeguards.ts';
+import { type ChunkAttempt, defeatFence, forgetReplays } from '../support/safeguards.ts';
 import { holdChunk, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -14,19 +14,13 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
 
-interface Chunk {
-  readonly loadId: number;
-  readonly chunkNo: number;
-  readonly attempt: number;
-}
-
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('the fence: a worker that wakes late changes nothing', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);
       await expectExact(site.sql, jobId, file, table);
       // It is no error, even where what it wrote collides with what the owner of the chunk has written (the rejects).
-      expect(late.output).not.toContain('chunk failed');
+      expect(late.output).not.toContain('a task failed');
     });
   });
 
@@ -67,7 +61,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
 async function wakeLate(
   site: Site,
   { bytes }: ProfileFile,
-  beforeWaking: (chunk: Chunk) => Promise<void> = async () => undefined,
+  beforeWaking: (chunk: ChunkAttempt) => Promise<void> = async () => undefined,
 ): Promise<{ readonly jobId: string; readonly late: SluiceProcess }> {
   const { sql } = site;
   const api = await site.serve();
@@ -89,7 +83,7 @@ async function wakeLate(
   late.signal('SIGCONT');
   await waitFor(`the late worker to come to the end of chunk ${chunk.chunkNo}`, async () => {
     const { chunks_done } = await readLoad(sql, jobId);
-    return chunks_done === chunk_count || /another attempt owns the chunk|chunk failed/.test(late.output);
+    return chunks_done === chunk_count || /another attempt owns the task|a task failed/.test(late.output);
   }).catch((error: unknown) => {
     throw new Error(`the late worker said\n${late.output}`, { cause: error });
   });
@@ -98,13 +92,14 @@ async function wakeLate(
 }
 
 /** SIGSTOP between the claim and the transaction: reading and parsing the chunk takes long enough to be met. */
-async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<Chunk> {
+async function pauseAfterClaim(site: Site, worker: SluiceProcess, loadId: number): Promise<ChunkAttempt> {
   const { sql } = site;
   return waitFor(
     'a worker to be met between claim and transaction',
     async () => {
-      const [chunk] = await sql<Chunk>(
-        `select load_id as "loadId", chunk_no as "chunkNo", attempt from sluice.load_chunks where load_id = $1 and state = 'running'`,
+      const [chunk] = await sql<ChunkAttempt>(
+        `select task_id as "taskId", subject_id as "loadId", part as "chunkNo", attempt
+         from sluice.tasks where kind = 'chunk' and subject_id = $1 and lease_until is not null`,
         [loadId],
       );
       if (chunk === undefined) return null;

@@ -148,17 +148,17 @@ function startWorkers(site: Site) {
 function shortenLeases({ sql }: Site): () => void {
   const soon = `now() + interval '4 seconds'`;
   const shorten = async (): Promise<void> => {
-    for (const [table, limit] of [
-      ['load_chunks', MAX_CHUNK_LOSSES],
-      ['deletions', MAX_DELETION_LOSSES],
-      ['exports', MAX_EXPORT_LOSSES],
+    for (const [kind, limit] of [
+      ['chunk', MAX_CHUNK_LOSSES],
+      ['deletion', MAX_DELETION_LOSSES],
+      ['export', MAX_EXPORT_LOSSES],
     ] as const) {
       await sql(
-        `update sluice.${table} set
+        `update sluice.tasks set
            losses = case when losses = 3 and lease_until is null then $1 else losses end,
            lease_until = case when lease_until < ${soon} then now() - interval '1 second' else lease_until end
-         where lease_until < ${soon} or (losses = 3 and lease_until is null)`,
-        [Math.max(3, limit - 1)],
+         where kind = $2 and (lease_until < ${soon} or (losses = 3 and lease_until is null))`,
+        [Math.max(3, limit - 1), kind],
       );
     }
   };
@@ -168,9 +168,10 @@ function shortenLeases({ sql }: Site): () => void {
 
 async function readLosses({ sql }: Site): Promise<{ load: number; export: number; deletion: number }> {
   const [losses] = await sql<{ load: number; export: number; deletion: number }>(
-    `select (select coalesce(max(losses), 0) from sluice.load_chunks) as load,
-       (select coalesce(max(losses), 0) from sluice.exports) as export,
-       (select coalesce(max(losses), 0) from sluice.deletions) as deletion`,
+    `select coalesce(max(losses) filter (where kind = 'chunk'), 0) as load,
+       coalesce(max(losses) filter (where kind = 'export'), 0) as export,
+       coalesce(max(losses) filter (where kind = 'deletion'), 0) as deletion
+     from sluice.tasks`,
   );
   return losses ?? { load: 0, export: 0, deletion: 0 };
 }

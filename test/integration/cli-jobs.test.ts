@@ -3,7 +3,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport, withoutExportBell } from '../support/exports.ts';
-import { acceptFile, withoutBell } from '../support/load-file.ts';
+import { acceptFile, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -12,7 +12,7 @@ const ids = { load: '', export: '', deletion: '' };
 beforeAll(async () => {
   t = await openTestSystem();
   const { system, environment } = t;
-  const quiet = withoutBell(system);
+  const quiet = withoutQueue(system);
   ids.load = await acceptFile(quiet, environment.environmentId, 'user_id\na\n');
   ids.export = (await acceptExport(withoutExportBell(system), environment.environmentId)).jobId;
   ids.deletion = (await acceptDeletion(system, environment.environmentId, 'users', ['a', 'b'])).jobId;

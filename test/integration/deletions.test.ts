@@ -1,28 +1,31 @@
 import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { deletionJob } from '../../jobs/deletion.ts';
+import { jobKinds } from '../../jobs/kinds.ts';
 import { createEnvironment } from '../../src/access/environments.ts';
+import type { System } from '../../src/context.ts';
 import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
-import { reconcileDeletions } from '../../src/deletion/reconcile-deletions.ts';
-import { runDeletion } from '../../src/deletion/run-deletion.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { runExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import { cancelLoad } from '../../src/load/cancel-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { reconcile } from '../../src/load/reconcile.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { insertDeletion } from '../../src/postgres/ledger/deletions.ts';
+import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
 import { inTransaction } from '../../src/postgres/transaction.ts';
-import { acceptDeletion, expireDeletionLeases, insertEvents, readStored } from '../support/deletions.ts';
+import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter } from '../support/exports.ts';
 import {
+  expireLeases,
   nextEnvironmentName,
   readProfiles,
   readRejects,
   runManually,
+  runTaskOf,
   startManually,
-  withoutBell,
+  withoutQueue,
 } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -114,8 +117,8 @@ describe('deleted users', () => {
     // Two transactions are through: half the events of the first user are gone, and he is not settled.
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
-    await expireDeletionLeases(t.system);
-    await reconcileDeletions(withoutBell(t.system));
+    await expireLeases(t.system);
+    await reconcileTasks(withoutQueue(t.system), jobKinds);
     const ended = await deletion.run();
     const expected = {
       status: 'completed',
@@ -146,7 +149,7 @@ describe('deleted users', () => {
     // What had begun is through, and no attempt is held against it: another takes it at once.
     expect(await stopped).toMatchObject({ status: 'processing', counts: { deleted: 1 } });
     const [row] = await t.system.db
-      .selectFrom('deletions')
+      .selectFrom('tasks')
       .select(['lease_until', 'losses', 'failures'])
       .where('job_id', '=', deletion.jobId)
       .execute();
@@ -175,7 +178,7 @@ function pausedAt(nth: number) {
       return t.system.pool.connect();
     },
   } as unknown as pg.Pool;
-  const context: LoadContext = { ...withoutBell(t.system), pool };
+  const context: LoadContext = { ...withoutQueue(t.system), pool };
   return { context, arrived, goOn: () => goOn() };
 }
 
@@ -212,9 +215,9 @@ describe('the lane', () => {
   test('a load that was accepted before a deletion is not retried after it', async () => {
     const environmentId = await newEnvironment();
     const stopped = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
-    await cancelLoad(withoutBell(t.system), environmentId, stopped.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, stopped.jobId);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
-    const retry = () => retryLoad(withoutBell(t.system), environmentId, stopped.jobId);
+    const retry = () => retryLoad(withoutQueue(t.system), environmentId, stopped.jobId);
     const refusal = { problems: [{ code: 'job_expired' }] };
     await expect(retry()).rejects.toMatchObject(refusal);
     expect((await deletion.run()).removed.files).toBe(1);
@@ -222,8 +225,8 @@ describe('the lane', () => {
     expect((await stopped.look()).status).toBe('cancelled');
     // One that was accepted since is.
     const later = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
-    await cancelLoad(withoutBell(t.system), environmentId, later.jobId);
-    await retryLoad(withoutBell(t.system), environmentId, later.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, later.jobId);
+    await retryLoad(withoutQueue(t.system), environmentId, later.jobId);
     expect((await later.look()).status).toBe('processing');
   });
 
@@ -240,17 +243,16 @@ describe('the lane', () => {
       purgeExports: false,
     } as const;
     await inTransaction(t.system.pool, ({ db }) => insertDeletion(db, asked));
-    const rung: number[] = [];
-    const { bell } = withoutBell(t.system);
-    const context = {
-      ...t.system,
-      bell: { ...bell, ringDeletion: async (id: number) => void rung.push(id) },
+    const notified: string[] = [];
+    const context: System = {
+      ...withoutQueue(t.system),
+      queue: { notify: async (tasks) => void notified.push(...tasks.map(({ kind }) => kind)) },
     };
-    await reconcile(context);
+    await reconcileTasks(context, jobKinds);
     const { deletionId, status } = await requireDeletion(t.system, environmentId, jobId);
     expect(status).toBe('processing');
-    expect(rung).toEqual([deletionId]);
-    await runDeletion(context, deletionId, new AbortController().signal);
+    expect(notified).toEqual(['deletion']);
+    await runTaskOf(context, deletionJob, deletionId);
   });
 });
 

@@ -2,7 +2,8 @@ import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { pruneFilesJob } from '../../jobs/prune-files.ts';
+import { pruneJob } from '../../jobs/prune.ts';
+import { schedulePruning } from '../../src/background-jobs/prune.ts';
 import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
 import { cancelExport } from '../../src/export/cancel-export.ts';
@@ -21,7 +22,7 @@ import {
   type ManualExport,
   withoutExportBell,
 } from '../support/exports.ts';
-import { acceptFile } from '../support/load-file.ts';
+import { acceptFile, runTaskOf, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -458,7 +459,8 @@ describe('files that a killed process had begun', () => {
       await worker.stop();
     }
     await leave('abandoned', ABANDONED_FILE_MS + 1_000);
-    await pruneFilesJob(t.system)({ v: 1 });
+    await schedulePruning(withoutQueue(t.system));
+    await runTaskOf(t.system, pruneJob, 0);
     expect(await readdir(folder)).toEqual(['recent']);
   });
 });

@@ -6,10 +6,11 @@ import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import type { ExportWriter } from '../../src/export/run-export.ts';
-import { dispatchLane } from '../../src/load/dispatch.ts';
+import { startLane } from '../../src/load/lane.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
-import { findLaneTasks, findNextExport } from '../../src/postgres/ledger/next-tasks.ts';
+import { findNextExport } from '../../src/postgres/ledger/next-tasks.ts';
 import { findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptFile } from '../support/load-file.ts';
 import { queues } from '../support/site.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -98,7 +99,7 @@ describe.each(queues)('with the queue on %s', (queue) => {
       insert into deletion_ids (deletion_id, position, id) select deletion_id, 1, 'u' from queued`.execute(
       db,
     );
-    await dispatchLane(t.system, greedy);
+    await startLane(t.system, greedy);
     await requestDeletion(t.system, other, 'users', { ids: ['u'], purgeExports: false });
     t.startWorker();
     await waitFor('the deletion of the other', async () => (await done('deletions', other)) === 1, {
@@ -180,9 +181,12 @@ test('who is next among 10 000 that wait is found in milliseconds', async () => 
     from generate_series(1, 10000) n`.execute(db);
   await sql`
     insert into load_chunks
-      (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized, dispatched_at)
-    select load_id, n, n, n + 1, n, n, 1, false, now()
+      (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
+    select load_id, n, n, n + 1, n, n, 1, false
     from loads, generate_series(0, 9999) n where status = 'processing'`.execute(db);
+  await sql`
+    insert into tasks (kind, subject_id, part, environment_id)
+    select 'chunk', load_id, chunk_no, ${greedy} from load_chunks`.execute(db);
   await sql`
     with event as (
       insert into notification_events (event_id, environment_id, type, body)
@@ -201,7 +205,9 @@ test('who is next among 10 000 that wait is found in milliseconds', async () => 
     return took.sort((a, b) => a - b)[7] ?? Number.NaN;
   };
   // On a machine that does little else 4, 7 and 42, the last for eight notifications at once.
-  expect(await median(() => findLaneTasks(db, [], 16))).toBeLessThan(500);
+  expect(
+    await median(() => findNextTasks(db, ['chunk', 'finish', 'deletion', 'prune'], [], 16)),
+  ).toBeLessThan(500);
   expect(await median(() => findNextExport(db, []))).toBeLessThan(500);
   expect(await median(() => findNextDeliveries(db, [], 8, []))).toBeLessThan(500);
 });

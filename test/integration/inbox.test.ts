@@ -22,7 +22,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Environment } from '../../src/access/environments.ts';
 import type { System } from '../../src/context.ts';
 import type { InboxFile } from '../../src/domain/inbox.ts';
-import { cancelLoad } from '../../src/load/cancel-load.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
 import { removeAbandoned } from '../../src/load/received-files.ts';
 import { claimedFiles } from '../../src/postgres/stores/inbox-files.ts';
 import { claimFiles, putBackOrphans } from '../../src/sources/inbox/claimed-file.ts';
@@ -34,7 +34,7 @@ import { takeIn } from '../../src/sources/inbox/take-in.ts';
 import { InboxWatch } from '../../src/sources/inbox/watch-inbox.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
 import { concluded, drop, list, readClaimed, readConcluded } from '../support/inbox.ts';
-import { readProfiles, withoutBell } from '../support/load-file.ts';
+import { readProfiles, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -638,7 +638,7 @@ describe('two processes, or one that died, do no harm', () => {
   test('the file of a cancelled load goes to failed, and so does its twin', async () => {
     await byHand(async (hand) => {
       const { folder, environment } = hand;
-      const system = withoutBell(hand.system) as System;
+      const system = withoutQueue(hand.system) as System;
       await drop(join(folder, 'a.csv'), users('a'));
       await drop(join(folder, 'b.csv'), users('a'));
       // No lane starts, so the load stays queued.

@@ -1,15 +1,15 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { EMAIL_LEASE_MS, LEASE_MS, WEBHOOK_LEASE_MS } from '../../src/domain/limits.ts';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { claimChunk, rescueChunks, takeDueChunks } from '../../src/postgres/ledger/chunks.ts';
-import { claimDeletion, rescueDeletions } from '../../src/postgres/ledger/deletions.ts';
 import { rescueExports } from '../../src/postgres/ledger/due-exports.ts';
 import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
-import { claimFinish } from '../../src/postgres/ledger/finish.ts';
-import { endSilentExportSessions, endSilentSessions } from '../../src/postgres/ledger/sessions.ts';
+import { endSilentExportSessions } from '../../src/postgres/ledger/sessions.ts';
 import { claimDelivery, findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { claimRun, rescueRuns } from '../../src/postgres/stores/schedule-runs.ts';
+import { endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
+import { claimTask, rescueTasks, takeUntoldTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
@@ -32,8 +32,10 @@ afterAll(() => t?.close());
 beforeEach(async () => {
   // Nothing stands before it in the lane.
   await db.deleteFrom('deletions').execute();
-  await sql`update loads set status = 'cancelled', ended_at = now(), finish_lease_until = null
-    where status in ('queued', 'processing')`.execute(db);
+  await db.deleteFrom('tasks').execute();
+  await sql`update loads set status = 'cancelled', ended_at = now() where status in ('queued', 'processing')`.execute(
+    db,
+  );
 });
 
 const start = (): Promise<ManualLoad> => startManually(t.system, environmentId, 'user_id,plan\nu1,free\n');
@@ -73,40 +75,40 @@ const deliveryOf = (channel: 'webhook' | 'email') => async () => {
 
 const kinds: readonly Leased[] = [
   {
-    kind: 'a chunk',
-    table: 'load_chunks',
+    kind: 'a task',
+    table: 'tasks',
     column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
       const { loadId } = await start();
-      expect(await claimChunk(db, loadId, 0)).not.toBeNull();
+      expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
       return async () => {
-        await endSilentSessions(db);
-        return (await rescueChunks(db)).some((chunk) => chunk.loadId === loadId);
+        await endLostSessions(db, ['chunk']);
+        return (await rescueTasks(db, ['chunk'])).some(({ subjectId }) => subjectId === loadId);
       };
     },
   },
   {
-    kind: 'a chunk that the queue gives to another',
-    table: 'load_chunks',
+    kind: 'a chunk that is given to another',
+    table: 'tasks',
     column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
       const { loadId } = await start();
-      expect(await claimChunk(db, loadId, 0)).not.toBeNull();
-      return async () => (await claimChunk(db, loadId, 0)) !== null;
+      expect(await claimTaskOf('chunk', loadId)).not.toBeNull();
+      return async () => (await claimTaskOf('chunk', loadId)) !== null;
     },
   },
   {
     kind: 'the finish of a load',
-    table: 'loads',
-    column: 'finish_lease_until',
+    table: 'tasks',
+    column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
       const load = await start();
       await load.chunk(0);
-      expect(await claimFinish(db, load.loadId)).not.toBeNull();
-      return async () => (await claimFinish(db, load.loadId)) !== null;
+      expect(await claimTaskOf('finish', load.loadId)).not.toBeNull();
+      return async () => (await claimTaskOf('finish', load.loadId)) !== null;
     },
   },
   {
@@ -125,26 +127,27 @@ const kinds: readonly Leased[] = [
   },
   {
     kind: 'a deletion',
-    table: 'deletions',
+    table: 'tasks',
     column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
       const work = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
       const { deletionId } = await work.look();
-      expect(await claimDeletion(db, deletionId)).not.toBeNull();
-      return async () => (await rescueDeletions(db)).some((lost) => lost.deletionId === deletionId);
+      expect(await claimTaskOf('deletion', deletionId)).not.toBeNull();
+      return async () =>
+        (await rescueTasks(db, ['deletion'])).some(({ subjectId }) => subjectId === deletionId);
     },
   },
   {
-    kind: 'a deletion that the queue gives to another',
-    table: 'deletions',
+    kind: 'a deletion that is given to another',
+    table: 'tasks',
     column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
       const work = await acceptDeletion(t.system, environmentId, 'users', ['u1']);
       const { deletionId } = await work.look();
-      expect(await claimDeletion(db, deletionId)).not.toBeNull();
-      return async () => (await claimDeletion(db, deletionId)) !== null;
+      expect(await claimTaskOf('deletion', deletionId)).not.toBeNull();
+      return async () => (await claimTaskOf('deletion', deletionId)) !== null;
     },
   },
   {
@@ -195,13 +198,31 @@ test.each(kinds)(
   },
 );
 
-test('what the queue was told of by a clock that went back is told again', async () => {
+test('what the queue was told of by a clock that went back is told again, and what it is to wait for is over', async () => {
   const { loadId } = await start();
-  const due = async () => (await takeDueChunks(db, loadId, 5_000, 10)).length;
-  await sql`update load_chunks set dispatched_at = now() where load_id = ${loadId}`.execute(db);
+  const due = async () => (await takeUntoldTasks(db, ['chunk'], 5_000)).length;
+  const hour = sql`now() + interval '1 hour'`;
   expect(await due()).toBe(0);
-  await sql`update load_chunks set dispatched_at = now() + interval '1 hour' where load_id = ${loadId}`.execute(
+  await sql`update tasks set notified_at = ${hour} where subject_id = ${loadId}`.execute(db);
+  expect(await due()).toBe(1);
+  await sql`update tasks set notified_at = null, not_before = ${hour} where subject_id = ${loadId}`.execute(
     db,
   );
+  expect(await due()).toBe(0);
+  await sql`update tasks set waiting_since = ${hour} where subject_id = ${loadId}`.execute(db);
   expect(await due()).toBe(1);
 });
+
+/** Null: it is another's. */
+async function claimTaskOf(
+  kind: 'chunk' | 'finish' | 'deletion',
+  subjectId: number,
+): Promise<TaskClaim | null> {
+  const { task_id } = await db
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('kind', '=', kind)
+    .where('subject_id', '=', subjectId)
+    .executeTakeFirstOrThrow();
+  return claimTask(db, task_id, 10);
+}

@@ -4,14 +4,14 @@ import { createEnvironment } from '../../src/access/environments.ts';
 import { sweep } from '../../src/background-jobs/sweep.ts';
 import type { System } from '../../src/context.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { dispatchLane } from '../../src/load/dispatch.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
+import { startLane } from '../../src/load/lane.ts';
 import {
   acceptFile,
   manualLoad,
   nextEnvironmentName,
   runManually,
-  withoutBell,
+  withoutQueue,
 } from '../support/load-file.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -32,7 +32,7 @@ const content = 'user_id,plan\na,free\n';
  * server may be `away`.
  */
 function losingConnection(when: 'before' | 'after', away = false): LoadContext {
-  const context = withoutBell(t.system);
+  const context = withoutQueue(t.system);
   const pool = Object.create(context.pool) as typeof context.pool;
   const lost = Object.assign(new Error('read ECONNRESET'), { code: 'ECONNRESET' });
   let isLost = false;
@@ -88,7 +88,7 @@ describe('COMMIT is sent as the connection breaks', () => {
     own = (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
   });
   const accept = (idempotencyKey: string) =>
-    acceptFile(withoutBell(through), own, content, { idempotencyKey });
+    acceptFile(withoutQueue(through), own, content, { idempotencyKey });
 
   test('an upload whose COMMIT arrives a second after its connection broke is accepted, with its file', async () => {
     const before = await t.storedFiles();
@@ -96,7 +96,7 @@ describe('COMMIT is sent as the connection breaks', () => {
     const jobId = await accept('late');
     expect(await accept('late'), 'the repeated request').toBe(jobId);
     expect(await t.storedFiles()).toHaveLength(before.length + 1);
-    await dispatchLane(withoutBell(through), own);
+    await startLane(withoutQueue(through), own);
     const load = await runManually(await manualLoad(t.system, own, jobId));
     expect(load).toMatchObject({ status: 'completed', failure: null, tally: { read: 1, inserted: 1 } });
   });
@@ -113,7 +113,7 @@ describe('COMMIT is sent as the connection breaks', () => {
 
 /** A context whose transactions wait at a gate: a process that is killed or paused there. */
 function pausedContext(): { context: LoadContext; goOn: () => void } {
-  const context = withoutBell(t.system);
+  const context = withoutQueue(t.system);
   let goOn: () => void = () => undefined;
   const opened = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -149,7 +149,7 @@ test('the file of an upload that is killed before it is accepted is removed late
 });
 
 test('the file of an upload that was accepted is not taken for one that was not', async () => {
-  const jobId = await acceptFile(withoutBell(t.system), environmentId, content);
+  const jobId = await acceptFile(withoutQueue(t.system), environmentId, content);
   const stored = await t.storedFiles();
   await receivedLongAgo();
   expect(await sweep(t.system)).toBe(0);
@@ -162,7 +162,7 @@ test('an upload that finds the database away leaves no file', async () => {
   const away = new URL(t.databaseUrl);
   away.port = '1';
   const system = t.openAnother({ databaseUrl: away.href });
-  await expect(acceptFile(withoutBell(system), environmentId, content)).rejects.toThrow('ECONNREFUSED');
+  await expect(acceptFile(withoutQueue(system), environmentId, content)).rejects.toThrow('ECONNREFUSED');
   await system.close();
   expect(await t.storedFiles()).toEqual(before);
 });

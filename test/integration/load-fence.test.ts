@@ -1,25 +1,27 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { jobKinds } from '../../jobs/kinds.ts';
 import { createEnvironment } from '../../src/access/environments.ts';
+import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
-import { cancelLoad } from '../../src/load/cancel-load.ts';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { dispatchLane } from '../../src/load/dispatch.ts';
-import { reconcile } from '../../src/load/reconcile.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
+import { startLane } from '../../src/load/lane.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { claimNextChunk } from '../../src/postgres/ledger/chunks.ts';
-import { claimFinish } from '../../src/postgres/ledger/finish.ts';
-import { findLaneTasks, findSuspect } from '../../src/postgres/ledger/next-tasks.ts';
+import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/postgres/stores/tasks.ts';
 import { inTransaction } from '../../src/postgres/transaction.ts';
+import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import {
   countLeftovers,
+  expireLeases,
   type ManualLoad,
   nextEnvironmentName,
   readProfiles,
   readVersions,
   runManually,
   startManually,
-  withoutBell,
+  withoutQueue,
 } from '../support/load-file.ts';
 import { defeatFence } from '../support/safeguards.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -50,7 +52,7 @@ function pausedWorker(base: LoadContext = t.system): PausedWorker {
   });
   const { files } = base;
   const context: LoadContext = {
-    ...withoutBell(base),
+    ...withoutQueue(base),
     files: {
       create: () => files.create(),
       open: (ref) => files.open(ref),
@@ -73,13 +75,6 @@ async function newEnvironment(): Promise<number> {
   return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 }
 
-async function expireLeases(loadId: number): Promise<void> {
-  await sql`update load_chunks set lease_until = now() - interval '1 second'
-    where load_id = ${loadId} and state = 'running'`.execute(t.system.db);
-  await sql`update loads set finish_lease_until = now() - interval '1 second'
-    where load_id = ${loadId} and finish_lease_until is not null`.execute(t.system.db);
-}
-
 const query = async (text: string, values: readonly unknown[] = []): Promise<unknown> =>
   t.system.pool.query(text, [...values]);
 
@@ -96,11 +91,17 @@ async function letOneComeLate(
   const paused = pausedWorker();
   const late = load.chunk(0, paused.context);
   await paused.arrived;
-  await expireLeases(load.loadId);
+  const { task_id: taskId } = await t.system.db
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('subject_id', '=', load.loadId)
+    .where('part', '=', 0)
+    .executeTakeFirstOrThrow();
+  await expireLeases(t.system, load.loadId);
   await load.chunk(0);
   const before = await state(environmentId, load);
   // The first attempt of any chunk has the number 1.
-  await beforeWaking({ loadId: load.loadId, chunkNo: 0, attempt: 1 });
+  await beforeWaking({ taskId, loadId: load.loadId, chunkNo: 0, attempt: 1 });
   paused.goOn();
   await late;
   return { load, environmentId, before };
@@ -156,7 +157,7 @@ describe('a worker that comes late', () => {
       );
       first = load.chunk(0);
       await waitFor('the first attempt to wait for our row', () => waitingSessions('sluice chunk'));
-      await expireLeases(load.loadId);
+      await expireLeases(t.system, load.loadId);
       const second = load.chunk(0);
       await waitFor('the first attempt to be ended', () => first?.then(() => true));
       await waitFor('the second attempt to wait for our row', () => waitingSessions('sluice chunk'));
@@ -176,7 +177,7 @@ describe('a worker that comes late', () => {
     const paused = pausedWorker();
     const late = load.finish(paused.context);
     await paused.arrived;
-    await expireLeases(load.loadId);
+    await expireLeases(t.system, load.loadId);
     expect((await load.finish()).status).toBe('completed');
     expect((await readProfiles(t.system, environmentId)).users['k']?.metadata).toEqual({ x: 2 });
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 9 })));
@@ -195,7 +196,7 @@ describe('a worker that comes late', () => {
     const paused = pausedWorker();
     const late = load.chunk(0, paused.context);
     await paused.arrived;
-    await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
     paused.goOn();
     await late;
     const { status, tally } = await load.look();
@@ -210,8 +211,8 @@ describe('a worker that comes late', () => {
     const paused = pausedWorker();
     const late = load.chunk(0, paused.context);
     await paused.arrived;
-    await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
-    await retryLoad(withoutBell(t.system), environmentId, load.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
+    await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
     const again = [load.chunk(0), load.chunk(1), load.chunk(2)];
     paused.goOn();
     await Promise.all([late, ...again]);
@@ -300,9 +301,9 @@ describe('a load that ended in the middle, another one, and then the first again
       const environmentId = await newEnvironment();
       const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
       for (const chunkNo of done) await load.chunk(chunkNo);
-      await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+      await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
       await runManually(await startManually(t.system, environmentId, between));
-      await retryLoad(withoutBell(t.system), environmentId, load.jobId);
+      await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
       for (const chunkNo of left) await load.chunk(chunkNo);
       const ended = await load.finish();
       expect(ended.failure).toBeNull();
@@ -330,9 +331,9 @@ describe('a load that ended in the middle, another one, and then the first again
       },
     );
     await load.chunk(1);
-    await cancelLoad(withoutBell(t.system), environmentId, load.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 2 })));
-    await retryLoad(withoutBell(t.system), environmentId, load.jobId);
+    await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
     await load.chunk(0);
     const ended = await load.finish();
     expect(ended.failure).toBeNull();
@@ -350,26 +351,30 @@ describe('what a load leaves undone', () => {
     await paused.arrived;
     await load.chunk(0);
     await load.chunk(1);
-    await expireLeases(load.loadId);
-    const rung: string[] = [];
-    const context: LoadContext = {
-      ...t.system,
-      bell: {
-        ringChunks: async (loadId, chunks) =>
-          void (loadId === load.loadId && rung.push(`${chunks.map(({ chunkNo }) => chunkNo)}`)),
-        ringFinish: async (loadId) => void (loadId === load.loadId && rung.push('finish')),
-        ringDeletion: async () => undefined,
-        ringDeliveries: async () => undefined,
+    await expireLeases(t.system, load.loadId);
+    const notified: string[] = [];
+    const context: System = {
+      ...withoutQueue(t.system),
+      queue: {
+        async notify(tasks) {
+          const ids = tasks.map(({ taskId }) => taskId);
+          const { rows } = await sql<{ what: string }>`
+            select kind || ' ' || part as what from tasks
+            where task_id = any (${ids}::bigint[]) and subject_id = ${load.loadId}`.execute(t.system.db);
+          notified.push(...rows.map(({ what }) => what));
+        },
       },
     };
-    await reconcile(context);
-    expect(rung).toEqual(['2']);
+    await reconcileTasks(context, jobKinds);
+    expect(notified).toEqual(['chunk 2']);
     await load.chunk(2);
-    await reconcile(context);
-    expect(rung.at(-1)).toBe('finish');
+    // Its worker told of it, and might have died just before.
+    await sql`update tasks set notified_at = null where subject_id = ${load.loadId}`.execute(t.system.db);
+    await reconcileTasks(context, jobKinds);
+    expect(notified.at(-1)).toBe('finish 0');
     expect((await load.finish()).status).toBe('completed');
     expect((await next.look()).status).toBe('processing');
-    await dispatchLane(context, environmentId);
+    await startLane(context, environmentId);
     await next.chunk(0);
     expect((await next.finish()).status).toBe('completed');
     paused.goOn();
@@ -391,29 +396,44 @@ test('a finish that loses its worker is left to who does it alone, and after too
   const environmentId = await newEnvironment();
   const load = await startManually(t.system, environmentId, 'user_id\na\n');
   await load.chunk(0);
+  const next = { kind: 'finish', environmentId } as const;
   const ours = async () =>
-    (await findLaneTasks(t.system.db, [], 100)).filter((task) => task.environmentId === environmentId);
-  expect(await ours()).toEqual([{ kind: 'finish', environmentId, id: load.loadId }]);
+    (await findNextTasks(t.system.db, ['chunk', 'finish'], [], 100)).filter(
+      (task) => task.environmentId === environmentId,
+    );
+  expect(await ours()).toEqual([next]);
   for (let losses = 1; losses <= MAX_CHUNK_LOSSES; losses++) {
-    expect(await claimFinish(t.system.db, load.loadId)).not.toBeNull();
+    const isSuspect = losses > SUSPECT_LOSSES;
+    expect((await claimNextTask(t.system.db, next)) === null).toBe(isSuspect);
+    if (isSuspect) expect(await claimTaskOf(load.loadId, 'finish')).not.toBeNull();
     expect(await ours()).toEqual([]);
-    await expireLeases(load.loadId);
-    await reconcile(withoutBell(t.system));
+    await expireLeases(t.system, load.loadId);
+    await reconcileTasks(withoutQueue(t.system), jobKinds);
     expect(await ours()).toHaveLength(losses < SUSPECT_LOSSES ? 1 : 0);
     const suspect = losses < SUSPECT_LOSSES || losses === MAX_CHUNK_LOSSES ? null : 'finish';
-    expect((await findSuspect(t.system.db))?.kind ?? null).toBe(suspect);
+    expect((await findSuspect(t.system.db, ['chunk', 'finish']))?.kind ?? null).toBe(suspect);
   }
   expect(await load.look()).toMatchObject({ status: 'failed', failure: { code: 'worker_lost' } });
 });
 
+async function claimTaskOf(loadId: number, kind: 'chunk' | 'finish'): Promise<TaskClaim | null> {
+  const { task_id } = await t.system.db
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('subject_id', '=', loadId)
+    .where('kind', '=', kind)
+    .executeTakeFirstOrThrow();
+  return claimTask(t.system.db, task_id, MAX_CHUNK_LOSSES);
+}
+
 test('a chunk that lost its worker goes ahead of those that wait', async () => {
   const environmentId = await newEnvironment();
   const { loadId } = await startManually(t.system, environmentId, 'user_id\na\nb\nc\n', { chunkBytes: 1 });
-  const next = async () => (await claimNextChunk(t.system.db, loadId))?.chunkNo;
+  const next = async () => (await claimNextTask(t.system.db, { kind: 'chunk', environmentId }))?.part;
   expect([await next(), await next()]).toEqual([0, 1]);
-  await sql`update load_chunks set lease_until = now() - interval '1 second' where load_id = ${loadId} and chunk_no = 0`.execute(
+  await sql`update tasks set lease_until = now() - interval '1 second' where subject_id = ${loadId} and part = 0`.execute(
     t.system.db,
   );
-  await reconcile(withoutBell(t.system));
+  await reconcileTasks(withoutQueue(t.system), jobKinds);
   expect([await next(), await next(), await next()]).toEqual([0, 2, undefined]);
 });

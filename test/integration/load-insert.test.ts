@@ -26,7 +26,7 @@ describe('a load into an environment without users is inserted, not merged', () 
       csv('a,acme,free', 'b,,pro', 'a,zeta,', 'c,acme,pro'),
       { chunkBytes: 1 },
     );
-    const learned = t.system.experience.of(load.loadId);
+    const learned = t.system.memory.of(load.loadId);
     await load.chunk(0);
     expect(learned.users).toBe('new');
     await load.chunk(1);

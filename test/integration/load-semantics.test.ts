@@ -3,9 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createEnvironment } from '../../src/access/environments.ts';
 import { InputError } from '../../src/domain/errors.ts';
 import type { Load } from '../../src/domain/load.ts';
-import { cancelLoad } from '../../src/load/cancel-load.ts';
-import { dispatchLane } from '../../src/load/dispatch.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
 import { listRejects } from '../../src/load/inspect-rejects.ts';
+import { startLane } from '../../src/load/lane.ts';
 import { pruneFiles } from '../../src/load/prune-files.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import {
@@ -17,7 +17,7 @@ import {
   readVersions,
   runManually,
   startManually,
-  withoutBell,
+  withoutQueue,
 } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -276,7 +276,7 @@ describe('max_errors', () => {
       expect(Object.keys((await readProfiles(t.system, environmentId)).users)).toHaveLength(4);
       expect((await readRejectsOf(environmentId, manual.jobId)).total).toBe(3);
 
-      await retryLoad(withoutBell(t.system), environmentId, manual.jobId);
+      await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
       const again = await runManually(manual);
       expect(again.status, 'retrying accepts the rejects').toBe('completed');
       expect(again.tally).toMatchObject({ read: 10, rejected: 3 });
@@ -332,7 +332,7 @@ describe('a load of which every record was refused', () => {
 
   test('is not retried, since nothing is left of it; the lane goes on', async () => {
     const { environmentId, manual } = await fails('user_id,a\n,1\n');
-    const again = retryLoad(withoutBell(t.system), environmentId, manual.jobId);
+    const again = retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
     expect(await refusal(again)).toBe('job_not_retryable');
     expect(await load(environmentId, 'user_id\nu\n')).toMatchObject({ status: 'completed' });
   });
@@ -373,7 +373,7 @@ describe('loading again', () => {
     expect(await refusal(refused)).toBe('duplicate_file');
     expect(await t.storedFiles()).toEqual(files);
     const other = await newEnvironment();
-    expect(await acceptFile(withoutBell(t.system), other, content, { ifDuplicate: 'skip' })).not.toBe(
+    expect(await acceptFile(withoutQueue(t.system), other, content, { ifDuplicate: 'skip' })).not.toBe(
       first.jobId,
     );
   });
@@ -393,7 +393,7 @@ describe('loading again', () => {
 describe('lanes', () => {
   test('loads of an environment run one after another in the order of acceptance, whatever they hold', async () => {
     const environmentId = await newEnvironment();
-    const quiet = withoutBell(t.system);
+    const quiet = withoutQueue(t.system);
     const first = await startManually(t.system, environmentId, 'user_id,a\nu,1\n');
     const second = await startManually(t.system, environmentId, 'company_id,a\nc,1\n');
     const third = await startManually(t.system, environmentId, 'user_id,a\nu,3\n');
@@ -408,7 +408,7 @@ describe('lanes', () => {
     await runManually(second);
     await runManually(third);
     expect((await third.look()).status).toBe('completed');
-    await dispatchLane(quiet, environmentId);
+    await startLane(quiet, environmentId);
     expect((await readProfiles(t.system, environmentId)).users['u']?.metadata).toEqual({ a: '3' });
   });
 
@@ -429,7 +429,7 @@ describe('cancel and retry', () => {
     const environmentId = await newEnvironment();
     const first = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const second = await startManually(t.system, environmentId, 'user_id\nv\n');
-    await cancelLoad(withoutBell(t.system), environmentId, second.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, second.jobId);
     expect((await second.look()).status).toBe('cancelled');
     await runManually(first);
     expect((await runManually(second)).status).toBe('cancelled');
@@ -441,10 +441,10 @@ describe('cancel and retry', () => {
     const manual = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const next = await startManually(t.system, environmentId, 'user_id\nv\n');
     await manual.chunk(1);
-    await cancelLoad(withoutBell(t.system), environmentId, manual.jobId);
+    await cancelLoad(withoutQueue(t.system), environmentId, manual.jobId);
     expect((await manual.look()).tally).toMatchObject({ read: 1, inserted: 1 });
     expect((await next.look()).status).toBe('processing');
-    await retryLoad(withoutBell(t.system), environmentId, manual.jobId);
+    await retryLoad(withoutQueue(t.system), environmentId, manual.jobId);
     expect((await manual.look()).status, 'behind the one accepted since').toBe('queued');
     await runManually(next);
     const versions = await readVersions(t.system, environmentId);
@@ -460,7 +460,7 @@ describe('cancel and retry', () => {
   test('what has ended cannot be cancelled, what runs or is completed cannot be retried, others are not found', async () => {
     const environmentId = await newEnvironment();
     const manual = await startManually(t.system, environmentId, content);
-    const quiet = withoutBell(t.system);
+    const quiet = withoutQueue(t.system);
     expect(await refusal(retryLoad(quiet, environmentId, manual.jobId))).toBe('job_not_retryable');
     await runManually(manual);
     expect(await refusal(cancelLoad(quiet, environmentId, manual.jobId))).toBe('job_not_cancellable');
@@ -472,7 +472,7 @@ describe('cancel and retry', () => {
 
   test('a load whose file has expired cannot be retried; one that has not ended keeps its file', async () => {
     const environmentId = await newEnvironment();
-    const quiet = withoutBell(t.system);
+    const quiet = withoutQueue(t.system);
     const cancelled = await startManually(t.system, environmentId, content);
     await cancelLoad(quiet, environmentId, cancelled.jobId);
     const running = await startManually(t.system, environmentId, content);

@@ -10,7 +10,7 @@ import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src
 import { cancelExport } from '../../src/export/cancel-export.ts';
 import { runExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import { cancelLoad } from '../../src/load/cancel-load.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
 import { countRejects } from '../../src/load/inspect-load.ts';
 import { renderLoadDetail } from '../../src/load/render-load.ts';
 import { deliverNotification, type SendContext } from '../../src/notifications/deliver-notification.ts';

@@ -1,13 +1,14 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { pruneFilesJob } from '../../jobs/prune-files.ts';
-import { planPrune, prune } from '../../src/background-jobs/prune.ts';
+import { pruneJob } from '../../jobs/prune.ts';
+import { planPrune, prune, schedulePruning } from '../../src/background-jobs/prune.ts';
 import { readStatus } from '../../src/background-jobs/read-status.ts';
 import { describeStatus, renderStatus } from '../../src/cli/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
+import { findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
-import { acceptFile, startManually, withoutBell } from '../support/load-file.ts';
+import { acceptFile, runTaskOf, startManually, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 describe('the status', () => {
@@ -40,7 +41,7 @@ describe('the status', () => {
     const running = await startManually(system, first, 'user_id,name\na,1\nb,2\n', { chunkBytes: 1 });
     await running.chunk(0);
     const waiting = await acceptDeletion(system, first, 'users', ['a']);
-    const other = await acceptFile(withoutBell(system), second, 'user_id\na\n');
+    const other = await acceptFile(withoutQueue(system), second, 'user_id\na\n');
     const written = await acceptExport(system, first);
     await acceptExport(system, second);
     await sql`
@@ -54,7 +55,7 @@ describe('the status', () => {
       values (gen_random_uuid(), 'alive', 7, now()), (gen_random_uuid(), 'dead', 8, now() - interval '1 min')`.execute(
       system.db,
     );
-    await sql`update load_chunks set last_error = 'no room' where chunk_no = 1`.execute(system.db);
+    await sql`update tasks set last_error = 'no room' where kind = 'chunk' and part = 1`.execute(system.db);
     const seen = await status();
     expect(seen).toMatchObject({
       retries: [
@@ -171,9 +172,27 @@ describe('pruning', () => {
     expect(await planPrune(system)).toEqual({ ...nothing, archived: null, temporary: null });
 
     await loads(1, 31);
-    await pruneFilesJob(system)({ v: 1 });
+    await schedulePruning(withoutQueue(system));
+    await runTaskOf(system, pruneJob, 0);
     expect(await planPrune(system)).toEqual({ ...nothing, archived: null, temporary: null });
     const { rows } = await sql`select count(*) from loads where file_ref is not null`.execute(system.db);
     expect(rows).toEqual([{ count: 2 }]);
+  });
+
+  test('is done once a day, however many workers ask for it', async () => {
+    const { system } = t;
+    const due = () => findNextTasks(system.db, ['prune'], [], 1);
+    await system.db.deleteFrom('tasks').where('kind', '=', 'prune').execute();
+    await Promise.all([1, 2, 3].map(() => schedulePruning(withoutQueue(system))));
+    expect(await due()).toHaveLength(1);
+    await Promise.all([1, 2, 3].map(() => runTaskOf(system, pruneJob, 0)));
+    await schedulePruning(withoutQueue(system));
+    expect(await due()).toHaveLength(0);
+    const { rows } = await sql`
+      select attempt, round(extract(epoch from not_before - now()) / 3600)::int as hours
+      from tasks where kind = 'prune'`.execute(system.db);
+    expect(rows).toEqual([{ attempt: expect.any(Number), hours: 24 }]);
+    await sql`update tasks set not_before = now() where kind = 'prune'`.execute(system.db);
+    expect(await due()).toHaveLength(1);
   });
 });

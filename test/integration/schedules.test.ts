@@ -18,12 +18,12 @@ import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
+import { queueName } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { claimRun, rescueRuns } from '../../src/postgres/stores/schedule-runs.ts';
 import { consume } from '../../src/queue/consume.ts';
-import { queueName } from '../../src/queue/contract.ts';
 import { setScheduleBells } from '../../src/queue/schedule-bells.ts';
 import { askForRun } from '../../src/schedules/ask-for-run.ts';
 import type { ScheduleContext } from '../../src/schedules/context.ts';
@@ -777,7 +777,7 @@ describe('the schedules file', () => {
     const settings = { ...scheduleSettings(t.config, {}), localRoots: [join(folder, 'in')], now: () => now };
     const file = await openSchedulesFile(path, t.system.log);
     const other = t.openAnother();
-    const worker = startWorker(other, undefined, { file, settings });
+    const worker = startWorker(other, { schedules: { file, settings } });
     const queue = other.backend.createQueue(queueName, {});
     const bells = async () =>
       (await queue.getJobSchedulers(0, -1)).flatMap(({ key, pattern }) =>

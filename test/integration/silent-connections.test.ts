@@ -10,8 +10,8 @@ import type { System } from '../../src/context.ts';
 import { ConnectionMonitor } from '../../src/postgres/connection-monitor.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { InboxLock } from '../../src/postgres/stores/inbox-lock.ts';
-import { startRounds } from '../../src/rounds.ts';
 import { openPostgres } from '../../src/schedules/sources/postgres.ts';
+import { startPoller } from '../../src/tasks/poller.ts';
 import { acceptExport } from '../support/exports.ts';
 import { serve } from '../support/http.ts';
 import { acceptFile } from '../support/load-file.ts';
@@ -138,7 +138,7 @@ describe.concurrent('a connection to Postgres that goes silent', () => {
     proxy.silence();
     const silentSince = performance.now();
     const seen = new Set<number>();
-    const health = startRounds(100, async () => {
+    const health = startPoller(100, async () => {
       seen.add((await server.fetch('/health/ready', { key: null })).status);
     });
     const answers: ReturnType<typeof sendAll>[] = [];

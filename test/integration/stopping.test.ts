@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
+import { finishJob } from '../../jobs/finish.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { finishLoad } from '../../src/load/finish-load.ts';
-import { acceptFile, startManually, withoutBell } from '../support/load-file.ts';
+import { acceptFile, runTaskOf, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -36,11 +36,11 @@ test('a chunk that does not come to its end while its worker stops is given back
   const askedAt = performance.now();
   await worker.stop();
   expect(performance.now() - askedAt).toBeLessThan(2_000);
-  const chunks = await system.db
-    .selectFrom('load_chunks')
-    .select(['state', 'losses', 'failures', 'last_error', 'lease_until'])
+  const tasks = await system.db
+    .selectFrom('tasks')
+    .select(['kind', 'losses', 'failures', 'last_error', 'lease_until'])
     .execute();
-  expect(chunks).toEqual([{ state: 'pending', losses: 0, failures: 0, last_error: null, lease_until: null }]);
+  expect(tasks).toEqual([{ kind: 'chunk', losses: 0, failures: 0, last_error: null, lease_until: null }]);
   await brake.query('rollback');
   await brake.end();
   t.startWorker();
@@ -52,11 +52,13 @@ test('a finish for which no time is left is given back, and spends no attempt', 
   const { system, environment } = t;
   const load = await startManually(system, environment.environmentId, file);
   await load.chunk(0);
-  await finishLoad(withoutBell(system), load.loadId, AbortSignal.abort(new Interrupted('no time left')));
+  const deadline = AbortSignal.abort(new Interrupted('no time left'));
+  await runTaskOf(system, finishJob, load.loadId, 0, { stopping: deadline, deadline });
   const left = await system.db
-    .selectFrom('loads')
-    .select(['status', 'finish_failures', 'finish_lease_until'])
+    .selectFrom('tasks')
+    .select(['kind', 'failures', 'lease_until'])
     .executeTakeFirstOrThrow();
-  expect(left).toEqual({ status: 'processing', finish_failures: 0, finish_lease_until: null });
+  expect(left).toEqual({ kind: 'finish', failures: 0, lease_until: null });
+  expect((await load.look()).status).toBe('processing');
   expect(await load.finish()).toMatchObject({ status: 'completed' });
 });

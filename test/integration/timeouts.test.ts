@@ -6,7 +6,7 @@ import { MAX_TIMEOUTS } from '../../src/domain/limits.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { connectTo } from '../support/connect.ts';
 import { acceptDeletion } from '../support/deletions.ts';
-import { nextEnvironmentName, runManually, startManually, withoutBell } from '../support/load-file.ts';
+import { nextEnvironmentName, runManually, startManually, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -58,7 +58,7 @@ test('a load whose chunk always runs into statement_timeout fails with that reas
     failure: null,
     lastError: `chunk 0: ${timeout}`,
   });
-  await allButOne('load_chunks', 'failures');
+  await allButOne();
   await load.chunk(0, limited);
   const failed = await load.look();
   expect(failed).toMatchObject({ status: 'failed', failure: { code: 'database_timeout' }, lastError: null });
@@ -66,7 +66,7 @@ test('a load whose chunk always runs into statement_timeout fails with that reas
 
   // The operator takes the timeout away, and retries.
   await sql`drop trigger slow_write on users`.execute(t.system.db);
-  await retryLoad(withoutBell(t.system), environmentId, load.jobId, null);
+  await retryLoad(withoutQueue(t.system), environmentId, load.jobId, null);
   expect(await runManually(load)).toMatchObject({ status: 'completed', lastError: null });
 });
 
@@ -76,8 +76,7 @@ test('so does one whose finish does', async () => {
   });
   await load.chunk(0);
   expect(await load.finish(limited)).toMatchObject({ status: 'processing', lastError: timeout });
-  await allButOne('loads', 'finish_failures');
-  await sql`update loads set finish_lease_until = null`.execute(t.system.db);
+  await allButOne();
   expect(await load.finish(limited)).toMatchObject({
     status: 'failed',
     failure: { code: 'database_timeout' },
@@ -89,7 +88,7 @@ test('so does a deletion; tries that got on are not counted', async () => {
   await runManually(await startManually(t.system, environmentId, 'user_id,plan\nsticky,free\n'));
   const deletion = await acceptDeletion(t.system, environmentId, 'users', ['sticky']);
   expect(await deletion.run(limited)).toMatchObject({ status: 'processing', lastError: timeout });
-  await allButOne('deletions', 'failures');
+  await allButOne();
   expect(await deletion.run(limited)).toMatchObject({
     status: 'failed',
     failure: { code: 'database_timeout' },
@@ -98,9 +97,7 @@ test('so does a deletion; tries that got on are not counted', async () => {
 
   const ids = Array.from({ length: 300 }, (_, n) => `${n}`);
   const long = await acceptDeletion(t.system, environmentId, 'users', [...ids, 'sticky']);
-  await sql`update deletions set failures = ${MAX_TIMEOUTS - 1} where status = 'processing'`.execute(
-    t.system.db,
-  );
+  await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where kind = 'deletion'`.execute(t.system.db);
   expect(await long.run(limited), 'its first batch is committed').toMatchObject({
     status: 'processing',
     counts: { not_found: 200 },
@@ -138,18 +135,15 @@ test('a statement that a person cancels, and a lock that is waited for, are show
 });
 
 /** As if it had failed so often that the next time is the last. */
-async function allButOne(table: 'loads' | 'load_chunks' | 'deletions', column: string): Promise<void> {
-  await sql`
-    update ${sql.table(table)} set ${sql.ref(column)} = ${MAX_TIMEOUTS - 1} where ${sql.ref(column)} = 1`.execute(
-    t.system.db,
-  );
+async function allButOne(): Promise<void> {
+  await sql`update tasks set failures = ${MAX_TIMEOUTS - 1} where failures = 1`.execute(t.system.db);
 }
 
 async function failures(loadId: number): Promise<number> {
   const row = await t.system.db
-    .selectFrom('load_chunks')
+    .selectFrom('tasks')
     .select('failures')
-    .where('load_id', '=', loadId)
+    .where('subject_id', '=', loadId)
     .executeTakeFirstOrThrow();
   return row.failures;
 }

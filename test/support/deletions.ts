@@ -1,13 +1,13 @@
 import { sql } from 'kysely';
+import { deletionJob } from '../../jobs/deletion.ts';
 import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
 import { requestDeletion } from '../../src/deletion/request-deletion.ts';
-import { runDeletion } from '../../src/deletion/run-deletion.ts';
 import type { Deletion } from '../../src/domain/deletion.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { dispatchLane } from '../../src/load/dispatch.ts';
-import { readOutcomes } from '../../src/postgres/ledger/read-deletions.ts';
-import { withoutBell } from './load-file.ts';
+import { startLane } from '../../src/load/lane.ts';
+import { readOutcomes } from '../../src/postgres/stores/deletions.ts';
+import { runTaskOf, withoutQueue } from './load-file.ts';
 
 /** A deletion that no worker touches: the test runs it itself. */
 export interface ManualDeletion {
@@ -25,17 +25,20 @@ export async function acceptDeletion(
   ids: readonly string[],
   options: { readonly purgeExports?: boolean } = {},
 ): Promise<ManualDeletion> {
-  const quiet = withoutBell(base);
+  const quiet = withoutQueue(base);
   const request = { ids, purgeExports: options.purgeExports ?? false };
   const jobId = await requestDeletion(quiet, environmentId, entity, request);
   const look = () => requireDeletion(quiet, environmentId, jobId);
-  await dispatchLane(quiet, environmentId);
+  await startLane(quiet, environmentId);
   return {
     jobId,
     look,
     async run(context = quiet, stopping = new AbortController().signal) {
       const { deletionId } = await look();
-      await runDeletion(withoutBell(context), deletionId, stopping);
+      await runTaskOf(context, deletionJob, deletionId, 0, {
+        stopping,
+        deadline: new AbortController().signal,
+      });
       return look();
     },
     async outcomes() {
@@ -44,13 +47,6 @@ export async function acceptDeletion(
       return Object.fromEntries(rows.map(({ id, outcome, events, users }) => [id, [outcome, events, users]]));
     },
   };
-}
-
-/** As if the worker had been silent for longer than its lease. */
-export async function expireDeletionLeases({ db }: LoadContext): Promise<void> {
-  await sql`update deletions set lease_until = now() - interval '1 second' where lease_until is not null`.execute(
-    db,
-  );
 }
 
 /** Events of users at days such as `2026-09-30`. */

@@ -44,15 +44,14 @@ export function ended(sql: Sql, jobId: string, timeoutMs = 60_000): Promise<Ledg
     },
     { timeoutMs, everyMs: 100 },
   ).catch(async (error: unknown) => {
-    throw new Error(`${JSON.stringify(seen)} ${await openChunks(sql, jobId)}`, { cause: error });
+    throw new Error(`${JSON.stringify(seen)} ${await openTasks(sql, jobId)}`, { cause: error });
   });
 }
 
-async function openChunks(sql: Sql, jobId: string): Promise<string> {
+async function openTasks(sql: Sql, jobId: string): Promise<string> {
   const rows = await sql(
-    `select chunk_no, state, attempt, losses, failures, last_error, lease_until - now() as lease, now() - c.dispatched_at as told
-     from sluice.load_chunks c join sluice.loads using (load_id)
-     where job_id = $1 and state <> 'done' limit 10`,
+    `select kind, part, attempt, losses, failures, last_error, lease_until - now() as lease, now() - notified_at as told
+     from sluice.tasks where job_id = $1 limit 10`,
     [jobId],
   ).catch(() => []);
   return JSON.stringify(rows);
@@ -158,7 +157,9 @@ async function expectRejects(sql: Sql, loadId: number, file: ProfileFile): Promi
 }
 
 const leftovers = `
-  select 'chunk ' || chunk_no || ' is ' || state as what from sluice.load_chunks where load_id = $1 and state <> 'done'
+  select 'chunk ' || chunk_no || ' is not done' as what from sluice.load_chunks where load_id = $1 and done_at is null
+  union all
+  select 'task ' || kind || ' ' || part from sluice.tasks where kind in ('chunk', 'finish') and subject_id = $1
   union all
   select 'keys of chunk ' || chunk_no from sluice.load_chunk_keys where load_id = $1
   union all

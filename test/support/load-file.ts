@@ -1,4 +1,6 @@
 import { sql } from 'kysely';
+import { chunkJob } from '../../jobs/chunk.ts';
+import { finishJob } from '../../jobs/finish.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { MAX_REJECT_RAW_BYTES } from '../../src/domain/limits.ts';
 import {
@@ -12,13 +14,13 @@ import type { Notify } from '../../src/domain/notification.ts';
 import type { Reject } from '../../src/domain/reject.ts';
 import { acceptLoad } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { dispatchLane } from '../../src/load/dispatch.ts';
-import { finishLoad } from '../../src/load/finish-load.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
-import { processChunk } from '../../src/load/process-chunk.ts';
+import { startLane } from '../../src/load/lane.ts';
 import { receive } from '../../src/load/receive/receive.ts';
 import { receivingStore } from '../../src/load/received-files.ts';
 import { readRejectsPage } from '../../src/postgres/ledger/read-rejects.ts';
+import { runTaskById, type StopSignals } from '../../src/tasks/run-task.ts';
+import type { TaskKind } from '../../src/tasks/task-kind.ts';
 import type { Profiles, StoredProfile } from './serial-oracle.ts';
 import { waitFor } from './wait-for.ts';
 
@@ -74,16 +76,16 @@ export interface ManualLoad {
   look(): Promise<Load>;
 }
 
-/** Accepts a file and starts it. The context's queue is never asked, so no worker may run. */
+/** Accepts a file and starts it. The context's queue is never told, so no worker may run. */
 export async function startManually(
   context: LoadContext,
   environmentId: number,
   content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<ManualLoad> {
-  const quiet = withoutBell(context);
+  const quiet = withoutQueue(context);
   const jobId = await acceptFile(quiet, environmentId, content, options);
-  await dispatchLane(quiet, environmentId);
+  await startLane(quiet, environmentId);
   return manualLoad(quiet, environmentId, jobId);
 }
 
@@ -92,7 +94,7 @@ export async function manualLoad(
   environmentId: number,
   jobId: string,
 ): Promise<ManualLoad> {
-  const quiet = withoutBell(context);
+  const quiet = withoutQueue(context);
   const { load_id, chunk_count } = await context.db
     .selectFrom('loads')
     .select(['load_id', 'chunk_count'])
@@ -103,9 +105,9 @@ export async function manualLoad(
     jobId,
     loadId: load_id,
     chunkCount: chunk_count,
-    chunk: (chunkNo, own = quiet) => processChunk(withoutBell(own), load_id, chunkNo),
+    chunk: (chunkNo, own = quiet) => runTaskOf(own, chunkJob, load_id, chunkNo),
     finish: async (own = quiet) => {
-      await finishLoad(withoutBell(own), load_id);
+      await runTaskOf(own, finishJob, load_id);
       return look();
     },
     look,
@@ -122,9 +124,34 @@ export async function runManually(load: ManualLoad, order?: readonly number[]): 
 
 const nothing = async (): Promise<void> => undefined;
 
-export function withoutBell(context: LoadContext): LoadContext {
-  const bell = { ringChunks: nothing, ringFinish: nothing, ringDeletion: nothing, ringDeliveries: nothing };
-  return { ...context, bell };
+/** A context whose queue is never told: the test runs the steps itself. */
+export function withoutQueue<T extends LoadContext>(context: T): T {
+  return { ...context, queue: { notify: nothing }, bell: { ...context.bell, ringDeliveries: nothing } };
+}
+
+/** Does the task of a subject, if it has one: now, even where it waits for the end of a pause. */
+export async function runTaskOf<T extends LoadContext>(
+  context: T,
+  kind: TaskKind<T>,
+  subjectId: number,
+  part = 0,
+  signals?: StopSignals,
+): Promise<void> {
+  const task = await context.db
+    .selectFrom('tasks')
+    .select('task_id')
+    .where('kind', '=', kind.name)
+    .where('subject_id', '=', subjectId)
+    .where('part', '=', part)
+    .executeTakeFirst();
+  if (task !== undefined) await runTaskById(withoutQueue(context), kind, task.task_id, signals);
+}
+
+/** As if the workers had been silent for longer than their leases. */
+export async function expireLeases({ db }: Pick<LoadContext, 'db'>, subjectId?: number): Promise<void> {
+  await sql`
+    update tasks set lease_until = now() - interval '1 second'
+    where lease_until is not null and subject_id = coalesce(${subjectId ?? null}, subject_id)`.execute(db);
 }
 
 /** The job of any environment once it has ended: workers run it. */

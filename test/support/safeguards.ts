@@ -5,17 +5,23 @@
 
 type Sql = (text: string, values?: readonly unknown[]) => Promise<unknown>;
 
-/** Defeats the fence for one attempt: the ledger says again that it owns the chunk, whoever has done it meanwhile. */
-export async function defeatFence(
-  sql: Sql,
-  chunk: { readonly loadId: number; readonly chunkNo: number; readonly attempt: number },
-): Promise<void> {
-  const { loadId, chunkNo, attempt } = chunk;
+/** An attempt at a chunk. */
+export interface ChunkAttempt {
+  readonly taskId: number;
+  readonly loadId: number;
+  readonly chunkNo: number;
+  readonly attempt: number;
+}
+
+/** Defeats the fence for one attempt: the ledger says again that it owns the task, whoever has done it meanwhile. */
+export async function defeatFence(sql: Sql, chunk: ChunkAttempt): Promise<void> {
+  const { taskId, loadId, chunkNo, attempt } = chunk;
   await sql(
-    `update sluice.load_chunks
-     set state = 'running', attempt = $3, lease_until = now() + interval '5 minutes'
-     where load_id = $1 and chunk_no = $2`,
-    [loadId, chunkNo, attempt],
+    `insert into sluice.tasks (task_id, kind, subject_id, part, environment_id, attempt, lease_until)
+     overriding system value
+     select $1, 'chunk', load_id, $3, environment_id, $4, now() + interval '15 seconds'
+     from sluice.loads where load_id = $2`,
+    [taskId, loadId, chunkNo, attempt],
   );
 }
 

@@ -217,14 +217,13 @@ export async function hold(
   };
 }
 
-/** Keeps a chunk from being claimed until released: whoever comes for it waits, and holds nothing meanwhile. */
+/** Keeps a chunk from being claimed until released: whoever comes for it takes the next, and holds nothing meanwhile. */
 export async function holdChunk(site: Site, jobId: string, chunkNo: number): Promise<() => Promise<void>> {
-  return hold(
-    site,
-    `select from sluice.load_chunks join sluice.loads using (load_id)
-     where job_id = $1 and chunk_no = $2 for no key update of load_chunks`,
-    [jobId, chunkNo],
-  );
+  const ofChunk = "from sluice.tasks where kind = 'chunk' and job_id = $1 and part = $2";
+  await waitFor('the load to be started', async () => {
+    return (await site.sql(`select ${ofChunk}`, [jobId, chunkNo])).length > 0;
+  });
+  return hold(site, `select ${ofChunk} for no key update`, [jobId, chunkNo]);
 }
 
 /** Application name of a session of the site's database that meets the condition and works on what is named; or null. */
@@ -238,4 +237,13 @@ export async function workingSession(
      where datname = current_database() and application_name like 'sluice ${what} %' and ${condition}`,
   );
   return session?.name ?? null;
+}
+
+/** The number of the chunk that a session, by its name, works on. */
+export async function chunkOf(sql: Sql, session: string): Promise<number> {
+  const [task] = await sql<{ part: number }>('select part from sluice.tasks where task_id = $1', [
+    /^sluice chunk (\d+):/.exec(session)?.[1],
+  ]);
+  if (task === undefined) throw new Error(`${session} works on no chunk`);
+  return task.part;
 }

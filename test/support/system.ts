@@ -98,7 +98,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     ...tenant,
     startWorker(write) {
       const own = open('test worker', config.workerPoolSize);
-      const worker = startWorker(own, write);
+      const worker = startWorker(own, write === undefined ? {} : { write });
       let stopped: Promise<void> | undefined;
       const stop = () => {
         stopped ??= worker.stop().then(() => own.close());

@@ -1,8 +1,7 @@
 /** Worker processes seen from within: the parent that one has, and the process that it starts for one task. */
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Logger } from 'pino';
-import type { RunAlone } from '../../background-jobs/suspects.ts';
-import type { Suspect } from '../../postgres/ledger/next-tasks.ts';
+import type { RunAlone } from '../../tasks/reconcile.ts';
 import type { ProcessEnv } from '../define-command.ts';
 import type { StopRequest } from './stop-signals.ts';
 
@@ -33,19 +32,19 @@ export function followParent(stop: StopRequest, log: Logger): void {
 
 /** Does a task in a process of its own: `sluice work --only`. */
 export function runInProcess(entry: string, processEnv: ProcessEnv, log: Logger): RunAlone {
-  return async (suspect, { stopping, hurry }) => {
+  return async (suspect, { stopping, deadline }) => {
     log.warn({ task: suspect }, 'a task that lost its worker before is done in a process of its own');
-    const child = fork(entry, ['work', '--only', JSON.stringify(suspect)], {
+    const child = fork(entry, ['work', '--only', `${suspect.kind}:${suspect.taskId}`], {
       env: { ...processEnv },
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     });
     const stop = (): void => void child.kill('SIGTERM');
     const kill = (): void => void child.kill('SIGKILL');
     stopping.addEventListener('abort', stop);
-    hurry.addEventListener('abort', kill);
+    deadline.addEventListener('abort', kill);
     const ending = await ended(child);
     stopping.removeEventListener('abort', stop);
-    hurry.removeEventListener('abort', kill);
+    deadline.removeEventListener('abort', kill);
     if (ending !== null) log.warn({ task: suspect, ending }, 'the process of the task ended before it did');
   };
 }
@@ -59,12 +58,4 @@ function ended(child: ChildProcess): Promise<string | null> {
       if (child.pid === undefined) resolve(error.message);
     });
   });
-}
-
-/** @throws Error if it is none. */
-export function readSuspect(text: string): Suspect {
-  const { kind, id, chunkNo } = JSON.parse(text) as Suspect;
-  if (kind === 'chunk' && Number.isInteger(chunkNo)) return { kind, id, chunkNo };
-  if (kind === 'finish' || kind === 'deletion' || kind === 'export') return { kind, id, chunkNo: null };
-  throw new Error(`no task: ${text}`);
 }

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { WORKER_ALIVE_SECONDS } from '../../domain/limits.ts';
 import { withTimeout } from '../pool.ts';
 
 const timeoutMs = 3_000;
@@ -9,12 +8,6 @@ const rateSeconds = 30;
 const failuresAmong = 1_000;
 const failuresShown = 5;
 const retriesShown = 5;
-
-export interface LiveWorker {
-  readonly host: string;
-  readonly pid: number;
-  readonly startedAt: Date;
-}
 
 /** What an environment's lane is at: one load or deletion at a time, in the order they came. */
 export interface LaneOverview {
@@ -63,15 +56,6 @@ export interface Retry {
   readonly jobId: string;
   readonly type: string;
   readonly lastError: string;
-}
-
-export async function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
-  const statement = `
-    select host, pid, started_at as "startedAt"
-    from workers
-    where seen_at > now() - interval '${WORKER_ALIVE_SECONDS} s'
-    order by started_at, worker_id`;
-  return (await watch.query<LiveWorker>(withTimeout(statement, timeoutMs))).rows;
 }
 
 /** Environments in which something runs or waits; the longest waiting first. */
@@ -207,26 +191,16 @@ export async function readFailures(watch: pg.Pool): Promise<Failure[]> {
 export async function readRetries(watch: pg.Pool): Promise<Retry[]> {
   const statement = `
     with retried as (
-      select l.environment_id, l.job_id, l.type, coalesce(
-        l.finish_error,
-        (
-          select 'chunk ' || c.chunk_no || ': ' || c.last_error
-          from load_chunks c
-          where c.load_id = l.load_id and c.state <> 'done' and c.last_error is not null
-          order by c.chunk_no
-          limit 1
-        )
-      ) as last_error
-      from loads l
-      where l.status = 'processing'
+      (select distinct on (t.job_id) j.environment_id, t.job_id, j.type,
+        case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error as last_error
+      from tasks t
+      join background_jobs j on j.job_id = t.job_id
+      where t.last_error is not null
+      order by t.job_id, t.part)
       union all
       select environment_id, job_id, 'export', last_error
       from exports
       where status in ('queued', 'processing')
-      union all
-      select environment_id, job_id, 'delete_' || entity, last_error
-      from deletions
-      where status = 'processing'
     )
     select e.name as environment, r.job_id as "jobId", r.type, r.last_error as "lastError"
     from retried r

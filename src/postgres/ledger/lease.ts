@@ -25,11 +25,10 @@ export function isFree(column: string, lengthMs: Length = LEASE_MS): RawBuilder<
 }
 
 /** The queue was not told of it for so long, or, by a clock that went back, will only be told. */
-export function isToldLongAgo(olderThanMs: number): RawBuilder<boolean> {
+export function isToldLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
+  const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;
-  return sql<boolean>`(
-    dispatched_at is null or dispatched_at < now() - ${age} or dispatched_at > now() + ${age}
-  )`;
+  return sql<boolean>`(${at} is null or ${at} < now() - ${age} or ${at} > now() + ${age})`;
 }
 
 /** When a task that failed is due again. */

@@ -40,8 +40,8 @@ export interface Backlog {
 }
 
 /*
- * Costs what is unfinished, not what is kept: the loads come from loads_lane_idx, and only the chunks of those that run
- * (one load per environment) are looked at, through load_chunks_open_idx. Exports, deletions and runs of schedules have
+ * Costs what is unfinished, not what is kept: the loads come from loads_lane_idx, their chunks under way
+ * from tasks_running_idx. Exports, deletions and runs of schedules have
  * such indexes too, notifications one per state.
  */
 const backlogStatement = `
@@ -58,8 +58,8 @@ const backlogStatement = `
     from loads l
     cross join lateral (
       select count(*) as running
-      from load_chunks c
-      where l.status = 'processing' and c.load_id = l.load_id and c.state = 'running'
+      from tasks t
+      where l.status = 'processing' and t.kind = 'chunk' and t.environment_id = l.environment_id and t.lease_until is not null
     ) r
     where l.status in ('queued', 'processing')
   ),

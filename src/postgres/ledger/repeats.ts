@@ -1,7 +1,6 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { Database } from '../database.ts';
-import type { FinishClaim } from './finish.ts';
 
 /**
  * Finds the keys that stand in several chunks of which some found nothing to change and so left no mark, puts the
@@ -13,29 +12,29 @@ import type { FinishClaim } from './finish.ts';
  * believed to be the first to write it; and, of a load that was retried, if it stands in several chunks at all:
  * another load may have come between them, and the retried one takes effect after it.
  */
-export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<void> {
+export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with concerned as (
       select k.entity, bool_or(l.attempts > 1) as is_retried
       from load_chunk_keys k
       join loads l using (load_id)
-      where load_id = ${claim.loadId}
+      where load_id = ${loadId}
       group by k.entity
       having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run)
     ),
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.written) hash
-      where k.load_id = ${claim.loadId}
+      where k.load_id = ${loadId}
       union all
       select k.entity, k.chunk_no, hash, 'kept', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.unchanged) hash
-      where k.load_id = ${claim.loadId}
+      where k.load_id = ${loadId}
       union all
       select k.entity, k.chunk_no, hash, 'wrote again', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${claim.loadId} and (k.entity = 'companies' or is_retried)
+      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried)
     ),
     repeated as (
       select
@@ -56,7 +55,7 @@ export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<
     ),
     noted as (
       insert into load_replays (load_id, entity, key_hash)
-      select ${claim.loadId}, entity, key_hash
+      select ${loadId}, entity, key_hash
       from repeated
       where out_of_order
       on conflict do nothing
@@ -76,7 +75,7 @@ export async function resolveRepeats(db: Database, claim: FinishClaim): Promise<
       rows_superseded = rows_superseded + surplus.inserts + surplus.updates + surplus.unchanged,
       repeats_resolved_at = now()
     from surplus
-    where load_id = ${claim.loadId}`.execute(db);
+    where load_id = ${loadId}`.execute(db);
 }
 
 /** Chunks that hold a key noted for replay, in file order. */

@@ -1,8 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../database.ts';
-import type { ChunkClaim } from './chunks.ts';
 import type { ExportClaim } from './export-claims.ts';
-import type { FinishClaim } from './finish.ts';
 import { isLapsed } from './lease.ts';
 
 /*
@@ -13,75 +11,6 @@ import { isLapsed } from './lease.ts';
  * pause does: what is deleted meanwhile could not be vacuumed away.
  * Only in this database: another on the same server may have a load of the same number.
  */
-const chunkPrefix = (claim: ChunkClaim): string => `sluice chunk ${claim.loadId}:${claim.chunkNo}:`;
-
-/** Names the session after the attempt, until the transaction ends. */
-export async function nameChunkSession(db: Database, claim: ChunkClaim): Promise<void> {
-  await nameSession(db, `${chunkPrefix(claim)}${claim.attempt}`);
-}
-
-/** Names the session after the attempt, until the transaction ends. */
-export async function nameFinishSession(db: Database, claim: FinishClaim): Promise<void> {
-  await nameSession(db, `sluice finish ${claim.loadId}:${claim.attempt}`);
-}
-
-async function nameSession(db: Database, name: string): Promise<void> {
-  await sql`select set_config('application_name', ${name}, true)`.execute(db);
-}
-
-/** Ends the session of this attempt at a chunk, and with it the transaction that it may be in. */
-export async function endChunkSession(db: Database, claim: ChunkClaim): Promise<void> {
-  await endSession(db, `${chunkPrefix(claim)}${claim.attempt}`);
-}
-
-/** Ends the session of this attempt at a finish, and with it the transaction that it may be in. */
-export async function endFinishSession(db: Database, claim: FinishClaim): Promise<void> {
-  await endSession(db, `sluice finish ${claim.loadId}:${claim.attempt}`);
-}
-
-async function endSession(db: Database, name: string): Promise<void> {
-  await sql`
-    select pg_terminate_backend(pid)
-    from pg_stat_activity
-    where datname = current_database()
-      and usename = current_user
-      and pid <> pg_backend_pid()
-      and application_name = ${name}`.execute(db);
-}
-
-/** Ends the sessions of earlier attempts at a chunk. */
-export async function endEarlierAttempts(db: Database, claim: ChunkClaim): Promise<void> {
-  if (claim.attempt === 1) return;
-  await sql`
-    select pg_terminate_backend(pid)
-    from pg_stat_activity
-    where datname = current_database()
-      and usename = current_user
-      and pid <> pg_backend_pid()
-      and application_name like ${`${chunkPrefix(claim)}%`}
-      and application_name <> ${`${chunkPrefix(claim)}${claim.attempt}`}`.execute(db);
-}
-
-/** Ends the sessions of attempts whose lease has run out. Takes no lock, so none of theirs can stop it. */
-export async function endSilentSessions(db: Database): Promise<number> {
-  const { rows } = await sql<{ ended: boolean }>`
-    select pg_terminate_backend(pid) as ended
-    from pg_stat_activity
-    where datname = current_database()
-      and usename = current_user
-      and pid <> pg_backend_pid()
-      and application_name in (
-        select 'sluice chunk ' || load_id || ':' || chunk_no || ':' || attempt
-        from load_chunks
-        where state = 'running' and ${isLapsed('lease_until')}
-        union all
-        select 'sluice finish ' || load_id || ':' || finish_attempt
-        from loads
-        where status = 'processing' and ${isLapsed('finish_lease_until')}
-      )`.execute(db);
-  return rows.length;
-}
-
 const exportPrefix = 'sluice export ';
 
 /** What the session of an attempt at an export is to be named, in its transactions. */
@@ -91,7 +20,7 @@ export function exportSessionName({ exportId, attempt }: Pick<ExportClaim, 'expo
 
 /** Names the session after the attempt, until the transaction ends. */
 export async function nameExportSession(db: Database, claim: ExportClaim): Promise<void> {
-  await nameSession(db, exportSessionName(claim));
+  await sql`select set_config('application_name', ${exportSessionName(claim)}, true)`.execute(db);
 }
 
 /** Ends the sessions of earlier attempts at an export; not of later ones, in case this is the one that is late. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Environment, listEnvironments } from '../../access/environments.ts';
 import { Interrupted } from '../../domain/errors.ts';
 import { InboxLock } from '../../postgres/stores/inbox-lock.ts';
-import { type Rounds, startRounds } from '../../rounds.ts';
+import { type Poller, startPoller } from '../../tasks/poller.ts';
 import type { ClaimTools } from './claimed-file.ts';
 import { concludeFiles } from './conclude.ts';
 import { findFolder } from './folders.ts';
@@ -17,14 +17,14 @@ const advanceMs = 500;
 /**
  * Watches `directory`, if no other process does. Whatever goes wrong is logged and tried again later; nothing is thrown.
  */
-export function startInbox(context: InboxContext, directory: string): Rounds {
+export function startInbox(context: InboxContext, directory: string): Poller {
   const session = new InboxSession(context, directory);
   const { inboxScanMs } = context.config;
-  const rounds = startRounds(Math.min(inboxScanMs, advanceMs), () => session.step());
+  const poller = startPoller(Math.min(inboxScanMs, advanceMs), () => session.step());
   return {
     async stop() {
       session.interrupt();
-      await rounds.stop();
+      await poller.stop();
       await session.close();
     },
   };

@@ -177,7 +177,7 @@ describe('the ledger', () => {
     expect(waiting.get('sluice_queue_chunks{state="running"}')).toBe(0);
     expect(waiting.get('sluice_oldest_waiting_seconds')).toBeGreaterThan(0);
     await system.system.pool.query(
-      `update load_chunks set state = 'running', lease_until = now() + interval '2 s'`,
+      `update tasks set attempt = 1, lease_until = now() + interval '2 s' where kind = 'chunk'`,
     );
     const running = (await scrape(await another(system))).samples;
     // Only loads that run have chunks that do.

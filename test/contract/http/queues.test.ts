@@ -35,7 +35,7 @@ test.each(redisAvailable ? (['postgres', 'redis'] as const) : (['postgres'] as c
   'the dashboard shows the queues on %s to whoever has the key, and changes nothing',
   async (queue) => {
     const { system, server } = await start({ ADMIN_KEY: adminKey }, queue);
-    await ringOnce(system);
+    await notifyOnce(system);
     for (const authorization of [basic('admin', adminKey), `Bearer ${adminKey}`]) {
       const page = await look(server, '/admin/queues', authorization);
       expect([page.status, page.headers.get('content-type')]).toEqual([
@@ -98,6 +98,6 @@ test('without the setting there is no such address', async () => {
 });
 
 /** A job that nobody takes, since no worker runs. */
-async function ringOnce({ system }: TestSystem): Promise<void> {
-  await system.bell.ringFinish(1, 0);
+async function notifyOnce({ system }: TestSystem): Promise<void> {
+  await system.queue.notify([{ taskId: 1, kind: 'finish', attempt: 0 }]);
 }

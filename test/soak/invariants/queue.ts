@@ -1,5 +1,5 @@
+import { exportQueueName, queueName } from '../../../src/domain/task.ts';
 import { createQueueBackend } from '../../../src/queue/backend.ts';
-import { exportQueueName, queueName } from '../../../src/queue/contract.ts';
 import { until } from '../patience.ts';
 import type { Invariant } from './invariant.ts';
 

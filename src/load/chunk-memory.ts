@@ -7,18 +7,18 @@ const maxIdleRows = 4;
  * What a process has learned of a load while doing chunks of it. Nothing here may be relied on: a server that crashes
  * takes chunks back that were committed.
  */
-export interface LoadExperience {
+export interface LoadMemory {
   /** Whether the users of the load have so far been new, all of them. */
   users: 'unknown' | 'new' | 'known';
 }
 
 /** What a process learns as it works, and buffers to use again. To lose it costs time only. */
-export class Experience {
-  readonly #loads = new Map<number, LoadExperience>();
+export class ChunkMemory {
+  readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
 
-  of(loadId: number): LoadExperience {
-    const known: LoadExperience = this.#loads.get(loadId) ?? { users: 'unknown' };
+  of(loadId: number): LoadMemory {
+    const known: LoadMemory = this.#loads.get(loadId) ?? { users: 'unknown' };
     // Last in, last out: a Map keeps the order of insertion.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, known);

@@ -1,15 +1,15 @@
-export interface Rounds {
-  /** Waits for the round under way, and begins no other. */
+export interface Poller {
+  /** Waits for the poll under way, and begins no other. */
   stop(): Promise<void>;
 }
 
-/** Does something at once, and again `everyMs` after it has ended. `round` must not throw. */
-export function startRounds(everyMs: number, round: () => Promise<void>): Rounds {
+/** Does something at once, and again `everyMs` after it has ended. `poll` must not throw. */
+export function startPoller(everyMs: number, poll: () => Promise<void>): Poller {
   let stopped = false;
   let timer: NodeJS.Timeout | undefined;
   let current: Promise<void> = Promise.resolve();
   const run = (): void => {
-    current = round().then(() => {
+    current = poll().then(() => {
       if (!stopped) timer = setTimeout(run, everyMs);
     });
   };

@@ -1,29 +1,28 @@
 import { type RawBuilder, sql } from 'kysely';
-import type { JobIdentity } from '../../domain/job-fields.ts';
 import { MAX_COUNTED_AHEAD } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /** Serialises decisions about one lane; the class half of a two-key advisory lock. */
 const laneLock = 0x4c414e45;
 
-/** Who runs now: a load, or a deletion, by the id that the workers know it by. */
-export interface LaneHead extends JobIdentity {
-  readonly kind: 'load' | 'deletion';
-  readonly id: number;
-}
-
 /** Until the transaction ends nobody starts, retries or puts a deletion into the lane. */
 export async function lockLane(db: Database, environmentId: number): Promise<void> {
   await sql`select pg_advisory_xact_lock(${laneLock}, ${environmentId})`.execute(db);
 }
 
+/** Who is next in a lane: a load or a deletion. */
+export interface LaneHead {
+  readonly kind: 'load' | 'deletion';
+  readonly id: number;
+}
+
 /**
- * A lane is an environment: its loads and deletions run one after another, in the order of acceptance. Starts the next
- * one if none runs; returns it, or null if there is nothing to start. Call it inside a transaction.
+ * A lane is an environment: its loads and deletions run one after another, in the order of acceptance. Who is to be started: the next
+ * one, if none runs; null otherwise. Call it in the transaction that starts it.
  */
-export async function startNext(db: Database, environmentId: number): Promise<LaneHead | null> {
+export async function findLaneHead(db: Database, environmentId: number): Promise<LaneHead | null> {
   await lockLane(db, environmentId);
-  const { rows } = await sql<Pick<LaneHead, 'kind' | 'id'> & { status: string }>`
+  const { rows } = await sql<LaneHead & { status: string }>`
     select kind, id, status
     from (
       select 'load' as kind, load_id as id, status, lane_position
@@ -38,41 +37,7 @@ export async function startNext(db: Database, environmentId: number): Promise<La
     limit 1`.execute(db);
   const [next] = rows;
   // What runs sorts first: then nothing starts.
-  if (next?.status !== 'queued') return null;
-  const { kind, id } = next;
-  // It may have been cancelled since it was looked at.
-  const job = await (kind === 'load' ? startLoad(db, id) : startDeletion(db, id));
-  return job && { kind, id, ...job };
-}
-
-const started = {
-  status: 'processing',
-  started_at: sql<Date>`coalesce(started_at, now())`,
-  dispatched_at: sql<Date>`now()`,
-};
-
-const identity = ['job_id as jobId', 'request_id as requestId'] as const;
-
-async function startLoad(db: Database, loadId: number): Promise<JobIdentity | null> {
-  const row = await db
-    .updateTable('loads')
-    .set(started)
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'queued')
-    .returning(identity)
-    .executeTakeFirst();
-  return row ?? null;
-}
-
-async function startDeletion(db: Database, deletionId: number): Promise<JobIdentity | null> {
-  const row = await db
-    .updateTable('deletions')
-    .set(started)
-    .where('deletion_id', '=', deletionId)
-    .where('status', '=', 'queued')
-    .returning(identity)
-    .executeTakeFirst();
-  return row ?? null;
+  return next?.status === 'queued' ? { kind: next.kind, id: next.id } : null;
 }
 
 /** Environments in which something waits and nothing runs. */

@@ -1,0 +1,20 @@
+import type { DeletionContext } from '../src/deletion/context.ts';
+import { failDeletion, runDeletion } from '../src/deletion/run-deletion.ts';
+import {
+  MAX_DELETION_FAILURES,
+  MAX_DELETION_LOSSES,
+  MAX_TIMEOUTS,
+  TASK_PAUSE_MS,
+} from '../src/domain/limits.ts';
+import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+/** A deletion whose turn in its lane it is. Works in steps: errors and losses count from the last that got on. */
+export const deletionJob: TaskKind<DeletionContext> = {
+  name: 'deletion',
+  stops: 'at once',
+  tolerance: { transient: Number.POSITIVE_INFINITY, timeout: MAX_TIMEOUTS, defect: MAX_DELETION_FAILURES },
+  maxLosses: MAX_DELETION_LOSSES,
+  pauseMs: () => TASK_PAUSE_MS,
+  run: runDeletion,
+  fail: (context, { subjectId }, failure) => failDeletion(context, subjectId, failure),
+};

@@ -1,0 +1,41 @@
+-- Tasks: the background work that is to be done or under way, of every kind. A task that is done is deleted by the
+-- transaction that wrote what it did, so the table holds live work only and stays small.
+
+create table sluice.tasks (
+  task_id bigint generated always as identity,
+  kind text not null,
+  subject_id bigint not null,
+  part integer not null default 0,
+  environment_id integer not null,
+  job_id uuid,
+  request_id text,
+  attempt integer not null default 0,
+  lease_until timestamptz,
+  waiting_since timestamptz not null default now(),
+  not_before timestamptz not null default now(),
+  notified_at timestamptz,
+  failures integer not null default 0,
+  losses integer not null default 0,
+  last_error text,
+  constraint tasks_pkey primary key (task_id),
+  constraint tasks_subject_key unique (kind, subject_id, part),
+  constraint tasks_leased_has_attempt check (lease_until is null or attempt > 0),
+  constraint tasks_counts_check check (attempt >= 0 and failures >= 0 and losses >= 0)
+);
+comment on table sluice.tasks is 'Background work that waits or is under way. What is done is not here.';
+comment on column sluice.tasks.kind is 'As in src/domain/task.ts: chunk, finish, deletion and so on.';
+comment on column sluice.tasks.subject_id is 'Of the load, deletion and so on that the task belongs to.';
+comment on column sluice.tasks.part is 'The number of a chunk; 0 where the subject has one task of this kind.';
+comment on column sluice.tasks.environment_id is 'Whose turn it takes; 0: of the whole system.';
+comment on column sluice.tasks.job_id is 'For the log, as request_id; null: the subject is no job.';
+comment on column sluice.tasks.attempt is 'Counts claims. Every write of a claim is fenced by it.';
+comment on column sluice.tasks.lease_until is 'Until when a worker owns it, on this clock; null: it waits.';
+comment on column sluice.tasks.waiting_since is 'When it was made or last given back.';
+comment on column sluice.tasks.not_before is 'Not to be claimed before: after an error, a while later.';
+comment on column sluice.tasks.notified_at is 'When the queue was told of it; null: not since it was given back.';
+comment on column sluice.tasks.failures is 'Errors that count, since it last got on.';
+comment on column sluice.tasks.losses is 'Workers that vanished with it, since it last got on.';
+
+-- Whoever looks for the next task reads one entry of each kind and environment, however many wait.
+create index tasks_waiting_idx on sluice.tasks (kind, environment_id, task_id) where lease_until is null;
+create index tasks_running_idx on sluice.tasks (kind, environment_id) where lease_until is not null;

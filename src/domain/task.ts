@@ -1,0 +1,62 @@
+/** The queues. What waits in one is taken in fair turns of the environments, whatever its kind. */
+export const queueName = 'sluice';
+/** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
+export const exportQueueName = 'sluice-exports';
+
+/** Every kind of background work, and the queue that tells the workers of it. `jobs/<kind>.ts` has the rest. */
+export const taskQueues = {
+  chunk: queueName,
+  finish: queueName,
+  deletion: queueName,
+  prune: queueName,
+} as const;
+
+export type TaskKindName = keyof typeof taskQueues;
+
+/** Of tasks that belong to no environment. */
+export const SYSTEM_ENVIRONMENT_ID = 0;
+
+/** A unit of background work. */
+export interface Task {
+  readonly taskId: number;
+  readonly kind: TaskKindName;
+  /** Of the load, deletion and so on that it belongs to. */
+  readonly subjectId: number;
+  /** The number of a chunk; 0 where the subject has one task of the kind. */
+  readonly part: number;
+  /** SYSTEM_ENVIRONMENT_ID: of none. */
+  readonly environmentId: number;
+  /** Null: the subject is no job. */
+  readonly jobId: string | null;
+  readonly requestId: string | null;
+}
+
+/** A task that a worker owns. The attempt number fences every write it makes. */
+export interface TaskClaim extends Task {
+  readonly attempt: number;
+  /** Errors that counted since it last got on. */
+  readonly failures: number;
+}
+
+/** A task that the workers are to be told of. */
+export interface DueTask {
+  readonly taskId: number;
+  readonly kind: TaskKindName;
+  readonly attempt: number;
+}
+
+/** Why a task, and what it belongs to, fails for good. */
+export interface TaskFailure {
+  readonly code: string;
+  readonly message: string;
+}
+
+/** What every line of the log about a task carries; see `jobFields`. */
+export function taskFields(task: Task): Readonly<Record<string, string | number>> {
+  return {
+    ...(task.jobId !== null && { job_id: task.jobId }),
+    ...(task.requestId !== null && { request_id: task.requestId }),
+    task: task.kind,
+    ...(task.kind === 'chunk' && { chunk: task.part }),
+  };
+}

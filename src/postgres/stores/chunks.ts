@@ -1,0 +1,104 @@
+import { type Selectable, sql } from 'kysely';
+import type { ChunkRange } from '../../domain/chunk.ts';
+import type { DueTask, TaskClaim } from '../../domain/task.ts';
+import type { Database } from '../database.ts';
+import type { LoadChunks } from '../schema.ts';
+import { isOwn } from './tasks.ts';
+
+/* Chunks: the byte ranges of a load's file, and what became of each. Who works on one is the task's to say (`tasks.ts`). */
+
+const rangeColumns = ['byte_start', 'byte_end', 'first_row', 'first_line', 'row_count', 'oversized'] as const;
+
+export async function readChunkRange(db: Database, loadId: number, chunkNo: number): Promise<ChunkRange> {
+  const row = await db
+    .selectFrom('load_chunks')
+    .select(rangeColumns)
+    .where('load_id', '=', loadId)
+    .where('chunk_no', '=', chunkNo)
+    .executeTakeFirstOrThrow();
+  return toRange(row);
+}
+
+function toRange(row: Pick<Selectable<LoadChunks>, (typeof rangeColumns)[number]>): ChunkRange {
+  return {
+    byteStart: row.byte_start,
+    byteEnd: row.byte_end,
+    firstRow: row.first_row,
+    firstLine: row.first_line,
+    rowCount: row.row_count,
+    oversized: row.oversized,
+  };
+}
+
+export interface ChunkTally {
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly superseded: number;
+  readonly rejected: number;
+}
+
+export interface LoadProgress {
+  readonly rejected: number;
+  readonly maxErrors: number | null;
+  /** The task that finishes the load, once the last chunk is done. */
+  readonly finish: DueTask | null;
+}
+
+/**
+ * The fence, the last statement of a chunk's transaction: the task is done, the chunk too, and its tally counts, if this attempt still
+ * owns it and the load still runs; with the last chunk comes the task that finishes the load. Null otherwise; the caller must then
+ * roll back.
+ */
+export async function finishChunk(
+  db: Database,
+  claim: TaskClaim,
+  tally: ChunkTally,
+): Promise<LoadProgress | null> {
+  const { rows } = await sql<Omit<LoadProgress, 'finish'> & { finishId: number | null }>`
+    with own as (
+      delete from tasks where ${isOwn(claim)} returning attempt, losses
+    ),
+    done as (
+      update load_chunks
+      set
+        done_at = clock_timestamp(),
+        attempts = own.attempt,
+        losses = own.losses,
+        rows_inserted = ${tally.inserted},
+        rows_updated = ${tally.updated},
+        rows_unchanged = ${tally.unchanged},
+        rows_superseded = ${tally.superseded},
+        rows_rejected = ${tally.rejected}
+      from own
+      where load_id = ${claim.subjectId} and chunk_no = ${claim.part}
+      returning row_count
+    ),
+    counted as (
+      update loads
+      set
+        chunks_done = chunks_done + 1,
+        rows_read = rows_read + done.row_count,
+        rows_inserted = rows_inserted + ${tally.inserted},
+        rows_updated = rows_updated + ${tally.updated},
+        rows_unchanged = rows_unchanged + ${tally.unchanged},
+        rows_superseded = rows_superseded + ${tally.superseded},
+        rows_rejected = rows_rejected + ${tally.rejected}
+      from done
+      where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
+      returning loads.*
+    ),
+    finish as (
+      insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
+      select 'finish', load_id, environment_id, job_id, request_id, now()
+      from counted
+      where chunks_done = chunk_count
+      returning task_id
+    )
+    select rows_rejected as rejected, max_errors as "maxErrors", (select task_id from finish) as "finishId"
+    from counted`.execute(db);
+  const [row] = rows;
+  if (row === undefined) return null;
+  const { finishId, ...progress } = row;
+  return { ...progress, finish: finishId === null ? null : { taskId: finishId, kind: 'finish', attempt: 0 } };
+}

@@ -1,0 +1,347 @@
+import { sql, type UpdateObject } from 'kysely';
+import type { ChunkRange } from '../../domain/chunk.ts';
+import type { LoadEntity } from '../../domain/entity.ts';
+import { Fault } from '../../domain/errors.ts';
+import type { JobIdentity } from '../../domain/job-fields.ts';
+import { ALL_RECORDS_REFUSED, type LoadType, type StoredFormat } from '../../domain/load.ts';
+import type { Notify } from '../../domain/notification.ts';
+import type { Tally } from '../../domain/tally.ts';
+import type { DueTask, TaskFailure } from '../../domain/task.ts';
+import type { FileRef } from '../../files/file-store.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import type { Database } from '../database.ts';
+import type { DB } from '../schema.ts';
+import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
+
+/*
+ * A load: queued → processing → completed | failed | cancelled, and from the last two back to queued. Every one of these steps is a
+ * function here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it removes its tasks first and
+ * then touches its row, in the order in which a chunk's transaction does, so that neither waits for the other for ever.
+ */
+
+export interface NewLoad extends JobIdentity {
+  readonly environmentId: number;
+  readonly type: LoadType;
+  readonly entity: LoadEntity;
+  readonly filename: string;
+  readonly fileSize: number;
+  readonly sha256: string;
+  readonly fileRef: FileRef;
+  readonly fileFormat: StoredFormat;
+  readonly header: CsvHeader | null;
+  readonly columnMap: Readonly<Record<string, string>>;
+  readonly totalRows: number;
+  readonly dryRun: boolean;
+  readonly maxErrors: number | null;
+  readonly duplicateOf: string | null;
+  readonly notify: Notify | null;
+  readonly chunks: readonly ChunkRange[];
+}
+
+/** Accepted: queued behind all that was. Call it inside a transaction. */
+export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
+  const { load_id } = await db
+    .insertInto('loads')
+    .values({
+      job_id: load.jobId,
+      request_id: load.requestId,
+      environment_id: load.environmentId,
+      type: load.type,
+      entity: load.entity,
+      filename: load.filename,
+      file_size: load.fileSize,
+      sha256: Buffer.from(load.sha256, 'hex'),
+      file_ref: load.fileRef,
+      file_format: load.fileFormat,
+      header: load.header === null ? null : JSON.stringify(load.header),
+      column_map: JSON.stringify(load.columnMap),
+      total_rows: load.totalRows,
+      dry_run: load.dryRun,
+      max_errors: load.maxErrors,
+      duplicate_of: load.duplicateOf,
+      notify: load.notify === null ? null : JSON.stringify(load.notify),
+      chunk_count: load.chunks.length,
+    })
+    .returning('load_id')
+    .executeTakeFirstOrThrow();
+  await sql`
+    insert into load_chunks
+      (load_id, chunk_no, byte_start, byte_end, first_row, first_line, row_count, oversized)
+    select ${load_id}, (ordinality - 1)::int, byte_start, byte_end, first_row, first_line, row_count, oversized
+    from rows from (
+      json_to_recordset(${JSON.stringify(load.chunks.map(toColumns))}) as (
+        byte_start bigint, byte_end bigint, first_row bigint, first_line bigint, row_count int, oversized boolean
+      )
+    ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`.execute(
+    db,
+  );
+}
+
+function toColumns(chunk: ChunkRange): object {
+  return {
+    byte_start: chunk.byteStart,
+    byte_end: chunk.byteEnd,
+    first_row: chunk.firstRow,
+    first_line: chunk.firstLine,
+    row_count: chunk.rowCount,
+    oversized: chunk.oversized,
+  };
+}
+
+/** A load that has just been started, and the tasks that the queue is to be told of. */
+export interface StartedLoad extends JobIdentity {
+  readonly tasks: readonly DueTask[];
+}
+
+/** Queued → processing, with a task for each chunk that is not done. Null if it was cancelled since it was looked at. */
+export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
+  const load = await db
+    .updateTable('loads')
+    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
+    .where('load_id', '=', loadId)
+    .where('status', '=', 'queued')
+    .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
+    .executeTakeFirst();
+  if (load === undefined) return null;
+  const { rows } = await sql<DueTask & { isTold: boolean }>`
+    insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
+    select 'chunk', load_id, chunk_no, ${load.environmentId}, ${load.jobId}, ${load.requestId},
+      case when row_number() over (order by chunk_no) <= ${NOTIFIED_TASKS} then now() end
+    from load_chunks
+    where load_id = ${loadId} and done_at is null
+    order by chunk_no
+    returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(db);
+  if (rows.length > 0) return { ...load, tasks: rows.filter(({ isTold }) => isTold) };
+  const finish = await insertTask(db, { kind: 'finish', subjectId: loadId, part: 0, ...load });
+  return { ...load, tasks: finish === null ? [] : [finish] };
+}
+
+/** What a worker must know of a load to read any of its chunks. Never changes once the load is accepted. */
+export interface LoadSource {
+  readonly loadId: number;
+  readonly jobId: string;
+  readonly environmentId: number;
+  readonly entity: LoadEntity;
+  readonly fileRef: FileRef | null;
+  readonly fileFormat: StoredFormat;
+  readonly header: CsvHeader | null;
+  readonly columnMap: Readonly<Record<string, string>>;
+  readonly dryRun: boolean;
+  readonly chunkCount: number;
+}
+
+export async function readLoadSource(db: Database, loadId: number): Promise<LoadSource> {
+  const row = await db
+    .selectFrom('loads')
+    .select([
+      'job_id',
+      'environment_id',
+      'entity',
+      'file_ref',
+      'file_format',
+      'header',
+      'column_map',
+      'dry_run',
+      'chunk_count',
+    ])
+    .where('load_id', '=', loadId)
+    .executeTakeFirst();
+  if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
+  return {
+    loadId,
+    jobId: row.job_id,
+    environmentId: row.environment_id,
+    entity: row.entity as LoadEntity,
+    fileRef: row.file_ref as FileRef | null,
+    fileFormat: row.file_format as StoredFormat,
+    header: row.header as CsvHeader | null,
+    columnMap: row.column_map as Readonly<Record<string, string>>,
+    dryRun: row.dry_run,
+    chunkCount: row.chunk_count,
+  };
+}
+
+/**
+ * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
+ * by a record of their own later, which then was not counted.
+ */
+const unresolved = sql`
+  select
+  from load_chunk_keys k
+  where k.load_id = loads.load_id
+    and (
+      k.unchanged <> '{}'
+      or (
+        k.entity = 'companies'
+        and loads.entity = 'auto'
+        and exists (select from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
+      )
+    )`;
+
+/**
+ * Whether keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. Null if the load does not run, or
+ * not all of its chunks are done.
+ */
+export async function findRepeats(db: Database, loadId: number): Promise<boolean | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select(
+      sql<boolean>`repeats_resolved_at is null
+        and chunk_count > 1
+        and (attempts > 1 or dry_run or exists (${unresolved}))`.as('repeats'),
+    )
+    .where('load_id', '=', loadId)
+    .where('status', '=', 'processing')
+    .whereRef('chunks_done', '=', 'chunk_count')
+    .executeTakeFirst();
+  return row?.repeats ?? null;
+}
+
+/** What is looked at before a load is completed. */
+export interface FinishState {
+  readonly jobId: string;
+  readonly totalRows: number;
+  /** Chunks that are not done; none, if the counter of done chunks tells the truth. */
+  readonly openChunks: number;
+  readonly maxErrors: number | null;
+  readonly tally: Tally;
+}
+
+export async function readFinishState(db: Database, loadId: number): Promise<FinishState> {
+  const row = await db
+    .selectFrom('loads')
+    .select([
+      'job_id',
+      'total_rows',
+      'max_errors',
+      'rows_read',
+      'rows_inserted',
+      'rows_updated',
+      'rows_unchanged',
+      'rows_superseded',
+      'rows_rejected',
+      sql<number>`(
+        select count(*)
+        from load_chunks c
+        where c.load_id = loads.load_id and c.done_at is null
+      )`.as('open_chunks'),
+    ])
+    .where('load_id', '=', loadId)
+    .executeTakeFirstOrThrow();
+  return {
+    jobId: row.job_id,
+    totalRows: row.total_rows,
+    openChunks: row.open_chunks,
+    maxErrors: row.max_errors,
+    tally: {
+      read: row.rows_read,
+      inserted: row.rows_inserted,
+      updated: row.rows_updated,
+      unchanged: row.rows_unchanged,
+      superseded: row.rows_superseded,
+      rejected: row.rows_rejected,
+    },
+  };
+}
+
+/** Processing → completed; what only a running load needs is forgotten. Call it in the transaction that ends the finish. */
+export async function completeLoad(db: Database, loadId: number): Promise<void> {
+  await db
+    .updateTable('loads')
+    .set({ status: 'completed', ended_at: sql`now()` })
+    .where('load_id', '=', loadId)
+    .where('status', '=', 'processing')
+    .execute();
+  await db.deleteFrom('load_chunk_keys').where('load_id', '=', loadId).execute();
+  await db.deleteFrom('load_replays').where('load_id', '=', loadId).execute();
+}
+
+/** A load that has just ended. */
+export interface EndedLoad extends JobIdentity {
+  readonly environmentId: number;
+  readonly failureMessage: string | null;
+  readonly at: Date;
+}
+
+/** Processing → failed; what was applied stays. Null if it has ended already. */
+export async function failLoad(
+  db: Database,
+  loadId: number,
+  failure: TaskFailure,
+): Promise<EndedLoad | null> {
+  return end(db, loadId, ['processing'], {
+    status: 'failed',
+    failure_code: failure.code,
+    failure_message: sql<string>`${failure.message}::text || ' (' || (rows_inserted + rows_updated)
+      || case when rows_inserted + rows_updated = 1 then ' row' else ' rows' end || ' had been applied)'`,
+  });
+}
+
+/** Queued or processing → cancelled. Null if the environment has no such load, or it has ended already. */
+export async function cancelLoad(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<EndedLoad | null> {
+  const load = await db
+    .selectFrom('loads')
+    .select('load_id')
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirst();
+  return load === undefined ? null : end(db, load.load_id, ['queued', 'processing'], { status: 'cancelled' });
+}
+
+async function end(
+  db: Database,
+  loadId: number,
+  from: readonly string[],
+  to: UpdateObject<DB, 'loads'>,
+): Promise<EndedLoad | null> {
+  await deleteTasks(db, loadTasks, loadId);
+  const ended = await db
+    .updateTable('loads')
+    .set({ ...to, ended_at: sql`now()` })
+    .where('load_id', '=', loadId)
+    .where('status', 'in', from)
+    .returning([
+      'job_id as jobId',
+      'request_id as requestId',
+      'environment_id as environmentId',
+      'failure_message as failureMessage',
+      sql<Date>`now()`.as('at'),
+    ])
+    .executeTakeFirst();
+  // The last chunk may have been committed meanwhile, and have made the task that finishes the load.
+  if (ended !== undefined) await deleteTasks(db, loadTasks, loadId);
+  return ended ?? null;
+}
+
+const loadTasks = ['chunk', 'finish'] as const;
+
+/**
+ * Failed or cancelled → queued, behind all that is accepted; it goes on with the chunks that are left. False if it cannot be: see
+ * `retryLoad` of src/load/. Call it in the transaction that holds the lane's lock.
+ */
+export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
+  const load = await db
+    .updateTable('loads')
+    .set((eb) => ({
+      status: 'queued',
+      ended_at: null,
+      failure_code: null,
+      failure_message: null,
+      lane_position: sql`nextval('sluice.lane_positions')`,
+      attempts: eb('attempts', '+', 1),
+      // A load that failed for its rejects would fail again at once: retrying says that they are accepted.
+      max_errors: sql`case when failure_code = 'too_many_rejects' then null else max_errors end`,
+    }))
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .where('status', 'in', ['failed', 'cancelled'])
+    .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
+    .where('file_ref', 'is not', null)
+    .returning('load_id')
+    .executeTakeFirst();
+  return load !== undefined;
+}

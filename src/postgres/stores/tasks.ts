@@ -1,0 +1,304 @@
+/*
+ * Tasks: the background work that waits or is under way, of every kind. A task is made by the transaction that makes it
+ * necessary, waits (no lease), is claimed (a lease, a new attempt number), and is deleted by the transaction that writes what it
+ * did: the fence, `endTask`, is that transaction's last statement. A worker that vanishes lets its lease lapse; `rescueTasks`
+ * lets the task wait again. Begin with `findNextTasks`, which says whose turn it is; src/tasks/ calls all of this.
+ */
+import { type RawBuilder, sql } from 'kysely';
+import { LEASE_MS, SUSPECT_LOSSES } from '../../domain/limits.ts';
+import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
+import type { Database } from '../database.ts';
+import { isLapsed, isToldLongAgo, leaseFor } from '../ledger/lease.ts';
+
+/**
+ * Nobody has it and its pause is over. One that waits from a moment in the future was given back before the clock of the
+ * database went back: then the end of its pause means nothing.
+ */
+const isDue = sql<boolean>`(
+  t.lease_until is null
+  and (t.not_before <= now() or t.waiting_since > now() + ${sql.lit(LEASE_MS)} * interval '1 millisecond')
+)`;
+
+/** What a statement on `tasks t` returns of a task. */
+const taskColumns = sql`
+  t.task_id as "taskId",
+  t.kind,
+  t.subject_id as "subjectId",
+  t.part,
+  t.environment_id as "environmentId",
+  t.job_id as "jobId",
+  t.request_id as "requestId",
+  t.attempt,
+  t.failures`;
+
+/** The claim's own row, while it is: what every write of a claim is fenced by. */
+export function isOwn({ taskId, attempt }: Pick<TaskClaim, 'taskId' | 'attempt'>): RawBuilder<boolean> {
+  return sql<boolean>`(task_id = ${taskId} and attempt = ${attempt} and lease_until is not null)`;
+}
+
+/** Makes a task unless there is one; null if there is. */
+export async function insertTask(db: Database, task: Omit<Task, 'taskId'>): Promise<DueTask | null> {
+  const { rows } = await sql<DueTask>`
+    insert into tasks as t (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
+    values (
+      ${task.kind}, ${task.subjectId}, ${task.part}, ${task.environmentId}, ${task.jobId}, ${task.requestId}, now()
+    )
+    on conflict (kind, subject_id, part) do nothing
+    returning t.task_id as "taskId", t.kind, t.attempt`.execute(db);
+  return rows[0] ?? null;
+}
+
+/** Whatever is still to be done for a subject need not be done any more. */
+export async function deleteTasks(
+  db: Database,
+  kinds: readonly TaskKindName[],
+  subjectId: number,
+): Promise<void> {
+  await db.deleteFrom('tasks').where('kind', 'in', kinds).where('subject_id', '=', subjectId).execute();
+}
+
+/** A kind of task of which an environment has one that is due. */
+export interface NextTask {
+  readonly kind: TaskKindName;
+  readonly environmentId: number;
+}
+
+/**
+ * Whose turn it is: up to `limit` kinds and environments, since others may take the first ones meanwhile. A job in the queue
+ * says that something is due, not what: the queue is first come, first served, and would give all its workers to whoever asked
+ * for most. Here environments take turns: first the one with the fewest tasks under way, among equals the one that was served
+ * longest ago (`served`, longest ago first). So no environment gets another task while one that has fewer under way waits.
+ *
+ * Tasks that lost their worker before are left out: see `findSuspect`.
+ */
+export async function findNextTasks(
+  db: Database,
+  kinds: readonly TaskKindName[],
+  served: readonly number[],
+  limit: number,
+): Promise<NextTask[]> {
+  // The first that is due of one kind and environment after another: an entry of the index each, not all that wait.
+  const first = (after: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+    select t.kind, t.environment_id, t.task_id
+    from tasks t
+    where ${after} and ${isDue} and t.losses < ${SUSPECT_LOSSES}
+    order by t.environment_id, t.task_id
+    limit 1`;
+  const { rows } = await sql<NextTask>`
+    with recursive waiting as (
+      select found.*
+      from unnest(${[...kinds]}::text[]) as wanted (kind)
+      cross join lateral (${first(sql`t.kind = wanted.kind`)}) found
+      union all
+      select found.*
+      from waiting w
+      cross join lateral (${first(sql`t.kind = w.kind and t.environment_id > w.environment_id`)}) found
+    ),
+    running as (
+      select environment_id, count(*) as under_way
+      from tasks
+      where kind = any (${[...kinds]}::text[]) and lease_until is not null
+      group by environment_id
+    )
+    select kind, environment_id as "environmentId"
+    from waiting
+    left join running using (environment_id)
+    order by
+      coalesce(under_way, 0),
+      array_position(${[...served]}::integer[], environment_id) nulls first,
+      task_id
+    limit ${limit}`.execute(db);
+  return rows;
+}
+
+const claim = sql`set attempt = t.attempt + 1, lease_until = ${leaseFor()}`;
+
+/** Takes the first task that is due of a kind and environment; null if others have taken all. */
+export async function claimNextTask(
+  db: Database,
+  { kind, environmentId }: NextTask,
+): Promise<TaskClaim | null> {
+  const { rows } = await sql<TaskClaim>`
+    update tasks t
+    ${claim}
+    where task_id = (
+      select t.task_id
+      from tasks t
+      where t.kind = ${kind} and t.environment_id = ${environmentId} and ${isDue} and t.losses < ${SUSPECT_LOSSES}
+      order by t.task_id
+      limit 1
+      for update skip locked
+    )
+    returning ${taskColumns}`.execute(db);
+  return rows[0] ?? null;
+}
+
+/**
+ * Takes one task; null if it is done, or another worker has it. One whose worker vanished counts as lost by that, and the loss
+ * that is one too many is left to `rescueTasks`.
+ */
+export async function claimTask(db: Database, taskId: number, maxLosses: number): Promise<TaskClaim | null> {
+  const { rows } = await sql<TaskClaim>`
+    update tasks t
+    ${claim}, losses = losses + (lease_until is not null)::int
+    where task_id = ${taskId}
+      and (lease_until is null or (${isLapsed('lease_until')} and losses < ${maxLosses - 1}))
+    returning ${taskColumns}`.execute(db);
+  return rows[0] ?? null;
+}
+
+/** Prolongs the lease, and fences what a claim writes: false when the task is no longer its own. */
+export async function renewTask(db: Database, claimed: TaskClaim): Promise<boolean> {
+  const { rows } = await sql`
+    update tasks set lease_until = ${leaseFor()} where ${isOwn(claimed)} returning task_id`.execute(db);
+  return rows.length > 0;
+}
+
+/** The fence: the task is done. False when it is no longer the claim's own; the caller must then roll back. */
+export async function endTask(db: Database, claimed: TaskClaim): Promise<boolean> {
+  const { rows } = await sql`delete from tasks where ${isOwn(claimed)} returning task_id`.execute(db);
+  return rows.length > 0;
+}
+
+/** The fence of work that is due again and again: done for now. False when the task is no longer the claim's own. */
+export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: number): Promise<boolean> {
+  const { rows } = await sql`
+    update tasks
+    set ${waiting(pauseMs)}, failures = 0, losses = 0, last_error = null
+    where ${isOwn(claimed)}
+    returning task_id`.execute(db);
+  return rows.length > 0;
+}
+
+/** Why a task is given back; null: nothing happened, and no attempt is held against it. */
+export interface Setback {
+  readonly message: string;
+  /** How long it waits before it is due again. */
+  readonly pauseMs: number;
+  /** Whether it is one of the errors that a kind of task survives only so often. */
+  readonly counts: boolean;
+}
+
+/** Gives a task back. Returns how many errors have counted, or null when it is no longer the claim's own. */
+export async function releaseTask(
+  db: Database,
+  claimed: TaskClaim,
+  setback: Setback | null = null,
+): Promise<number | null> {
+  const { rows } = await sql<{ failures: number }>`
+    update tasks
+    set
+      ${waiting(setback?.pauseMs ?? 0)},
+      failures = failures + ${setback?.counts === true ? 1 : 0},
+      last_error = coalesce(${setback?.message ?? null}, last_error)
+    where ${isOwn(claimed)}
+    returning failures`.execute(db);
+  return rows[0]?.failures ?? null;
+}
+
+const waiting = (pauseMs: number): RawBuilder<unknown> => sql`
+  lease_until = null,
+  waiting_since = now(),
+  not_before = now() + ${pauseMs} * interval '1 millisecond',
+  notified_at = null`;
+
+export interface LostTask extends TaskClaim {
+  /** How often it has been lost since it last got on. */
+  readonly losses: number;
+}
+
+/** Tasks whose worker gave no sign of life: due again. */
+export async function rescueTasks(db: Database, kinds: readonly TaskKindName[]): Promise<LostTask[]> {
+  const { rows } = await sql<LostTask>`
+    update tasks t
+    set ${waiting(0)}, losses = losses + 1
+    where kind = any (${[...kinds]}::text[]) and ${isLapsed('lease_until')}
+    returning ${taskColumns}, t.losses`.execute(db);
+  return rows;
+}
+
+/** A task that the queue is to be told of. */
+export interface UntoldTask extends DueTask {
+  /** The queue was told before, and nothing of the kind and environment is under way: whoever took it along may have died. */
+  readonly again: boolean;
+}
+
+/** Of one kind and environment so many are in the queue; the rest is told as these get done. */
+export const NOTIFIED_TASKS = 1_000;
+/** As many are told of again where nothing is under way. */
+const repeatedTasks = 8;
+
+/** Tasks that are due and of which the queue was not told for `olderThanMs`; marks them told. */
+export async function takeUntoldTasks(
+  db: Database,
+  kinds: readonly TaskKindName[],
+  olderThanMs: number,
+): Promise<UntoldTask[]> {
+  const { rows } = await sql<UntoldTask>`
+    with recursive groups as (
+      select found.*
+      from unnest(${[...kinds]}::text[]) as wanted (kind)
+      cross join lateral (
+        select t.kind, t.environment_id
+        from tasks t
+        where t.kind = wanted.kind and t.lease_until is null
+        order by t.environment_id
+        limit 1
+      ) found
+      union all
+      select found.*
+      from groups g
+      cross join lateral (
+        select t.kind, t.environment_id
+        from tasks t
+        where t.kind = g.kind and t.environment_id > g.environment_id and t.lease_until is null
+        order by t.environment_id
+        limit 1
+      ) found
+    ),
+    untold as (
+      select head.task_id, stands_still and is_told as again
+      from groups g
+      cross join lateral (
+        select not exists (
+          select
+          from tasks t
+          where t.kind = g.kind and t.environment_id = g.environment_id and t.lease_until is not null
+        ) as stands_still
+      ) state
+      cross join lateral (
+        select t.task_id, t.notified_at is not null as is_told, ${isDue} and ${isToldLongAgo(olderThanMs, 't.notified_at')} as is_meant
+        from tasks t
+        where t.kind = g.kind and t.environment_id = g.environment_id and t.lease_until is null
+        order by t.task_id
+        limit case when stands_still then ${sql.lit(repeatedTasks)} else ${sql.lit(NOTIFIED_TASKS)} end
+      ) head
+      where is_meant
+    ),
+    free as (
+      select t.task_id from tasks t join untold using (task_id) for update of t skip locked
+    )
+    update tasks t
+    set notified_at = now()
+    from untold u
+    where u.task_id = t.task_id and t.task_id in (select task_id from free) and t.lease_until is null
+    returning t.task_id as "taskId", t.kind, t.attempt, u.again`.execute(db);
+  return rows.sort((a, b) => a.taskId - b.taskId);
+}
+
+/** A task that lost its worker before, and may be what ends it. */
+export type Suspect = Pick<Task, 'taskId' | 'kind' | 'part' | 'jobId'>;
+
+/**
+ * Any task that is due and lost its worker SUSPECT_LOSSES times or more. Whoever does it does it where it can end no other;
+ * they are taken in no order, so that none of them is always first.
+ */
+export async function findSuspect(db: Database, kinds: readonly TaskKindName[]): Promise<Suspect | null> {
+  const { rows } = await sql<Suspect>`
+    select t.task_id as "taskId", t.kind, t.part, t.job_id as "jobId"
+    from tasks t
+    where t.kind = any (${[...kinds]}::text[]) and ${isDue} and t.losses >= ${SUSPECT_LOSSES}
+    order by random()
+    limit 1`.execute(db);
+  return rows[0] ?? null;
+}

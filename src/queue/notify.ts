@@ -1,0 +1,113 @@
+import type { JobsOptions, Queue } from 'bullmq';
+import { TransientError } from '../domain/errors.ts';
+import { type DueTask, exportQueueName, queueName, taskQueues } from '../domain/task.ts';
+import type { ExportBell } from '../export/context.ts';
+import type { TaskQueue } from '../tasks/task-kind.ts';
+import type { QueueBackend } from './backend.ts';
+import type { JobName, JobPayloads } from './contract.ts';
+
+/** A call that takes longer than this is given up; the reconciler notifies again. */
+const callTimeoutMs = 5_000;
+/** While one call hangs no other is made for this long. */
+const askAgainMs = 30_000;
+const jobsPerCall = 250;
+/** Notifying again within this time adds nothing. */
+const notifyAgainMs = 5_000;
+
+export interface QueueNotifier extends TaskQueue, ExportBell {
+  close(): Promise<void>;
+}
+
+/**
+ * Notifies by adding a job. Its id is made from the task and its attempt, so that notifying twice adds one job; a new attempt has a
+ * new id. Jobs leave no trace when done: what happened stands in the ledger. So does what comes first: whoever takes a job does what
+ * is next there (`findNextTasks`), and a job's place in the queue means nothing.
+ */
+export function createQueueNotifier(backend: QueueBackend, onError: (error: Error) => void): QueueNotifier {
+  const open = (name: string): Queue => {
+    const queue = backend.createQueue(name, {
+      defaultJobOptions: { attempts: 1, removeOnComplete: true, removeOnFail: true },
+    });
+    queue.on('error', onError);
+    return queue;
+  };
+  const queues = new Map([queueName, exportQueueName].map((name) => [name, open(name)]));
+  const inTime = boundCalls();
+  const add = async (name: string, jobs: readonly ReturnType<typeof job>[]): Promise<void> => {
+    for (let at = 0; at < jobs.length; at += jobsPerCall) {
+      await inTime(async () => queues.get(name)?.addBulk(jobs.slice(at, at + jobsPerCall)));
+    }
+  };
+  return {
+    async notify(tasks, again = false) {
+      for (const name of queues.keys()) {
+        await add(
+          name,
+          tasks.filter(({ kind }) => taskQueues[kind] === name).map((task) => taskJob(task, again)),
+        );
+      }
+    },
+    async ringExport(exportId, attempt, manner = 'once') {
+      const jobId = `export-${exportId}-${attempt}${suffix(manner === 'again')}`;
+      await add(exportQueueName, [job('run-export', { v: 1, exportId }, { jobId })]);
+    },
+    async ringDeliveries(due) {
+      const jobs = due.map(({ deliveryId, attempt }) =>
+        job(
+          'deliver-notification',
+          { v: 1, deliveryId },
+          { jobId: `delivery-${deliveryId}-${attempt}`, lifo: true },
+        ),
+      );
+      await add(queueName, jobs);
+    },
+    async close() {
+      for (const queue of queues.values()) await queue.close();
+    },
+  };
+}
+
+function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
+  return job(kind, { v: 1, taskId, attempt }, { jobId: `${kind}-${taskId}-${attempt}${suffix(again)}` });
+}
+
+/** A job that a worker took along when it died keeps its id until the queue notices; another id is needed meanwhile. */
+function suffix(again: boolean): string {
+  return again ? `-${Math.floor(Date.now() / notifyAgainMs)}` : '';
+}
+
+function job<N extends JobName>(name: N, data: JobPayloads[N], opts: JobsOptions) {
+  return { name, data, opts };
+}
+
+/**
+ * Bounds how long a call may take, and how many hang in a queue that does not answer: clients keep what they cannot send, and would
+ * send all of it at once when the queue is back.
+ */
+function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
+  let overdue: Promise<unknown> | null = null;
+  let askAgainAt = 0;
+  return async (call) => {
+    if (overdue !== null && performance.now() < askAgainAt) throw new TransientError(silent);
+    const answer = call();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const ended = answer.then(nothing, nothing).then(() => {
+          if (overdue === ended) overdue = null;
+        });
+        overdue = ended;
+        askAgainAt = performance.now() + askAgainMs;
+        reject(new TransientError(silent));
+      }, callTimeoutMs);
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+}
+
+const silent = 'the queue does not answer';
+const nothing = (): void => undefined;

@@ -1,0 +1,86 @@
+import { RECONCILE_MS } from '../domain/limits.ts';
+import { taskFields } from '../domain/task.ts';
+import { endLostSessions } from '../postgres/stores/task-sessions.ts';
+import {
+  findSuspect,
+  type LostTask,
+  rescueTasks,
+  type Suspect,
+  takeUntoldTasks,
+} from '../postgres/stores/tasks.ts';
+import { type Poller, startPoller } from './poller.ts';
+import type { StopSignals } from './run-task.ts';
+import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
+
+/** A task that the queue was told of and nobody took is told of again after this long. */
+const notifyAgainMs = 5_000;
+
+/**
+ * Reads the table for what should be under way and is not: takes tasks back from workers that vanished, ends what they left, tells
+ * the queue what it forgot, and asks each kind what else stands still. Harmless to run anywhere, anytime, twice.
+ */
+export async function reconcileTasks<C extends TaskContext>(
+  context: C,
+  kinds: readonly TaskKind<C>[],
+): Promise<void> {
+  const { db } = context;
+  const names = kinds.map(({ name }) => name);
+  await endLostSessions(db, names);
+  const lost = await rescueTasks(db, names);
+  for (const kind of kinds) {
+    for (const task of lost) if (task.kind === kind.name) await noteLoss(context, kind, task);
+  }
+  const untold = await takeUntoldTasks(db, names, notifyAgainMs);
+  for (const again of [false, true]) {
+    await notifyQueue(
+      context,
+      untold.filter((task) => task.again === again),
+      again,
+    );
+  }
+  for (const kind of kinds) await kind.reconcile?.(context);
+}
+
+async function noteLoss<C extends TaskContext>(context: C, kind: TaskKind<C>, task: LostTask): Promise<void> {
+  const { losses } = task;
+  context.log.warn({ ...taskFields(task), losses }, 'a task is taken back from a worker that went silent');
+  if (losses < kind.maxLosses) return;
+  const label = kind.label?.(task) ?? `the ${kind.name}`;
+  const message = `${label} lost its worker ${losses} times; it may be what kills it`;
+  await kind.fail(context, task, { code: 'worker_lost', message });
+}
+
+/** Reconciles at once and then every RECONCILE_MS; errors are logged and the next poll tries again. */
+export function startReconciler<C extends TaskContext>(context: C, kinds: readonly TaskKind<C>[]): Poller {
+  return startPoller(RECONCILE_MS, async () => {
+    await reconcileTasks(context, kinds).catch((error: unknown) =>
+      context.log.warn({ err: error }, 'reconciling failed; the next poll tries again'),
+    );
+  });
+}
+
+/**
+ * Does one task where it can harm no other; resolves when that has ended, however it did. A task that keeps ending its worker ends
+ * what that worker does besides, and its losses would be counted against all of it. So a task that lost its worker SUSPECT_LOSSES
+ * times is done where it is alone: in a worker process, another process. The losses that are one too many are then its own, and the
+ * workers go on with everything else.
+ */
+export type RunAlone = (suspect: Suspect, signals: StopSignals) => Promise<void>;
+
+/** Looks for suspects every RECONCILE_MS, and does one at a time. */
+export function startSuspects(
+  { db, log }: Pick<TaskContext, 'db' | 'log'>,
+  kinds: readonly Pick<TaskKind<never>, 'name'>[],
+  runAlone: RunAlone,
+  signals: StopSignals,
+): Poller {
+  const names = kinds.map(({ name }) => name);
+  return startPoller(RECONCILE_MS, async () => {
+    try {
+      const suspect = await findSuspect(db, names);
+      if (suspect !== null && !signals.stopping.aborted) await runAlone(suspect, signals);
+    } catch (error) {
+      log.warn({ err: error }, 'a task that lost its worker before is left for later');
+    }
+  });
+}

@@ -1,0 +1,182 @@
+import { ConflictError, Fault, FinalFailure, Interrupted } from '../domain/errors.ts';
+import { HEARTBEAT_MS } from '../domain/limits.ts';
+import { type TaskClaim, taskFields } from '../domain/task.ts';
+import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
+import { endEarlierSessions, endOwnSession } from '../postgres/stores/task-sessions.ts';
+import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
+import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
+import type { Turns } from './turns.ts';
+
+/** When a worker is to stop: what may take long gives up at `stopping`, the rest when the time runs short. */
+export interface StopSignals {
+  readonly stopping: AbortSignal;
+  readonly deadline: AbortSignal;
+}
+
+const never = new AbortController().signal;
+/** For those who may take as long as they like. */
+export const withoutStop: StopSignals = { stopping: never, deadline: never };
+
+/** Turns that are looked at: as many workers may take the first ones at the same moment. */
+const candidates = 16;
+
+/** Does the task of these kinds whose turn it is; nothing, if none is due. */
+export async function runNextTask<C extends TaskContext>(
+  context: C,
+  kinds: readonly TaskKind<C>[],
+  turns: Turns,
+  signals: StopSignals,
+): Promise<void> {
+  if (signals.stopping.aborted) return;
+  const names = kinds.map(({ name }) => name);
+  for (const next of await findNextTasks(context.db, names, turns.served, candidates)) {
+    turns.took(next.environmentId);
+    const claim = await claimNextTask(context.db, next);
+    // Null: another worker took the last.
+    if (claim !== null) return runTask(context, kindOf(kinds, claim.kind), claim, signals);
+  }
+}
+
+/** Does one task; nothing, if it is done or another worker has it. */
+export async function runTaskById<C extends TaskContext>(
+  context: C,
+  kind: TaskKind<C>,
+  taskId: number,
+  signals: StopSignals = withoutStop,
+): Promise<void> {
+  const claim = await claimTask(context.db, taskId, kind.maxLosses);
+  if (claim !== null) await runTask(context, kind, claim, signals);
+}
+
+export function kindOf<C>(kinds: readonly TaskKind<C>[], name: string): TaskKind<C> {
+  const kind = kinds.find((each) => each.name === name);
+  if (kind === undefined) throw new Fault(`no kind of task is called ${name}`);
+  return kind;
+}
+
+async function runTask<C extends TaskContext>(
+  context: C,
+  kind: TaskKind<C>,
+  claim: TaskClaim,
+  { stopping, deadline }: StopSignals,
+): Promise<void> {
+  const lost = new AbortController();
+  const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
+    const isOurs = await renewTask(context.db, claim);
+    if (!isOurs) lost.abort(new ConflictError(notOurs));
+    return isOurs;
+  });
+  const signal = AbortSignal.any([lost.signal, kind.stops === 'at once' ? stopping : deadline]);
+  try {
+    await within(deadline, async () => {
+      await endEarlierSessions(context.db, claim);
+      await kind.run(context, claim, signal);
+    });
+  } catch (error) {
+    heartbeat.stop();
+    await giveBack(context, kind, claim, signal.aborted ? signal.reason : error);
+  } finally {
+    heartbeat.stop();
+  }
+}
+
+const notOurs = 'another attempt owns the task, or what it belongs to has ended';
+
+async function giveBack<C extends TaskContext>(
+  context: C,
+  kind: TaskKind<C>,
+  claim: TaskClaim,
+  error: unknown,
+): Promise<void> {
+  const { db, log } = context;
+  const fields = { ...taskFields(claim), attempt: claim.attempt };
+  if (error instanceof ConflictError) return log.info(fields, error.message);
+  if (error instanceof Interrupted) return interrupt(context, claim);
+  if (error instanceof FinalFailure) return kind.fail(context, claim, error);
+  const sort = sortOf(error);
+  const tolerated = error instanceof Fault ? 0 : kind.tolerance[sort];
+  const counts = Number.isFinite(tolerated);
+  const text = error instanceof Error ? error.message : String(error);
+  let failures: number | null;
+  try {
+    failures = await releaseTask(db, claim, {
+      message: text,
+      counts,
+      pauseMs: kind.pauseMs(claim.failures + (counts ? 1 : 0)),
+    });
+  } catch (failure) {
+    // The database is away.
+    log.warn(
+      { ...fields, err: error, failure },
+      'a task could not be given back; its lease runs out instead',
+    );
+    return;
+  }
+  // Whoever took it over has ended our session, and the error says no more than that.
+  if (failures === null) return log.info(fields, notOurs);
+  const line = { ...fields, err: error };
+  if (sort === 'transient') log.warn(line, 'a task is given back; it will be tried again');
+  else log.error(line, 'a task failed');
+  if (failures < tolerated) return;
+  const { code, message } = describeFailure(error, `${kind.name}_failed`);
+  const label = kind.label?.(claim);
+  await kind.fail(context, claim, { code, message: label === undefined ? message : `${label}: ${message}` });
+}
+
+function sortOf(error: unknown): keyof Tolerance {
+  if (isTimeout(error)) return 'timeout';
+  return isTransient(error) ? 'transient' : 'defect';
+}
+
+/**
+ * No attempt is spent by it. The session goes first, with whatever lock it waits for or holds; what the attempt may write after that
+ * is fenced, as the task is no longer its own.
+ */
+async function interrupt({ db, log }: TaskContext, claim: TaskClaim): Promise<void> {
+  const fields = { ...taskFields(claim), attempt: claim.attempt };
+  try {
+    await endOwnSession(db, claim);
+    await releaseTask(db, claim);
+    log.info(fields, 'a task is given back: the worker stops');
+  } catch (error) {
+    log.warn({ ...fields, err: error }, 'a task could not be given back; its lease runs out instead');
+  }
+}
+
+/**
+ * Throws the reason of the signal if the work has not ended by then. The work itself goes on, since it may hang in something that
+ * nobody can stop; the fence sees to it that it cannot commit any more.
+ */
+async function within(deadline: AbortSignal, work: () => Promise<void>): Promise<void> {
+  deadline.throwIfAborted();
+  let onAbort: () => void = () => undefined;
+  const late = new Promise<never>((_, reject) => {
+    onAbort = () => reject(deadline.reason as Error);
+    deadline.addEventListener('abort', onAbort);
+  });
+  try {
+    await Promise.race([work(), late]);
+  } finally {
+    deadline.removeEventListener('abort', onAbort);
+  }
+}
+
+export interface KeepAlive {
+  stop(): void;
+}
+
+/**
+ * Calls `renew` every `everyMs` until stopped or until it says that the lease is gone. A renewal that fails is tried again at the
+ * next beat: the lease outlives several.
+ */
+export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
+  const timer = setInterval(() => {
+    renew().then(
+      (isOurs) => {
+        if (!isOurs) clearInterval(timer);
+      },
+      () => undefined,
+    );
+  }, everyMs);
+  return { stop: () => clearInterval(timer) };
+}

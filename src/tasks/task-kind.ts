@@ -1,0 +1,77 @@
+/*
+ * The one engine of background work. A task is a row of `sluice.tasks` (src/postgres/stores/tasks.ts), made by the transaction that
+ * makes the work necessary. Then the queue is notified; a job of it carries the task's id and attempt, and says only that
+ * something is due: whoever takes one does what is next in fair turns of the environments (`runNextTask`). `runTask` is the frame
+ * of every kind: claim, renew the lease while it runs, and give the task back by what became of it. The reconciler
+ * (`reconcile.ts`) makes up for whatever was lost: workers, notifications, sessions. What is particular to a kind stands in
+ * `jobs/<kind>.ts`, as a `TaskKind`.
+ *
+ * Promises: a task is owned by one worker at a time, on the database's clock; what a worker writes that lost its task is rolled back
+ * by the fence; nothing that is due is forgotten, whatever dies.
+ */
+import type { Logger } from 'pino';
+import type { DueTask, TaskClaim, TaskFailure, TaskKindName } from '../domain/task.ts';
+import type { Database } from '../postgres/database.ts';
+
+/** What the engine works with. Passed, never imported: two systems can live in one process. */
+export interface TaskContext {
+  readonly db: Database;
+  readonly queue: TaskQueue;
+  readonly log: Logger;
+}
+
+/** Tells the workers that work is due. Losing what it tells costs time only: the reconciler tells it again. */
+export interface TaskQueue {
+  /**
+   * `again`: also where a job for the same attempt is in the queue, since whoever took that seems to have died with it; at most
+   * once in some seconds.
+   */
+  notify(tasks: readonly DueTask[], again?: boolean): Promise<void>;
+}
+
+/** How often in a row each sort of error is survived. */
+export interface Tolerance {
+  /** One that passes: a lost connection, a lock, a full disk. Infinity: it is tried again without end, and not counted. */
+  readonly transient: number;
+  /** A timeout of the server: the same work meets the same limit. */
+  readonly timeout: number;
+  /** Any other. */
+  readonly defect: number;
+}
+
+/** All that is particular to a kind of background work. `Context` is what its work needs of the system. */
+export interface TaskKind<Context> {
+  readonly name: TaskKindName;
+  /** How messages name the task; default: they do not. */
+  readonly label?: (task: TaskClaim) => string;
+  /** When it is given back as a worker stops: at once, or when the time that a stop may take runs short. */
+  readonly stops: 'at once' | 'at the deadline';
+  readonly tolerance: Tolerance;
+  /** Workers that may vanish with it in a row before it is taken to be what ends them. */
+  readonly maxLosses: number;
+  /** How long it waits after an error; `failures`: how many have counted since it last got on. */
+  readonly pauseMs: (failures: number) => number;
+  /**
+   * The work, up to and with the fence (`endTask` and the like), the last statement of its last transaction. Throws `ConflictError` if
+   * the task is not its own any more, `FinalFailure` if trying again would not help.
+   */
+  readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
+  /** What the end of its tolerance, or a `FinalFailure`, means. Does nothing if the subject has ended already. */
+  readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
+  /** What else should be under way and is not. Harmless to call anywhere, anytime, twice. */
+  readonly reconcile?: (context: Context) => Promise<void>;
+}
+
+/** Tells the queue. One that is away is no error here: what is due stands in the table, and the reconciler tells again. */
+export async function notifyQueue(
+  { queue, log }: Pick<TaskContext, 'queue' | 'log'>,
+  tasks: readonly DueTask[],
+  again = false,
+): Promise<void> {
+  if (tasks.length === 0) return;
+  try {
+    await queue.notify(tasks, again);
+  } catch (error) {
+    log.warn({ err: error }, 'the queue is away; the reconciler will notify it again');
+  }
+}
