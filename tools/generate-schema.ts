@@ -1,6 +1,6 @@
 /**
  * Writes src/postgres/schema.ts from the migrations: starts a PostgreSQL of its own, applies them, reads the
- * catalogue. `--verify` writes nothing and fails if the file is not what it would write.
+ * system catalogs. `--verify` writes nothing and fails if the file is not what it would write.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';

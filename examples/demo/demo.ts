@@ -13,7 +13,7 @@ import { type Service, startService } from '../../src/cli/service/start-service.
 import { listenForStop } from '../../src/cli/service/stop-signals.ts';
 import { readSettings } from '../../src/cli/settings.ts';
 import { createClient } from './client.ts';
-import { showCatalogue, showEvents, showExport } from './show-analytics.ts';
+import { showDefinitions, showEvents, showExport } from './show-analytics.ts';
 import { showArray, showLoads } from './show-loads.ts';
 import { showOutcome } from './show-outcome.ts';
 import type { DemoFlags, DemoStage } from './stage.ts';
@@ -89,7 +89,7 @@ async function showAll(stage: DemoStage): Promise<boolean> {
   const isRight = await showOutcome(stage, client, job, expected);
   await showArray(stage, client);
   await showEvents(stage);
-  await showCatalogue(stage, client);
+  await showDefinitions(stage, client);
   await showExport(stage, client);
   return isRight;
 }

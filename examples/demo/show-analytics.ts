@@ -37,19 +37,19 @@ export async function showEvents({ cli, service, key, flags, signal, heading }: 
   cli.terminal.print(`   ${formatCount(count)} answered 202, each after its commit; ${perSecond(count)}`);
 }
 
-const sample = join('docs', 'samples', 'catalogue.yaml');
+const sample = join('docs', 'samples', 'definitions.yaml');
 
 /** What an operator defines: applied from the sample, listed by its lookup, and how many users are in each segment. */
-export async function showCatalogue(stage: DemoStage, client: Client): Promise<void> {
+export async function showDefinitions(stage: DemoStage, client: Client): Promise<void> {
   const { cli, service, heading } = stage;
   const { db } = service.system;
-  cli.terminal.print(heading('9  A catalogue of segments, surveys, features'));
+  cli.terminal.print(heading('9  Segments, surveys and features are defined'));
   const environment = await findEnvironment(db, defaultEnvironmentName);
   if (environment === null) throw new CommandFailed('The first start made no environment.');
   const { environmentId } = environment;
   const items = await readSample();
   await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
-  cli.terminal.print(`   $ sluice catalogue apply ${sample}`);
+  cli.terminal.print(`   $ sluice definitions apply ${sample}`);
   const counts = kinds.map((kind) => `${items[kind].length} ${kind.replaceAll('_', ' ')}`);
   cli.terminal.print(`   ${counts.join(', ')}\n`);
   cli.terminal.print('   GET /api/v1/analytics/exports/lookups/segments, and the users in each');

@@ -31,7 +31,7 @@ comment on table sluice.event_ids is
 
 -- Makes the partition for a moment's month, if it is missing; returns whether it was. Made aside and then attached,
 -- which does not hold up those who insert. Of two at once one waits for the other. Whether the table is there is read
--- from the catalogue and not asked of to_regclass, which may answer from a cache that has not heard of the other's yet.
+-- from pg_class and not asked of to_regclass, which may answer from a cache that has not heard of the other's yet.
 create function sluice.ensure_events_partition(moment timestamptz) returns boolean
   language plpgsql
   set search_path = pg_catalog

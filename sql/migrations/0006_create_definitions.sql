@@ -1,4 +1,4 @@
--- What the operator defines in a catalogue file, and the lookups list. The file names an item by a key, so that its id stays
+-- What the operator defines in a definitions file, and the lookups list. The file names an item by a key, so that its id stays
 -- while everything else about it may change. Ids of removed items are not given again.
 
 create table sluice.segments (
@@ -21,7 +21,7 @@ create table sluice.segments (
   constraint segments_definition_check check (jsonb_typeof(definition) = 'object')
 );
 comment on table sluice.segments is 'Groups of users that exports can be narrowed to.';
-comment on column sluice.segments.key is 'What the catalogue file calls it.';
+comment on column sluice.segments.key is 'What the definitions file calls it.';
 comment on column sluice.segments.is_protected is 'It is not removed unless forced.';
 comment on column sluice.segments.definition is 'Who belongs to it: docs/schemas/segment.schema.json.';
 

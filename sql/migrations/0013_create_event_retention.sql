@@ -9,7 +9,7 @@ create table sluice.event_retention (
   constraint event_retention_key_check check (key <> ''),
   constraint event_retention_days_check check (days between 0 and 36500)
 );
-comment on table sluice.event_retention is 'What the catalogue says of how long events are kept.';
+comment on table sluice.event_retention is 'What the definitions say of how long events are kept.';
 comment on column sluice.event_retention.key is 'The name of an event; *: all that have no row of their own.';
 comment on column sluice.event_retention.days is '0: for ever.';
 

@@ -1,4 +1,4 @@
-/** Files that the operator writes, catalogue and schedules, as commands read them. */
+/** Files that the operator writes, definitions and schedules, as commands read them. */
 import { createReadStream } from 'node:fs';
 import { MAX_OPERATOR_FILE_BYTES } from '../domain/limits.ts';
 import type { RefusedFile } from '../operator-file/read.ts';

@@ -15,7 +15,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   delete: async () => (await import('./delete.ts')).deleteData,
   jobs: async () => (await import('./jobs.ts')).jobs,
   inbox: async () => (await import('./inbox.ts')).inbox,
-  catalogue: async () => (await import('./catalogue.ts')).catalogue,
+  definitions: async () => (await import('./definitions.ts')).definitions,
   segments: async () => (await import('./segments.ts')).segments,
   notifications: async () => (await import('./notifications.ts')).notifications,
   schedules: async () => (await import('./schedules.ts')).schedules,

@@ -25,7 +25,7 @@ const list = defineCommand({
         render: (segment) => segment,
         columns: columnsOf('>id', 'key', 'title', 'status'),
         cells: ({ id, key, title, status }) => [String(id), printable(key, 40), printable(title, 60), status],
-        none: `Environment ${invocation.env} has no segments; \`sluice catalogue apply\` makes them.`,
+        none: `Environment ${invocation.env} has no segments; \`sluice definitions apply\` makes them.`,
       }),
     ),
 });
@@ -80,7 +80,7 @@ async function requireSegment(
 function readDefinition({ key, definition }: StoredSegment): Segment {
   const { segment } = readSegment(definition);
   if (segment !== null) return segment;
-  throw new CommandFailed(`The definition of ${key} cannot be read; apply the catalogue again.`);
+  throw new CommandFailed(`The definition of ${key} cannot be read; apply the definitions again.`);
 }
 
 async function count(
@@ -103,8 +103,7 @@ async function count(
 export const segments = defineCommand({
   name: 'segments',
   summary: 'segments: list them, and see who is in one',
-  description:
-    'Segments are defined in the catalogue (`sluice catalogue`), and exports are filtered by them.',
+  description: 'Segments are defined in a file (`sluice definitions`), and exports are filtered by them.',
   examples: ['sluice segments list', 'sluice segments preview power-users'],
   commands: [list, preview],
 });

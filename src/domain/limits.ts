@@ -13,7 +13,7 @@ export const MAX_VALUE_BYTES = 64 * KiB;
 /** user_id and company_id. */
 export const MAX_ID_BYTES = 256;
 export const MAX_PROPERTY_NAME_CHARS = 255;
-/** Properties of an environment and entity that the catalogue lists, and event names of an environment. */
+/** Properties of an environment and entity that are listed, and event names of an environment. */
 export const MAX_LISTED_NAMES = 10_000;
 /** A file that an operator wrote: its bytes, levels of nesting, and the items of one list. Lookups list them whole. */
 export const MAX_OPERATOR_FILE_BYTES = 4 * MiB;
@@ -29,7 +29,7 @@ export const MAX_ITEM_TITLE_CHARS = 200;
 /** usage, category, status, platform, data_type and the like. */
 export const MAX_ITEM_LABEL_CHARS = 100;
 export const MAX_QUESTION_CHARS = 2_000;
-/** Names, of whatever environment, that one process remembers to be in the catalogue: some 100 bytes each. */
+/** Names, of whatever environment, that one process remembers to be listed: some 100 bytes each. */
 export const MAX_REMEMBERED_NAMES = 200_000;
 /** Objects and arrays inside one another, the record itself being level 1. */
 export const MAX_DEPTH = 32;

@@ -43,7 +43,7 @@ async function findUnknownSegments(
     .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));
 }
 
-/** An event is known by the name it was tracked under, or as a feature of the catalogue. */
+/** An event is known by the name it was tracked under, or as a feature that was defined. */
 async function findUnknownEvents(
   db: Database,
   environmentId: number,

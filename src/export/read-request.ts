@@ -28,7 +28,7 @@ const fields: ReadonlySet<string> = new Set([
 ]);
 
 export const noSuchSegment =
-  'There is no such segment; the lookup of segments lists those there are, and `sluice catalogue apply FILE` makes them: docs/catalogue.md';
+  'There is no such segment; the lookup of segments lists those there are, and `sluice definitions apply FILE` makes them: docs/definitions.md';
 
 /** Of a body that is wrong all over nobody reads more. */
 const maxProblems = 100;

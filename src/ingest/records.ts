@@ -47,7 +47,7 @@ export interface EventRecord extends Record_ {
 export type Connection = pg.Pool | pg.PoolClient;
 
 /**
- * Writes records of one entity, all or none, in two steps: what must be there before (names in the catalogue,
+ * Writes records of one entity, all or none, in two steps: what must be there before (names that are listed,
  * partitions) is made outside of the transaction that the rows are written in, and may stay if that fails.
  */
 export interface RecordWriter<T, Rows> {

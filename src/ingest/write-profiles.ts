@@ -102,7 +102,7 @@ class Drafts {
   }
 }
 
-/** Collects the properties of a window that the catalogue does not know; nearly always none. */
+/** Collects the properties of a window that are not known; nearly always none. */
 class NewProperties {
   readonly #knownProperties: KnownProperties;
   readonly #found = new Map<string, Found>();
@@ -127,7 +127,7 @@ class NewProperties {
     return removes;
   }
 
-  /** Tells the catalogue. Before the records are committed, so that none is ever there without its properties. */
+  /** Has them listed. Before the records are committed, so that none is ever there without its properties. */
   async note(db: Database): Promise<void> {
     for (const { environmentId, entity, types } of this.#found.values()) {
       await this.#knownProperties.learnProperties(db, environmentId, entity, types);

@@ -3,7 +3,7 @@ import type { Rows } from '../mapping/rows.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
 import type { LoadContext } from './context.ts';
 
-/** Brings the catalogue up to the rows of a chunk; to be called before the transaction that writes them. */
+/** Learns the properties of the rows of a chunk; to be called before the transaction that writes them. */
 export async function learnProperties(
   { knownProperties, db }: LoadContext,
   { dryRun, environmentId }: LoadSource,

@@ -638,7 +638,7 @@ export interface Segments {
    */
   is_protected: boolean;
   /**
-   * What the catalogue file calls it.
+   * What the definitions file calls it.
    */
   key: string;
   segment_id: Generated<number>;

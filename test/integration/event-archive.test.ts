@@ -10,7 +10,7 @@ import { readArchive } from '../../src/export/read-archives.ts';
 import type { FileRef, FileStore } from '../../src/files/file-store.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { pruneEvents } from '../../src/retention/prune-events.ts';
-import { apply } from '../support/catalogue.ts';
+import { apply } from '../support/definitions.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { type ExportOptions, exportAll, records, storedBytes, texts } from '../support/export-files.ts';
 import {

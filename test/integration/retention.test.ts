@@ -6,8 +6,8 @@ import { planPrune, prune } from '../../src/background-jobs/prune.ts';
 import { checkEventRetention } from '../../src/doctor/check-postgres.ts';
 import { readEvent } from '../../src/ingest/read-record.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
-import { apply } from '../support/catalogue.ts';
 import { connectTo } from '../support/connect.ts';
+import { apply } from '../support/definitions.ts';
 import {
   endOfMonth,
   eventTables,

@@ -106,7 +106,7 @@ export interface PropertyColumns {
   readonly hasOthers: boolean;
 }
 
-/** Those that the catalogue lists and that are not left out, in the order of their names' bytes. */
+/** Those that are listed and not left out, in the order of their names' bytes. */
 async function listPropertyColumns(
   db: Database,
   environmentId: number,
@@ -131,7 +131,7 @@ async function listPropertyColumns(
   return { names, hasOthers: listed.length >= MAX_LISTED_NAMES || names.length < wanted.length };
 }
 
-/** Metadata may hold something under the name of an automatic property; the catalogue then lists only the latter. */
+/** Metadata may hold something under the name of an automatic property; then only the latter is listed. */
 async function anyHas(
   db: Database,
   environmentId: number,

@@ -451,7 +451,7 @@ test('a segment that is not known: the refusal says how one is made', async () =
   for (const segment_id of [999_999, 'pro']) {
     const { status, body } = await server.json<ErrorBody>(exportsPath, jsonPost({ segment_id }));
     expect(status).toBe(400);
-    expect(body.errors[0]?.message).toMatch(/sluice catalogue apply.*docs\/catalogue\.md/);
+    expect(body.errors[0]?.message).toMatch(/sluice definitions apply.*docs\/definitions\.md/);
   }
 });
 

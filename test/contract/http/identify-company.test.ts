@@ -256,9 +256,9 @@ describe('a company that is there already', () => {
   });
 });
 
-describe('the catalogue', () => {
+describe('the lists of properties', () => {
   test('lists the new properties with their types, a wider one when values differ', async () => {
-    const { key, environment } = await site.t.addEnvironment('catalogue');
+    const { key, environment } = await site.t.addEnvironment('properties');
     const listed = async () =>
       site.sql(
         `select key, data_type, entity, xmin::text as version from sluice.properties

@@ -588,7 +588,7 @@ describe('identifies of one user', () => {
   });
 });
 
-describe('the catalogue', () => {
+describe('the lists of properties', () => {
   const properties = (entity: 'users' | 'companies', environmentId: number) =>
     site.sql<{ key: string; display_name: string; data_type: string; version: string }>(
       `select key, display_name, data_type, xmin::text as version from sluice.properties
@@ -597,7 +597,7 @@ describe('the catalogue', () => {
     );
 
   test('lists the new properties of users and companies with their types, and null is none', async () => {
-    const { key, environment } = await site.t.addEnvironment('catalogue');
+    const { key, environment } = await site.t.addEnvironment('properties');
     const record = {
       user_id: 'u',
       first_name: 'Ada',
@@ -635,7 +635,7 @@ describe('the catalogue', () => {
   });
 
   test('is not written when nothing is new, by another process neither', async () => {
-    const { key, environment } = await site.t.addEnvironment('quiet-catalogue');
+    const { key, environment } = await site.t.addEnvironment('quiet-properties');
     const record = {
       user_id: 'u',
       metadata: { a: 'x', b: '2026-11-20' },

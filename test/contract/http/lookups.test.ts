@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { packageRoot } from '../../../src/package-root.ts';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
-import { apply, itemsOf, segmentItem } from '../../support/catalogue.ts';
+import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
@@ -49,7 +49,7 @@ let server: TestServer;
 let full: Tenant;
 let empty: Tenant;
 
-const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml')));
+const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
 beforeAll(async () => {
   t = await openTestSystem({ worker: true });

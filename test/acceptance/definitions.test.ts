@@ -7,7 +7,7 @@ import { packageRoot } from '../../src/package-root.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type Finished, type RunOptions, runCli } from './cli.ts';
 
-const sample = join(packageRoot, 'docs', 'samples', 'catalogue.yaml');
+const sample = join(packageRoot, 'docs', 'samples', 'definitions.yaml');
 
 interface Result {
   readonly environment: string;
@@ -24,7 +24,7 @@ let database: TestDatabase;
 /** On a server that runs already: commands.test.ts has commands start the embedded one. */
 const sluice = (args: readonly string[], options: RunOptions = {}): Promise<Finished> =>
   runCli([...args, '--data-dir', dataDir], { env: { DATABASE_URL: database.url }, ...options });
-const catalogue = (...args: string[]): Promise<Finished> => sluice(['catalogue', ...args]);
+const definitions = (...args: string[]): Promise<Finished> => sluice(['definitions', ...args]);
 const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
 
 async function file(name: string, text: string): Promise<string> {
@@ -35,7 +35,7 @@ async function file(name: string, text: string): Promise<string> {
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  dataDir = await mkdtemp(join(tmpdir(), 'sluice-catalogue-'));
+  dataDir = await mkdtemp(join(tmpdir(), 'sluice-definitions-'));
   await sluice(['env', 'create', 'staging']);
 });
 afterAll(async () => {
@@ -43,25 +43,25 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 });
 });
 
-describe('sluice catalogue', () => {
+describe('sluice definitions', () => {
   test('an environment without one says so', async () => {
-    const shown = await catalogue('show');
+    const shown = await definitions('show');
     expect(shown).toMatchObject({ code: 0, stdout: '' });
-    expect(shown.stderr).toContain('Environment default has no catalogue');
-    expect(json(await catalogue('show', '--json'))).toMatchObject({ segments: [], features: [] });
+    expect(shown.stderr).toContain('Environment default has no definitions');
+    expect(json(await definitions('show', '--json'))).toMatchObject({ segments: [], features: [] });
   });
 
   test('apply --dry-run shows what would come, and writes nothing', async () => {
-    const dry = await catalogue('apply', sample, '--dry-run');
+    const dry = await definitions('apply', sample, '--dry-run');
     expect(dry.code).toBe(0);
     expect(dry.stdout).toContain('+ segments  power-users\n');
     expect(dry.stdout).toMatch(/^segments +8 +0 +0 +0$/m);
     expect(dry.stderr).toContain('Dry run: nothing was written.');
-    expect(json(await catalogue('show', '--json'))).toMatchObject({ segments: [] });
+    expect(json(await definitions('show', '--json'))).toMatchObject({ segments: [] });
   });
 
   test('apply makes it so, and the second time has nothing to do', async () => {
-    const first = json<Result>(await catalogue('apply', sample, '--json'));
+    const first = json<Result>(await definitions('apply', sample, '--json'));
     expect(first).toMatchObject({ environment: 'default', dry_run: false, written: true, blocked_by: [] });
     expect(first.changes['surveys']).toEqual({
       added: ['nps', 'onboarding'],
@@ -69,16 +69,16 @@ describe('sluice catalogue', () => {
       removed: [],
       unchanged: 0,
     });
-    const second = await catalogue('apply', sample);
+    const second = await definitions('apply', sample);
     expect(second.code).toBe(0);
     expect(second.stdout).toMatch(/^segments +0 +0 +0 +8$/m);
     expect(second.stdout).not.toMatch(/^[+~-] /m);
-    expect(second.stderr).toContain('Nothing to do: environment default has this catalogue already.');
-    expect(json<Result>(await catalogue('apply', sample, '--json')).written).toBe(false);
+    expect(second.stderr).toContain('Nothing to do: environment default has these definitions already.');
+    expect(json<Result>(await definitions('apply', sample, '--json')).written).toBe(false);
   });
 
   test('show has a table for each kind, with ids', async () => {
-    const { stdout } = await catalogue('show');
+    const { stdout } = await definitions('show');
     const titles = [
       'Segments',
       'Surveys',
@@ -102,7 +102,9 @@ describe('sluice catalogue', () => {
     const preview = (...args: string[]): Promise<Finished> => sluice(['segments', 'preview', ...args]);
     const shown = await preview('paying-users');
     expect(shown).toMatchObject({ code: 0, stdout: 'Paying users (paying-users): 2 users\n  u2\n  u3\n' });
-    const { segments } = json<{ segments: { id: number; key: string }[] }>(await catalogue('show', '--json'));
+    const { segments } = json<{ segments: { id: number; key: string }[] }>(
+      await definitions('show', '--json'),
+    );
     const id = segments.find(({ key }) => key === 'paying-users')?.id;
     const byId = await preview(String(id), '--sample', '1', '--json');
     expect(json(byId)).toEqual({ id, key: 'paying-users', users: 2, sample: ['u2'] });
@@ -111,44 +113,44 @@ describe('sluice catalogue', () => {
     expect(unknown.stderr).toContain('There is no segment "nobody"');
   });
 
-  test('export writes a file that makes the same catalogue elsewhere, in both formats', async () => {
-    const yaml = await catalogue('export');
+  test('export writes a file that makes the same definitions elsewhere, in both formats', async () => {
+    const yaml = await definitions('export');
     expect(yaml).toMatchObject({ code: 0, stderr: '' });
-    const written = await catalogue('export', '--format', 'json');
+    const written = await definitions('export', '--format', 'json');
     expect(json(written)).toEqual(parse(yaml.stdout));
-    const piped = await sluice(['catalogue', 'apply', '-', '--env', 'staging', '--json'], {
+    const piped = await sluice(['definitions', 'apply', '-', '--env', 'staging', '--json'], {
       input: yaml.stdout,
     });
     expect(json<Result>(piped)).toMatchObject({ environment: 'staging', written: true });
-    expect((await catalogue('export', '--env', 'staging')).stdout).toBe(yaml.stdout);
-    const path = await file('catalogue.json', written.stdout);
-    expect(json<Result>(await catalogue('apply', path, '--json')).written).toBe(false);
+    expect((await definitions('export', '--env', 'staging')).stdout).toBe(yaml.stdout);
+    const path = await file('definitions.json', written.stdout);
+    expect(json<Result>(await definitions('apply', path, '--json')).written).toBe(false);
   });
 
   test('a change keeps ids and is named by its fields', async () => {
-    const before = json<{ embeds: object[] }>(await catalogue('show', '--json'));
-    const exported = await catalogue('export');
+    const before = json<{ embeds: object[] }>(await definitions('show', '--json'));
+    const exported = await definitions('export');
     const path = await file('changed.yaml', exported.stdout.replace('Upgrade to Business', 'Upgrade now'));
-    expect((await catalogue('apply', path)).stdout).toContain('~ embeds  upgrade-banner: title\n');
-    const after = json<{ embeds: object[] }>(await catalogue('show', '--json'));
+    expect((await definitions('apply', path)).stdout).toContain('~ embeds  upgrade-banner: title\n');
+    const after = json<{ embeds: object[] }>(await definitions('show', '--json'));
     expect(after.embeds[0]).toEqual({ ...before.embeds[0], title: 'Upgrade now' });
     expect(after.embeds.slice(1)).toEqual(before.embeds.slice(1));
   });
 
   test('protected segments are only removed by force', async () => {
     const path = await file('less.yaml', 'embeds: []\n');
-    const refused = await catalogue('apply', path, '--env', 'staging');
+    const refused = await definitions('apply', path, '--env', 'staging');
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain(
       'Nothing was written: the file lacks protected segments (power-users, staff).',
     );
-    const told = await catalogue('apply', path, '--env', 'staging', '--dry-run', '--json');
+    const told = await definitions('apply', path, '--env', 'staging', '--dry-run', '--json');
     expect([told.code, json<Result>(told).blocked_by]).toEqual([2, ['power-users', 'staff']]);
-    const forced = await catalogue('apply', path, '--env', 'staging', '--force');
+    const forced = await definitions('apply', path, '--env', 'staging', '--force');
     expect(forced.code).toBe(0);
     expect(forced.stdout).toMatch(/^segments +0 +0 +8 +0$/m);
     // The other environment has its own.
-    expect(json<{ segments: object[] }>(await catalogue('show', '--json')).segments).toHaveLength(8);
+    expect(json<{ segments: object[] }>(await definitions('show', '--json')).segments).toHaveLength(8);
   });
 });
 
@@ -159,7 +161,7 @@ describe('what cannot be applied', () => {
       'segments:\n  - title: A\n    is_hidden: maybe\n    definition: { plan: pro }\n',
     );
     const env = { DATABASE_URL: 'postgres://127.0.0.1:1/nowhere' };
-    const refused = await runCli(['catalogue', 'apply', path], { env });
+    const refused = await runCli(['definitions', 'apply', path], { env });
     expect(refused.code).toBe(2);
     expect(refused.stdout).toBe('');
     expect(refused.stderr.split('\n')).toEqual([
@@ -169,7 +171,7 @@ describe('what cannot be applied', () => {
       expect.stringContaining(`${path}:4:17: segments[0].definition has none of all, any`),
       '',
     ]);
-    const told = await runCli(['catalogue', 'apply', path, '--json'], { env });
+    const told = await runCli(['definitions', 'apply', path, '--json'], { env });
     expect(told.code).toBe(2);
     expect(json(told)).toMatchObject({
       problem_count: 3,
@@ -185,14 +187,14 @@ describe('what cannot be applied', () => {
     [['show', '--env', 'nowhere'], 'There is no environment nowhere.'],
     [['export', '--format', 'xml'], 'Allowed choices are yaml, json.'],
   ])('%j is exit code 2', async (args, message) => {
-    const refused = await catalogue(...args);
+    const refused = await definitions(...args);
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain(message);
   });
 
   test('control characters of a file do not reach the terminal', async () => {
     const path = await file('escape.yaml', '"\\u001b[2Jx": 1\n"a: "\n');
-    const { stderr } = await catalogue('apply', path);
+    const { stderr } = await definitions('apply', path);
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     expect(stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f]/);
   });

@@ -14,7 +14,7 @@ it('a name covers its own type and values that nobody looked at; string covers a
   expect([known.covers('other', null), known.covers('constructor', 'string')]).toEqual([false, false]);
 });
 
-it('once the catalogue is full, unknown names are covered and known ones are still widened', () => {
+it('once the list is full, unknown names are covered and known ones are still widened', () => {
   const known = new KnownNames();
   known.remember({ name: 'n', type: 'numeric' });
   known.isFull = true;

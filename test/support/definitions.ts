@@ -34,7 +34,7 @@ export function segmentItem(key: string, more: Partial<SegmentItem> = {}): Segme
   };
 }
 
-/** Makes these, and nothing else, the catalogue of an environment. */
+/** Makes these, and nothing else, the definitions of an environment. */
 export function apply(
   { system }: TestSystem,
   { environment }: Tenant,

@@ -6,7 +6,7 @@ import { fileFormats, writeDefinitionsFile } from '../../src/definitions/definit
 import { type Definitions, kinds, type SurveyItem } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
-import { apply, itemsOf, noItems, segmentItem } from '../support/catalogue.ts';
+import { apply, itemsOf, noItems, segmentItem } from '../support/definitions.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -21,7 +21,7 @@ const stored = ({ environment }: Tenant) => readDefinitions(t.system.db, environ
 const ids = (items: readonly { readonly id: number; readonly key: string }[]) =>
   Object.fromEntries(items.map(({ id, key }) => [key, id]));
 
-const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml')));
+const sample = itemsOf(readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml')));
 
 /** added, changed, removed, unchanged of each kind that has any. */
 function counts({ changes }: Applied): Record<string, readonly number[]> {
@@ -41,7 +41,7 @@ async function versions(): Promise<unknown> {
   return (await Promise.all(rows)).map((result) => result.rows);
 }
 
-describe('applying a catalogue', () => {
+describe('applying definitions', () => {
   test('makes it what the file says; the second time there is nothing to do, and no row is touched', async () => {
     const tenant = await newTenant();
     expect(counts(await apply(t, tenant, sample))).toEqual({
@@ -171,7 +171,7 @@ describe('applying a catalogue', () => {
     expect(await stored(tenant)).toEqual(noItems);
   });
 
-  test('environments have catalogues of their own, with the same keys', async () => {
+  test('environments have definitions of their own, with the same keys', async () => {
     const [one, other] = [await newTenant(), await newTenant()];
     await apply(t, one, sample);
     await apply(t, other, sample);
@@ -258,8 +258,8 @@ describe('applies at the same time', () => {
   });
 });
 
-describe('a catalogue written as a file', () => {
-  test.each(fileFormats)('as %s makes the same catalogue in another environment', async (format) => {
+describe('definitions written as a file', () => {
+  test.each(fileFormats)('as %s makes the same definitions in another environment', async (format) => {
     const [one, other] = [await newTenant(), await newTenant()];
     await apply(t, one, sample);
     const text = writeDefinitionsFile(withoutIds(await stored(one)), format);

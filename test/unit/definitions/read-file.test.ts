@@ -74,7 +74,7 @@ features:
   });
 
   test('the sample is one', () => {
-    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml'));
+    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml'));
     const { value: items, problems } = readDefinitionsFile(sample);
     expect(problems).toEqual([]);
     expect(items?.segments.length).toBeGreaterThan(5);
@@ -293,7 +293,7 @@ describe('a file that means harm', () => {
   });
 
   test('whatever the bytes are, they are read or refused with places that exist', () => {
-    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'catalogue.yaml'), 'utf8').slice(
+    const sample = readFileSync(join(packageRoot, 'docs', 'samples', 'definitions.yaml'), 'utf8').slice(
       0,
       3_000,
     );

@@ -9,7 +9,7 @@ import { packageRoot } from '../../../src/package-root.ts';
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
 const docs = (...names: string[]): string => readFileSync(join(packageRoot, 'docs', ...names), 'utf8');
-const sample = parse(docs('samples', 'catalogue.yaml')) as Json;
+const sample = parse(docs('samples', 'definitions.yaml')) as Json;
 const schema = JSON.parse(docs('schemas', 'definitions.schema.json')) as object;
 
 const ajv = new Ajv2020({ strict: false });

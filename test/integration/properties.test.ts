@@ -72,7 +72,7 @@ const lines = (...items: readonly object[]) => items.map((item) => `${JSON.strin
 const types = (given: Record<string, DataType>) => new Map(Object.entries(given));
 
 /**
- * Runs `work` while another session has the catalogue's tables to itself: whoever sends a statement about one of them,
+ * Runs `work` while another session has the tables of names to itself: whoever sends a statement about one of them,
  * be it a read, waits. Returns how the work ended, and null if it was still waiting for them.
  */
 async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } | null> {
@@ -80,7 +80,7 @@ async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } 
   await holder.connect();
   try {
     await holder.query('begin; lock table sluice.properties, sluice.event_names in access exclusive mode');
-    const waiting = waitFor('a session to wait for the catalogue', async () => {
+    const waiting = waitFor('a session to wait for the tables of names', async () => {
       const { rowCount } = await holder.query(`
         select from pg_locks
         where not granted
@@ -265,7 +265,7 @@ describe('a load lists', () => {
       await manual.chunk(0);
       return rows();
     });
-    expect(seen, 'the chunk did not wait for the catalogue').toBeNull();
+    expect(seen, 'the chunk did not wait for the tables of names').toBeNull();
     expect([await listed(environmentId), await rows()]).toEqual([{ late: 'numeric' }, { late: 1 }]);
 
     const failing = await startManually(t.system, environmentId, lines({ user_id: 'u', refused: 1 }));
@@ -401,7 +401,7 @@ describe('bounds', () => {
   const many = (from: number, count: number) =>
     Array.from({ length: count }, (_, n) => `p${String(from + n).padStart(6, '0')}`);
 
-  test('a full catalogue takes no more names, says so once, and asks no more', async () => {
+  test('a full list takes no more names, says so once, and asks no more', async () => {
     const said: string[] = [];
     const log = pino({ level: 'warn' }, { write: (line: string) => said.push(line) });
     const knownProperties = new KnownProperties(log);
@@ -438,7 +438,7 @@ describe('bounds', () => {
     expect([after[first], after[last], after[many(1, 1)[0] ?? '']]).toEqual(['string', 'string', 'numeric']);
   });
 
-  test('the properties of a profile may be more than the catalogue takes', async () => {
+  test('the properties of a profile may be more than are listed', async () => {
     const environmentId = await newEnvironment();
     const half = MAX_LISTED_NAMES / 2 + 250;
     const record = (from: number) => ({
