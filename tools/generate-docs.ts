@@ -6,8 +6,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { definitionsFileSchema } from '../src/definitions/definitions-file.ts';
 import { packageRoot } from '../src/package-root.ts';
-import { schedulesFileSchema } from '../src/schedules/read-schedules-file.ts';
 import { segmentSchema } from '../src/segments/definition-schema.ts';
+import { schedulesFileSchema } from '../src/sources/schedules/schedules-file.ts';
 import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';
 

@@ -9,10 +9,10 @@ import {
   readRuns,
   type ScheduleRun,
 } from '../postgres/stores/schedule-run-items.ts';
-import { askForRun } from '../schedules/ask-for-run.ts';
-import { readSchedulesFile } from '../schedules/read-schedules-file.ts';
-import { renderRun } from '../schedules/render-run.ts';
-import type { Schedule } from '../schedules/schedule.ts';
+import { askForRun } from '../sources/schedules/make-due-runs.ts';
+import { renderRun } from '../sources/schedules/run-end.ts';
+import type { Schedule } from '../sources/schedules/schedule.ts';
+import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { defineCommand, flag, optional, parsed, required, text } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printList, printTable } from './format.ts';

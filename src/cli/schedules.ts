@@ -1,9 +1,9 @@
 import { findEnvironment } from '../access/environments.ts';
 import type { Database } from '../postgres/database.ts';
 import { readRuns } from '../postgres/stores/schedule-run-items.ts';
-import { nextDueTime } from '../schedules/due-times.ts';
-import { readSchedulesFile } from '../schedules/read-schedules-file.ts';
-import type { Schedule } from '../schedules/schedule.ts';
+import { nextDueTime } from '../sources/schedules/due-times.ts';
+import type { Schedule } from '../sources/schedules/schedule.ts';
+import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { defineCommand, optional, text } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printTable } from './format.ts';

@@ -1,4 +1,5 @@
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
+
 import { jobKinds } from '../../jobs/kinds.ts';
 import { startWorker, type WorkerSchedules } from '../../jobs/worker.ts';
 import { schedulePruning } from '../background-jobs/prune.ts';
@@ -6,9 +7,9 @@ import { openSystem, type System } from '../context.ts';
 import { Interrupted } from '../domain/errors.ts';
 import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { prepareDatabase } from '../provide-database.ts';
-import { openSchedulesFile } from '../schedules/schedules-file.ts';
-import { scheduleSettings } from '../schedules/settings.ts';
 import { shutDown } from '../shutdown.ts';
+import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
+import { scheduleSettings } from '../sources/schedules/settings.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { type AddCommand, defineCommand, hidden, type Invocation, text } from './define-command.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { checkSmtpServer } from '../notifications/mail-transport.ts';
 import { packageRoot } from '../package-root.ts';
-import { namedVariables, type Variables } from '../schedules/placeholders.ts';
-import { readSchedulesFile } from '../schedules/read-schedules-file.ts';
+import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
+import { namedVariables, type Variables } from '../sources/schedules/source.ts';
 import { type Finding, failed, ok, warning } from './check.ts';
 
 /** Against the `engines` of package.json, which installers only warn about. */

@@ -3,12 +3,13 @@
  * wrong. `examine` lists the checks; each stands in the file of what it looks at. A check may throw and it may hang: neither
  * stops the others. Nothing is started, migrated or left behind, and no finding holds a secret.
  */
+
 import { join } from 'node:path';
 import type { Config } from '../config.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { openFileStore } from '../files/storage.ts';
 import { findDatabaseUrl } from '../provide-database.ts';
-import type { Variables } from '../schedules/placeholders.ts';
+import type { Variables } from '../sources/schedules/source.ts';
 import { type Check, type Finding, failed, ok, runChecks, sentenceOf, warning } from './check.ts';
 import { checkNode, checkPublicUrl, checkSchedules, checkSmtp } from './check-configuration.ts';
 import { checkDisk, checkStorage, judgeFolder } from './check-disk.ts';

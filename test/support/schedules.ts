@@ -5,14 +5,13 @@ import {
   type ScheduleRun,
 } from '../../src/postgres/stores/schedule-run-items.ts';
 import { claimRun } from '../../src/postgres/stores/schedule-runs.ts';
-import { askForRun } from '../../src/schedules/ask-for-run.ts';
-import type { ScheduleContext, ScheduleSettings } from '../../src/schedules/context.ts';
-import { makeDueRuns } from '../../src/schedules/make-due-runs.ts';
-import { readSchedulesFile } from '../../src/schedules/read-schedules-file.ts';
-import { doRun } from '../../src/schedules/run.ts';
-import type { Schedule } from '../../src/schedules/schedule.ts';
-import { scheduleSettings } from '../../src/schedules/settings.ts';
-import { settleRuns } from '../../src/schedules/settle-runs.ts';
+import type { ScheduleContext, ScheduleSettings } from '../../src/sources/schedules/context.ts';
+import { askForRun, makeDueRuns } from '../../src/sources/schedules/make-due-runs.ts';
+import { doRun } from '../../src/sources/schedules/run.ts';
+import type { Schedule } from '../../src/sources/schedules/schedule.ts';
+import { readSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
+import { scheduleSettings } from '../../src/sources/schedules/settings.ts';
+import { settleRuns } from '../../src/sources/schedules/settle-runs.ts';
 import type { TestSystem } from './system.ts';
 import { waitFor } from './wait-for.ts';
 

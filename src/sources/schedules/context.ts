@@ -1,7 +1,7 @@
-import type { ExportBell, ExportContext } from '../export/context.ts';
-import type { LoadContext } from '../load/context.ts';
-import type { ReceiveLimits } from '../load/receive/intake.ts';
-import type { Variables } from './placeholders.ts';
+import type { ExportBell, ExportContext } from '../../export/context.ts';
+import type { LoadContext } from '../../load/context.ts';
+import type { ReceiveLimits } from '../../load/receive/intake.ts';
+import type { Variables } from './source.ts';
 
 /** Everything the schedules work with. */
 export interface ScheduleContext extends LoadContext, ExportContext {

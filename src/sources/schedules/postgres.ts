@@ -3,10 +3,8 @@ import { to as copyTo } from 'pg-copy-streams';
 import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { ConnectionMonitor } from '../../postgres/connection-monitor.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
-import { fillIn, type Variables } from '../placeholders.ts';
-import type { PostgresDefinition } from '../schedule.ts';
-import { SourceFailure } from '../source-failure.ts';
-import type { OpenItem, Source } from './source.ts';
+import type { PostgresDefinition } from './schedule.ts';
+import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
 /** What a query finds, as CSV. The query is the operator's; it runs in a transaction that may only read. */
 export function openPostgres(definition: PostgresDefinition, variables: Variables): Source {

@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cronProblem, dueTimes, nextDueTime } from '../../../src/schedules/due-times.ts';
-import { resolveRange } from '../../../src/schedules/range.ts';
+import {
+  cronProblem,
+  dueTimes,
+  nextDueTime,
+  resolveRange,
+} from '../../../../src/sources/schedules/due-times.ts';
 
 /** Due times in (from, to], as texts without their seconds. */
 function due(cron: string, zone: string, from: string, to: string): string[] {

@@ -1,14 +1,15 @@
-import { listEnvironments } from '../access/environments.ts';
-import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS } from '../domain/limits.ts';
-import { hasOpenRun, insertRun, type NewRun } from '../postgres/stores/schedule-runs.ts';
+import { listEnvironments } from '../../access/environments.ts';
+import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS } from '../../domain/limits.ts';
+import type { Database } from '../../postgres/database.ts';
+import { hasOpenRun, insertRun, type NewRun, requeueRun } from '../../postgres/stores/schedule-runs.ts';
 import {
   addSchedule,
   lockSchedule,
   markConsidered,
   readConsidered,
   scheduleKey,
-} from '../postgres/stores/schedules.ts';
-import { inTransaction } from '../postgres/transaction.ts';
+} from '../../postgres/stores/schedules.ts';
+import { inTransaction } from '../../postgres/transaction.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import type { RunDefinition, Schedule } from './schedule.ts';
@@ -75,7 +76,7 @@ const overlapping = { code: 'overlap', reason: 'the run before it had not ended'
 const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
 
 /** The runs that these due times ask for, by the policy of the schedule. */
-export function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
+function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
   const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
   const [missed, onTime] = [due.filter(isMissed), due.filter((ms) => !isMissed(ms))];
   const run = (ms: number, cause: NewRun['cause'], passed: number, skip: NewRun['skip']): NewRun => ({
@@ -104,6 +105,29 @@ export function planRuns(schedule: Schedule, due: readonly number[], now: Date):
   }
 }
 
-export function definitionOf({ timeZone, work }: Schedule): RunDefinition {
+function definitionOf({ timeZone, work }: Schedule): RunDefinition {
   return { timeZone, work };
+}
+
+/**
+ * Makes a run that a person asks for, whatever the clock says. `asked`: it is made; `again`: the run of that time had
+ * failed or was skipped and is to be done again; `known`: there is one, which is under way or went well.
+ */
+export async function askForRun(
+  db: Database,
+  environmentId: number,
+  schedule: Schedule,
+  dueAt: Date,
+  now: Date,
+): Promise<'asked' | 'again' | 'known'> {
+  return db.transaction().execute(async (transaction) => {
+    await addSchedule(transaction, environmentId, schedule.name, now);
+    await lockSchedule(transaction, environmentId, schedule.name);
+    const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify };
+    const run = { dueAt, cause: 'asked', missed: 0, skip: null, ...asTheFileSays } as const;
+    if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
+    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, asTheFileSays))
+      ? 'again'
+      : 'known';
+  });
 }

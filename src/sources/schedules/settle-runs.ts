@@ -1,16 +1,16 @@
-import { endedStatuses } from '../domain/load.ts';
-import { readLoads } from '../load/inspect-load.ts';
-import { readExports } from '../postgres/ledger/read-exports.ts';
+import { endedStatuses } from '../../domain/load.ts';
+import { readLoads } from '../../load/inspect-load.ts';
+import { readExports } from '../../postgres/ledger/read-exports.ts';
 import {
   type RunItem,
   readRunItems,
   readRuns,
   type ScheduleRun,
-} from '../postgres/stores/schedule-run-items.ts';
-import { type RunEnd, resumeRun } from '../postgres/stores/schedule-runs.ts';
-import { moveExportedUntil, remember } from '../postgres/stores/schedules.ts';
+} from '../../postgres/stores/schedule-run-items.ts';
+import { type RunEnd, resumeRun } from '../../postgres/stores/schedule-runs.ts';
+import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts';
 import type { ScheduleContext } from './context.ts';
-import { endRunAndTell } from './end-run.ts';
+import { endRunAndTell } from './run-end.ts';
 import type { RunDefinition } from './schedule.ts';
 
 const runsPerRound = 200;

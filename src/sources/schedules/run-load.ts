@@ -1,18 +1,20 @@
 import { createHash } from 'node:crypto';
-import { InputError } from '../domain/errors.ts';
-import { MAX_RUN_ITEMS } from '../domain/limits.ts';
-import { acceptLoad } from '../load/accept-load.ts';
-import { type ReceivedFile, receive } from '../load/receive/receive.ts';
-import { discardReceived, receivingStore } from '../load/received-files.ts';
-import { insertRunItem, readRunItems } from '../postgres/stores/schedule-run-items.ts';
-import { holdRun, type RunClaim } from '../postgres/stores/schedule-runs.ts';
-import { readMemory } from '../postgres/stores/schedules.ts';
-import { inTransaction } from '../postgres/transaction.ts';
-import type { ScheduleContext } from './context.ts';
-import type { ScheduledLoad } from './schedule.ts';
-import { SourceFailure } from './source-failure.ts';
-import { openSource } from './sources/open-source.ts';
-import type { OpenItem, SourceItem } from './sources/source.ts';
+import { InputError } from '../../domain/errors.ts';
+import { MAX_RUN_ITEMS } from '../../domain/limits.ts';
+import { acceptLoad } from '../../load/accept-load.ts';
+import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
+import { discardReceived, receivingStore } from '../../load/received-files.ts';
+import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
+import { holdRun, type RunClaim } from '../../postgres/stores/schedule-runs.ts';
+import { readMemory } from '../../postgres/stores/schedules.ts';
+import { inTransaction } from '../../postgres/transaction.ts';
+import type { ScheduleContext, ScheduleSettings } from './context.ts';
+import { openHttp } from './http.ts';
+import { openLocalFiles } from './local-files.ts';
+import { openPostgres } from './postgres.ts';
+import { openS3 } from './s3.ts';
+import type { ScheduledLoad, SourceDefinition } from './schedule.ts';
+import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /**
  * Takes from the source what has not been loaded yet, and makes a load of each item. What an earlier attempt at the run
@@ -133,4 +135,18 @@ export async function noteRefused(
     await holdRun(db, claim);
     await insertRunItem(db, claim.runId, { item, version: null, jobId: null, isNew: false, error });
   });
+}
+
+/** @throws SourceFailure */
+async function openSource(definition: SourceDefinition, settings: ScheduleSettings): Promise<Source> {
+  switch (definition.kind) {
+    case 'files':
+      return openLocalFiles(definition, settings.localRoots);
+    case 'http':
+      return openHttp(definition, settings);
+    case 'postgres':
+      return openPostgres(definition, settings.variables);
+    case 's3':
+      return openS3(definition, settings.variables);
+  }
 }

@@ -1,9 +1,8 @@
-/** What can stand in the file of SCHEDULES_FILE (docs/schedules.md). */
 import { type Static, type TSchema, Type } from 'typebox';
-import { entities } from '../domain/entity.ts';
-import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../domain/limits.ts';
-import { isMailAddress } from '../domain/mail-address.ts';
-import { columnMap, fileFormat, ifDuplicate, maxErrors } from '../operator-file/load-options.ts';
+import { entities } from '../../domain/entity.ts';
+import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
+import { isMailAddress } from '../../domain/mail-address.ts';
+import { columnMap, fileFormat, ifDuplicate, maxErrors } from '../../operator-file/load-options.ts';
 import {
   anything,
   choice,
@@ -16,10 +15,12 @@ import {
   type Wording,
   wholeNumber,
   withDefault,
-} from '../operator-file/schema.ts';
+} from '../../operator-file/schema.ts';
 import { cronProblem, isTimeZone } from './due-times.ts';
-import { placeholderProblem } from './placeholders.ts';
 import { missedPolicies, notifiedEnds, overlapPolicies, relativeRanges } from './schedule.ts';
+import { placeholderProblem } from './source.ts';
+
+/** What can stand in the file of SCHEDULES_FILE (docs/schedules.md). */
 
 const unitMs: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 

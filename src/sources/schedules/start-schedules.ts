@@ -1,11 +1,11 @@
-import { Interrupted } from '../domain/errors.ts';
-import { MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../domain/limits.ts';
-import { claimRun, hopelessRuns, rescueRuns } from '../postgres/stores/schedule-runs.ts';
-import { startPoller } from '../tasks/poller.ts';
+import { Interrupted } from '../../domain/errors.ts';
+import { MAX_RUNS_AT_ONCE, RECONCILE_MS } from '../../domain/limits.ts';
+import { claimRun, hopelessRuns, rescueRuns } from '../../postgres/stores/schedule-runs.ts';
+import { startPoller } from '../../tasks/poller.ts';
 import type { ScheduleContext } from './context.ts';
-import { endRunAndTell } from './end-run.ts';
 import { makeDueRuns } from './make-due-runs.ts';
 import { doRun } from './run.ts';
+import { endRunAndTell } from './run-end.ts';
 import type { Schedule } from './schedule.ts';
 import type { SchedulesFile } from './schedules-file.ts';
 import { settleRuns } from './settle-runs.ts';
@@ -17,7 +17,7 @@ export interface RunningSchedules {
   stop(): Promise<void>;
 }
 
-export interface ScheduleOptions {
+interface ScheduleOptions {
   /** Told the schedules in force: at once, whenever they are others, and every so often. */
   readonly onSchedules?: (schedules: readonly Schedule[]) => Promise<void>;
   readonly everyMs?: number;

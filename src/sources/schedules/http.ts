@@ -2,12 +2,10 @@ import { basename } from 'node:path';
 import { MAX_REDIRECTS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import { ForbiddenAddressError } from '../../net/guarded-lookup.ts';
 import { type HttpAnswer, HttpTimeoutError, sendRequest } from '../../net/http-client.ts';
-import { fillIn, type Variables } from '../placeholders.ts';
-import type { HttpDefinition } from '../schedule.ts';
-import { SourceFailure } from '../source-failure.ts';
-import type { OpenItem, Source } from './source.ts';
+import type { HttpDefinition } from './schedule.ts';
+import { fillIn, type OpenItem, type Source, SourceFailure, type Variables } from './source.ts';
 
-export interface HttpAccess {
+interface HttpAccess {
   readonly variables: Variables;
   /** What SCHEDULES_ALLOW_PRIVATE says. */
   readonly allowPrivate: boolean;

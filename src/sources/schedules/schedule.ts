@@ -1,6 +1,6 @@
-import type { LoadOptions } from '../domain/load.ts';
-import type { Notify, Outcome } from '../domain/notification.ts';
-import type { SourceFormat } from '../formats/detect-format.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import type { Notify, Outcome } from '../../domain/notification.ts';
+import type { SourceFormat } from '../../formats/detect-format.ts';
 
 export const missedPolicies = ['run_once', 'run_all', 'skip'] as const;
 export const overlapPolicies = ['skip', 'wait'] as const;
@@ -31,7 +31,7 @@ export interface Schedule {
   readonly work: ScheduledWork;
 }
 
-export type ScheduledWork = ScheduledLoad | ScheduledExport;
+type ScheduledWork = ScheduledLoad | ScheduledExport;
 
 export interface ScheduledLoad {
   readonly kind: 'load';

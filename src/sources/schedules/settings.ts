@@ -1,7 +1,7 @@
-import type { Config } from '../config.ts';
-import { COMMIT_LAG_MS } from '../domain/limits.ts';
+import type { Config } from '../../config.ts';
+import { COMMIT_LAG_MS } from '../../domain/limits.ts';
 import type { ScheduleSettings } from './context.ts';
-import type { Variables } from './placeholders.ts';
+import type { Variables } from './source.ts';
 
 /** What the configuration says of schedules. */
 export function scheduleSettings(config: Config, variables: Variables): ScheduleSettings {

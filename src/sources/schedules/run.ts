@@ -1,6 +1,6 @@
-import { ConflictError, InputError, Interrupted } from '../domain/errors.ts';
-import { HEARTBEAT_MS, MAX_RUN_FAILURES } from '../domain/limits.ts';
-import { dropRefusedItems } from '../postgres/stores/schedule-run-items.ts';
+import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
+import { HEARTBEAT_MS, MAX_RUN_FAILURES } from '../../domain/limits.ts';
+import { dropRefusedItems } from '../../postgres/stores/schedule-run-items.ts';
 import {
   holdRun,
   leaveWaiting,
@@ -8,14 +8,14 @@ import {
   type RunClaim,
   releaseRun,
   renewRun,
-} from '../postgres/stores/schedule-runs.ts';
-import { inTransaction } from '../postgres/transaction.ts';
-import { keepAlive } from '../tasks/run-task.ts';
+} from '../../postgres/stores/schedule-runs.ts';
+import { inTransaction } from '../../postgres/transaction.ts';
+import { keepAlive } from '../../tasks/run-task.ts';
 import type { ScheduleContext } from './context.ts';
 import { NotYet, runExportRun } from './run-export.ts';
 import { noteRefused, runLoad } from './run-load.ts';
 import type { RunDefinition } from './schedule.ts';
-import { SourceFailure } from './source-failure.ts';
+import { SourceFailure } from './source.ts';
 
 /** The first pause after an error that may pass; each next one is twice as long: half an hour in all. */
 const pauseMs = 15_000;

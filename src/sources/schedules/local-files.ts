@@ -4,9 +4,8 @@ import { basename, isAbsolute, relative, resolve, sep } from 'node:path';
 import pLimit from 'p-limit';
 import { READ_BYTES } from '../../domain/limits.ts';
 import { expandPattern, isPattern } from '../../files/expand-pattern.ts';
-import type { FilesDefinition } from '../schedule.ts';
-import { SourceFailure } from '../source-failure.ts';
-import type { OpenItem, Source, SourceItem } from './source.ts';
+import type { FilesDefinition } from './schedule.ts';
+import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /** Files that are open at once while they are listed. */
 const filesAtATime = 8;

@@ -1,10 +1,15 @@
 import { basename } from 'node:path';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
-import { fillIn, type Variables } from '../placeholders.ts';
-import type { S3Definition } from '../schedule.ts';
-import { SourceFailure } from '../source-failure.ts';
-import type { OpenItem, Source, SourceItem } from './source.ts';
+import type { S3Definition } from './schedule.ts';
+import {
+  fillIn,
+  type OpenItem,
+  type Source,
+  SourceFailure,
+  type SourceItem,
+  type Variables,
+} from './source.ts';
 
 /** Keys that a listing looks at; more are left for another prefix. */
 const mostKeys = 100_000;

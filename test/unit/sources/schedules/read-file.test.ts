@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { packageRoot } from '../../../src/package-root.ts';
-import { readSchedulesFile, schedulesFileSchema } from '../../../src/schedules/read-schedules-file.ts';
+import { packageRoot } from '../../../../src/package-root.ts';
+import { readSchedulesFile, schedulesFileSchema } from '../../../../src/sources/schedules/schedules-file.ts';
 
 /** `line: message` of each problem. */
 function problemsOf(text: string): string[] {

@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, realpath, rename } from 'node:fs/promises';
+import { join, relative, resolve, sep } from 'node:path';
+import { sql } from 'kysely';
+import { Interrupted } from '../../domain/errors.ts';
+import type { ExportFile } from '../../domain/export.ts';
+import { requireExport } from '../../export/inspect-exports.ts';
+import { requestExport } from '../../export/request-export.ts';
+import type { FileRef } from '../../files/file-store.ts';
+import type { Database } from '../../postgres/database.ts';
+import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
+import { holdRun, noteDelivery, noteRange, type RunClaim } from '../../postgres/stores/schedule-runs.ts';
+import { readExportedUntil } from '../../postgres/stores/schedules.ts';
+import type { ScheduleContext } from './context.ts';
+import { type ExportRange, resolveRange } from './due-times.ts';
+import { isBelow } from './local-files.ts';
+import type { ScheduledExport } from './schedule.ts';
+import { SourceFailure } from './source.ts';
+
+/** The run is given back for a while: its time has not come. */
+export class NotYet extends Interrupted {
+  readonly pauseMs: number;
+
+  constructor(pauseMs: number) {
+    super('the run waits for its time');
+    this.pauseMs = pauseMs;
+  }
+}
+
+const exportItem = 'export';
+
+/** Asks for the export; once it is completed, copies its files if they are wanted elsewhere. */
+export async function runExportRun(
+  context: ScheduleContext,
+  claim: RunClaim,
+  work: ScheduledExport,
+  timeZone: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const taken = (await readRunItems(context.db, claim.runId)).find(({ item }) => item === exportItem);
+  if (taken?.jobId != null) {
+    if (work.toDir !== null) await deliverExport(context, claim, taken.jobId, work.toDir, signal);
+    return;
+  }
+  if (work.toDir !== null) findParent(context.schedules.exportRoots, work.toDir);
+  const range = await findRange(context.db, claim, work, timeZone);
+  // Nothing lies between: an earlier due time is done after a later one.
+  if (range?.from != null && Date.parse(range.from) >= Date.parse(range.to)) return;
+  if (range !== null) await requireSettled(context, range.to);
+  const body =
+    range === null
+      ? work.body
+      : { ...work.body, to: range.to, ...(range.from !== null && { from: range.from }) };
+  await requestExport(context, claim.environmentId, body, null, {
+    retentionDays: work.retentionDays,
+    alongside: async (db, jobId) => {
+      await holdRun(db, claim);
+      await noteRange(db, claim, range?.from ?? null, range?.to ?? null);
+      const item = { item: exportItem, version: null, jobId, isNew: true, error: null };
+      await insertRunItem(db, claim.runId, item);
+    },
+  });
+}
+
+async function findRange(
+  db: Database,
+  claim: RunClaim,
+  { range }: ScheduledExport,
+  timeZone: string,
+): Promise<ExportRange | null> {
+  if (range === null) return null;
+  return resolveRange(range, timeZone, claim.dueAt, await readExportedUntil(db, claim));
+}
+
+/**
+ * What is stored under a moment before `to` must have been committed, or it would be in this export or in none. Records
+ * are stored under the moment that their transaction began or that they came in, which is not long before.
+ * @throws NotYet
+ */
+async function requireSettled({ db, schedules }: ScheduleContext, to: string): Promise<void> {
+  const { rows } = await sql<{ early_ms: number; is_written: boolean }>`
+    select
+      extract(epoch from ${to}::timestamptz + ${schedules.commitLagMs} * interval '1 millisecond' - clock_timestamp())
+        ::float8 * 1000 as early_ms,
+      exists (
+        select
+        from pg_stat_activity
+        where datname = current_database()
+          and application_name like 'sluice %'
+          and pid <> pg_backend_pid()
+          and xact_start < ${to}::timestamptz
+      ) as is_written`.execute(db);
+  const [{ early_ms, is_written } = { early_ms: 0, is_written: false }] = rows;
+  if (early_ms > 0) throw new NotYet(Math.ceil(early_ms));
+  if (is_written) throw new NotYet(1_000);
+}
+
+/**
+ * Copies the files of an export into a folder named by the due time, the manifest last: where it is, all is. Done again
+ * it writes the same files.
+ */
+async function deliverExport(
+  context: ScheduleContext,
+  claim: RunClaim,
+  jobId: string,
+  toDir: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { files } = await requireExport(context, claim.environmentId, jobId);
+  if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
+  const folder = await makeFolder(context.schedules.exportRoots, toDir, claim);
+  for (const file of files) {
+    signal.throwIfAborted();
+    await copyFile(context, file, folder, signal);
+  }
+  await noteDelivery(context.db, claim, folder);
+  context.log.info({ schedule: claim.name, job_id: jobId, files: files.length }, 'export delivered');
+}
+
+/** Told before there is an export, too: it would have been written for nobody. @throws SourceFailure */
+function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
+  const parent = resolve(roots[0] ?? '/', toDir);
+  const root = roots.find((each) => each === parent || isBelow(each, parent));
+  if (root !== undefined) return { parent, root };
+  throw outside();
+}
+
+async function makeFolder(roots: readonly string[], toDir: string, claim: RunClaim): Promise<string> {
+  const { parent, root } = findParent(roots, toDir);
+  const name = claim.dueAt.toISOString().slice(0, 19).replaceAll(':', '');
+  await mkdir(root, { recursive: true });
+  const realRoot = await realpath(root);
+  let folder = root;
+  for (const part of relative(root, join(parent, `${claim.name}-${name}Z`)).split(sep)) {
+    folder = join(folder, part);
+    await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+    });
+    // A link on the way would lead elsewhere: nothing is made behind it. One to nowhere has no real path.
+    const real = await realpath(folder).catch(() => null);
+    if (real === null || !isBelow(realRoot, real)) throw outside();
+  }
+  return folder;
+}
+
+function outside(): SourceFailure {
+  return new SourceFailure('outside_roots', 'to_dir leads out of the folders of SCHEDULES_EXPORT_ROOTS');
+}
+
+const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
+
+async function copyFile(
+  { files }: ScheduleContext,
+  { filename, ref, sha256 }: ExportFile,
+  folder: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const [unfinished, finished] = [join(folder, `.${filename}.unfinished`), join(folder, filename)];
+  const target = await open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o640);
+  const hash = createHash('sha256');
+  try {
+    for await (const bytes of files.open(ref as FileRef) as AsyncIterable<Buffer>) {
+      signal.throwIfAborted();
+      hash.update(bytes);
+      await target.writeFile(bytes);
+    }
+    await target.sync();
+  } finally {
+    await target.close();
+  }
+  if (hash.digest('hex') !== sha256) throw new Error(`${filename} is not what its export wrote`);
+  await rename(unfinished, finished);
+}

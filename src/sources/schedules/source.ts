@@ -1,0 +1,83 @@
+import { keepableText } from '../../domain/errors.ts';
+import type { ReceiveHints } from '../../load/receive/receive.ts';
+
+/** Where a load comes from, open for one run. */
+export interface Source {
+  /** What there is to load now, in the order in which it is to be loaded. @throws SourceFailure */
+  list(signal: AbortSignal): Promise<readonly SourceItem[]>;
+  close(): Promise<void>;
+}
+
+/** A file, an object, a page, the rows of a query. */
+export interface SourceItem {
+  /** Tells it from the other items; holds no secret. */
+  readonly key: string;
+  /** As the job is to be called. */
+  readonly filename: string;
+  /** Another one means other content; null: not known before it is opened. */
+  readonly version: string | null;
+  /** `known`: the version that was loaded last. @throws SourceFailure */
+  open(known: string | null, signal: AbortSignal): Promise<OpenItem | 'unchanged'>;
+}
+
+export interface OpenItem {
+  readonly bytes: AsyncIterable<Uint8Array>;
+  /** Null: nothing tells whether it will have changed. */
+  readonly version: string | null;
+  readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
+  /** Throws if what was read is no whole item. Called when all has been read. */
+  check(): Promise<void>;
+  /** Whether or not it was read to its end. */
+  close(): Promise<void>;
+}
+
+/** A source cannot be read. `passing`: it may be possible later. The message holds no secret. */
+export class SourceFailure extends Error {
+  override readonly name = 'SourceFailure';
+  readonly code: string;
+  readonly passing: boolean;
+
+  constructor(
+    code: string,
+    message: string,
+    options: { readonly passing?: boolean; readonly cause?: unknown } = {},
+  ) {
+    super(keepableText(message), { cause: options.cause });
+    this.code = code;
+    this.passing = options.passing === true;
+  }
+}
+
+/** Environment variables, as the process has them. */
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+/** Only these can be named, so that a file cannot send DATABASE_URL somewhere. */
+const wellFormed = /\$\{env:(SCHEDULE_[A-Z0-9_]{1,100})\}/g;
+
+/** What is wrong with the `${…}` in a text, or null. */
+export function placeholderProblem(value: string): string | null {
+  return value.replace(wellFormed, '').includes('${')
+    ? 'may hold ${env:NAME} only, with a NAME that begins with SCHEDULE_'
+    : null;
+}
+
+/** The variables that a text names, each once. */
+export function namedVariables(text: string): string[] {
+  return [...new Set([...text.matchAll(wellFormed)].flatMap(([, name]) => name ?? []))];
+}
+
+/** The text with its `${env:…}` filled in: not to be logged. @throws SourceFailure */
+export function fillIn(value: string, variables: Variables): string {
+  return value.replace(wellFormed, (_, name: string) => {
+    const found = variables[name];
+    if (found === undefined || found === '') {
+      throw new SourceFailure('missing_variable', `the environment variable ${name} is not set`);
+    }
+    return found;
+  });
+}
+
+/** As `fillIn`, where only the shape counts. */
+export function fillInAnything(value: string): string {
+  return value.replace(wellFormed, 'x');
+}
