@@ -1,6 +1,7 @@
 import type { ExportRequest } from '../domain/export.ts';
 import { createGlob } from '../domain/glob.ts';
 import type { Database } from '../postgres/database.ts';
+import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
@@ -16,19 +17,14 @@ export async function findSegments(
 ): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
   const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
   if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
-  const rows = await db
-    .selectFrom('segments')
-    .select(['segment_id', 'definition'])
-    .where('environment_id', '=', environmentId)
-    .orderBy('segment_id')
-    .execute();
-  const wanted = rows.find((row) => row.segment_id === segmentId);
+  const rows = await readSegmentDefinitions(db, environmentId);
+  const wanted = rows.find((row) => row.id === segmentId);
   if (segmentId !== null && wanted === undefined) throw gone(segmentId);
   for (const pattern of patterns.filter((each) => !each.includes('*'))) {
-    if (!rows.some((row) => row.segment_id === Number(pattern))) throw gone(pattern);
+    if (!rows.some((row) => row.id === Number(pattern))) throw gone(pattern);
   }
-  const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.segment_id)));
-  const compile = (row: SegmentRow): SegmentTest => {
+  const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.id)));
+  const compile = (row: DefinedSegment): SegmentTest => {
     const segment = read(row);
     return (user) => compileSegment(segment, { environmentId, now, user });
   };
@@ -43,15 +39,10 @@ function matches(pattern: string, id: number): boolean {
   return createGlob(pattern)(String(id));
 }
 
-interface SegmentRow {
-  readonly segment_id: number;
-  readonly definition: unknown;
-}
-
-function read(row: SegmentRow): Segment {
+function read(row: DefinedSegment): Segment {
   const { segment } = readSegment(row.definition);
   if (segment !== null) return segment;
-  throw new ExportFailure('unknown_segment', `the definition of segment ${row.segment_id} cannot be read`);
+  throw new ExportFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
 }
 
 function gone(id: number | string): ExportFailure {

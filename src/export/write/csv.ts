@@ -5,6 +5,7 @@ import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject-columns.ts';
 import type { Database } from '../../postgres/database.ts';
+import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
 import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
@@ -113,13 +114,7 @@ async function listPropertyColumns(
   entity: Entity,
   exclusions: readonly Exclusion[],
 ): Promise<PropertyColumns> {
-  const listed = await db
-    .selectFrom('properties')
-    .select(['key', 'is_auto_property'])
-    .where('environment_id', '=', environmentId)
-    .where('entity', '=', entity)
-    .orderBy('key')
-    .execute();
+  const listed = await listProperties(db, environmentId, entity);
   const isLeftOut = nameTest(leftOut(exclusions, 'property'));
   const automatic = listed.filter((row) => row.is_auto_property).map(({ key }) => key);
   const hasNamesakes = await anyHas(db, environmentId, entity, automatic);

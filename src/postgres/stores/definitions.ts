@@ -304,3 +304,27 @@ export async function listFeaturesAndEvents(db: Database, environmentId: number)
   for (const feature of features) items.set(feature.key, feature);
   return [...items.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
+
+/** Which of these are names of events: tracked under, or keys of features that were defined. */
+export async function findFeaturesAndEvents(
+  db: Database,
+  environmentId: number,
+  names: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (names.length === 0) return new Set();
+  const rows = await db
+    .selectFrom('event_names')
+    .select('event_name as name')
+    .where('environment_id', '=', environmentId)
+    .where('event_name', 'in', names)
+    .union(
+      db
+        .selectFrom('keyed_items')
+        .select('key as name')
+        .where('environment_id', '=', environmentId)
+        .where('kind', '=', 'features')
+        .where('key', 'in', names),
+    )
+    .execute();
+  return new Set(rows.map((row) => row.name));
+}

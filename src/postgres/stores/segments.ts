@@ -1,4 +1,4 @@
-/** The page of the segments lookup. */
+/** The SQL of segments as lookups and exports use them. */
 import type { SegmentItem } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
 
@@ -62,4 +62,40 @@ async function readPage(
     .limit(limit)
     .execute();
   return before === null ? rows : rows.reverse();
+}
+
+export interface DefinedSegment {
+  readonly id: number;
+  /** As JSON; `readSegment` takes it. */
+  readonly definition: unknown;
+}
+
+/** By id. */
+export function readSegmentDefinitions(db: Database, environmentId: number): Promise<DefinedSegment[]> {
+  return db
+    .selectFrom('segments')
+    .select(['segment_id as id', 'definition'])
+    .where('environment_id', '=', environmentId)
+    .orderBy('segment_id')
+    .execute();
+}
+
+/** The largest id that a segment can have: Postgres refuses to look for a larger one. */
+const maxSegmentId = 2 ** 31 - 1;
+
+/** Which of these ids are those of segments. */
+export async function findSegmentIds(
+  db: Database,
+  environmentId: number,
+  ids: readonly number[],
+): Promise<ReadonlySet<number>> {
+  const possible = ids.filter((id) => id > 0 && id <= maxSegmentId);
+  if (possible.length === 0) return new Set();
+  const rows = await db
+    .selectFrom('segments')
+    .select('segment_id')
+    .where('environment_id', '=', environmentId)
+    .where('segment_id', 'in', possible)
+    .execute();
+  return new Set(rows.map((row) => row.segment_id));
 }
