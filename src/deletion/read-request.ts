@@ -1,10 +1,73 @@
 import { isUtf8 } from 'node:buffer';
+import { Type } from 'typebox';
 import { type Entity, idColumn } from '../domain/entity.ts';
-import { InputError, inputError, type Problem } from '../domain/errors.ts';
+import { inputError } from '../domain/errors.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
-import { textProblem } from '../export/text-problem.ts';
+import { textProblem } from '../domain/text-problem.ts';
 import { isObject } from '../mapping/json-object.ts';
 import { markedNumber, parseJsonText } from '../mapping/json-text.ts';
+import { compileSchema, ruled, throwProblems, type Wording, worded } from '../validation.ts';
+
+/* What a deletion is asked for: `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`, or the same of companies. */
+
+const notAnId = 'An id is a string or a number';
+
+function id(description: string) {
+  // Numbers are the ids that bulk data makes of them, and are texts before they come here.
+  const text = Type.Unsafe<string>({
+    type: ['string', 'number'],
+    minLength: 1,
+    maxLength: MAX_ID_BYTES,
+    description,
+  });
+  const problem = (value: unknown) => textProblem(String(value), MAX_ID_BYTES);
+  const says = (value: unknown): Wording => {
+    const reason = typeof value === 'string' ? problem(value) : null;
+    return { message: reason === null ? notAnId : `The id ${reason}` };
+  };
+  const ruledText = ruled(text, (value) => {
+    const reason = problem(value);
+    return reason === null ? null : `The id ${reason}`;
+  });
+  return worded(ruledText, { says });
+}
+
+function bodyOf(entity: Entity) {
+  const column = idColumn[entity];
+  const item = Type.Object({ [column]: id('The same.') }, { additionalProperties: false });
+  const items = worded(
+    Type.Union([
+      id('An id. A number stands for its digits, as in bulk data.'),
+      worded(item, { unknown: () => `An item has ${column} and nothing else` }),
+    ]),
+    notAnId,
+  );
+  const ids = worded(Type.Array(items, { minItems: 1, maxItems: MAX_DELETION_IDS }), {
+    says: (value, keyword) => {
+      if (keyword !== 'maxItems') return { message: `${entity} is an array of at least one id` };
+      const { length } = value as readonly unknown[];
+      const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${length}`;
+      return { code: 'too_many_records', message };
+    },
+  });
+  const purge = Type.Boolean({
+    default: false,
+    description:
+      'Also removes the files of every export of the environment, and lets exports under way begin anew.',
+  });
+  return Type.Object(
+    { purge_exports: Type.Optional(worded(purge, 'purge_exports is true or false')), [entity]: ids },
+    { additionalProperties: false },
+  );
+}
+
+/** The bodies of requests to delete. */
+export const deletionBodies = { users: bodyOf('users'), companies: bodyOf('companies') };
+
+const findProblems = {
+  users: compileSchema(deletionBodies.users),
+  companies: compileSchema(deletionBodies.companies),
+} as const satisfies Record<Entity, unknown>;
 
 /** What a deletion is asked for. */
 export interface DeletionRequest {
@@ -13,95 +76,44 @@ export interface DeletionRequest {
   readonly purgeExports: boolean;
 }
 
-const byteOrderMark = '\ufeff';
-/** Of a body that is wrong all over nobody reads more. */
-const maxProblems = 100;
-
-/**
- * Reads `{"users": ["u1", {"user_id": "u2"}, 3], "purge_exports": true}`, or the same of companies. Numbers become the
- * ids that bulk data makes of them, digit for digit.
- * @throws InputError with everything that is wrong: `invalid_json`, `missing_field`, `invalid_field`, `too_many_records`.
- */
+/** @throws InputError with everything that is wrong: `invalid_json`, `missing_field`, `invalid_field`, `too_many_records`. */
 export function readDeletionRequest(entity: Entity, body: Buffer): DeletionRequest {
-  const { [entity]: given, purge_exports: purge = false, ...unknown } = readObject(body);
-  const problems: Problem[] = Object.keys(unknown).map((name) =>
-    wrong('There is no such field', name.slice(0, 100).toWellFormed()),
+  const { [entity]: given, ...others } = readObject(body);
+  const items = Array.isArray(given) ? given.map(plain) : given;
+  const asked = items === undefined || items === null ? others : { ...others, [entity]: items };
+  throwProblems(findProblems[entity](asked));
+  const { purge_exports: purge = false } = others as { readonly purge_exports?: boolean };
+  const column = idColumn[entity];
+  const ids = (items as (string | Record<string, string>)[]).map((item) =>
+    typeof item === 'string' ? item : (item[column] ?? ''),
   );
-  if (typeof purge !== 'boolean') problems.push(wrong('purge_exports is true or false', 'purge_exports'));
-  const ids = readIds(entity, given, problems);
-  const [first, ...more] = problems;
-  if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
-  return { ids, purgeExports: purge === true };
+  return { ids: [...new Set(ids)], purgeExports: purge };
 }
 
 /** As `readDeletionRequest`, of ids that were not given as JSON. */
 export function checkIds(entity: Entity, given: readonly string[]): string[] {
-  const problems: Problem[] = [];
-  const ids = readIds(entity, given, problems);
-  const [first, ...more] = problems;
-  if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
-  return ids;
+  throwProblems(findProblems[entity]({ [entity]: given }));
+  return [...new Set(given)];
 }
 
 function readObject(body: Buffer): Record<string, unknown> {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
   if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
   const text = body.toString('utf8');
-  const parsed = parseJsonText(text.startsWith(byteOrderMark) ? text.slice(1) : text);
+  const parsed = parseJsonText(text.startsWith('\ufeff') ? text.slice(1) : text);
   if ('code' in parsed) throw inputError('invalid_json', 'The body is not JSON', parsed.message);
   if (isObject(parsed.value)) return parsed.value;
   throw inputError('invalid_field', 'The body must be a JSON object');
 }
 
-function readIds(entity: Entity, given: unknown, problems: Problem[]): string[] {
-  if (given === undefined || given === null) {
-    problems.push({ code: 'missing_field', message: `${entity} is missing`, details: entity });
-    return [];
-  }
-  if (!Array.isArray(given) || given.length === 0) {
-    problems.push(wrong(`${entity} is an array of at least one id`, entity));
-    return [];
-  }
-  if (given.length > MAX_DELETION_IDS) {
-    const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${given.length}`;
-    problems.push({ code: 'too_many_records', message, details: entity });
-    return [];
-  }
-  const ids = given.map((item, index) => readId(entity, item, `${entity}[${index}]`, problems));
-  return [...new Set(ids)];
+/** An item with its id as a text, where it is a number; without it, where it is null. */
+function plain(item: unknown): unknown {
+  if (!isObject(item)) return digits(item);
+  const members = Object.entries(item).filter(([, value]) => value !== null);
+  return Object.fromEntries(members.map(([name, value]) => [name, digits(value)]));
 }
 
-function readId(entity: Entity, item: unknown, path: string, problems: Problem[]): string {
-  const column = idColumn[entity];
-  if (isObject(item)) {
-    const { [column]: id, ...others } = item;
-    for (const name of Object.keys(others)) {
-      problems.push(
-        wrong(`An item has ${column} and nothing else`, `${path}.${name.slice(0, 100).toWellFormed()}`),
-      );
-    }
-    if (id !== undefined && id !== null) return readText(id, `${path}.${column}`, problems);
-    problems.push({
-      code: 'missing_field',
-      message: `${column} is missing`,
-      details: `${path}.${column}`,
-    });
-    return '';
-  }
-  return readText(item, path, problems);
-}
-
-function readText(value: unknown, path: string, problems: Problem[]): string {
-  const text = typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
-  if (typeof text !== 'string') {
-    problems.push(wrong('An id is a string or a number', path));
-    return '';
-  }
-  const problem = textProblem(text, MAX_ID_BYTES);
-  if (problem !== null) problems.push(wrong(`The id ${problem}`, path));
-  return text;
-}
-
-function wrong(message: string, details: string): Problem {
-  return { code: 'invalid_field', message, details };
+/** Digit for digit, also of a number that JavaScript would round. */
+function digits(value: unknown): unknown {
+  return typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
 }

@@ -1,16 +1,131 @@
+import { type Static, type TSchema, Type } from 'typebox';
 import type { Problem } from '../domain/errors.ts';
-import { compressions, type ExportRequest, exportFormats } from '../domain/export.ts';
+import {
+  compressions,
+  type Exclusion,
+  type ExportRequest,
+  exclusionKinds,
+  exportFormats,
+} from '../domain/export.ts';
+import { readInstant } from '../domain/instant.ts';
 import {
   MAX_EVENT_NAME_BYTES,
+  MAX_EXCLUSION_PATTERNS,
+  MAX_EXCLUSIONS,
   MAX_EXPORT_EMAILS,
   MAX_EXPORT_VALUES,
   MAX_ID_BYTES,
+  MAX_REQUEST_PROBLEMS,
 } from '../domain/limits.ts';
 import { isMailAddress } from '../domain/mail-address.ts';
-import { readRange } from './range.ts';
-import { readExclusions } from './read-exclusions.ts';
+import { textProblem } from '../domain/text-problem.ts';
+import { compileSchema, ruled, worded } from '../validation.ts';
 import { selectEvents } from './select-events.ts';
-import { textProblem } from './text-problem.ts';
+
+/* What an export is asked for: the schema of the body, and what no schema can say of it. */
+
+function end(name: 'from' | 'to', description: string) {
+  const message = `${name} must be a day such as 2026-11-20, or an ISO 8601 instant such as 2026-11-20T12:00:00Z`;
+  const text = Type.String({ description, examples: ['2026-11-20', '2026-11-20T12:00:00Z'] });
+  return Type.Optional(
+    worded(
+      ruled(text, (value) => (readEnd(value) === null ? message : null)),
+      { says: { code: 'invalid_date', message } },
+    ),
+  );
+}
+
+/** A list of texts; one alone stands for a list of it. */
+function list(items: TSchema, tooMany: string, description: string, maxItems = MAX_EXPORT_VALUES) {
+  const many = worded(Type.Array(items, { maxItems }), tooMany);
+  return Type.Optional(
+    Type.Union([many, Type.String()], { description: `${description} One value may stand alone.` }),
+  );
+}
+
+function values(name: string, maxBytes: number, description: string) {
+  const item = ruled(Type.String(), (text) => {
+    const problem = textProblem(text, maxBytes);
+    // Not to be looked up: Postgres takes no such text.
+    return problem === null ? null : `A value of ${name} ${problem}`;
+  });
+  const items = worded(item, `A value of ${name} is no string`);
+  return list(items, `${name} may list ${MAX_EXPORT_VALUES} values`, description);
+}
+
+const notPlain = 'Each of emails is one plain address such as ada@example.com';
+const address = worded(
+  ruled(Type.String(), (text) => (isMailAddress(text) ? null : notPlain)),
+  notPlain,
+);
+
+const oneOf = <const T extends string>(name: string, allowed: readonly T[], options: object) =>
+  Type.Optional(
+    worded(
+      Type.Enum([...allowed], { type: 'string', ...options }),
+      `${name} is one of ${allowed.join(', ')}`,
+    ),
+  );
+
+const notASegmentId = 'segment_id is a string or an integer';
+
+/** The body of a request for an export. Null and empty fields are as those that are left out. */
+export const exportRequest = Type.Object(
+  {
+    from: end(
+      'from',
+      'Where the range begins: a day of UTC, or an ISO 8601 instant, UTC unless it says otherwise. Default: the beginning.',
+    ),
+    to: end('to', 'Where it ends: a day, which is included, or an instant, which is not. Default: now.'),
+    emails: list(
+      address,
+      `emails may list ${MAX_EXPORT_EMAILS} addresses`,
+      'Who is told when the export has ended: one plain address each.',
+      MAX_EXPORT_EMAILS,
+    ),
+    event_type: values(
+      'event_type',
+      MAX_EVENT_NAME_BYTES,
+      'What is wanted: `identify_user` or `users`, `identify_company` or `companies`, `track` or `events`; any other value is the key of an event or feature, and selects those events. Default: all three.',
+    ),
+    user_id: values('user_id', MAX_ID_BYTES, 'Only these users, their companies and their events.'),
+    company_id: values('company_id', MAX_ID_BYTES, 'Only these companies, their users and their events.'),
+    segment_id: Type.Optional(
+      worded(
+        Type.Union([Type.String(), Type.Integer()], {
+          description: 'Only the users of this segment, and what belongs to them: its id in the lookup.',
+        }),
+        notASegmentId,
+      ),
+    ),
+    exclusions: Type.Optional(
+      worded(
+        Type.String({
+          description:
+            'What to leave out: terms `user:ID`, `company:ID`, `event:KEY`, `segment:ID`, `property:KEY`, separated by commas; `*` stands for any text, in 100 of them at most.',
+          examples: ['user:test-*,property:password'],
+        }),
+        'exclusions must be a string such as user:u1,event:page_*',
+      ),
+    ),
+    format: oneOf('format', exportFormats, { default: 'ndjson' }),
+    compression: oneOf('compression', compressions, {
+      description: 'Default: gzip; none for parquet, which packs its columns itself.',
+    }),
+    escape_formulas: Type.Optional(
+      worded(
+        Type.Boolean({
+          default: true,
+          description: 'CSV only: cells that a spreadsheet would run as a formula are defused.',
+        }),
+        'escape_formulas is true or false',
+      ),
+    ),
+  },
+  { additionalProperties: false, description: 'Filters of different kinds are combined with AND.' },
+);
+
+const findProblems = compileSchema(exportRequest);
 
 /** A request as far as it can be read without looking anything up. */
 export interface ReadRequest {
@@ -22,109 +137,186 @@ export interface ReadRequest {
   readonly problems: Problem[];
 }
 
-const fields: ReadonlySet<string> = new Set([
-  ...['from', 'to', 'emails', 'event_type', 'user_id', 'company_id', 'segment_id', 'exclusions'],
-  ...['format', 'compression', 'escape_formulas'],
-]);
-
 export const noSuchSegment =
   'There is no such segment; the lookup of segments lists those there are, and `sluice definitions apply FILE` makes them: docs/definitions.md';
 
-/** Of a body that is wrong all over nobody reads more. */
-const maxProblems = 100;
-
 /** Reads what an export is asked for, and finds everything that is wrong with it. */
 export function readRequest(body: Readonly<Record<string, unknown>>, now = new Date()): ReadRequest {
-  const problems: Problem[] = [];
-  for (const name of Object.keys(body)) {
-    if (!fields.has(name)) refuse(problems, 'There is no such field', name.slice(0, 100).toWellFormed());
+  const given = plain(body);
+  const problems = findProblems(given);
+  const fields = withoutWrong(given, problems);
+  const eventTypes = distinct(fields.event_type);
+  const { format = 'ndjson', compression = format === 'parquet' ? 'none' : 'gzip' } = fields;
+  if (format === 'parquet' && compression === 'gzip') {
+    problems.push(wrong('Parquet files are compressed inside; leave compression out', 'compression'));
   }
-  const eventTypes = readTexts(body['event_type'], 'event_type', MAX_EVENT_NAME_BYTES, problems);
-  const format = readChoice(body['format'], 'format', exportFormats, problems);
   const request: ExportRequest = {
-    ...readRange(body['from'], body['to'], now, problems),
+    ...readRange(fields.from, fields.to, now, problems),
     ...selectEvents(eventTypes),
-    userIds: readTexts(body['user_id'], 'user_id', MAX_ID_BYTES, problems),
-    companyIds: readTexts(body['company_id'], 'company_id', MAX_ID_BYTES, problems),
-    segmentId: readSegmentId(body['segment_id'], problems),
-    exclusions: readExclusions(body['exclusions'], problems),
-    format: format ?? 'ndjson',
-    compression: readCompression(body['compression'], format === 'parquet', problems),
-    escapeFormulas: readFlag(body['escape_formulas'], true, problems),
+    userIds: distinct(fields.user_id),
+    companyIds: distinct(fields.company_id),
+    segmentId: readSegmentId(fields.segment_id, problems),
+    exclusions: readExclusions(fields.exclusions ?? '', problems),
+    format,
+    compression,
+    escapeFormulas: fields.escape_formulas ?? true,
   };
-  const emails = readEmails(body['emails'], problems);
-  return { request, emails, eventTypes, problems: problems.slice(0, maxProblems) };
+  const emails = distinct(fields.emails);
+  return { request, emails, eventTypes, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
 }
 
-/** A list of texts; one alone stands for a list of it, and a number for its digits, as in bulk data. */
-function readTexts(value: unknown, name: string, maxBytes: number, problems: Problem[]): string[] {
-  const given = value === undefined || value === null || value === '' ? [] : [value].flat();
-  if (given.length > MAX_EXPORT_VALUES) {
-    refuse(problems, `${name} may list ${MAX_EXPORT_VALUES} values`, name);
-    return [];
-  }
-  const texts = given.flatMap((item, index) => {
-    const text = typeof item === 'number' && Number.isSafeInteger(item) ? String(item) : item;
-    const wrong = typeof text === 'string' ? textProblem(text, maxBytes) : 'is no string';
-    if (wrong === null) return [text as string];
-    // Not to be looked up: Postgres takes no such text.
-    refuse(problems, `A value of ${name} ${wrong}`, `${name}[${index}]`);
-    return [];
-  });
+const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;
+type Lists = { readonly [name in (typeof lists)[number]]?: readonly string[] };
+type Fields = Omit<Static<typeof exportRequest>, keyof Lists> & Lists;
+
+/** Lists as lists, and numbers in them as their digits, as in bulk data; what says nothing is left out. */
+function plain(body: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const given = Object.entries(body).filter(
+    ([name, value]) => value !== null && value !== undefined && (value !== '' || name === 'escape_formulas'),
+  );
+  return Object.fromEntries(
+    given.map(([name, value]) => {
+      if (lists.some((each) => each === name)) return [name, [value].flat().map(digits)];
+      const isTerms = name === 'exclusions' && Array.isArray(value) && value.every(isText);
+      return [name, isTerms ? value.join(',') : value];
+    }),
+  );
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function digits(item: unknown): unknown {
+  return typeof item === 'number' && Number.isSafeInteger(item) ? String(item) : item;
+}
+
+/** The fields that are right, to find out what else is wrong; none of a body that is wrong all over. */
+function withoutWrong(given: Readonly<Record<string, unknown>>, problems: readonly Problem[]): Fields {
+  if (problems.length >= MAX_REQUEST_PROBLEMS) return {};
+  const places = new Set(problems.map(({ details }) => details));
+  const right = Object.entries(given).filter(([name]) => !places.has(name));
+  return Object.fromEntries(
+    right.map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.filter((_, index) => !places.has(`${name}[${index}]`)) : value,
+    ]),
+  );
+}
+
+function distinct(texts: readonly string[] = []): string[] {
   return [...new Set(texts)];
 }
 
-function readEmails(value: unknown, problems: Problem[]): string[] {
-  const given = value === undefined || value === null || value === '' ? [] : [value].flat();
-  if (given.length > MAX_EXPORT_EMAILS) {
-    refuse(problems, `emails may list ${MAX_EXPORT_EMAILS} addresses`, 'emails');
-    return [];
-  }
-  for (const [index, item] of given.entries()) {
-    if (typeof item === 'string' && isMailAddress(item)) continue;
-    refuse(problems, 'Each of emails is one plain address such as ada@example.com', `emails[${index}]`);
-  }
-  return [...new Set(given.filter((item) => typeof item === 'string'))];
-}
-
-function readSegmentId(value: unknown, problems: Problem[]): number | null {
-  if (value === undefined || value === null || value === '') return null;
-  const id = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+function readSegmentId(value: string | number | undefined, problems: Problem[]): number | null {
+  if (value === undefined) return null;
+  const id = isText(value) && /^\d{1,15}$/.test(value) ? Number(value) : value;
   if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
-  if (typeof value === 'string') {
-    problems.push({ code: 'unknown_segment', message: noSuchSegment, details: 'segment_id' });
-  } else refuse(problems, 'segment_id is a string or an integer', 'segment_id');
+  problems.push(
+    isText(value)
+      ? { code: 'unknown_segment', message: noSuchSegment, details: 'segment_id' }
+      : wrong(notASegmentId, 'segment_id'),
+  );
   return null;
 }
 
-/** Parquet packs its columns itself. */
-function readCompression(value: unknown, isParquet: boolean, problems: Problem[]) {
-  const compression = readChoice(value, 'compression', compressions, problems);
-  if (isParquet && compression === 'gzip') {
-    refuse(problems, 'Parquet files are compressed inside; leave compression out', 'compression');
+/** `from` included, `to` excluded. */
+interface Range {
+  readonly from: string | null;
+  readonly to: string;
+}
+
+/** One end as it was written: where it begins, and where it ends. The two differ where it is a whole day. */
+interface End {
+  readonly start: string;
+  readonly after: string;
+  readonly isDay: boolean;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** What Postgres and ISO 8601 both have; people write the last day of it for "for ever". */
+const lastInstant = '9999-12-31T23:59:59.999999Z';
+
+/** Both ends: a whole day of UTC each, or an instant. Without `to` it ends now. */
+function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
+  const [begin, end] = [readEnd(from), readEnd(to)];
+  const until = end?.after ?? now.toISOString().replace('Z', '000Z');
+  if (begin !== null && isReversed(begin, end, until)) {
+    const message = 'from lies after to, or after this moment where there is no to';
+    problems.push({ code: 'invalid_range', message, details: 'from' });
   }
-  return compression ?? (isParquet ? 'none' : 'gzip');
+  return { from: begin?.start ?? null, to: until };
 }
 
-function readChoice<T extends string>(
-  value: unknown,
-  name: string,
-  allowed: readonly T[],
-  problems: Problem[],
-): T | null {
-  if (value === undefined || value === null || value === '') return null;
-  const found = allowed.find((each) => each === value);
-  if (found === undefined) refuse(problems, `${name} is one of ${allowed.join(', ')}`, name);
-  return found ?? null;
+/** Of one form and length, these texts sort as the instants do. */
+function isReversed(begin: End, end: End | null, until: string): boolean {
+  if (begin.start < until) return false;
+  // Two equal instants hold nothing between them, but are in order; a day never equals the end of another.
+  return !(end !== null && !end.isDay && begin.start === until);
 }
 
-function readFlag(value: unknown, fallback: boolean, problems: Problem[]): boolean {
-  if (value === undefined || value === null) return fallback;
-  if (typeof value === 'boolean') return value;
-  refuse(problems, 'escape_formulas is true or false', 'escape_formulas');
-  return fallback;
+/** Null for what is no end, of which the schema has told. */
+function readEnd(text: string | undefined): End | null {
+  const instant = text === undefined ? null : readInstant(text);
+  // There is no year 0 in Postgres.
+  if (text === undefined || instant === null || instant.text.startsWith('0000')) return null;
+  const isDay = text.length === 'YYYY-MM-DD'.length;
+  return { start: instant.text, after: isDay ? nextDay(instant.ms) : instant.text, isDay };
 }
 
-function refuse(problems: Problem[], message: string, details: string): void {
-  problems.push({ code: 'invalid_field', message, details });
+function nextDay(ms: number): string {
+  const next = new Date(ms + dayMs).toISOString();
+  return next.startsWith('+') ? lastInstant : next.replace('Z', '000Z');
+}
+
+/** `user:ID, event:KEY, segment:ID`: reads every term, and notes those that are none. */
+function readExclusions(text: string, problems: Problem[]): Exclusion[] {
+  const given = text
+    .split(',')
+    .map((term) => term.trim())
+    .filter((term) => term !== '');
+  if (given.length > MAX_EXCLUSIONS) {
+    problems.push(wrong(`exclusions may have ${MAX_EXCLUSIONS} terms`, 'exclusions'));
+    return [];
+  }
+  if (given.filter((term) => term.includes('*')).length > MAX_EXCLUSION_PATTERNS) {
+    problems.push(wrong(`exclusions may have ${MAX_EXCLUSION_PATTERNS} terms with a *`, 'exclusions'));
+    return [];
+  }
+  return given.flatMap((term) => readTerm(term, problems) ?? []);
+}
+
+/** An id may hold colons: the first one divides. */
+function readTerm(term: string, problems: Problem[]): Exclusion | null {
+  const [name = '', pattern = ''] = splitAt(term, term.indexOf(':'));
+  const kind = exclusionKinds.find((each) => each === name.trim());
+  const details = `exclusions: ${shorten(term)}`;
+  if (kind === undefined) {
+    const kinds = exclusionKinds.map((each) => `${each}:…`).join(', ');
+    problems.push(wrong(`A term of exclusions is one of ${kinds}`, details));
+    return null;
+  }
+  // A pattern is as long as what it is to match, with room for a star at both ends.
+  const reason = textProblem(pattern.trim(), MAX_ID_BYTES + 2);
+  if (reason !== null) {
+    problems.push(wrong(`What follows ${kind}: ${reason}`, details));
+    return null;
+  }
+  if (kind === 'segment' && !/^[\d*]+$/.test(pattern.trim())) {
+    problems.push(wrong('A segment is named by its id, from the lookup of segments', details));
+    return null;
+  }
+  return { kind, pattern: pattern.trim().replace(/\*+/g, '*') };
+}
+
+function splitAt(term: string, at: number): string[] {
+  return at < 0 ? [term] : [term.slice(0, at), term.slice(at + 1)];
+}
+
+function shorten(text: string): string {
+  return text.length > 100 ? `${text.slice(0, 99).toWellFormed()}…` : text.toWellFormed();
+}
+
+function wrong(message: string, details: string): Problem {
+  return { code: 'invalid_field', message, details };
 }

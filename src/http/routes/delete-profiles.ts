@@ -3,11 +3,10 @@ import { Type } from 'typebox';
 import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
 import type { System } from '../../context.ts';
 import { requireDeletion } from '../../deletion/inspect-deletions.ts';
-import { readDeletionRequest } from '../../deletion/read-request.ts';
+import { deletionBodies, readDeletionRequest } from '../../deletion/read-request.ts';
 import { renderDeletion } from '../../deletion/render-deletion.ts';
 import { requestDeletion } from '../../deletion/request-deletion.ts';
-import { type Entity, idColumn } from '../../domain/entity.ts';
-import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../../domain/limits.ts';
+import type { Entity } from '../../domain/entity.ts';
 import { baseUrl } from '../links.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
@@ -23,30 +22,6 @@ const what = {
     'Removes the profiles of the companies, takes them from their users and from events, and removes what is kept of them in refused records and received files.',
 } as const satisfies Record<Entity, string>;
 
-const id = (description: string) =>
-  Type.Unsafe({ type: ['string', 'number'], minLength: 1, maxLength: MAX_ID_BYTES, description });
-
-const request = (entity: Entity) =>
-  Type.Object(
-    {
-      [entity]: Type.Array(
-        Type.Union([
-          id('An id. A number stands for its digits, as in bulk data.'),
-          Type.Object({ [idColumn[entity]]: id('The same.') }, { additionalProperties: false }),
-        ]),
-        { minItems: 1, maxItems: MAX_DELETION_IDS },
-      ),
-      purge_exports: Type.Optional(
-        Type.Boolean({
-          default: false,
-          description:
-            'Also removes the files of every export of the environment, and lets exports under way begin anew.',
-        }),
-      ),
-    },
-    { additionalProperties: false },
-  );
-
 const deleteProfilesSchema = (entity: Entity) =>
   ({
     operationId: entity === 'users' ? 'deleteUsers' : 'deleteCompanies',
@@ -56,7 +31,7 @@ const deleteProfilesSchema = (entity: Entity) =>
     headers: Type.Object(bodyHeaders),
     body: {
       content: {
-        'application/json': withExamples(request(entity), {
+        'application/json': withExamples(deletionBodies[entity], {
           ids: {
             summary: 'Two of them',
             value: { [entity]: entity === 'users' ? ['u1', 'u2'] : ['acme', 'globex'] },
