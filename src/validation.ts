@@ -10,10 +10,7 @@ import { Compile, type Validator } from 'typebox/compile';
 import type { TLocalizedValidationError as SchemaError } from 'typebox/error';
 import { Settings } from 'typebox/system';
 import { type ErrorCode, InputError, type Problem } from './domain/errors.ts';
-import { MAX_REQUEST_PROBLEMS, MAX_SCHEMA_ERRORS } from './domain/limits.ts';
-
-// The library's default is to look for eight, and it has no other place to say so.
-Settings.Set({ maxErrors: MAX_SCHEMA_ERRORS });
+import { MAX_REQUEST_PROBLEMS } from './domain/limits.ts';
 
 /** What a caller is told of a value that does not fit. */
 export interface Wording {
@@ -60,8 +57,26 @@ export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
   let compiled: Validator | undefined;
   return (value) => {
     compiled ??= Compile(schema) as unknown as Validator;
-    return compiled.Check(value) ? [] : readErrors(schema, compiled.Errors(value), value);
+    return compiled.Check(value) ? [] : readErrors(schema, findErrors(compiled, value), value);
   };
+}
+
+/** Errors that are looked for: an item of a list may have some for each problem. Ten thousand items of them would take seconds. */
+const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
+
+function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
+  // The library has one bound for the whole process, and no other way to say it.
+  const { maxErrors: before } = Settings.Get();
+  Settings.Set({ maxErrors });
+  try {
+    const errors = compiled.Errors(value);
+    if (errors.length < maxErrors) return errors;
+    // What is said of the variants of a union counts when it is complete.
+    const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
+    return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
+  } finally {
+    Settings.Set({ maxErrors: before });
+  }
 }
 
 /** @throws InputError with the problems, if there are any. */
@@ -109,7 +124,9 @@ function chooseVariants(errors: readonly SchemaError[]): SchemaError[] {
       continue;
     }
     const variants = `${error.schemaPath}/anyOf/`;
-    const from = chosen.findLastIndex((each) => !each.schemaPath.startsWith(variants)) + 1;
+    const isInside = ({ schemaPath, instancePath }: SchemaError) =>
+      schemaPath.startsWith(variants) && `${instancePath}/`.startsWith(`${error.instancePath}/`);
+    const from = chosen.findLastIndex((each) => !isInside(each)) + 1;
     const inside = chosen.splice(from);
     const isOfOtherType = (at: string) =>
       inside.some(

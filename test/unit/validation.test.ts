@@ -1,0 +1,99 @@
+import { Type } from 'typebox';
+import { describe, expect, test } from 'vitest';
+import { readDeletionRequest } from '../../src/deletion/read-request.ts';
+import { InputError, type Problem } from '../../src/domain/errors.ts';
+import { MAX_DELETION_IDS, MAX_REQUEST_PROBLEMS } from '../../src/domain/limits.ts';
+import { compileSchema, ruled, worded } from '../../src/validation.ts';
+
+const brief = (problems: readonly Problem[]) =>
+  problems.map(({ code, message, details }) => `${code} | ${message} | ${details}`);
+
+const even = worded(
+  ruled(Type.Integer({ minimum: 0 }), (value) => (value % 2 === 0 ? null : `${value} is odd`)),
+  'an even number',
+);
+const schema = worded(
+  Type.Object(
+    {
+      numbers: Type.Optional(Type.Union([Type.Array(even, { maxItems: 3 }), Type.String()])),
+      name: Type.String({ minLength: 1 }),
+    },
+    { additionalProperties: false },
+  ),
+  { says: { message: 'a named list' }, unknown: (name, known) => `${name} is none of ${known.join()}` },
+);
+const problems = compileSchema(schema);
+
+describe('what a schema finds', () => {
+  test('is nothing in what is right', () => {
+    expect(problems({ name: 'a', numbers: [2, 4] })).toEqual([]);
+    expect(problems({ name: 'a', numbers: 'none' })).toEqual([]);
+  });
+
+  test('is told all at once, in the words of the nearest schema that has some, with its place', () => {
+    expect(brief(problems({ colour: 1, numbers: [2, 3, -1], name: '' }))).toEqual([
+      'invalid_field | colour is none of numbers,name | colour',
+      'invalid_field | 3 is odd | numbers[1]',
+      'invalid_field | an even number | numbers[2]',
+      'invalid_field | a named list | name',
+    ]);
+    expect(brief(problems({}))).toEqual(['missing_field | name is missing | name']);
+    expect(brief(problems(null))).toEqual(['invalid_field | a named list | ']);
+  });
+
+  test('of a union is what is wrong by the variant of the same type, or that there is none', () => {
+    expect(brief(problems({ name: 'a', numbers: [true] }))).toEqual([
+      'invalid_field | an even number | numbers[0]',
+    ]);
+    expect(brief(problems({ name: 'a', numbers: 5 }))).toEqual(['invalid_field | a named list | numbers']);
+  });
+
+  test('of a list that is too long is its length, and not what stands in it', () => {
+    expect(brief(problems({ name: 'a', numbers: [1, 1, 1, 1] }))).toEqual([
+      'invalid_field | a named list | numbers',
+    ]);
+  });
+
+  test('is one problem where the whole is refused as one', () => {
+    const link = compileSchema(
+      worded(Type.Object({ a: Type.String(), b: Type.String() }), {
+        says: { code: 'not_found', message: 'no such link', details: '' },
+        whole: true,
+      }),
+    );
+    expect(brief(link({ a: 1 }))).toEqual(['not_found | no such link | ']);
+  });
+});
+
+describe('the ids of a deletion', () => {
+  const read = (body: string) => {
+    try {
+      return readDeletionRequest('users', Buffer.from(body));
+    } catch (error) {
+      if (error instanceof InputError) return brief(error.problems);
+      throw error;
+    }
+  };
+
+  test('are texts, numbers digit for digit, and objects with one of them', () => {
+    expect(read('{"users":["u1",3,{"user_id":12345678901234567890},"u1"],"purge_exports":true}')).toEqual({
+      ids: ['u1', '3', '12345678901234567890'],
+      purgeExports: true,
+    });
+  });
+
+  test('that are wrong are named each, a hundred of them at most', () => {
+    expect(read('{"users":["",{"user_id":null},{"user_id":"","x":1},[]]}')).toEqual([
+      'invalid_field | The id is empty | users[0]',
+      'missing_field | user_id is missing | users[1].user_id',
+      'invalid_field | An item has user_id and nothing else | users[2].x',
+      'invalid_field | The id is empty | users[2].user_id',
+      'invalid_field | An id is a string or a number | users[3]',
+    ]);
+    const many = Array.from({ length: MAX_DELETION_IDS }, () => ({ id: null, user_id: false }));
+    const begun = performance.now();
+    expect(read(JSON.stringify({ users: many }))).toHaveLength(MAX_REQUEST_PROBLEMS);
+    // Nobody else is served meanwhile; all that is wrong with them would take seconds.
+    expect(performance.now() - begun).toBeLessThan(1_000);
+  });
+});
