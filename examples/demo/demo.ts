@@ -7,11 +7,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Command } from 'commander';
-import type { Cli } from '../../src/cli/define-command.ts';
+import { defineCommand } from '../../src/cli/define-command.ts';
 import { exitCodes } from '../../src/cli/errors.ts';
+import { parseCount, parsed } from '../../src/cli/options.ts';
 import { type Service, startService } from '../../src/cli/service/start-service.ts';
 import { listenForStop } from '../../src/cli/service/stop-signals.ts';
-import { readSettings } from '../../src/cli/settings.ts';
+import { type Cli, readSettings } from '../../src/cli/settings.ts';
 import { createClient } from './client.ts';
 import { showDefinitions, showEvents, showExport } from './show-analytics.ts';
 import { showArray, showLoads } from './show-loads.ts';
@@ -29,8 +30,24 @@ const defaults = {
   PORT: '0',
 } as const;
 
+export const demo = defineCommand({
+  name: 'demo',
+  summary: 'see it work, on data made up for the purpose',
+  description:
+    'Starts the whole service in a temporary folder, on any free ports, makes up companies and users with a handful of\n' +
+    'bad rows, loads them over HTTP, tracks events, exports a segment, shows what became of it all, and removes everything\n' +
+    'again.',
+  options: {
+    users: parsed('--users <n>', 'how many', parseCount, 200_000),
+    companies: parsed('--companies <n>', 'how many', parseCount, 5_000),
+    events: parsed('--events <n>', 'how many', parseCount, 500_000),
+  },
+  examples: ['sluice demo', 'sluice demo --users 1000000'],
+  run: ({ cli, command, flags }) => runDemo(cli, command, flags),
+});
+
 /** Starts, shows, stops, cleans up; also when it fails or is stopped half-way. */
-export async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<void> {
+async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<void> {
   const { terminal } = cli;
   const startedAt = performance.now();
   let service: Service | null = null;
@@ -73,7 +90,7 @@ export async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Pro
     if (!good) process.exitCode = exitCodes.failed;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
-    terminal.note('Stopped.');
+    terminal.inform('Stopped.');
     process.exitCode = exitCodes.interrupted;
   } finally {
     await service?.stop();

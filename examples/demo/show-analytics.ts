@@ -5,6 +5,7 @@ import { defaultEnvironmentName, findEnvironment } from '../../src/access/enviro
 import { CommandFailed } from '../../src/cli/errors.ts';
 import { formatBytes, formatCount, printable, renderTable } from '../../src/cli/format.ts';
 import { explainProblems } from '../../src/cli/operator-file.ts';
+import { createProgress } from '../../src/cli/progress.ts';
 import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
 import { type Definitions, kinds } from '../../src/domain/definitions.ts';
@@ -13,7 +14,7 @@ import { previewSegment } from '../../src/segments/preview-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { type Client, type ExportJob, postPipelined } from './client.ts';
 import { eventBody, eventDays } from './made-up-data.ts';
-import { createMeter, type DemoStage } from './stage.ts';
+import type { DemoStage } from './stage.ts';
 
 /** Events of three months, each tracked by a request of its own and answered when it is committed. */
 export async function showEvents({ cli, service, key, flags, signal, heading }: DemoStage): Promise<void> {
@@ -24,15 +25,15 @@ export async function showEvents({ cli, service, key, flags, signal, heading }: 
   const now = Date.now();
   const body = (n: number): string => eventBody(n, count, users, now);
   cli.terminal.print(`   POST /v1/track  ${body(0)}`);
-  const meter = createMeter(cli.terminal, 'events');
+  const progress = createProgress(cli.terminal, '   events', false);
   const startedAt = performance.now();
   const perSecond = (done: number): string =>
     `${formatCount(Math.round((done * 1_000) / (performance.now() - startedAt)))} events/s`;
-  const onAnswered = (done: number): void => meter.show(done, count, perSecond(done));
+  const onAnswered = (done: number): void => progress.show(done / count, () => perSecond(done));
   try {
     await postPipelined({ url: service.url, path: '/v1/track', key, count, body, onAnswered, signal });
   } finally {
-    meter.end();
+    progress.end();
   }
   cli.terminal.print(`   ${formatCount(count)} answered 202, each after its commit; ${perSecond(count)}`);
 }

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CommandFailed } from '../../src/cli/errors.ts';
 import { formatBytes, formatCount } from '../../src/cli/format.ts';
+import { createProgress } from '../../src/cli/progress.ts';
 import type { Client, Job } from './client.ts';
 import { companyId, type Expected, userCells, userId, writeCompanies, writeUsers } from './made-up-data.ts';
-import { createMeter, type DemoStage } from './stage.ts';
+import type { DemoStage } from './stage.ts';
 
 const pollMs = 50;
 const arrayPollMs = 5;
@@ -53,30 +54,32 @@ async function upload({ cli, service }: DemoStage, client: Client, path: string)
   const name = path.endsWith('users.csv') ? 'users.csv' : 'companies.csv';
   const { size } = await stat(path);
   cli.terminal.print(`   $ curl -H "Authorization: Token $KEY" -F file=@${name} ${service.url}/v1/imports`);
-  const meter = createMeter(cli.terminal, name);
+  const progress = createProgress(cli.terminal, `   ${name}`, false);
   const startedAt = performance.now();
   try {
-    const job = await client.upload(path, (bytes) => meter.show(bytes, size, formatBytes(bytes)));
-    meter.end();
+    const job = await client.upload(path, (bytes) =>
+      progress.show(bytes / Math.max(size, 1), () => formatBytes(bytes)),
+    );
+    progress.end();
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(2);
     cli.terminal.print(
       `   → job ${job.job_id}, ${job.status}: ${formatCount(Number(job.total_rows))} rows, ${seconds} s`,
     );
     return job;
   } finally {
-    meter.end();
+    progress.end();
   }
 }
 
 async function follow({ cli, signal }: DemoStage, client: Client, jobId: string, name: string): Promise<Job> {
-  const meter = createMeter(cli.terminal, name);
+  const progress = createProgress(cli.terminal, `   ${name}`, false);
   try {
     for (;;) {
       const job = await client.job(jobId);
       const rate = job.rows_per_second === null ? '' : `, ${formatCount(job.rows_per_second)} rows/s`;
-      meter.show(job.completed_rows, Number(job.total_rows), `${job.status}${rate}`);
+      progress.show(job.completed_rows / Math.max(Number(job.total_rows), 1), () => `${job.status}${rate}`);
       if (job.status === 'completed') {
-        meter.end();
+        progress.end();
         cli.terminal.print(`   ${name}: completed, ${formatCount(job.counts.read)} rows${rate}`);
         return job;
       }
@@ -86,7 +89,7 @@ async function follow({ cli, signal }: DemoStage, client: Client, jobId: string,
       await delay(pollMs, undefined, { signal });
     }
   } finally {
-    meter.end();
+    progress.end();
   }
 }
 

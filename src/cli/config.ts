@@ -1,9 +1,10 @@
 import { resolve } from 'node:path';
 import type { Setting } from '../setting.ts';
 import { settings } from '../settings.ts';
-import { type Cli, defineCommand, flag } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { columnsOf, printable, printTable } from './format.ts';
-import { flagName, listenOptions, readFlags, readSettings } from './settings.ts';
+import { flag } from './options.ts';
+import { type Cli, flagName, listenOptions, readFlags, readSettings } from './settings.ts';
 
 export const config = defineCommand({
   name: 'config',
@@ -33,7 +34,7 @@ export const config = defineCommand({
       const cells = inForce.map(({ name, source, value }) => [name, source, printable(value, 200)]);
       printTable(terminal, columnsOf('setting', 'from', 'value'), cells);
       const file = resolve('.env');
-      terminal.note(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
+      terminal.inform(cli.fromDotEnv.size > 0 ? `${file} is read.` : `No setting comes from ${file}.`);
     }
     // The complaint, and the exit code of it.
     readSettings(cli, command);

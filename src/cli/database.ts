@@ -3,10 +3,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants } from 'node:os';
 import { prepareDatabase } from '../provide-database.ts';
-import { defineCommand, type ProcessEnv, several } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
+import { several } from './options.ts';
 import { findDatabase, provideForCommand, requireData } from './session.ts';
-import { readSettings } from './settings.ts';
+import { type ProcessEnv, readSettings } from './settings.ts';
 
 export const migrate = defineCommand({
   name: 'migrate',

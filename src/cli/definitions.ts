@@ -3,10 +3,11 @@ import { type Applied, applyDefinitions, type DefinitionChanges } from '../defin
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
 import { type KeyedItem, kinds, type StoredDefinitions, type StoredSegment } from '../domain/definitions.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
-import { choice, defineCommand, flag, required } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { type Column, columnsOf, formatCount, printable, printTable } from './format.ts';
 import { readOperatorFile } from './operator-file.ts';
+import { choice, flag, required } from './options.ts';
 import { withEnvironment } from './session.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -54,14 +55,14 @@ problem is told with its line), or lacks a protected segment.`,
 function printApplied(terminal: Terminal, { changes, blockedBy }: Applied, { env, dryRun }: Target): void {
   printChanges(terminal, changes);
   if (blockedBy.length > 0) {
-    terminal.note(
+    terminal.inform(
       `Nothing was written: the file lacks protected segments (${blockedBy.join(', ')}). Put them back, or apply once with\n` +
         'is_protected: false, or use --force.',
     );
   } else if (!hasChanges(changes))
-    terminal.note(`Nothing to do: environment ${env} has these definitions already.`);
-  else if (dryRun) terminal.note('Dry run: nothing was written.');
-  else terminal.note(`Environment ${env} has these definitions now.`);
+    terminal.inform(`Nothing to do: environment ${env} has these definitions already.`);
+  else if (dryRun) terminal.inform('Dry run: nothing was written.');
+  else terminal.inform(`Environment ${env} has these definitions now.`);
 }
 
 function renderApplied({ changes, blockedBy }: Applied, { env, dryRun }: Target): object {
@@ -97,18 +98,16 @@ const show = defineCommand({
   environment: true,
   json: 'print JSON, the definitions of segments too',
   examples: ['sluice definitions show', "sluice definitions show --json | jq '.segments[] | {id, key}'"],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { env, terminal, json } = invocation;
-      const items = await readDefinitions(system.db, environmentId);
-      if (json) return terminal.json(items);
-      if (kinds.every((kind) => items[kind].length === 0)) {
-        return terminal.note(
-          `Environment ${env} has no definitions; \`sluice definitions apply\` makes some.`,
-        );
-      }
-      printItems(terminal, items);
-    }),
+  inEnvironment: async ({ system, environmentId, env, terminal, json }) => {
+    const items = await readDefinitions(system.db, environmentId);
+    if (json) return terminal.json(items);
+    if (kinds.every((kind) => items[kind].length === 0)) {
+      return terminal.inform(
+        `Environment ${env} has no definitions; \`sluice definitions apply\` makes some.`,
+      );
+    }
+    printItems(terminal, items);
+  },
 });
 
 const exportFile = defineCommand({
@@ -123,11 +122,10 @@ const exportFile = defineCommand({
     'sluice definitions export > definitions.yaml',
     'sluice definitions export --env a | sluice definitions apply - --env b',
   ],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const items = withoutIds(await readDefinitions(system.db, environmentId));
-      await invocation.terminal.write(writeDefinitionsFile(items, invocation.flags.format));
-    }),
+  inEnvironment: async ({ system, environmentId, terminal, flags }) => {
+    const items = withoutIds(await readDefinitions(system.db, environmentId));
+    await terminal.write(writeDefinitionsFile(items, flags.format));
+  },
 });
 
 export const definitions = defineCommand({

@@ -8,10 +8,11 @@ import { requestDeletion } from '../deletion/request-deletion.ts';
 import type { Deletion, IdOutcome } from '../domain/deletion.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';
-import { defineCommand, flag, type Invocation, several, text } from './define-command.ts';
+import { defineCommand, type Invocation } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followDeletion } from './follow.ts';
 import { columnsOf, formatCount, printable, printTable } from './format.ts';
+import { flag, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { withWorkers } from './workers.ts';
@@ -121,7 +122,7 @@ async function confirm(
     throw new UsageError('Nobody can be asked here whether that is meant: add --yes.');
   }
   const some = ids.slice(0, shownToConfirm).map((id) => printable(id, 40));
-  terminal.note(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
+  terminal.inform(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
   const what = ids.length === 1 ? singular[entity] : entity;
   const exports = purgeExports ? ', and the files of all its exports' : '';
   const question = `Delete ${formatCount(ids.length)} ${what} of environment ${env}${exports}? This cannot be undone. [y/N] `;
@@ -157,9 +158,9 @@ async function print(
   const events = `${formatCount(removed.events)} events ${entity === 'users' ? 'removed' : 'changed'}`;
   const others = `${formatCount(removed.rejects)} refused records, ${formatCount(removed.files)} received files and the files of ${formatCount(removed.exports)} exports removed`;
   terminal.print(`${found}; ${events}, ${others}.  job ${jobId}`);
-  if (seen.failure !== null) terminal.note(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
+  if (seen.failure !== null) terminal.inform(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
   if (seen.endedAt === null) {
-    terminal.note(
+    terminal.inform(
       `sluice: the deletion is ${status} still; it goes on as long as workers run, or when they do again.`,
     );
   }

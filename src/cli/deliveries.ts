@@ -3,10 +3,10 @@ import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { replayDeliveries } from '../notifications/deliveries.ts';
 import { ringForDeliveries } from '../notifications/record-end.ts';
 import { type Delivery, listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
-import { defineCommand, flag, optional, parsed } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatCount, formatTime, printable, printList } from './format.ts';
-import { parseCount, parseNumberOf, parseSince } from './parse.ts';
+import { flag, optional, parseCount, parsed, parseNumberOf, parseSince } from './options.ts';
 import { withEnvironment } from './session.ts';
 
 export const deliveries = defineCommand({
@@ -23,18 +23,18 @@ export const deliveries = defineCommand({
     'sluice notifications deliveries --failed',
     'sluice notifications deliveries --json | jq .[].last_error',
   ],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { failed, limit } = invocation.flags;
-      const filter = { failed, limit: Math.min(limit, MAX_PAGE_SIZE) };
-      printList(invocation, {
-        items: await listDeliveries(system.db, environmentId, filter),
-        render,
-        columns: columnsOf('>delivery', 'state', 'event', 'who', '>tries', 'last try', 'answer'),
-        cells,
-        none: 'There are no such deliveries.',
-      });
-    }),
+  inEnvironment: async (call) => {
+    const { system, environmentId, flags } = call;
+    const { failed, limit } = flags;
+    const filter = { failed, limit: Math.min(limit, MAX_PAGE_SIZE) };
+    printList(call, {
+      items: await listDeliveries(system.db, environmentId, filter),
+      render,
+      columns: columnsOf('>delivery', 'state', 'event', 'who', '>tries', 'last try', 'answer'),
+      cells,
+      none: 'There are no such deliveries.',
+    });
+  },
 });
 
 function cells(delivery: Delivery): string[] {

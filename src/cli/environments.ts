@@ -1,7 +1,7 @@
 import { createEnvironment, type Environment, listEnvironments } from '../access/environments.ts';
-import { defineCommand, required } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { columnsOf, printList } from './format.ts';
-import { withSession } from './session.ts';
+import { required } from './options.ts';
 
 const create = defineCommand({
   name: 'create',
@@ -10,14 +10,12 @@ const create = defineCommand({
   argument: required('<name>', 'lower-case letters, digits, _ and -'),
   json: true,
   examples: ['sluice env create staging && sluice keys create --env staging'],
-  run: (invocation) =>
-    withSession(invocation, async ({ system }) => {
-      const { argument, terminal, json } = invocation;
-      const environment = await createEnvironment(system.db, argument);
-      if (json) return terminal.json(render(environment));
-      terminal.print(`Environment ${environment.name} was made; its app token is ${environment.appToken}.`);
-      terminal.note(`Next, a key for it: sluice keys create --env ${environment.name}`);
-    }),
+  inSession: async ({ system, argument, terminal, json }) => {
+    const environment = await createEnvironment(system.db, argument);
+    if (json) return terminal.json(render(environment));
+    terminal.print(`Environment ${environment.name} was made; its app token is ${environment.appToken}.`);
+    terminal.inform(`Next, a key for it: sluice keys create --env ${environment.name}`);
+  },
 });
 
 const list = defineCommand({
@@ -26,16 +24,16 @@ const list = defineCommand({
   description: 'Lists the environments and their public app tokens.',
   json: true,
   examples: ['sluice env list'],
-  run: (invocation) =>
-    withSession(invocation, async ({ system }) =>
-      printList(invocation, {
-        items: await listEnvironments(system.db),
-        render,
-        columns: columnsOf('name', 'app token'),
-        cells: ({ name, appToken }) => [name, appToken],
-        none: 'There is none yet; `sluice start` makes `default`.',
-      }),
-    ),
+  inSession: async (call) => {
+    const { system } = call;
+    printList(call, {
+      items: await listEnvironments(system.db),
+      render,
+      columns: columnsOf('name', 'app token'),
+      cells: ({ name, appToken }) => [name, appToken],
+      none: 'There is none yet; `sluice start` makes `default`.',
+    });
+  },
 });
 
 function render({ name, appToken }: Environment) {

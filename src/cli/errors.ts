@@ -2,7 +2,7 @@ import { ConfigError, InputError, Interrupted, TransientError } from '../domain/
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 
-/** What the shell is told. Scripts rely on these. */
+/** Scripts rely on these. */
 export const exitCodes = {
   ok: 0,
   /** It was tried and did not succeed. */
@@ -23,7 +23,7 @@ export class CommandFailed extends Error {
   override readonly name = 'CommandFailed';
 }
 
-/** Codes of Node for a certificate that is not to be trusted: signed by nobody we know, too old, or for another name. */
+/** Codes of Node for an untrusted certificate: unknown issuer, expired, or for another name. */
 export const certificateErrors = [
   'CERT_HAS_EXPIRED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
@@ -37,11 +37,11 @@ export interface Explanation {
   /** What happened and what to do about it. */
   readonly message: string;
   readonly exitCode: number;
-  /** An error nobody foresaw: its stack is worth showing to whoever asks for more. */
+  /** An unexpected error: LOG_LEVEL=debug shows its stack. */
   readonly unforeseen: boolean;
 }
 
-/** Inputs that the same call will never get through: the caller's to mend. */
+/** Input errors that the same call would meet again. */
 const usageCodes = new Set([
   'empty_file',
   'unrecognised_columns',
@@ -101,7 +101,7 @@ export function explainError(error: unknown): Explanation {
 function explainInput(error: InputError): Explanation {
   const message = error.problems
     .map((problem) => (problem.details === '' ? problem.message : `${problem.message} (${problem.details})`))
-    // The rule is told as the HTTP interface has it; here it is a flag.
+    // The message names the HTTP parameter; here it is a flag.
     .map((text) => text.replace(/\bmap=Their Header=(\w+)/, '--map "Their Header=$1"'))
     .join('\n');
   return usageCodes.has(error.problems[0].code) ? usage(message) : failed(message);
@@ -117,7 +117,7 @@ function notAllowed(error: unknown): string {
   return `This user may not read or write${where}. Change its owner, or choose another DATA_DIR.`;
 }
 
-/** An AggregateError (every address of a host refused) is told by its first. */
+/** Of an AggregateError (every address of a host refused), the first. */
 function codeOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return codeOf(error.errors[0]);
   return error instanceof Error && 'code' in error ? String(error.code) : '';

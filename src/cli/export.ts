@@ -1,15 +1,19 @@
-import { readdir } from 'node:fs/promises';
+import { createWriteStream } from 'node:fs';
+import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
 import { compressions, type Export, exportFormats } from '../domain/export.ts';
 import { cancelExport } from '../export/cancel-export.ts';
 import { renderExportDetail } from '../export/render-export.ts';
 import { requestExport } from '../export/request-export.ts';
 import { verifyExport } from '../export/verify-export.ts';
-import { choice, defineCommand, flag, type Invocation, repeated, required, text } from './define-command.ts';
-import { exitCodes, UsageError } from './errors.ts';
-import { saveFiles } from './export-files.ts';
+import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
+import { defineCommand, type Invocation } from './define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { followExport } from './follow.ts';
 import { formatBytes, formatCount, printable } from './format.ts';
+import { choice, flag, repeated, required, text } from './options.ts';
 import { tableOfFiles } from './print-job.ts';
 import { createProgress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -105,7 +109,7 @@ Ctrl-C, which cancels the export.`,
           else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
         });
       } catch (error) {
-        // Nobody would come for it any more.
+        // Nobody fetches its files any more.
         await giveUp(session, jobId);
         throw error;
       }
@@ -113,7 +117,7 @@ Ctrl-C, which cancels the export.`,
   },
 });
 
-/** Throws `UsageError` for a folder with something in it: which of the files are of this export, nobody could tell. */
+/** @throws UsageError if the folder holds anything: its files could not be told from those of the export. */
 async function requireEmpty(folder: string): Promise<void> {
   const found = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
@@ -192,10 +196,41 @@ function print(
     return;
   }
   if (folder === null) {
-    terminal.note(`sluice: the export is ${done.status}; nothing was written. Job ${done.jobId}`);
-    if (done.failure !== null) terminal.note(`Failed: ${done.failure.message} [${done.failure.code}]`);
+    terminal.inform(`sluice: the export is ${done.status}; nothing was written. Job ${done.jobId}`);
+    if (done.failure !== null) terminal.inform(`Failed: ${done.failure.message} [${done.failure.code}]`);
     return;
   }
   terminal.print(`${folder}: ${terminal.style('green', 'complete and verified')}  job ${done.jobId}`);
   for (const line of tableOfFiles(files)) terminal.print(`  ${line}`);
+}
+
+/** Afterwards the folder holds all files of the export, verified, or does not exist. */
+async function saveFiles(files: FileStore, done: Export, folder: string, signal: AbortSignal): Promise<void> {
+  const target = resolve(folder);
+  const partial = `${target}.partial-${done.jobId}`;
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    await mkdir(partial);
+    for (const { ref, filename } of done.files) {
+      const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
+      await pipeline(files.open(ref as FileRef), copy, { signal });
+    }
+    await requireIntact(partial);
+    // On some systems rename fails on an empty folder.
+    await rmdir(target).catch(() => undefined);
+    await rename(partial, target);
+  } catch (error) {
+    await rm(partial, { recursive: true, force: true });
+    if (!(error instanceof MissingFileError)) throw error;
+    throw new CommandFailed(
+      `The files of export ${done.jobId} are not here: the workers that run keep theirs elsewhere (DATA_DIR, STORAGE_URL).`,
+    );
+  }
+}
+
+async function requireIntact(folder: string): Promise<void> {
+  const { differences } = await verifyExport(folder);
+  const [first] = differences;
+  if (first === undefined) return;
+  throw new CommandFailed(`The files came out damaged: ${first.filename ?? 'the export'} ${first.problem}.`);
 }

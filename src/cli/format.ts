@@ -101,6 +101,6 @@ export function printList<T>(
   { items, render, columns, cells, none }: List<T>,
 ): void {
   if (json) terminal.json(items.map(render));
-  else if (items.length === 0) terminal.note(none);
+  else if (items.length === 0) terminal.inform(none);
   else printTable(terminal, columns, items.map(cells));
 }

@@ -1,20 +1,110 @@
-/** `sluice import` of one file: receive, accept, follow to the end, and say what became of it. */
+/** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
+
+import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { basename } from 'node:path';
+import type { System } from '../context.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { InputError } from '../domain/errors.ts';
+import { READ_BYTES } from '../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../domain/load.ts';
+import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import type { SourceFormat } from '../formats/detect-format.ts';
 import { acceptLoad } from '../load/accept-load.ts';
+import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
+import { receivingStore } from '../load/received-files.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
-import { exitCodes, explainError } from './errors.ts';
+import { exitCodes, explainError, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';
 import { formatCount, printable } from './format.ts';
-import { type Input, readInput } from './import-inputs.ts';
 import { summarise } from './print-job.ts';
 import { createProgress, showReceiving } from './progress.ts';
 import { type RejectsReport, reportRejects } from './rejects-file.ts';
 import type { EnvironmentSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
 import { countLiveWorkers, type Workers } from './workers.ts';
+
+/** A file, or standard input. */
+export interface Input {
+  /** Path, or null for standard input. */
+  readonly path: string | null;
+  /** As the job is to be called. */
+  readonly name: string;
+  /** Length in bytes; null where it is not known before the end. */
+  readonly bytes: number | null;
+}
+
+/**
+ * The inputs that the arguments mean, in their order; a pattern's files by name. Throws `UsageError` before anything
+ * is loaded if one of them is not there.
+ */
+export async function findInputs(names: readonly string[]): Promise<Input[]> {
+  if (names.filter((name) => name === '-').length > 1)
+    throw new UsageError('Standard input (-) can be read once only.');
+  const found: Input[] = [];
+  for (const name of names) found.push(...(await findNamed(name)));
+  const seen = new Set<string | null>();
+  // A file named twice, or by two patterns, is loaded once.
+  return found.filter(({ path }) => !seen.has(path) && seen.add(path));
+}
+
+async function findNamed(name: string): Promise<Input[]> {
+  if (name === '-') return [{ path: null, name: 'stdin', bytes: null }];
+  const exact = await inspect(name);
+  if (exact !== null) return [exact];
+  if (!isPattern(name)) throw new UsageError(`There is no file ${name}.`);
+  const matches = await expandPattern(name);
+  if (matches.length === 0) throw new UsageError(`No file matches ${name}.`);
+  const inputs = await Promise.all(matches.map(inspect));
+  return inputs.filter((input) => input !== null);
+}
+
+async function inspect(path: string): Promise<Input | null> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null;
+    throw new UsageError(`${path} cannot be read: ${error.message}`);
+  });
+  if (found === null) return null;
+  if (found.isDirectory())
+    throw new UsageError(`${path} is a folder. Name the files, for example "${path}/*.csv".`);
+  // A pipe or a device has no length.
+  return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
+}
+
+interface ReadOptions {
+  readonly format: SourceFormat | undefined;
+  readonly signal: AbortSignal;
+  /** Given the bytes read so far. */
+  readonly onBytes: (bytes: number) => void;
+}
+
+/** Takes the input into the store, as an upload would be. */
+async function readInput(
+  system: System,
+  { path }: Input,
+  { format, signal, onBytes }: ReadOptions,
+): Promise<ReceivedFile> {
+  const source = path === null ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES });
+  const hints = { format, filename: path ?? undefined };
+  const store = receivingStore(system);
+  try {
+    return await receiveLocal(counted(source, onBytes), store, hints, system.config, signal);
+  } finally {
+    source.destroy();
+  }
+}
+
+async function* counted(
+  source: AsyncIterable<Buffer>,
+  onBytes: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  let total = 0;
+  for await (const bytes of source) {
+    total += bytes.length;
+    onBytes(total);
+    yield bytes;
+  }
+}
 
 export interface ImportOptions extends Pick<LoadOptions, 'map' | 'dryRun' | 'ifDuplicate'> {
   readonly entity: LoadEntity | undefined;
@@ -122,7 +212,7 @@ async function remarkOn(
 /** What a person reads at the end of one file. */
 export function printImported(terminal: Terminal, { name, load, rejects, remark, exitCode }: Imported): void {
   if (load === null) {
-    terminal.note(`sluice: ${name}: ${remark ?? ''}`);
+    terminal.inform(`sluice: ${name}: ${remark ?? ''}`);
     return;
   }
   const colour = exitCode === exitCodes.ok ? 'green' : exitCode === exitCodes.failed ? 'red' : 'yellow';

@@ -1,10 +1,17 @@
 import { InvalidArgumentError } from 'commander';
 import { entities } from '../domain/entity.ts';
 import type { MaxErrors } from '../domain/load.ts';
-import { choice, defineCommand, flag, type Invocation, parsed, several, text } from './define-command.ts';
+import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
-import { type ImportOptions, importFile, printImported, renderImported } from './import-file.ts';
-import { findInputs, type Input } from './import-inputs.ts';
+import {
+  findInputs,
+  type ImportOptions,
+  type Input,
+  importFile,
+  printImported,
+  renderImported,
+} from './import-file.ts';
+import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
 import { type Workers, withWorkers } from './workers.ts';
@@ -59,7 +66,7 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
     const stop = listenForStop();
     stop.signal.addEventListener('abort', () => {
       if (!flags.quiet)
-        terminal.note('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
+        terminal.inform('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
     });
     const load = (session: EnvironmentSession) => {
       const all = (workers: Workers | null) =>
@@ -86,7 +93,7 @@ async function importAll(
     if (!options.json) printImported(terminal, result);
     if (result.exitCode === exitCodes.ok) continue;
     const left = inputs.slice(index + 1).map(({ path }) => path ?? 'standard input');
-    if (left.length > 0) terminal.note(`Not loaded, because of this: ${left.join(', ')}`);
+    if (left.length > 0) terminal.inform(`Not loaded, because of this: ${left.join(', ')}`);
     break;
   }
   return results;

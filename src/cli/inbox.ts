@@ -1,9 +1,9 @@
 import { type InboxStatus, inspectInbox } from '../sources/inbox/inspect-inbox.ts';
-import { defineCommand, parsed, text } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printTable } from './format.ts';
-import { parseCount } from './parse.ts';
-import { requireEnvironment, withSession } from './session.ts';
+import { parseCount, parsed, text } from './options.ts';
+import { requireEnvironment } from './session.ts';
 import type { Terminal } from './terminal.ts';
 
 const status = defineCommand({
@@ -18,21 +18,21 @@ const status = defineCommand({
   },
   json: true,
   examples: ['sluice inbox status', 'sluice inbox status --env default --json | jq .environments[0].waiting'],
-  run: (invocation) =>
-    withSession(invocation, async (session) => {
-      const { env, limit } = invocation.flags;
-      const { inboxDir } = session.settings.config;
-      if (inboxDir === null) throw new UsageError('The inbox is off: INBOX_DIR is not set (docs/inbox.md).');
-      if (env !== undefined) await requireEnvironment(session, env);
-      const found = await inspectInbox(session.system, inboxDir, { environment: env ?? null, limit });
-      if (found === null) {
-        throw new UsageError(
-          `Nobody has watched ${inboxDir} yet: start workers with this INBOX_DIR, \`sluice start\`.`,
-        );
-      }
-      if (invocation.json) invocation.terminal.json(render(found));
-      else print(invocation.terminal, found);
-    }),
+  inSession: async (call) => {
+    const { flags, settings, system, json, terminal } = call;
+    const { env, limit } = flags;
+    const { inboxDir } = settings.config;
+    if (inboxDir === null) throw new UsageError('The inbox is off: INBOX_DIR is not set (docs/inbox.md).');
+    if (env !== undefined) await requireEnvironment(call, env);
+    const found = await inspectInbox(system, inboxDir, { environment: env ?? null, limit });
+    if (found === null) {
+      throw new UsageError(
+        `Nobody has watched ${inboxDir} yet: start workers with this INBOX_DIR, \`sluice start\`.`,
+      );
+    }
+    if (json) terminal.json(render(found));
+    else print(terminal, found);
+  },
 });
 
 function render({ environments, recent }: InboxStatus): object {
@@ -62,7 +62,7 @@ function print(terminal: Terminal, { environments, recent }: InboxStatus): void 
     for (const { name, why } of ignored) terminal.print(`${environment}/${printable(name, 80)} ${why}`);
   }
   if (recent.length === 0) {
-    terminal.note('No file has been taken yet.');
+    terminal.inform('No file has been taken yet.');
     return;
   }
   terminal.print('');

@@ -8,11 +8,11 @@ import { requireLoad } from '../load/inspect-load.ts';
 import { exportRejects, listRejects } from '../load/inspect-rejects.ts';
 import { renderLoadListItem, renderReject } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
-import { choice, defineCommand, flag, type Invocation, parsed, required } from './define-command.ts';
+import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { followJob, followLoad } from './follow.ts';
 import { formatCount, printList } from './format.ts';
-import { parseCount, parseJobId } from './parse.ts';
+import { choice, flag, parseCount, parsed, parseJobId, required } from './options.ts';
 import { jobCells, jobColumns, printJob } from './print-job.ts';
 import { createProgress } from './progress.ts';
 import { formatOfRejects } from './rejects-file.ts';
@@ -38,22 +38,22 @@ const list = defineCommand({
     'sluice jobs list --type export',
     'sluice jobs list --status failed --limit 5 --json | jq .[].job_id',
   ],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId, baseUrl }) => {
-      const { type, status, limit } = invocation.flags;
-      const { jobs, total } = await collect(limit, (limit, after) =>
-        listJobs(system, environmentId, { type, status }, { limit, after }),
-      );
-      printList(invocation, {
-        items: jobs,
-        render: (job) => renderJobListItem(job, baseUrl),
-        columns: jobColumns,
-        cells: jobCells,
-        none: 'There are no such jobs.',
-      });
-      if (invocation.json || jobs.length === 0 || total <= jobs.length) return;
-      invocation.terminal.note(`${formatCount(total)} in all; --limit shows more.`);
-    }),
+  inEnvironment: async (call) => {
+    const { system, environmentId, baseUrl, flags, json, terminal } = call;
+    const { type, status, limit } = flags;
+    const { jobs, total } = await collect(limit, (limit, after) =>
+      listJobs(system, environmentId, { type, status }, { limit, after }),
+    );
+    printList(call, {
+      items: jobs,
+      render: (job) => renderJobListItem(job, baseUrl),
+      columns: jobColumns,
+      cells: jobCells,
+      none: 'There are no such jobs.',
+    });
+    if (json || jobs.length === 0 || total <= jobs.length) return;
+    terminal.inform(`${formatCount(total)} in all; --limit shows more.`);
+  },
 });
 
 /** Page after page up to the limit. */
@@ -110,13 +110,12 @@ const cancel = defineCommand({
   environment: true,
   json: 'print the job record as JSON',
   examples: ['sluice jobs cancel 0195…'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId, baseUrl }) => {
-      const found = await requireJob(system, environmentId, invocation.argument);
-      const job = await cancelFoundJob(system, environmentId, found);
-      if (invocation.json) invocation.terminal.json(renderJobListItem(job, baseUrl));
-      else invocation.terminal.print(describeCancelled(job));
-    }),
+  inEnvironment: async ({ system, environmentId, baseUrl, argument, json, terminal }) => {
+    const found = await requireJob(system, environmentId, argument);
+    const job = await cancelFoundJob(system, environmentId, found);
+    if (json) terminal.json(renderJobListItem(job, baseUrl));
+    else terminal.print(describeCancelled(job));
+  },
 });
 
 function describeCancelled(job: Job): string {
@@ -186,22 +185,18 @@ const rejects = defineCommand({
     'sluice jobs rejects 0195… > mend-me.csv',
     'sluice jobs rejects 0195… --format json | jq .[].message',
   ],
-  run: (invocation) =>
-    withEnvironment(invocation, async (session) => {
-      const { argument: jobId, flags, terminal, json } = invocation;
-      const { system, environmentId } = session;
-      await requireLoad(system, environmentId, jobId);
-      const asked = json ? 'json' : flags.format;
-      const format = asked ?? (await formatOfRejects(system, environmentId, jobId));
-      const bytes =
-        format === 'json'
-          ? rejectsAsJson(session, jobId)
-          : exportRejects(system, environmentId, jobId, format);
-      for await (const piece of bytes) {
-        if (terminal.closed) return;
-        await terminal.write(piece);
-      }
-    }),
+  inEnvironment: async (call) => {
+    const { argument: jobId, flags, terminal, json, system, environmentId } = call;
+    await requireLoad(system, environmentId, jobId);
+    const asked = json ? 'json' : flags.format;
+    const format = asked ?? (await formatOfRejects(system, environmentId, jobId));
+    const bytes =
+      format === 'json' ? rejectsAsJson(call, jobId) : exportRejects(system, environmentId, jobId, format);
+    for await (const piece of bytes) {
+      if (terminal.closed) return;
+      await terminal.write(piece);
+    }
+  },
 });
 
 /** One array, a page of it at a time. */

@@ -7,10 +7,9 @@ import {
   revokeApiKey,
   rotateApiKey,
 } from '../postgres/stores/api-keys.ts';
-import { defineCommand, type Invocation, parsed, required, text } from './define-command.ts';
+import { defineCommand, type Invocation } from './define-command.ts';
 import { columnsOf, printable, printList } from './format.ts';
-import { parseExpiry, parseListOf } from './parse.ts';
-import { withEnvironment } from './session.ts';
+import { parsed, parseExpiry, parseListOf, required, text } from './options.ts';
 
 const create = defineCommand({
   name: 'create',
@@ -35,12 +34,12 @@ const create = defineCommand({
     'sluice keys create --label nightly --scopes import,read --expires 90d',
     'KEY=$(sluice keys create --env staging)',
   ],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { label, scopes, expires } = invocation.flags;
-      const wish = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
-      printIssued(invocation, await createApiKey(system.db, environmentId, wish));
-    }),
+  inEnvironment: async (call) => {
+    const { system, environmentId, flags } = call;
+    const { label, scopes, expires } = flags;
+    const wish = { label, expiresAt: expires ?? null, ...(scopes === undefined ? {} : { scopes }) };
+    printIssued(call, await createApiKey(system.db, environmentId, wish));
+  },
 });
 
 const list = defineCommand({
@@ -51,22 +50,22 @@ const list = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice keys list --env staging'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) =>
-      printList(invocation, {
-        items: await listApiKeys(system.db, environmentId),
-        render,
-        columns: columnsOf('key id', 'status', 'label', 'scopes', 'expires'),
-        cells: (key) => [
-          key.keyId,
-          statusOf(key),
-          printable(key.label, 40),
-          key.scopes.join(','),
-          key.expiresAt?.toISOString().slice(0, 16) ?? 'never',
-        ],
-        none: `Environment ${invocation.env} has no key; \`sluice keys create\` makes one.`,
-      }),
-    ),
+  inEnvironment: async (call) => {
+    const { system, environmentId, env } = call;
+    printList(call, {
+      items: await listApiKeys(system.db, environmentId),
+      render,
+      columns: columnsOf('key id', 'status', 'label', 'scopes', 'expires'),
+      cells: (key) => [
+        key.keyId,
+        statusOf(key),
+        printable(key.label, 40),
+        key.scopes.join(','),
+        key.expiresAt?.toISOString().slice(0, 16) ?? 'never',
+      ],
+      none: `Environment ${env} has no key; \`sluice keys create\` makes one.`,
+    });
+  },
 });
 
 const revoke = defineCommand({
@@ -77,13 +76,11 @@ const revoke = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice keys revoke 0tzwkpc87gq5'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { argument: keyId, terminal, json } = invocation;
-      await revokeApiKey(system.db, environmentId, keyId);
-      if (json) terminal.json({ key_id: keyId, status: 'revoked' });
-      else terminal.print(`Key ${keyId} is refused from now on.`);
-    }),
+  inEnvironment: async ({ system, environmentId, argument: keyId, terminal, json }) => {
+    await revokeApiKey(system.db, environmentId, keyId);
+    if (json) terminal.json({ key_id: keyId, status: 'revoked' });
+    else terminal.print(`Key ${keyId} is refused from now on.`);
+  },
 });
 
 const rotate = defineCommand({
@@ -103,14 +100,13 @@ const rotate = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice keys rotate 0tzwkpc87gq5 --old-expires 7d'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { argument: keyId, flags, terminal } = invocation;
-      const dates = { oldExpiresAt: flags.oldExpires ?? null, expiresAt: flags.expires ?? null };
-      printIssued(invocation, await rotateApiKey(system.db, environmentId, keyId, dates));
-      if (flags.oldExpires === undefined)
-        terminal.note(`The old key still works: sluice keys revoke ${keyId}`);
-    }),
+  inEnvironment: async (call) => {
+    const { system, environmentId, argument: keyId, flags, terminal } = call;
+    const dates = { oldExpiresAt: flags.oldExpires ?? null, expiresAt: flags.expires ?? null };
+    printIssued(call, await rotateApiKey(system.db, environmentId, keyId, dates));
+    if (flags.oldExpires === undefined)
+      terminal.inform(`The old key still works: sluice keys revoke ${keyId}`);
+  },
 });
 
 function render(key: ApiKey) {
@@ -136,7 +132,7 @@ function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void
     terminal.json({ ...render(issued), key: issued.key });
     return;
   }
-  terminal.note(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
+  terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);
   terminal.print(issued.key);
 }
 

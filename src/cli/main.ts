@@ -4,9 +4,9 @@ import { loadEnvFile } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 import { type Command, CommanderError } from 'commander';
-import type { Cli } from './define-command.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { createProgram } from './program.ts';
+import type { Cli } from './settings.ts';
 import { createTerminal } from './terminal.ts';
 
 const processEnv = process.env;
@@ -28,14 +28,14 @@ try {
 process.stdout.write('', () => process.exit(exitCode));
 
 function report(error: unknown): number {
-  // Commander has told the user already.
+  // Commander has printed it already.
   if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
   const { message, exitCode: code, unforeseen } = explainError(error);
   const level = program?.opts<{ logLevel?: string }>().logLevel ?? processEnv['LOG_LEVEL'];
   const debugging = level === 'debug' || level === 'trace';
-  terminal.note(`sluice: ${message}`);
-  if (debugging && error instanceof Error) terminal.note(String(error.stack));
-  else if (unforeseen) terminal.note('LOG_LEVEL=debug shows where it happened.');
+  terminal.inform(`sluice: ${message}`);
+  if (debugging && error instanceof Error) terminal.inform(String(error.stack));
+  else if (unforeseen) terminal.inform('LOG_LEVEL=debug shows where it happened.');
   return code;
 }
 

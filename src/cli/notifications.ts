@@ -12,11 +12,11 @@ import { sendTest } from '../notifications/deliveries.ts';
 import { readDeliveryPolicy } from '../notifications/delivery-policy.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
 import { listSubscriptions, type Subscription } from '../postgres/stores/notifications.ts';
-import { defineCommand, parsed, required, text } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { deliveries, replay } from './deliveries.ts';
 import { exitCodes, UsageError } from './errors.ts';
 import { columnsOf, printable, printList } from './format.ts';
-import { parseListOf, parseNumberOf } from './parse.ts';
+import { parsed, parseListOf, parseNumberOf, required, text } from './options.ts';
 import { withEnvironment } from './session.ts';
 
 const subscription = required(
@@ -56,9 +56,9 @@ const add = defineCommand({
       if (json) return terminal.json({ ...render(subscription), ...(secret === null ? {} : { secret }) });
       const id = subscription.subscriptionId;
       if (secret === null) return terminal.print(`Subscription ${id}: ${subscription.target} is told.`);
-      terminal.note(`Subscription ${id}. Its secret, shown only this once:`);
+      terminal.inform(`Subscription ${id}. Its secret, shown only this once:`);
       terminal.print(secret);
-      terminal.note(`To try it: sluice notifications test ${id}`);
+      terminal.inform(`To try it: sluice notifications test ${id}`);
     });
   },
 });
@@ -76,22 +76,22 @@ const list = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice notifications list --env staging'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) =>
-      printList(invocation, {
-        items: await listSubscriptions(system.db, environmentId),
-        render,
-        columns: columnsOf('>id', 'who', 'on', 'types', 'status'),
-        cells: ({ subscriptionId, target, outcomes, kinds, disabled }) => [
-          String(subscriptionId),
-          printable(target, 60),
-          outcomes.join(','),
-          kinds.join(','),
-          printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
-        ],
-        none: `Nobody is told of the jobs of ${invocation.env}.`,
-      }),
-    ),
+  inEnvironment: async (call) => {
+    const { system, environmentId, env } = call;
+    printList(call, {
+      items: await listSubscriptions(system.db, environmentId),
+      render,
+      columns: columnsOf('>id', 'who', 'on', 'types', 'status'),
+      cells: ({ subscriptionId, target, outcomes, kinds, disabled }) => [
+        String(subscriptionId),
+        printable(target, 60),
+        outcomes.join(','),
+        kinds.join(','),
+        printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
+      ],
+      none: `Nobody is told of the jobs of ${env}.`,
+    });
+  },
 });
 
 function render(subscription: Subscription) {
@@ -116,18 +116,16 @@ const test = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice notifications test 3'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { argument: id, terminal, json } = invocation;
-      const sender = openSendContext(system);
-      const sent = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
-      const { deliveryId, outcome, status, error, tookMs } = sent;
-      const delivered = outcome === 'delivered';
-      if (!delivered) process.exitCode = exitCodes.failed;
-      if (json) return terminal.json({ delivery_id: deliveryId, delivered, status, error, took_ms: tookMs });
-      const answer = status === null ? '' : `, HTTP ${status}`;
-      terminal.print(delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`);
-    }),
+  inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
+    const sender = openSendContext(system);
+    const sent = await sendTest(sender, environmentId, id).finally(() => sender.mail.close());
+    const { deliveryId, outcome, status, error, tookMs } = sent;
+    const delivered = outcome === 'delivered';
+    if (!delivered) process.exitCode = exitCodes.failed;
+    if (json) return terminal.json({ delivery_id: deliveryId, delivered, status, error, took_ms: tookMs });
+    const answer = status === null ? '' : `, HTTP ${status}`;
+    terminal.print(delivered ? `Delivered${answer}, in ${tookMs} ms.` : `Not delivered: ${error}`);
+  },
 });
 
 const rotate = defineCommand({
@@ -143,16 +141,14 @@ const rotate = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice notifications rotate-secret 3 --overlap 48'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { argument: id, flags, terminal, json } = invocation;
-      const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
-      const until = previousUntil.toISOString();
-      if (json) return terminal.json({ id, secret, previous_secret_until: until });
-      terminal.note(`The new secret of subscription ${id}, shown only this once:`);
-      terminal.print(secret);
-      terminal.note(`The old one is good until ${until}.`);
-    }),
+  inEnvironment: async ({ system, environmentId, argument: id, flags, terminal, json }) => {
+    const { secret, previousUntil } = await rotateSecret(system.db, environmentId, id, flags.overlap);
+    const until = previousUntil.toISOString();
+    if (json) return terminal.json({ id, secret, previous_secret_until: until });
+    terminal.inform(`The new secret of subscription ${id}, shown only this once:`);
+    terminal.print(secret);
+    terminal.inform(`The old one is good until ${until}.`);
+  },
 });
 
 /** Hours from 0 to 30 days. */
@@ -170,13 +166,11 @@ const remove = defineCommand({
   environment: true,
   json: true,
   examples: ['sluice notifications remove 3'],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) => {
-      const { argument: id, terminal, json } = invocation;
-      await removeSubscription(system.db, environmentId, id);
-      if (json) terminal.json({ id, removed: true });
-      else terminal.print(`Subscription ${id} is removed.`);
-    }),
+  inEnvironment: async ({ system, environmentId, argument: id, terminal, json }) => {
+    await removeSubscription(system.db, environmentId, id);
+    if (json) terminal.json({ id, removed: true });
+    else terminal.print(`Subscription ${id} is removed.`);
+  },
 });
 
 export const notifications = defineCommand({

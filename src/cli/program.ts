@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Help } from 'commander';
 import { packageRoot } from '../package-root.ts';
-import type { AddCommand, Cli } from './define-command.ts';
-import { addGlobalOptions } from './settings.ts';
+import type { AddCommand } from './define-command.ts';
+import { addGlobalOptions, type Cli } from './settings.ts';
 
 const described = new Help();
 
 /** In the order of the help. What a command needs is loaded with it: half a second of processor time for all of them. */
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
-  start: async () => (await import('./start.ts')).start,
+  start: async () => (await import('./serve.ts')).start,
   import: async () => (await import('./import.ts')).importFiles,
   export: async () => (await import('./export.ts')).exportData,
   delete: async () => (await import('./delete.ts')).deleteData,
@@ -30,7 +30,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   db: async () => (await import('./database.ts')).db,
   psql: async () => (await import('./database.ts')).psql,
   config: async () => (await import('./config.ts')).config,
-  demo: async () => (await import('./demo.ts')).demo,
+  demo: async () => (await import('../../examples/demo/demo.ts')).demo,
 };
 
 /**
@@ -56,7 +56,7 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
     })
     .configureOutput({
       writeOut: (text) => cli.terminal.print(text.replace(/\n$/, '')),
-      writeErr: (text) => cli.terminal.note(text.replace(/\n$/, '')),
+      writeErr: (text) => cli.terminal.inform(text.replace(/\n$/, '')),
     })
     .exitOverride();
   addGlobalOptions(program);

@@ -58,7 +58,7 @@ function lines(terminal: Terminal, name: string): Progress {
     show(_share, text) {
       if (performance.now() - shownAt < lineEveryMs) return;
       shownAt = performance.now();
-      terminal.note(`${name}: ${text()}`);
+      terminal.inform(`${name}: ${text()}`);
     },
     end: () => undefined,
   };

@@ -1,7 +1,7 @@
 import { type Pruned, planPrune, prune as pruneAll } from '../background-jobs/prune.ts';
-import { defineCommand, flag } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { formatCount } from './format.ts';
-import { withSession } from './session.ts';
+import { flag } from './options.ts';
 
 export const prune = defineCommand({
   name: 'prune',
@@ -13,13 +13,12 @@ export const prune = defineCommand({
   options: { dryRun: flag('--dry-run', 'only say what would go') },
   json: 'print the counts as JSON',
   examples: ['sluice prune --dry-run', 'FILE_RETENTION_DAYS=1 sluice prune'],
-  run: (invocation) =>
-    withSession(invocation, async ({ system }) => {
-      const { dryRun } = invocation.flags;
-      const counts = await (dryRun ? planPrune(system) : pruneAll(system));
-      if (invocation.json) invocation.terminal.json(render(counts, dryRun));
-      else invocation.terminal.print(describe(counts, dryRun));
-    }),
+  inSession: async ({ system, flags, json, terminal }) => {
+    const { dryRun } = flags;
+    const counts = await (dryRun ? planPrune(system) : pruneAll(system));
+    if (json) terminal.json(render(counts, dryRun));
+    else terminal.print(describe(counts, dryRun));
+  },
 });
 
 /** For scripts. */

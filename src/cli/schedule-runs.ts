@@ -13,11 +13,11 @@ import { askForRun } from '../sources/schedules/make-due-runs.ts';
 import { renderRun } from '../sources/schedules/run-end.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
-import { defineCommand, flag, optional, parsed, required, text } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printList, printTable } from './format.ts';
 import { readValidFile } from './operator-file.ts';
-import { parseCount } from './parse.ts';
+import { flag, optional, parseCount, parsed, required, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';
@@ -76,7 +76,7 @@ while waiting: the run goes on.`,
       const { db } = session.system;
       const { environmentId } = await requireEnvironment(session, schedule.environment);
       const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
-      if (outcome === 'known') terminal.note('There is a run of that time already.');
+      if (outcome === 'known') terminal.inform('There is a run of that time already.');
       const hasWorkers = (await countLiveWorkers(session.system)) > 0;
       if (flags.wait && !hasWorkers) {
         throw new CommandFailed(
@@ -88,7 +88,7 @@ while waiting: the run goes on.`,
       const items = await readRunItems(db, found.runId);
       if (json) terminal.json(renderRun(found, items));
       else printTable(terminal, runColumns, [runCells(found, items)]);
-      if (!flags.wait && !hasWorkers) terminal.note('No worker is there; it is done when one is.');
+      if (!flags.wait && !hasWorkers) terminal.inform('No worker is there; it is done when one is.');
       if (found.status === 'failed') process.exitCode = exitCodes.failed;
       else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
     });
@@ -108,7 +108,7 @@ async function follow(
     if (found.endedAt !== null || signal.aborted) return found;
     if (found.status === 'queued' && found.lastError !== null && found.lastError !== reported) {
       reported = found.lastError;
-      terminal.note(`It will be tried again: ${reported}`);
+      terminal.inform(`It will be tried again: ${reported}`);
     }
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
   }
@@ -144,26 +144,23 @@ export const history = defineCommand({
     'sluice schedules history',
     "sluice schedules history nightly --limit 1 --json | jq '.[0].items[].job_id'",
   ],
-  run: (invocation) =>
-    withSession(invocation, async (session) => {
-      const { argument: name, flags } = invocation;
-      const { db } = session.system;
-      const environment = flags.env === undefined ? null : await requireEnvironment(session, flags.env);
-      const filter = {
-        ...(environment !== null && { environmentId: environment.environmentId }),
-        ...(name !== undefined && { name }),
-      };
-      const runs = await readRuns(db, filter, flags.limit);
-      printList(invocation, {
-        items: await Promise.all(
-          runs.map(async (run) => ({ run, items: await readRunItems(db, run.runId) })),
-        ),
-        render: ({ run, items }) => renderRun(run, items),
-        columns: runColumns,
-        cells: ({ run, items }) => runCells(run, items),
-        none: 'There are no such runs.',
-      });
-    }),
+  inSession: async (call) => {
+    const { argument: name, flags, system } = call;
+    const { db } = system;
+    const environment = flags.env === undefined ? null : await requireEnvironment(call, flags.env);
+    const filter = {
+      ...(environment !== null && { environmentId: environment.environmentId }),
+      ...(name !== undefined && { name }),
+    };
+    const runs = await readRuns(db, filter, flags.limit);
+    printList(call, {
+      items: await Promise.all(runs.map(async (run) => ({ run, items: await readRunItems(db, run.runId) }))),
+      render: ({ run, items }) => renderRun(run, items),
+      columns: runColumns,
+      cells: ({ run, items }) => runCells(run, items),
+      none: 'There are no such runs.',
+    });
+  },
 });
 
 const runColumns = columnsOf('schedule', 'environment', 'due', 'status', 'why', 'ended', '>jobs', 'remark');

@@ -6,10 +6,11 @@ import { definitionsOf } from '../postgres/stores/definitions.ts';
 import { previewSegment, type SegmentPreview } from '../segments/preview-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
-import { defineCommand, parsed, required } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
 import { columnsOf, formatCount, printable, printList } from './format.ts';
-import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { parsed, required } from './options.ts';
+import type { EnvironmentSession } from './session.ts';
 
 const list = defineCommand({
   name: 'list',
@@ -18,16 +19,16 @@ const list = defineCommand({
   environment: true,
   json: 'print JSON, the definitions too',
   examples: ['sluice segments list', "sluice segments list --json | jq '.[].key'"],
-  run: (invocation) =>
-    withEnvironment(invocation, async ({ system, environmentId }) =>
-      printList(invocation, {
-        items: await definitionsOf.segments.read(system.db, environmentId),
-        render: (segment) => segment,
-        columns: columnsOf('>id', 'key', 'title', 'status'),
-        cells: ({ id, key, title, status }) => [String(id), printable(key, 40), printable(title, 60), status],
-        none: `Environment ${invocation.env} has no segments; \`sluice definitions apply\` makes them.`,
-      }),
-    ),
+  inEnvironment: async (call) => {
+    const { system, environmentId, env } = call;
+    printList(call, {
+      items: await definitionsOf.segments.read(system.db, environmentId),
+      render: (segment) => segment,
+      columns: columnsOf('>id', 'key', 'title', 'status'),
+      cells: ({ id, key, title, status }) => [String(id), printable(key, 40), printable(title, 60), status],
+      none: `Environment ${env} has no segments; \`sluice definitions apply\` makes them.`,
+    });
+  },
 });
 
 const preview = defineCommand({
@@ -44,17 +45,16 @@ const preview = defineCommand({
     'sluice segments preview power-users',
     'sluice segments preview 3 --sample 100 --json | jq .users',
   ],
-  run: (invocation) =>
-    withEnvironment(invocation, async (session) => {
-      const { argument, flags, terminal, json } = invocation;
-      const stored = await requireSegment(session, argument);
-      const { users, sample } = await count(session, readDefinition(stored), flags.sample);
-      if (json) return terminal.json({ id: stored.id, key: stored.key, users, sample });
-      terminal.print(`${printable(stored.title, 60)} (${stored.key}): ${formatCount(users)} users`);
-      for (const userId of sample) terminal.print(`  ${printable(userId, 100)}`);
-      const more = users - sample.length;
-      if (more > 0 && sample.length > 0) terminal.print(`  … and ${formatCount(more)} more`);
-    }),
+  inEnvironment: async (call) => {
+    const { argument, flags, terminal, json } = call;
+    const stored = await requireSegment(call, argument);
+    const { users, sample } = await count(call, readDefinition(stored), flags.sample);
+    if (json) return terminal.json({ id: stored.id, key: stored.key, users, sample });
+    terminal.print(`${printable(stored.title, 60)} (${stored.key}): ${formatCount(users)} users`);
+    for (const userId of sample) terminal.print(`  ${printable(userId, 100)}`);
+    const more = users - sample.length;
+    if (more > 0 && sample.length > 0) terminal.print(`  … and ${formatCount(more)} more`);
+  },
 });
 
 function parseSample(text: string): number {

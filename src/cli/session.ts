@@ -1,5 +1,6 @@
 /** The database and the system that a command works on: found where they run, or started for as long as it takes. */
 import { setTimeout as delay } from 'node:timers/promises';
+import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
 import {
@@ -18,12 +19,11 @@ import {
   prepareDatabase,
   provideDatabase,
 } from '../provide-database.ts';
-import type { Invocation } from './define-command.ts';
 import { CommandFailed, UsageError } from './errors.ts';
-import { readSettings, type Settings } from './settings.ts';
+import { type Cli, readSettings, type Settings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
-/** What a command of a person works on, for as long as it runs. */
+/** What a command works on while it runs. */
 export interface Session {
   readonly settings: Settings;
   readonly database: ProvidedDatabase;
@@ -37,23 +37,29 @@ export interface EnvironmentSession extends Session {
   readonly environmentId: number;
 }
 
+/** Who opens a session. */
+interface Caller {
+  readonly cli: Cli;
+  readonly command: Command;
+}
+
 interface SessionOptions {
   /** Also on a data directory that there is nothing in yet. */
   readonly mayCreate?: boolean;
 }
 
-/** Enough for a command: one thing at a time, and the dispatching beside it. */
+/** A command does one thing at a time, and dispatches beside it. */
 const poolSize = 4;
 
 /** Opens the system, on a server that runs or on one started for the purpose, and closes it after `work`. */
 export async function withSession<T>(
-  { cli, command, terminal }: Invocation,
+  { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
   { mayCreate = false }: SessionOptions = {},
 ): Promise<T> {
   const settings = readSettings(cli, command);
   const { config } = settings;
-  if (mayCreate) await announceNewData(terminal, config);
+  if (mayCreate) await announceNewData(cli.terminal, config);
   else await requireData(config);
   const log = settings.commandLog('command');
   const database = await provideForCommand(config, log);
@@ -62,7 +68,7 @@ export async function withSession<T>(
     const system = openSystem({ config, databaseUrl: database.url, log, role: sessionRole, poolSize });
     try {
       const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
-      if (database.embedded !== null) await awaitOtherCommands(system, terminal);
+      if (database.embedded !== null) await awaitOtherCommands(system, cli.terminal);
       return result;
     } finally {
       await system.close();
@@ -74,14 +80,14 @@ export async function withSession<T>(
 
 /** The same, on the environment that --env names. */
 export function withEnvironment<T>(
-  invocation: Invocation,
+  caller: Caller & { readonly env: string },
   work: (session: EnvironmentSession) => Promise<T>,
   options?: SessionOptions,
 ): Promise<T> {
   return withSession(
-    invocation,
+    caller,
     async (session) => {
-      const { environmentId } = await requireEnvironment(session, invocation.env);
+      const { environmentId } = await requireEnvironment(session, caller.env);
       return work({ ...session, environmentId });
     },
     options,
@@ -101,7 +107,7 @@ export async function requireEnvironment(
   try {
     return await createEnvironment(system.db, name);
   } catch (error) {
-    // Another process was faster.
+    // Another process created it first.
     const theirs = await findEnvironment(system.db, name);
     if (theirs !== null) return theirs;
     throw error;
@@ -145,7 +151,7 @@ export async function findDatabase(config: DatabaseConfig): Promise<string> {
   );
 }
 
-/** A command that only looks or changes must not make a database where there is none, and answer from that. */
+/** A command that only reads or changes data must not create a database and answer from that. */
 export async function requireData(config: DatabaseConfig): Promise<void> {
   if (!(await isNewDatabase(config))) return;
   throw new UsageError(
@@ -155,9 +161,9 @@ export async function requireData(config: DatabaseConfig): Promise<void> {
   );
 }
 
-/** Those that may make one say where. */
+/** Commands that may create a database say where. */
 export async function announceNewData(terminal: Terminal, config: DatabaseConfig): Promise<void> {
-  if (await isNewDatabase(config)) terminal.note(`Making a new database in ${config.dataDir}`);
+  if (await isNewDatabase(config)) terminal.inform(`Making a new database in ${config.dataDir}`);
 }
 
 const rolePrefix = 'command ';
@@ -180,7 +186,7 @@ async function awaitOtherCommands({ db }: System, terminal: Terminal): Promise<v
         and application_name <> ${`sluice ${sessionRole}`}`.execute(db);
     if (rows.length === 0) return;
     if (!announced)
-      terminal.note('Another sluice command uses the database of this one: waiting for it to end.');
+      terminal.inform('Another sluice command uses the database of this one: waiting for it to end.');
     announced = true;
     await delay(othersPollMs);
   }

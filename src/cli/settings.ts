@@ -3,7 +3,21 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { createLogger } from '../telemetry/logger.ts';
-import { type Cli, type ProcessEnv, text } from './define-command.ts';
+import { text } from './options.ts';
+import type { Terminal } from './terminal.ts';
+
+/** Environment variables, as a process has them. */
+export type ProcessEnv = Readonly<Record<string, string | undefined>>;
+
+/** What every command works with; made once, by `main.ts`. */
+export interface Cli {
+  readonly processEnv: ProcessEnv;
+  /** The variables of `processEnv` that the file .env gave. */
+  readonly fromDotEnv: ReadonlySet<string>;
+  readonly terminal: Terminal;
+  /** The script to run for another process of ours. */
+  readonly entry: string;
+}
 
 /** The configuration of one run, with the flags taken in. */
 export interface Settings {

@@ -6,7 +6,7 @@ import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import type { LaneOverview } from '../postgres/ledger/lane-overview.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
-import { defineCommand, flag } from './define-command.ts';
+import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import {
   type Column,
@@ -18,6 +18,7 @@ import {
   printable,
   renderTable,
 } from './format.ts';
+import { flag } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { findDatabase } from './session.ts';
 import { readSettings } from './settings.ts';
@@ -72,14 +73,14 @@ async function findWithDisks(config: Config): Promise<string> {
   });
 }
 
-/** Where this machine writes, each disk once; one that cannot be looked at is left out, since doctor tells why. */
+/** The disks this machine writes to, each once. One that cannot be read is left out; doctor reports it. */
 async function readDisks(config: Config): Promise<Disk[]> {
   const looks = await Promise.allSettled(foldersWritten(config).map(readDisk));
   const found = looks.flatMap((look) => (look.status === 'fulfilled' ? [look.value] : []));
   return [...new Map(found.reverse().map((disk) => [disk.device, disk])).values()].reverse();
 }
 
-/** A database without room is away and does not say why. */
+/** A database without disk space is down and gives no reason. */
 function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
   const full = disks.find(isFull);
   if (full === undefined) return error;

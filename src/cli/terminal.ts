@@ -9,7 +9,7 @@ export interface Terminal {
   /** Part of the result as it is, without a line end. Resolves when the reader can take more. */
   write(bytes: string | Uint8Array): Promise<void>;
   /** A line beside the result: progress, hints, complaints. */
-  note(text: string): void;
+  inform(text: string): void;
   json(value: unknown): void;
   /** Coloured or not, as standard output can show. */
   style(style: Style, text: string): string;
@@ -38,7 +38,7 @@ export function createTerminal(processEnv: Readonly<Record<string, string | unde
     async write(bytes) {
       if (!put(stdout, bytes)) await drained(stdout);
     },
-    note: (text) => void put(stderr, `${text}\n`),
+    inform: (text) => void put(stderr, `${text}\n`),
     json: (value) => void put(stdout, `${JSON.stringify(value, null, stdout.isTTY ? 2 : undefined)}\n`),
     style: (style, text) => (colour ? styleText(style, text) : text),
     live: stderr.isTTY === true && !dumb,

@@ -7,7 +7,7 @@ import type { StopRequest } from './service/stop-signals.ts';
 import { type Supervisor, superviseWorkers, workerEnvironment } from './service/supervisor.ts';
 import type { Session } from './session.ts';
 
-/** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
+/** A worker updates its row every 5 seconds; one silent for this long counts as dead. */
 const aliveMs = 15_000;
 const checkMs = 3_000;
 
@@ -46,7 +46,7 @@ export async function countLiveWorkers({ db }: Pick<System, 'db'>): Promise<numb
  * replaced by our own should they end before we do.
  */
 async function provideWorkers({ settings, database, system, log }: Session, entry: string) {
-  // A queue that is away would keep us waiting without a word; the file is worth keeping until it is back.
+  // Without the queue the command would wait without a word.
   const problem = await checkRedis(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
@@ -61,7 +61,7 @@ async function provideWorkers({ settings, database, system, log }: Session, entr
     };
     own = superviseWorkers({ size: Math.max(settings.config.workers, 1), entry, processEnv, log });
   };
-  // On a server that was started just now, what the table shows are workers of the past.
+  // If this command started the server, the rows in the table are of former workers.
   if (database.embedded !== null || (await countLiveWorkers(system)) === 0) launch();
   const watch = setInterval(() => {
     if (own !== null) return clearInterval(watch);

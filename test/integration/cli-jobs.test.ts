@@ -33,7 +33,7 @@ async function sluice(...args: string[]): Promise<string> {
     json: (value: unknown) => {
       printed += JSON.stringify(value);
     },
-    note: () => undefined,
+    inform: () => undefined,
   };
   const program = await createProgram(
     { processEnv: t.variables, fromDotEnv: new Set(), terminal, entry: '' },

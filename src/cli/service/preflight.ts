@@ -64,7 +64,7 @@ export async function checkRedis({ redisUrl, redisCa }: RedisConfig): Promise<Re
   const where = describeRedis(readRedisUrl(redisUrl));
   try {
     const policy = await askRedis({ redisUrl, redisCa }, async (redis) => {
-      // Managed servers may not tell their configuration; then nobody can say.
+      // Managed servers may refuse CONFIG; then nothing is known.
       const answer: unknown = await redis.config('GET', 'maxmemory-policy').catch(() => []);
       return Array.isArray(answer) ? (answer[1] as unknown) : undefined;
     });

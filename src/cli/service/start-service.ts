@@ -4,7 +4,7 @@ import type { System } from '../../context.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../../provide-database.ts';
 import { type Phase, shutDown } from '../../shutdown.ts';
 import { openSchedulesFile } from '../../sources/schedules/schedules-file.ts';
-import type { ProcessEnv } from '../define-command.ts';
+import type { ProcessEnv } from '../settings.ts';
 import { awaitDatabase, retryWhileAway } from './await-database.ts';
 import { ensureFirstKey, type HttpService, openHttpService, openServingSystem } from './http-service.ts';
 import { checkAddress, warnOfRedis, warnOfStorage } from './preflight.ts';
@@ -64,7 +64,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpService> {
   const { config, log, processEnv, entry } = options;
-  // The workers would refuse it, one start after another; whoever starts them is told instead.
+  // A wrong file would end every worker at its start: report it here, once.
   if (config.schedulesFile !== null) await openSchedulesFile(config.schedulesFile, log);
   await checkAddress(config, true);
   if (config.databaseUrl !== null) await awaitDatabase(config, options);
@@ -100,7 +100,7 @@ function stopPhases({ database, http, workers }: Parts, totalMs: number): Phase[
   }
   if (http !== null) phases.push(http.closeSystem);
   if (database !== null) {
-    // Should it be late: it is told to stop already, and goes on doing so when we are gone.
+    // If it misses the deadline it still stops: it has its signal.
     phases.push({ name: 'database', deadlineMs: totalMs, run: () => database.stop() });
   }
   return phases;

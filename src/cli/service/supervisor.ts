@@ -2,8 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
-import type { ProcessEnv } from '../define-command.ts';
-import { overrideProcessEnv } from '../settings.ts';
+import { overrideProcessEnv, type ProcessEnv } from '../settings.ts';
 
 export interface SupervisorOptions {
   /** How many worker processes. */

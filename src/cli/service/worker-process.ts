@@ -2,7 +2,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import type { Logger } from 'pino';
 import type { RunAlone } from '../../tasks/reconcile.ts';
-import type { ProcessEnv } from '../define-command.ts';
+import type { ProcessEnv } from '../settings.ts';
 import type { StopRequest } from './stop-signals.ts';
 
 /** How long a worker whose parent vanished may take; with the parent the embedded database has gone, too. */
