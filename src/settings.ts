@@ -67,19 +67,19 @@ export const settings = {
   awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.', true),
   inboxDir: optionalPath(
     'INBOX_DIR',
-    'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: none is.',
+    'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: no inbox.',
   ),
   inboxScanMs: integer(
     'INBOX_SCAN_MS',
     '2000',
-    'Milliseconds between two looks into the inbox.',
+    'Milliseconds between two polls of the inbox.',
     20,
     3_600_000,
   ),
   inboxSettleMs: integer(
     'INBOX_SETTLE_MS',
     '5000',
-    'Milliseconds that a file in the inbox must not have changed for before it is taken; two looks at least.',
+    'Milliseconds that a file in the inbox must stay unchanged before it is taken; at least two polls.',
     0,
     3_600_000,
   ),
@@ -89,7 +89,7 @@ export const settings = {
   ),
   metricsToken: secretKey(
     'METRICS_TOKEN',
-    'If set, /metrics wants `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
+    'If set, /metrics requires `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
   ),
   adminKey: secretKey(
     'ADMIN_KEY',
@@ -117,7 +117,7 @@ export const settings = {
   poolSize: integer(
     'POOL_SIZE',
     '10',
-    'PostgreSQL connections of the serving process; two fifths of them are for what callers only look at.',
+    'PostgreSQL connections of the serving process; two fifths of them are for reads.',
     2,
     500,
   ),
@@ -145,7 +145,7 @@ export const settings = {
   rateLimit: integer(
     'RATE_LIMIT',
     '0',
-    'Requests per second that one API key may make to one serving process; 0: as many as it likes.',
+    'Requests per second that one API key may make to one serving process; 0: no limit.',
     0,
     1_000_000,
   ),
@@ -159,7 +159,7 @@ export const settings = {
   maxQueuedJobs: integer(
     'MAX_QUEUED_JOBS',
     '10000',
-    'Jobs (loads, exports, deletions) of one environment that may be unfinished; the API answers 429 to one more, except to a repeated Idempotency-Key; 0: as many as come.',
+    'Jobs (loads, exports, deletions) of one environment that may be unfinished; the API answers 429 to one more, except to a repeated Idempotency-Key; 0: no limit.',
     0,
     10_000_000,
   ),
@@ -213,14 +213,14 @@ export const settings = {
   eventRetentionDays: integer(
     'EVENT_RETENTION_DAYS',
     '0',
-    'Days that events are kept in the database; 0: for ever. They go by the month, with the last day of theirs. A definitions file says otherwise by environment and event name.',
+    'Days that events are kept in the database; 0: for ever. They are removed by whole months. Definitions can set other days by environment and event name.',
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
   eventArchive: oneOf(
     'EVENT_ARCHIVE',
     'off',
-    'What becomes of events that outlived their retention; parquet: they are kept as files where those of exports are, which exports read; off: nothing.',
+    'What happens to events whose retention is over; parquet: they are archived in the file store, and exports still read them; off: they are removed.',
     ['off', 'parquet'],
   ),
   linkTtlHours: integer(
@@ -262,7 +262,7 @@ export const settings = {
   drainMs: integer(
     'DRAIN_MS',
     '0',
-    'Milliseconds that a server which is told to stop still takes requests, while /health/ready tells load balancers to send no more; SHUTDOWN_MS begins after it.',
+    'Milliseconds that a stopping server still accepts requests, while /health/ready answers 503 so that load balancers send no more; SHUTDOWN_MS begins after it.',
     0,
     600_000,
   ),
