@@ -3,6 +3,7 @@ import { type TaskKindName, taskQueues } from '../src/domain/task.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { chunkJob } from './chunk.ts';
 import { deletionJob } from './deletion.ts';
+import { exportJob } from './export.ts';
 import { finishJob } from './finish.ts';
 import { pruneJob } from './prune.ts';
 
@@ -12,6 +13,7 @@ const byName: Readonly<Record<TaskKindName, TaskKind<System>>> = {
   finish: finishJob,
   deletion: deletionJob,
   prune: pruneJob,
+  export: exportJob,
 };
 
 export const jobKinds: readonly TaskKind<System>[] = Object.values(byName);

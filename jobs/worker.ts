@@ -3,9 +3,6 @@ import { startSweeping } from '../src/background-jobs/sweep.ts';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
 import { exportQueueName, queueName } from '../src/domain/task.ts';
-import { startExportReconciler } from '../src/export/reconcile-exports.ts';
-import type { ExportWriter } from '../src/export/run-export.ts';
-import { writeExport } from '../src/export/write/write-export.ts';
 import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
 import { startSender } from '../src/notifications/start-sender.ts';
 import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
@@ -21,7 +18,6 @@ import { Turns } from '../src/tasks/turns.ts';
 import { deliverNotificationJob, openSendContext } from './deliver-notification.ts';
 import { jobKinds, kindsOf } from './kinds.ts';
 import { ringSchedulesJob } from './ring-schedules.ts';
-import { runExportJob } from './run-export.ts';
 
 const signOfLifeMs = 5_000;
 /** Notifications under way may end before a stop gives them back, so that those of the last job are not left behind. */
@@ -48,7 +44,6 @@ export interface WorkerSchedules {
 
 /** What a worker is made of besides the system; the fault tests have parts of their own. */
 export interface WorkerOptions {
-  readonly write?: ExportWriter;
   /** Default: none. */
   readonly schedules?: WorkerSchedules | null;
   /** Default: the worker itself does what lost its worker before. */
@@ -59,7 +54,6 @@ export interface WorkerOptions {
 export function startWorker(system: System, options: WorkerOptions = {}): RunningWorker {
   const { log, config } = system;
   const {
-    write = writeExport,
     schedules = null,
     runAlone = ({ taskId, kind }, signals) => runTaskById(system, kindOf(jobKinds, kind), taskId, signals),
   } = options;
@@ -78,14 +72,13 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
     },
     { concurrency: config.workerConcurrency, log },
   );
-  const exporter = consume(
-    system.backend,
-    { 'run-export': runExportJob(system, write, stopping.signal) },
-    { concurrency: 1, log, queue: exportQueueName },
-  );
+  const exporter = consume(system.backend, taskJobs(system, exportQueueName, signals), {
+    concurrency: 1,
+    log,
+    queue: exportQueueName,
+  });
   const pollers = [
     startReconciler(system, jobKinds),
-    startExportReconciler(system),
     startNotificationReconciler(sending, sender),
     startSweeping(system),
     startSuspects(system, jobKinds, runAlone, signals),

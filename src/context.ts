@@ -2,7 +2,8 @@ import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
 import { READ_TIMEOUT_MS } from './domain/limits.ts';
-import type { ExportBell, ExportContext } from './export/context.ts';
+import type { ExportContext } from './export/context.ts';
+import { writeExport } from './export/write/write-export.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { ChunkMemory } from './load/chunk-memory.ts';
@@ -24,7 +25,6 @@ import { Metrics } from './telemetry/metrics.ts';
 /** One running system: what every surface (HTTP, CLI, worker) is built on. */
 export interface System extends LoadContext, ExportContext {
   readonly config: Config;
-  readonly bell: ExportBell;
   readonly databaseUrl: string;
   readonly monitor: ConnectionMonitor;
   readonly backend: QueueBackend;
@@ -110,6 +110,7 @@ export function openSystem(options: SystemOptions): System {
     reader: { db: readPool === null ? db : createDatabase(readPool) },
     bell: queue,
     queue,
+    writeExport,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,

@@ -14,13 +14,7 @@ create table sluice.exports (
   requested_at timestamptz not null default now(),
   started_at timestamptz,
   ended_at timestamptz,
-  attempt integer not null default 0,
-  lease_until timestamptz,
-  due_at timestamptz not null default now(),
-  losses integer not null default 0,
-  failures integer not null default 0,
-  last_error text,
-  dispatched_at timestamptz,
+  attempts integer not null default 0,
   rows_expected bigint,
   rows_written bigint not null default 0,
   bytes_written bigint not null default 0,
@@ -38,14 +32,12 @@ create table sluice.exports (
   constraint exports_ended_at_set check (
     (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
   ),
-  constraint exports_failed_has_reason check ((failure_code is not null) = (status = 'failed')),
-  constraint exports_processing_has_lease check (status = 'processing' or lease_until is null)
+  constraint exports_failed_has_reason check ((failure_code is not null) = (status = 'failed'))
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
 comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
 comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';
 comment on column sluice.exports.request_id is 'Of the HTTP request that it came by; null if it came another way.';
-comment on column sluice.exports.due_at is 'Not to be taken before: after an error, a while later.';
 comment on column sluice.exports.rows_expected is 'The planner''s estimate, for the progress.';
 comment on column sluice.exports.files_expired_at is 'When its files were removed; null while they are there.';
 create index exports_listing_idx on sluice.exports (environment_id, job_id desc);

@@ -1,6 +1,6 @@
 import { inputError } from '../domain/errors.ts';
-import { cancelExport } from '../export/cancel-export.ts';
 import type { ExportContext } from '../export/context.ts';
+import { cancelExport } from '../export/end-export.ts';
 import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end-load.ts';
 import { type Job, requireJob } from './find-jobs.ts';

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
 import { compressions, type Export, exportFormats } from '../domain/export.ts';
-import { cancelExport } from '../export/cancel-export.ts';
+import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail } from '../export/render-export.ts';
 import { requestExport } from '../export/request-export.ts';
 import { verifyExport } from '../export/verify-export.ts';

@@ -1,7 +1,7 @@
 import { exportFolder } from '../export/folder.ts';
 import { findKeptFiles, forgetFiles } from '../postgres/deletion/earlier-loads.ts';
 import { findKeptExports, restartExports } from '../postgres/deletion/kept-exports.ts';
-import { markFilesExpired } from '../postgres/ledger/due-exports.ts';
+import { markFilesExpired } from '../postgres/stores/exports.ts';
 import type { Attempt } from './context.ts';
 
 const filesAtATime = 20;

@@ -9,6 +9,7 @@ export const taskQueues = {
   finish: queueName,
   deletion: queueName,
   prune: queueName,
+  export: exportQueueName,
 } as const;
 
 export type TaskKindName = keyof typeof taskQueues;

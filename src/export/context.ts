@@ -1,26 +1,20 @@
 import type pg from 'pg';
-import type { Logger } from 'pino';
 import type { FileStore } from '../files/file-store.ts';
 import type { NotificationBell } from '../notifications/record-end.ts';
-import type { Database } from '../postgres/database.ts';
+import type { TaskContext } from '../tasks/task-kind.ts';
+import type { writeExport } from './write/write-export.ts';
+
+/** What writes the files; the tests have others, that stop where they are told to. */
+export type ExportWriter = typeof writeExport;
 
 /** Everything the way out works with. Passed, never imported: two systems can live in one process. */
-export interface ExportContext {
+export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
-  readonly db: Database;
   readonly files: FileStore;
-  readonly bell: ExportBell;
+  readonly bell: NotificationBell;
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   /** How long one attempt at an export may take. */
   readonly exportTimeoutMs: number;
-  readonly log: Logger;
+  readonly writeExport: ExportWriter;
 }
-
-/** Tells the workers that something is due. Losing a ring costs time only: the ledger is read again and again. */
-export interface ExportBell extends NotificationBell {
-  ringExport(exportId: number, attempt: number, manner?: RingManner): Promise<void>;
-}
-
-/** `again`: also where a job for the same attempt is in the queue, since whoever took that seems to have died with it. */
-export type RingManner = 'once' | 'again';

@@ -1,3 +1,4 @@
+import { FinalFailure } from '../domain/errors.ts';
 import type { ExportRequest } from '../domain/export.ts';
 import { createGlob } from '../domain/glob.ts';
 import type { Database } from '../postgres/database.ts';
@@ -5,10 +6,9 @@ import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/
 import { compileSegment } from '../segments/compile-segment.ts';
 import { readSegment } from '../segments/read-segment.ts';
 import type { Segment } from '../segments/segment.ts';
-import { ExportFailure } from './export-failure.ts';
 import type { Filter, SegmentTest } from './filter.ts';
 
-/** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `ExportFailure` for one that is gone. */
+/** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `FinalFailure` for one that is gone. */
 export async function findSegments(
   db: Database,
   environmentId: number,
@@ -42,9 +42,9 @@ function matches(pattern: string, id: number): boolean {
 function read(row: DefinedSegment): Segment {
   const { segment } = readSegment(row.definition);
   if (segment !== null) return segment;
-  throw new ExportFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
+  throw new FinalFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
 }
 
-function gone(id: number | string): ExportFailure {
-  return new ExportFailure('unknown_segment', `segment ${id} was removed before the export began`);
+function gone(id: number | string): FinalFailure {
+  return new FinalFailure('unknown_segment', `segment ${id} was removed before the export began`);
 }

@@ -1,4 +1,4 @@
-import { deleteExports, findExpired, markFilesExpired } from '../postgres/ledger/due-exports.ts';
+import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
 import type { ExportContext } from './context.ts';
 import { exportFolder } from './folder.ts';
 
@@ -27,4 +27,14 @@ export async function pruneExports(
     removed = expired.length;
   }
   return { exports, records: await deleteExports(db, jobDays) };
+}
+
+const leftoversAtATime = 20;
+
+/** Removes what failed and cancelled exports have left: nobody will ask for it. */
+export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 'files'>): Promise<void> {
+  for (const { exportId, jobId } of await findLeftovers(db, leftoversAtATime)) {
+    await files.removeFolder(exportFolder(jobId));
+    await markFilesExpired(db, exportId);
+  }
 }

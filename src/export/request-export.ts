@@ -1,13 +1,14 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
+import type { DueTask } from '../domain/task.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
 import type { Database } from '../postgres/database.ts';
 import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
-import { insertExport } from '../postgres/ledger/insert-export.ts';
+import { insertExport } from '../postgres/stores/exports.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { dispatchExports } from './dispatch-exports.ts';
 import { lookUpNames } from './look-up-names.ts';
 import { type ReadRequest, readRequest } from './read-request.ts';
 
@@ -36,16 +37,14 @@ export async function requestExport(
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
-    await extras?.alongside?.(db, accepted);
+    await extras?.alongside?.(db, accepted.jobId);
     return accepted;
   });
-  if (answer !== jobId) return answer;
+  if (answer.jobId !== jobId) return answer.jobId;
   const fields = jobFields({ jobId, requestId: extras?.requestId ?? null });
   context.log.info({ ...fields, datasets: read.request.datasets }, 'export accepted');
   // It is safe in the ledger; whoever is slow or away here, the reconciler makes up for.
-  dispatchExports(context).catch((error: unknown) => {
-    context.log.warn({ err: error }, 'dispatching failed; the reconciler will do it');
-  });
+  void notifyQueue(context, answer.tasks);
   return jobId;
 }
 
@@ -56,17 +55,17 @@ async function accept(
   jobId: string,
   idempotency: Idempotency | null,
   extras: ExportExtras | null,
-): Promise<string> {
+): Promise<{ readonly jobId: string; readonly tasks: readonly DueTask[] }> {
   // First, so that a repetition is answered as before even if what it names is gone since.
   if (idempotency !== null) {
     const claim = await claimIdempotencyKey(db, environmentId, idempotency.key, idempotency.digest, jobId);
-    if (claim.outcome === 'known' && claim.jobId !== null) return claim.jobId;
+    if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, tasks: [] };
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
   const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
   if (first !== undefined) throw new InputError(first, ...more);
   const { requestId = null, retentionDays = null } = extras ?? {};
-  await insertExport(db, {
+  const task = await insertExport(db, {
     jobId,
     requestId,
     environmentId,
@@ -74,5 +73,5 @@ async function accept(
     emails: read.emails,
     retentionDays,
   });
-  return jobId;
+  return { jobId, tasks: task === null ? [] : [task] };
 }

@@ -240,30 +240,21 @@ export interface ExportFiles {
 }
 
 export interface Exports {
-  attempt: Generated<number>;
+  attempts: Generated<number>;
   bytes_written: Generated<number>;
   compression: string;
-  dispatched_at: Date | null;
-  /**
-   * Not to be taken before: after an error, a while later.
-   */
-  due_at: Generated<Date>;
   emails: Generated<string[]>;
   ended_at: Date | null;
   environment_id: number;
   export_id: Generated<number>;
   failure_code: string | null;
   failure_message: string | null;
-  failures: Generated<number>;
   /**
    * When its files were removed; null while they are there.
    */
   files_expired_at: Date | null;
   format: string;
   job_id: string;
-  last_error: string | null;
-  lease_until: Date | null;
-  losses: Generated<number>;
   /**
    * What was asked for, as src/domain/export.ts has it; never run as SQL.
    */

@@ -1,7 +1,7 @@
 import type { JobsOptions, Queue } from 'bullmq';
 import { TransientError } from '../domain/errors.ts';
 import { type DueTask, exportQueueName, queueName, taskQueues } from '../domain/task.ts';
-import type { ExportBell } from '../export/context.ts';
+import type { NotificationBell } from '../notifications/record-end.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 import type { JobName, JobPayloads } from './contract.ts';
@@ -14,7 +14,7 @@ const jobsPerCall = 250;
 /** Notifying again within this time adds nothing. */
 const notifyAgainMs = 5_000;
 
-export interface QueueNotifier extends TaskQueue, ExportBell {
+export interface QueueNotifier extends TaskQueue, NotificationBell {
   close(): Promise<void>;
 }
 
@@ -46,10 +46,6 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
           tasks.filter(({ kind }) => taskQueues[kind] === name).map((task) => taskJob(task, again)),
         );
       }
-    },
-    async ringExport(exportId, attempt, manner = 'once') {
-      const jobId = `export-${exportId}-${attempt}${suffix(manner === 'again')}`;
-      await add(exportQueueName, [job('run-export', { v: 1, exportId }, { jobId })]);
     },
     async ringDeliveries(due) {
       const jobs = due.map(({ deliveryId, attempt }) =>

@@ -92,18 +92,15 @@ async function giveBack<C extends TaskContext>(
   const fields = { ...taskFields(claim), attempt: claim.attempt };
   if (error instanceof ConflictError) return log.info(fields, error.message);
   if (error instanceof Interrupted) return interrupt(context, claim);
-  if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   const sort = sortOf(error);
-  const tolerated = error instanceof Fault ? 0 : kind.tolerance[sort];
+  const isFinal = error instanceof FinalFailure || error instanceof Fault;
+  const tolerated = isFinal ? 0 : kind.tolerance[sort];
   const counts = Number.isFinite(tolerated);
   const text = error instanceof Error ? error.message : String(error);
   let failures: number | null;
   try {
-    failures = await releaseTask(db, claim, {
-      message: text,
-      counts,
-      pauseMs: kind.pauseMs(claim.failures + (counts ? 1 : 0)),
-    });
+    const pauseMs = kind.pauseMs(claim.failures + (counts ? 1 : 0));
+    failures = await releaseTask(db, claim, { message: text, counts, pauseMs });
   } catch (failure) {
     // The database is away.
     log.warn(
@@ -114,6 +111,7 @@ async function giveBack<C extends TaskContext>(
   }
   // Whoever took it over has ended our session, and the error says no more than that.
   if (failures === null) return log.info(fields, notOurs);
+  if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   const line = { ...fields, err: error };
   if (sort === 'transient') log.warn(line, 'a task is given back; it will be tried again');
   else log.error(line, 'a task failed');

@@ -285,10 +285,8 @@ async function expectComplete(site: Site, work: WatchedExport): Promise<void> {
 }
 
 async function sessionOf({ sql }: Site, { jobId }: WatchedExport, attempt: number): Promise<string | null> {
-  const [row] = await sql<{ export_id: number }>('select export_id from sluice.exports where job_id = $1', [
-    jobId,
-  ]);
-  return workingSession(sql, 'export', `application_name = 'sluice export ${row?.export_id}:${attempt}'`);
+  const [row] = await sql<{ task_id: number }>('select task_id from sluice.tasks where job_id = $1', [jobId]);
+  return workingSession(sql, 'export', `application_name = 'sluice export ${row?.task_id}:${attempt}'`);
 }
 
 async function failuresOf(
@@ -296,7 +294,7 @@ async function failuresOf(
   { jobId }: WatchedExport,
 ): Promise<{ failures: number; last_error: string }> {
   const [row] = await sql<{ failures: number; last_error: string }>(
-    'select failures, last_error from sluice.exports where job_id = $1',
+    'select failures, last_error from sluice.tasks where job_id = $1',
     [jobId],
   );
   if (row === undefined) throw new Error('there is no such export');

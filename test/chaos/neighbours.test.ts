@@ -1,19 +1,19 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
-import {
-  endEarlierExportSessions,
-  endExportSessions,
-  endSilentExportSessions,
-} from '../../src/postgres/ledger/sessions.ts';
 import { createPool } from '../../src/postgres/pool.ts';
-import { endEarlierSessions, endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
+import {
+  endEarlierSessions,
+  endLostSessions,
+  endTaskSessions,
+} from '../../src/postgres/stores/task-sessions.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 
 test('a worker that went silent costs another system on the same server, with tasks of the same numbers, nothing', async () => {
   const [ours, theirs] = await Promise.all([createTestDatabase(), createTestDatabase()]);
   const pool = createPool({ url: ours.url, max: 2, applicationName: 'test' });
-  const name = 'sluice chunk 1:0:1';
+  const name = 'sluice chunk 1:1';
   const [silent, neighbour] = await Promise.all([connect(ours.url, name), connect(theirs.url, name)]);
   try {
     await pool.query(silentChunk);
@@ -44,16 +44,16 @@ test('an export that is lost or cancelled costs another system on the same serve
   );
   try {
     const db = createDatabase(pool);
-    await endEarlierExportSessions(db, { exportId: 2, attempt: 2 });
+    await endEarlierSessions(db, attemptAt(2, 2));
     await expect(earlier?.query('select 1')).rejects.toThrow();
-    await endExportSessions(db, 3);
+    await endTaskSessions(db, { kind: 'export', taskId: 3 });
     await expect(cancelled?.query('select 1')).rejects.toThrow();
-    await endEarlierExportSessions(db, { exportId: 1, attempt: 1 });
-    await endExportSessions(db, 11);
+    await endEarlierSessions(db, attemptAt(1, 1));
+    await endTaskSessions(db, { kind: 'export', taskId: 11 });
     await silent?.query('begin');
     await silent?.query('select 1');
     await neighbour.query('begin');
-    await endSilentExportSessions(db);
+    await endLostSessions(db, ['export']);
     await expect(silent?.query('select 1')).rejects.toThrow();
     await expect(neighbour.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
   } finally {
@@ -62,6 +62,18 @@ test('an export that is lost or cancelled costs another system on the same serve
     await ours.drop();
     await theirs.drop();
   }
+});
+
+const attemptAt = (taskId: number, attempt: number): TaskClaim => ({
+  taskId,
+  attempt,
+  kind: 'export',
+  subjectId: taskId,
+  part: 0,
+  environmentId: 1,
+  failures: 0,
+  jobId: null,
+  requestId: null,
 });
 
 /** Task 1, whose first attempt has lost its lease. */

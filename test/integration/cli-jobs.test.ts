@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { acceptDeletion } from '../support/deletions.ts';
-import { acceptExport, withoutExportBell } from '../support/exports.ts';
+import { acceptExport } from '../support/exports.ts';
 import { acceptFile, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -14,7 +14,7 @@ beforeAll(async () => {
   const { system, environment } = t;
   const quiet = withoutQueue(system);
   ids.load = await acceptFile(quiet, environment.environmentId, 'user_id\na\n');
-  ids.export = (await acceptExport(withoutExportBell(system), environment.environmentId)).jobId;
+  ids.export = (await acceptExport(system, environment.environmentId)).jobId;
   ids.deletion = (await acceptDeletion(system, environment.environmentId, 'users', ['a', 'b'])).jobId;
 });
 afterAll(() => t.close());

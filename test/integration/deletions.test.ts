@@ -7,7 +7,6 @@ import { createEnvironment } from '../../src/access/environments.ts';
 import type { System } from '../../src/context.ts';
 import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { runExport } from '../../src/export/run-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
@@ -16,7 +15,7 @@ import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
 import { inTransaction } from '../../src/postgres/transaction.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
-import { acceptExport, gatedWriter } from '../support/exports.ts';
+import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
 import {
   expireLeases,
   nextEnvironmentName,
@@ -363,14 +362,14 @@ describe('files of exports', () => {
     await load(environmentId, lines({ user_id: 'a' }, { user_id: 'b' }));
     const stop = new AbortController().signal;
     const finished = await acceptExport(t.system, environmentId);
-    await runExport(t.system, finished.exportId, writeExport, stop);
+    await runExportTask(t.system, finished.exportId, writeExport, stop);
     const plain = await acceptDeletion(t.system, environmentId, 'users', ['a']);
     expect((await plain.run()).removed.exports).toBe(0);
     expect((await finished.look()).filesExpired).toBe(false);
 
     const running = await acceptExport(t.system, environmentId);
     const gate = gatedWriter(writeExport, { deaf: true });
-    const late = runExport(t.system, running.exportId, gate.write, stop);
+    const late = runExportTask(t.system, running.exportId, gate.write, stop);
     await gate.arrived;
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['b'], { purgeExports: true });
     expect((await deletion.run()).removed.exports).toBe(1);
@@ -378,7 +377,7 @@ describe('files of exports', () => {
     gate.open();
     await late;
     expect((await running.look()).status).toBe('processing');
-    await runExport(t.system, running.exportId, writeExport, stop);
+    await runExportTask(t.system, running.exportId, writeExport, stop);
     const again = await running.look();
     expect(again).toMatchObject({ status: 'completed', attempts: 2 });
     expect(again.files.find(({ filename }) => filename.startsWith('users'))?.rows ?? 0).toBe(0);

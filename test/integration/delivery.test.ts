@@ -5,8 +5,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openSendContext } from '../../jobs/deliver-notification.ts';
 import { Fault } from '../../src/domain/errors.ts';
 import { EMAIL_LEASE_MS } from '../../src/domain/limits.ts';
-import { cancelExport } from '../../src/export/cancel-export.ts';
-import { type ExportWriter, runExport } from '../../src/export/run-export.ts';
+import type { ExportWriter } from '../../src/export/context.ts';
+import { cancelExport } from '../../src/export/end-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { composeMail } from '../../src/notifications/compose-mail.ts';
 import { deliverNotification, type SendContext } from '../../src/notifications/deliver-notification.ts';
@@ -14,7 +14,7 @@ import { attemptsPerDelivery } from '../../src/notifications/delivery-policy.ts'
 import { type MailTransport, openMailTransport } from '../../src/notifications/mail-transport.ts';
 import { type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { collectLog } from '../support/collected-log.ts';
-import { acceptExport, type ManualExport, withoutExportBell } from '../support/exports.ts';
+import { acceptExport, type ManualExport, runExportTask } from '../support/exports.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -53,7 +53,7 @@ function sendingTo(url: string): SendContext {
 
 async function ended(emails: readonly string[], write: ExportWriter = writeExport): Promise<ManualExport> {
   const work = await acceptExport(t.system, t.environment.environmentId, { emails });
-  await runExport(withoutExportBell(t.system), work.exportId, write, new AbortController().signal);
+  await runExportTask(t.system, work.exportId, write, new AbortController().signal);
   return work;
 }
 

@@ -2,27 +2,22 @@ import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { jobKinds } from '../../jobs/kinds.ts';
 import { pruneJob } from '../../jobs/prune.ts';
 import { schedulePruning } from '../../src/background-jobs/prune.ts';
-import { Fault, Interrupted, TransientError } from '../../src/domain/errors.ts';
+import { Fault, FinalFailure, Interrupted, TransientError } from '../../src/domain/errors.ts';
 import { ABANDONED_FILE_MS, MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES } from '../../src/domain/limits.ts';
-import { cancelExport } from '../../src/export/cancel-export.ts';
-import { ExportFailure } from '../../src/export/export-failure.ts';
+import type { ExportWriter } from '../../src/export/context.ts';
+import { cancelExport } from '../../src/export/end-export.ts';
 import { pruneExports } from '../../src/export/prune-exports.ts';
-import { reconcileExports } from '../../src/export/reconcile-exports.ts';
-import { type ExportWriter, runExport } from '../../src/export/run-export.ts';
 import { inSnapshot } from '../../src/export/write/snapshot.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
-import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
-import { exportSessionName } from '../../src/postgres/ledger/sessions.ts';
-import {
-  acceptExport,
-  expireExportLeases,
-  gatedWriter,
-  type ManualExport,
-  withoutExportBell,
-} from '../support/exports.ts';
-import { acceptFile, runTaskOf, withoutQueue } from '../support/load-file.ts';
+import { beginExport } from '../../src/postgres/stores/exports.ts';
+import { taskSessionName } from '../../src/postgres/stores/task-sessions.ts';
+import { claimNextTask } from '../../src/postgres/stores/tasks.ts';
+import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import { acceptExport, gatedWriter, type ManualExport, runExportTask } from '../support/exports.ts';
+import { acceptFile, expireLeases, runTaskOf, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -43,15 +38,19 @@ beforeAll(async () => {
 afterAll(() => t?.close());
 beforeEach(async () => {
   await sql`delete from exports`.execute(t.system.db);
+  await sql`delete from tasks`.execute(t.system.db);
 });
 
 const accept = (body = {}): Promise<ManualExport> => acceptExport(t.system, environmentId, body);
 
-function run(work: ManualExport, write: ExportWriter = writeExport, stopping = never): Promise<boolean> {
-  return runExport(withoutExportBell(t.system), work.exportId, write, stopping);
+function run(work: ManualExport, write: ExportWriter = writeExport, stopping = never): Promise<void> {
+  return runExportTask(t.system, work.exportId, write, stopping);
 }
 
-const reconcile = () => reconcileExports(withoutExportBell(t.system));
+const reconcile = () => reconcileTasks(withoutQueue(t.system), jobKinds);
+
+/** The export that is next; null: none is due. */
+const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });
 
 /** Files below `exports/`, unfinished ones too, of an export. */
 async function filesOf({ jobId }: ManualExport): Promise<string[]> {
@@ -75,9 +74,9 @@ async function sessions(condition = 'true'): Promise<string[]> {
 
 /** A worker that has begun to read and does nothing more, not even prolong its lease, until it wakes. */
 async function pauseInSnapshot(work: ManualExport) {
-  const claim = await claimExport(t.system.db, work.exportId);
+  const claim = await claimNext();
   if (claim === null) throw new Error('the export was not claimed');
-  const name = exportSessionName(claim);
+  const name = taskSessionName(claim);
   let wake: () => void = () => undefined;
   const woken = new Promise<void>((resolve) => {
     wake = resolve;
@@ -86,12 +85,20 @@ async function pauseInSnapshot(work: ManualExport) {
   await waitFor('its session', async () => (await sessions()).includes(name));
   return {
     work,
+    name,
     sessionEnded: () => waitFor('its session to end', async () => !(await sessions()).includes(name)),
     wake: () => {
       wake();
       return reading;
     },
   };
+}
+
+/** Another worker takes the export, and does nothing yet. */
+async function claimAndBegin(work: ManualExport): Promise<void> {
+  const claim = await claimNext();
+  if (claim?.subjectId !== work.exportId) throw new Error('the export was not claimed');
+  await beginExport(t.system.db, claim);
 }
 
 const failing =
@@ -140,7 +147,7 @@ describe('a worker that is lost', () => {
     void run(work, gate.write).catch(() => undefined);
     await gate.arrived;
     expect(await filesOf(work)).toHaveLength(2);
-    await expireExportLeases(t.system);
+    await expireLeases(t.system);
     await reconcile();
     await run(work);
     const done = await work.look();
@@ -153,7 +160,7 @@ describe('a worker that is lost', () => {
     const gate = gatedWriter(writeExport, { deaf: true });
     const late = run(work, gate.write);
     await gate.arrived;
-    await expireExportLeases(t.system);
+    await expireLeases(t.system);
     await reconcile();
     await run(work);
     const done = await work.look();
@@ -169,7 +176,7 @@ describe('a worker that is lost', () => {
       const gate = gatedWriter(writeExport, { deaf: true });
       void run(work, gate.write).catch(() => undefined);
       await gate.arrived;
-      await expireExportLeases(t.system);
+      await expireLeases(t.system);
       await reconcile();
     }
     expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'worker_lost' } });
@@ -181,27 +188,27 @@ describe('a worker that is lost', () => {
 
   test('has its loss counted, even if the queue rings before anybody noticed', async () => {
     const work = await accept();
-    await claimExport(t.system.db, work.exportId);
-    await expireExportLeases(t.system);
-    expect(await claimExport(t.system.db, work.exportId)).toBeNull();
+    await claimNext();
+    await expireLeases(t.system);
+    expect(await claimNext()).toBeNull();
     await reconcile();
-    expect(await claimExport(t.system.db, work.exportId)).toMatchObject({ attempt: 2 });
-    const { losses } = await t.system.db.selectFrom('exports').select('losses').executeTakeFirstOrThrow();
+    expect(await claimNext()).toMatchObject({ attempt: 2, subjectId: work.exportId });
+    const { losses } = await t.system.db.selectFrom('tasks').select('losses').executeTakeFirstOrThrow();
     expect(losses).toBe(1);
   });
 
   test('cannot fail the export of the one that took over, whatever befalls it', async () => {
     for (const error of [
       new Fault('an invariant broke'),
-      new ExportFailure('unknown_segment', 'it is gone'),
+      new FinalFailure('unknown_segment', 'it is gone'),
     ]) {
       const work = await accept();
       const gate = gatedWriter(failing(error), { deaf: true });
       const late = run(work, gate.write);
       await gate.arrived;
-      await expireExportLeases(t.system);
+      await expireLeases(t.system);
       await reconcile();
-      await claimExport(t.system.db, work.exportId);
+      await claimAndBegin(work);
       gate.open();
       await late;
       expect(await work.look()).toMatchObject({ status: 'processing', attempts: 2, failure: null });
@@ -210,8 +217,8 @@ describe('a worker that is lost', () => {
 
   test('is found by another worker on its own', async () => {
     const work = await accept();
-    await claimExport(t.system.db, work.exportId);
-    await expireExportLeases(t.system);
+    await claimNext();
+    await expireLeases(t.system);
     const worker = t.startWorker();
     try {
       await waitFor('the export to end', async () => (await work.look()).status === 'completed');
@@ -224,8 +231,7 @@ describe('a worker that is lost', () => {
 test('an export that takes longer than it may fails with the reason, and leaves no file', async () => {
   const work = await accept();
   const gate = gatedWriter(writeExport, { deaf: false });
-  const context = { ...withoutExportBell(t.system), exportTimeoutMs: 60_000 / 200 };
-  await runExport(context, work.exportId, gate.write, never);
+  await runExportTask({ ...t.system, exportTimeoutMs: 60_000 / 200 }, work.exportId, gate.write);
   expect(await work.look()).toMatchObject({ status: 'failed', failure: { code: 'export_timeout' } });
   expect(await filesOf(work)).toEqual([]);
 });
@@ -272,11 +278,10 @@ describe('an export that is cancelled', () => {
 describe('a worker that is paused', () => {
   test('in the snapshot of its export loses its session when that is taken back, and no other does', async () => {
     const [lost, held] = [await pauseInSnapshot(await accept()), await pauseInSnapshot(await accept())];
-    await sql`update exports set lease_until = now() - interval '1 second'
-      where export_id = ${lost.work.exportId}`.execute(t.system.db);
+    await expireLeases(t.system, lost.work.exportId);
     await reconcile();
     await lost.sessionEnded();
-    expect(await sessions()).toEqual([exportSessionName({ exportId: held.work.exportId, attempt: 1 })]);
+    expect(await sessions()).toEqual([held.name]);
     await held.wake();
     await lost.wake();
   });
@@ -290,7 +295,7 @@ describe('a worker that is paused', () => {
 
   test('loses its session when another begins anew, and that one keeps its own', async () => {
     const paused = await pauseInSnapshot(await accept());
-    await sql`update exports set lease_until = null`.execute(t.system.db);
+    await sql`update tasks set lease_until = null`.execute(t.system.db);
     await run(paused.work);
     await paused.sessionEnded();
     await paused.wake();
@@ -306,16 +311,16 @@ describe('a worker that is paused', () => {
     await lock.query('begin; lock table export_files in exclusive mode');
     await lock.query('set local idle_in_transaction_session_timeout = 0');
     try {
-      await expireExportLeases(t.system);
+      await expireLeases(t.system);
       gate.open();
-      // It has locked the row of its export by then, which the rescue is to write.
+      // It has locked the row of its task by then, which the rescue is to write.
       await waitFor('it to write the list of its files', async () => {
         return (await sessions("wait_event_type = 'Lock'")).length > 0;
       });
       // The lease may have been renewed once more before that row was locked.
       const rescued = async () => {
         await reconcile();
-        const row = await t.system.db.selectFrom('exports').select('losses').executeTakeFirstOrThrow();
+        const row = await t.system.db.selectFrom('tasks').select('losses').executeTakeFirstOrThrow();
         return row.losses === 1;
       };
       await waitFor('the rescue', rescued, { timeoutMs: 40_000 });
@@ -342,10 +347,11 @@ describe('a worker that is asked to stop', () => {
     await running;
     expect(await filesOf(work)).toEqual([]);
     const row = await t.system.db
-      .selectFrom('exports')
-      .select(['status', 'lease_until', 'failures', 'losses'])
+      .selectFrom('tasks')
+      .select(['kind', 'lease_until', 'failures', 'losses'])
       .executeTakeFirstOrThrow();
-    expect(row).toEqual({ status: 'processing', lease_until: null, failures: 0, losses: 0 });
+    expect(row).toEqual({ kind: 'export', lease_until: null, failures: 0, losses: 0 });
+    expect((await work.look()).status).toBe('processing');
     await run(work);
     expect((await work.look()).status).toBe('completed');
   });

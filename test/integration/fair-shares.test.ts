@@ -4,11 +4,10 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { openSendContext } from '../../jobs/deliver-notification.ts';
 import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
+import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
-import type { ExportWriter } from '../../src/export/run-export.ts';
 import { startLane } from '../../src/load/lane.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
-import { findNextExport } from '../../src/postgres/ledger/next-tasks.ts';
 import { findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptFile } from '../support/load-file.ts';
@@ -57,6 +56,10 @@ describe.each(queues)('with the queue on %s', (queue) => {
       from (select * from exports order by export_id limit 1) one, generate_series(1, ${many - 3})`.execute(
       db,
     );
+    await sql`
+      insert into tasks (kind, subject_id, environment_id)
+      select 'export', export_id, environment_id from exports order by export_id
+      on conflict do nothing`.execute(db);
     await requestExport(t.system, other, {});
     const before = await done('exports', greedy);
     t.startWorker(writeNothing);
@@ -174,6 +177,9 @@ test('who is next among 10 000 that wait is found in milliseconds', async () => 
     insert into exports (job_id, environment_id, request, format, compression)
     select gen_random_uuid(), ${greedy}, '{}', 'csv', 'none' from generate_series(1, 10000)`.execute(db);
   await sql`
+    insert into tasks (kind, subject_id, environment_id)
+    select 'export', export_id, environment_id from exports`.execute(db);
+  await sql`
     insert into loads
       (job_id, environment_id, type, entity, status, filename, file_size, sha256, file_format, total_rows, chunk_count)
     select gen_random_uuid(), ${greedy}, 'import', 'users', case n when 1 then 'processing' else 'queued' end,
@@ -208,6 +214,6 @@ test('who is next among 10 000 that wait is found in milliseconds', async () => 
   expect(
     await median(() => findNextTasks(db, ['chunk', 'finish', 'deletion', 'prune'], [], 16)),
   ).toBeLessThan(500);
-  expect(await median(() => findNextExport(db, []))).toBeLessThan(500);
+  expect(await median(() => findNextTasks(db, ['export'], [], 16))).toBeLessThan(500);
   expect(await median(() => findNextDeliveries(db, [], 8, []))).toBeLessThan(500);
 });

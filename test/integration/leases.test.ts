@@ -1,11 +1,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { EMAIL_LEASE_MS, LEASE_MS, WEBHOOK_LEASE_MS } from '../../src/domain/limits.ts';
-import type { TaskClaim } from '../../src/domain/task.ts';
+import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { rescueExports } from '../../src/postgres/ledger/due-exports.ts';
-import { claimExport } from '../../src/postgres/ledger/export-claims.ts';
-import { endSilentExportSessions } from '../../src/postgres/ledger/sessions.ts';
 import { claimDelivery, findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { claimRun, rescueRuns } from '../../src/postgres/stores/schedule-runs.ts';
 import { endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
@@ -113,15 +110,15 @@ const kinds: readonly Leased[] = [
   },
   {
     kind: 'an export',
-    table: 'exports',
+    table: 'tasks',
     column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
       const { exportId } = await acceptExport(t.system, environmentId);
-      expect(await claimExport(db, exportId)).not.toBeNull();
+      expect(await claimTaskOf('export', exportId)).not.toBeNull();
       return async () => {
-        await endSilentExportSessions(db);
-        return (await rescueExports(db)).some((lost) => lost.exportId === exportId);
+        await endLostSessions(db, ['export']);
+        return (await rescueTasks(db, ['export'])).some(({ subjectId }) => subjectId === exportId);
       };
     },
   },
@@ -214,10 +211,7 @@ test('what the queue was told of by a clock that went back is told again, and wh
 });
 
 /** Null: it is another's. */
-async function claimTaskOf(
-  kind: 'chunk' | 'finish' | 'deletion',
-  subjectId: number,
-): Promise<TaskClaim | null> {
+async function claimTaskOf(kind: TaskKindName, subjectId: number): Promise<TaskClaim | null> {
   const { task_id } = await db
     .selectFrom('tasks')
     .select('task_id')

@@ -7,8 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { openSendContext } from '../../jobs/deliver-notification.ts';
 import { MAX_SENDS_PER_SUBSCRIPTION } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src/domain/notification.ts';
-import { cancelExport } from '../../src/export/cancel-export.ts';
-import { runExport } from '../../src/export/run-export.ts';
+import { cancelExport } from '../../src/export/end-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { countRejects } from '../../src/load/inspect-load.ts';
@@ -32,7 +31,7 @@ import {
 import { listSubscriptions } from '../../src/postgres/stores/notifications.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { connectTo } from '../support/connect.ts';
-import { acceptExport, withoutExportBell } from '../support/exports.ts';
+import { acceptExport, runExportTask } from '../support/exports.ts';
 import {
   acceptFile,
   type FileOptions,
@@ -218,12 +217,12 @@ describe('a webhook', () => {
   test('tells of failed loads, and of exports that complete or fail', async () => {
     await subscribe();
     await load(withReject, { maxErrors: { count: 0 } });
-    const context = withoutExportBell(t.system);
+    const context = t.system;
     const { environmentId } = t.environment;
-    await runExport(context, (await acceptExport(t.system, environmentId)).exportId, writeExport, goOn);
+    await runExportTask(context, (await acceptExport(t.system, environmentId)).exportId, writeExport, goOn);
     const { exportId } = await acceptExport(t.system, environmentId, { segment_id: await addSegment() });
     await sql`delete from segments`.execute(t.system.db);
-    await runExport(context, exportId, writeExport, goOn);
+    await runExportTask(context, exportId, writeExport, goOn);
     await deliver();
     const told = receiver.received.map(({ body }) => JSON.parse(body.toString()));
     expect(told).toMatchObject([
@@ -622,7 +621,7 @@ describe('e-mail', () => {
       await subscribe({ email: 'ada@example.com' });
       const { environmentId } = t.environment;
       const work = await acceptExport(t.system, environmentId, { emails: ['Ada@example.com'] });
-      await runExport(withoutExportBell(t.system), work.exportId, writeExport, goOn);
+      await runExportTask(t.system, work.exportId, writeExport, goOn);
       const listed = (await deliveries()).map(({ target, subscriptionId, jobId }) => [
         target,
         subscriptionId,

@@ -46,7 +46,7 @@ describe('the status', () => {
     await acceptExport(system, second);
     await sql`
       update exports
-      set status = 'processing', started_at = now() - interval '9 s', lease_until = now() + interval '1 h',
+      set status = 'processing', started_at = now() - interval '9 s',
         rows_written = 70, bytes_written = 900
       where export_id = ${written.exportId}`.execute(system.db);
     await sql`update loads set status = 'queued', started_at = null, accepted_at = now() - interval '1 h'

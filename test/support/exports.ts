@@ -1,15 +1,11 @@
-import { sql } from 'kysely';
+import { exportJob } from '../../jobs/export.ts';
+import type { System } from '../../src/context.ts';
 import type { Export } from '../../src/domain/export.ts';
-import type { ExportContext } from '../../src/export/context.ts';
+import type { ExportContext, ExportWriter } from '../../src/export/context.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { requestExport } from '../../src/export/request-export.ts';
-import type { ExportWriter } from '../../src/export/run-export.ts';
-
-/** A context whose queue is never told: the test runs the steps itself. */
-export function withoutExportBell<T extends ExportContext>(context: T): T {
-  const silent = async () => undefined;
-  return { ...context, bell: { ringExport: silent, ringDeliveries: silent } };
-}
+import { writeExport } from '../../src/export/write/write-export.ts';
+import { runTaskOf } from './load-file.ts';
 
 export interface ManualExport {
   readonly exportId: number;
@@ -23,16 +19,24 @@ export async function acceptExport(
   environmentId: number,
   body: Readonly<Record<string, unknown>> = {},
 ): Promise<ManualExport> {
-  const jobId = await requestExport(withoutExportBell(context), environmentId, body);
+  const jobId = await requestExport(
+    { ...context, queue: { notify: async () => undefined } },
+    environmentId,
+    body,
+  );
   const look = () => requireExport(context, environmentId, jobId);
   return { jobId, exportId: (await look()).exportId, look };
 }
 
-/** As if the worker had been silent for longer than its lease. */
-export async function expireExportLeases(context: ExportContext): Promise<void> {
-  await sql`update exports set lease_until = now() - interval '1 second' where lease_until is not null`.execute(
-    context.db,
-  );
+/** Does an export, if it has not ended: claims its task, even where another would leave it alone. */
+export async function runExportTask(
+  context: System,
+  exportId: number,
+  write: ExportWriter = writeExport,
+  stopping: AbortSignal = new AbortController().signal,
+): Promise<void> {
+  const signals = { stopping, deadline: new AbortController().signal };
+  await runTaskOf({ ...context, writeExport: write }, exportJob, exportId, 0, signals);
 }
 
 export interface Gate {

@@ -11,7 +11,7 @@ import {
 import { type Config, readConfig } from '../../src/config.ts';
 import { openSystem, type System } from '../../src/context.ts';
 import { endedStatuses, type Load } from '../../src/domain/load.ts';
-import type { ExportWriter } from '../../src/export/run-export.ts';
+import type { ExportWriter } from '../../src/export/context.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import { createTestDatabase } from './postgres.ts';
@@ -98,7 +98,7 @@ export async function openTestSystem(options: TestSystemOptions = {}): Promise<T
     ...tenant,
     startWorker(write) {
       const own = open('test worker', config.workerPoolSize);
-      const worker = startWorker(own, write === undefined ? {} : { write });
+      const worker = startWorker(write === undefined ? own : { ...own, writeExport: write });
       let stopped: Promise<void> | undefined;
       const stop = () => {
         stopped ??= worker.stop().then(() => own.close());

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { cancelExport } from '../../export/cancel-export.ts';
+import { cancelExport } from '../../export/end-export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { renderExportItem } from '../../export/render-export.ts';
 import { baseUrl } from '../links.ts';

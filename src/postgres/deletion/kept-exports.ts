@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Database } from '../database.ts';
+import { restartTasks } from '../stores/tasks.ts';
 
 /**
  * Exports of the environment that are under way begin anew: what they have written is of a moment before. Their workers
@@ -8,13 +9,7 @@ import type { Database } from '../database.ts';
  */
 export async function restartExports(db: Database, environmentId: number): Promise<Date> {
   const { rows } = await sql<{ moment: Date }>`select clock_timestamp() as moment`.execute(db);
-  await db
-    .updateTable('exports')
-    .set({ lease_until: null, dispatched_at: null })
-    .where('environment_id', '=', environmentId)
-    .where('status', '=', 'processing')
-    .where('lease_until', 'is not', null)
-    .execute();
+  await restartTasks(db, 'export', environmentId);
   return rows[0]?.moment ?? new Date();
 }
 

@@ -190,23 +190,16 @@ export async function readFailures(watch: pg.Pool): Promise<Failure[]> {
 
 export async function readRetries(watch: pg.Pool): Promise<Retry[]> {
   const statement = `
-    with retried as (
-      (select distinct on (t.job_id) j.environment_id, t.job_id, j.type,
-        case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error as last_error
-      from tasks t
-      join background_jobs j on j.job_id = t.job_id
-      where t.last_error is not null
-      order by t.job_id, t.part)
-      union all
-      select environment_id, job_id, 'export', last_error
-      from exports
-      where status in ('queued', 'processing')
-    )
-    select e.name as environment, r.job_id as "jobId", r.type, r.last_error as "lastError"
-    from retried r
-    join environments e on e.environment_id = r.environment_id
-    where r.last_error is not null
-    order by r.job_id
+    select distinct on (t.job_id)
+      e.name as environment,
+      t.job_id as "jobId",
+      j.type,
+      case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error as "lastError"
+    from tasks t
+    join background_jobs j on j.job_id = t.job_id
+    join environments e on e.environment_id = t.environment_id
+    where t.last_error is not null
+    order by t.job_id, t.part
     limit ${retriesShown}`;
   return (await watch.query<Retry>(withTimeout(statement, timeoutMs))).rows;
 }

@@ -1,4 +1,4 @@
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type {
   Dataset,
   Export,
@@ -20,7 +20,7 @@ export async function readExports(
   if (jobIds.length === 0) return [];
   const rows = await db
     .selectFrom('exports')
-    .select(exportColumns)
+    .select([...exportColumns, lastError])
     .where('environment_id', '=', environmentId)
     .where('job_id', 'in', jobIds)
     .execute();
@@ -108,6 +108,11 @@ export async function findExportFile(
   };
 }
 
+/** What the last try of one that has not ended ran into. */
+const lastError = sql<string | null>`(
+  select t.last_error from tasks t where t.kind = 'export' and t.subject_id = exports.export_id
+)`.as('last_error');
+
 const exportColumns = [
   'export_id',
   'job_id',
@@ -118,14 +123,13 @@ const exportColumns = [
   'requested_at',
   'started_at',
   'ended_at',
-  'attempt',
+  'attempts',
   'rows_expected',
   'rows_written',
   'bytes_written',
   'snapshot_at',
   'failure_code',
   'failure_message',
-  'last_error',
   'files_expired_at',
 ] as const;
 
@@ -139,7 +143,7 @@ interface ExportRow {
   requested_at: Date;
   started_at: Date | null;
   ended_at: Date | null;
-  attempt: number;
+  attempts: number;
   rows_expected: number | null;
   rows_written: number;
   bytes_written: number;
@@ -162,7 +166,7 @@ function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
     requestedAt: row.requested_at,
     startedAt: row.started_at,
     endedAt: row.ended_at,
-    attempts: row.attempt,
+    attempts: row.attempts,
     progress: progressOf(status, row.rows_written, row.rows_expected),
     rowsWritten: row.rows_written,
     bytesWritten: row.bytes_written,
@@ -171,7 +175,7 @@ function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
       row.failure_code === null
         ? null
         : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
-    lastError: row.ended_at === null ? row.last_error : null,
+    lastError: row.last_error,
     files: status === 'completed' ? files : [],
     filesExpired: row.files_expired_at !== null,
   };

@@ -29,6 +29,11 @@ export async function endOwnSession(db: Database, claim: TaskClaim): Promise<voi
   await endSessions(db, sql`application_name = ${taskSessionName(claim)}`);
 }
 
+/** Ends whatever session works for a task that is gone. */
+export async function endTaskSessions(db: Database, task: Pick<TaskClaim, 'kind' | 'taskId'>): Promise<void> {
+  await endSessions(db, sql`starts_with(application_name, ${sessionPrefix(task)})`);
+}
+
 /** Ends the sessions of earlier attempts; not of later ones, in case this is the one that is late. */
 export async function endEarlierSessions(db: Database, claim: TaskClaim): Promise<void> {
   if (claim.attempt === 1) return;

@@ -48,13 +48,27 @@ export async function insertTask(db: Database, task: Omit<Task, 'taskId'>): Prom
   return rows[0] ?? null;
 }
 
-/** Whatever is still to be done for a subject need not be done any more. */
+/** Whatever is still to be done for a subject need not be done any more; returns the ids of its tasks. */
 export async function deleteTasks(
   db: Database,
   kinds: readonly TaskKindName[],
   subjectId: number,
-): Promise<void> {
-  await db.deleteFrom('tasks').where('kind', 'in', kinds).where('subject_id', '=', subjectId).execute();
+): Promise<number[]> {
+  const rows = await db
+    .deleteFrom('tasks')
+    .where('kind', 'in', kinds)
+    .where('subject_id', '=', subjectId)
+    .returning('task_id')
+    .execute();
+  return rows.map(({ task_id }) => task_id);
+}
+
+/** Takes the tasks of an environment that are under way from their workers: they begin anew. No attempt is held against them. */
+export async function restartTasks(db: Database, kind: TaskKindName, environmentId: number): Promise<void> {
+  await sql`
+    update tasks
+    set ${waiting(0)}
+    where kind = ${kind} and environment_id = ${environmentId} and lease_until is not null`.execute(db);
 }
 
 /** A kind of task of which an environment has one that is due. */

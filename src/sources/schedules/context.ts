@@ -1,11 +1,10 @@
-import type { ExportBell, ExportContext } from '../../export/context.ts';
+import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import type { Variables } from './source.ts';
 
 /** Everything the schedules work with. */
 export interface ScheduleContext extends LoadContext, ExportContext {
-  readonly bell: ExportBell;
   readonly schedules: ScheduleSettings;
 }
 

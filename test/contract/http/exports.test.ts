@@ -114,7 +114,7 @@ async function ended(jobId: string): Promise<Detail> {
   return waitFor(`export ${jobId} to end`, async () => {
     const { body } = await show(jobId);
     if (body.end_time !== null) return body;
-    const { rows } = await sql`select last_error from exports where job_id = ${jobId}`.execute(t.system.db);
+    const { rows } = await sql`select last_error from tasks where job_id = ${jobId}`.execute(t.system.db);
     throw new Error(JSON.stringify([body, rows]));
   });
 }

@@ -1,0 +1,22 @@
+import { MAX_EXPORT_FAILURES, MAX_EXPORT_LOSSES, TASK_PAUSE_MS } from '../src/domain/limits.ts';
+import type { ExportContext } from '../src/export/context.ts';
+import { failExport } from '../src/export/end-export.ts';
+import { removeLeftovers } from '../src/export/prune-exports.ts';
+import { runExport } from '../src/export/run-export.ts';
+import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+/** An export that was asked for. Begun anew by whoever takes it over, so that errors that pass count too. */
+export const exportJob: TaskKind<ExportContext> = {
+  name: 'export',
+  stops: 'at once',
+  tolerance: {
+    transient: MAX_EXPORT_FAILURES,
+    timeout: MAX_EXPORT_FAILURES,
+    defect: MAX_EXPORT_FAILURES,
+  },
+  maxLosses: MAX_EXPORT_LOSSES,
+  pauseMs: () => TASK_PAUSE_MS,
+  run: runExport,
+  fail: (context, { subjectId }, failure) => failExport(context, subjectId, failure),
+  reconcile: removeLeftovers,
+};
