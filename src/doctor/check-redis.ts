@@ -81,7 +81,6 @@ function judgePersistence(info: Fields, save: string | undefined): Finding {
   if (info.get('aof_enabled') === '1') return ok(check, 'append-only file');
   if (save !== undefined && save !== '') return ok(check, `snapshots (save ${save})`);
   const found = 'nothing is kept on disk';
-  const advice =
-    'No work is lost with it: the ledger in PostgreSQL rings again for all that is due. `appendonly yes` spares the wait.';
+  const advice = 'No work is lost: workers read in PostgreSQL what is due. `appendonly yes` spares the wait.';
   return warning(check, found, advice);
 }

@@ -1,7 +1,7 @@
 import type { Journal } from './journal.ts';
-import { pause } from './patience.ts';
 import type { Random } from './random.ts';
 import type { Tenant } from './site/site.ts';
+import { pause } from './waiting.ts';
 
 export interface Answer {
   readonly status: number;
@@ -30,18 +30,18 @@ export class Client {
   readonly #random: Random;
   readonly #journal: Journal;
   /** When even what must be repeated until it works is given up. */
-  readonly #patience: AbortSignal;
+  readonly #givingUp: AbortSignal;
 
   constructor(
     tenant: Tenant,
     site: { readonly urls: readonly string[] },
-    options: { readonly random: Random; readonly journal: Journal; readonly patience: AbortSignal },
+    options: { readonly random: Random; readonly journal: Journal; readonly givingUp: AbortSignal },
   ) {
     this.tenant = tenant;
     this.#urls = site.urls;
     this.#random = options.random;
     this.#journal = options.journal;
-    this.#patience = options.patience;
+    this.#givingUp = options.givingUp;
   }
 
   /** Asks once. Null: no answer, or 503; whether it took effect is not known. */
@@ -59,12 +59,12 @@ export class Client {
     return answer;
   }
 
-  /** Asks until it is answered: for calls that may be repeated. Null once all patience is at an end. */
+  /** Asks until it is answered: for calls that may be repeated. Null once the soak gives up. */
   async insist(call: Call): Promise<Answer | null> {
     for (let wait = 50; ; wait = Math.min(wait * 2, 1_000)) {
       const answer = await this.once(call);
       if (answer !== null) return answer;
-      if (this.#patience.aborted) {
+      if (this.#givingUp.aborted) {
         this.#journal.trouble(`${call.method} ${call.path} was not answered in the end`);
         return null;
       }

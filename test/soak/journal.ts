@@ -17,7 +17,7 @@ export class Journal {
     return (performance.now() - this.#startedAt) / 1_000;
   }
 
-  note(line: string): void {
+  write(line: string): void {
     appendFileSync(
       this.#path,
       `${new Date().toISOString()} ${this.seconds.toFixed(1).padStart(7)} s  ${line}\n`,
@@ -25,7 +25,7 @@ export class Journal {
   }
 
   trouble(sentence: string): void {
-    this.note(`TROUBLE: ${sentence}`);
+    this.write(`TROUBLE: ${sentence}`);
     if (this.troubles.length < maxTroubles)
       this.troubles.push(`at ${this.seconds.toFixed(1)} s: ${sentence}`);
   }

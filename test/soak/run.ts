@@ -3,26 +3,29 @@ import { forgetReplays } from '../support/safeguards.ts';
 import type { Actor, Stage } from './actors/actor.ts';
 import { createCast } from './cast.ts';
 import { Client } from './client.ts';
-import { type Inflicted, inflict } from './faults/inflict.ts';
-import type { Invariant, Scene } from './invariants/invariant.ts';
-import { ledgerInvariants } from './invariants/ledger.ts';
-import { logsHaveNoBugs } from './invariants/logs.ts';
-import { queueIsDone } from './invariants/queue.ts';
-import { noIdleTransaction, stoppedInvariants } from './invariants/sessions.ts';
-import { storeInvariants } from './invariants/store.ts';
+import { type Inflicted, inflict } from './faults.ts';
+import {
+  type Invariant,
+  ledgerInvariants,
+  logsHaveNoBugs,
+  noIdleTransaction,
+  queueIsDone,
+  type Scene,
+  stoppedInvariants,
+  storeInvariants,
+} from './invariants.ts';
 import type { Journal } from './journal.ts';
 import { Memory } from './memory.ts';
 import type { Options } from './options.ts';
-import { pause } from './patience.ts';
-import { awaitQuiet } from './quiet.ts';
 import { Random } from './random.ts';
 import { type Judged, type Report, renderFigures } from './report.ts';
-import { openSite, type Site } from './site/site.ts';
+import { openSite, type Site, type Sql } from './site/site.ts';
+import { pause, until } from './waiting.ts';
 
 const progressMs = 10_000;
 const memoryMs = 5_000;
 /** After the last fault: for what was begun to be answered, and for the ledger to be done. */
-const patienceMs = 120_000;
+const giveUpMs = 120_000;
 const stopMs = 40_000;
 
 /** Sets a site up, uses and breaks it for as long as told, and judges what has come of it. */
@@ -33,7 +36,7 @@ export async function runSoak(
   print: (line: string) => void,
 ): Promise<Omit<Report, 'folder'>> {
   const site = await openSite(folder, options, journal);
-  const [closing, patience, over] = [new AbortController(), new AbortController(), new AbortController()];
+  const [closing, givingUp, over] = [new AbortController(), new AbortController(), new AbortController()];
   // Everybody listens to these, at every pause.
   setMaxListeners(0, closing.signal, over.signal);
   const stage: Stage = {
@@ -46,7 +49,7 @@ export async function runSoak(
       new Client(tenant, site, {
         random: Random.stream(options.seed, 'servers'),
         journal,
-        patience: patience.signal,
+        givingUp: givingUp.signal,
       }),
     tenant: (number) => {
       const tenant = site.tenants[number];
@@ -55,7 +58,7 @@ export async function runSoak(
     },
   };
   try {
-    journal.note('the site is open');
+    journal.write('the site is open');
     if (options.forgetReplays) await forgetReplays(site.sql);
     const actors = createCast(stage);
     for (const actor of actors) await actor.prepare?.();
@@ -69,7 +72,7 @@ export async function runSoak(
       actor
         .run()
         .catch((error: unknown) => journal.trouble(`actor ${actor.name} broke: ${stackOf(error)}`))
-        .then(() => journal.note(`${actor.name} is done`)),
+        .then(() => journal.write(`${actor.name} is done`)),
     );
     const breaking = options.kills
       ? inflict(
@@ -85,9 +88,9 @@ export async function runSoak(
       : Promise.resolve();
     await pause(options.minutes * 60_000);
     closing.abort();
-    journal.note('no new work, no new faults');
+    journal.write('no new work, no new faults');
     await breaking;
-    const timer = setTimeout(() => patience.abort(), patienceMs);
+    const timer = setTimeout(() => givingUp.abort(), giveUpMs);
     await Promise.all(playing);
     clearTimeout(timer);
     print(`${journal.seconds.toFixed(0)} s: all actors are done; the end is judged`);
@@ -115,7 +118,7 @@ export async function runSoak(
 async function judge(scene: Scene, journal: Journal): Promise<Judged[]> {
   const { site, actors } = scene;
   const judged: Judged[] = [
-    { name: 'everything comes to an end', problems: await awaitQuiet(site.sql, patienceMs) },
+    { name: 'everything comes to an end', problems: await awaitQuiet(site.sql, giveUpMs) },
   ];
   const look = async (invariant: Invariant): Promise<void> => {
     const startedAt = performance.now();
@@ -123,11 +126,11 @@ async function judge(scene: Scene, journal: Journal): Promise<Judged[]> {
       .look(scene)
       .catch((error: unknown) => [`could not be looked at: ${stackOf(error)}`]);
     judged.push({ name: invariant.name, problems });
-    journal.note(
+    journal.write(
       `${problems.length === 0 ? 'holds' : 'BROKEN'}: ${invariant.name} (${Math.round(performance.now() - startedAt)} ms)`,
     );
   };
-  journal.note('all is quiet');
+  journal.write('all is quiet');
   for (const actor of actors) await look(ofActor(actor));
   const whileItRuns = [...ledgerInvariants, queueIsDone, noIdleTransaction];
   for (const invariant of whileItRuns) await look(invariant);
@@ -165,4 +168,30 @@ async function every(ms: number, signal: AbortSignal, work: () => void): Promise
 
 function stackOf(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** What the ledger still has to do. */
+const open = `
+  select 'load ' || job_id || ' is ' || status as what from sluice.loads where status in ('queued', 'processing')
+  union all
+  select 'export ' || job_id || ' is ' || status from sluice.exports where status in ('queued', 'processing')
+  union all
+  select 'deletion ' || job_id || ' is ' || status from sluice.deletions where status in ('queued', 'processing')
+  union all
+  select 'run of ' || schedule_name || ' is ' || status from sluice.schedule_runs where ended_at is null
+  union all
+  select 'files of export ' || job_id || ' are there' from sluice.exports
+  where status in ('failed', 'cancelled') and files_expired_at is null`;
+
+/** Waits until nothing is under way; what still is, in words, if it does not end. */
+export async function awaitQuiet(sql: Sql, timeoutMs: number): Promise<readonly string[]> {
+  let left: readonly { readonly what: string }[] = [];
+  await until(
+    async () => {
+      left = await sql<{ what: string }>(open);
+      return left.length === 0 ? true : null;
+    },
+    { timeoutMs, everyMs: 250 },
+  );
+  return left.map(({ what }) => what);
 }

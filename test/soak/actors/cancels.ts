@@ -1,7 +1,7 @@
-import { pause } from '../patience.ts';
 import type { Sql } from '../site/site.ts';
+import { pause } from '../waiting.ts';
 import { type Actor, type Stage, some } from './actor.ts';
-import { awaitLoad } from './load-watch.ts';
+import { awaitLoad } from './loads.ts';
 import { type Profile, readProfiles } from './profile-space.ts';
 
 /** A load of keys that stand in no other. */

@@ -1,8 +1,8 @@
-import { pause } from '../patience.ts';
 import type { Sql } from '../site/site.ts';
+import { pause } from '../waiting.ts';
 import { type Actor, type Stage, some } from './actor.ts';
 import { createBatch, layBatch, renderBatch } from './batch.ts';
-import { LoadWatch } from './load-watch.ts';
+import { LoadWatch } from './loads.ts';
 import { ProfileSpace } from './profile-space.ts';
 
 /** A deletion as the API shows it. */

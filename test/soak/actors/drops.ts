@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pause, until } from '../patience.ts';
 import type { Sql } from '../site/site.ts';
+import { pause, until } from '../waiting.ts';
 import { type Actor, type Stage, some } from './actor.ts';
 import { createBatch, type Expected, layBatch, renderBatch } from './batch.ts';
 import { ProfileSpace } from './profile-space.ts';
@@ -16,7 +16,7 @@ interface Receipt {
 
 const keys = 1_000;
 const waitingMost = 6;
-const patienceMs = 180_000;
+const giveUpMs = 180_000;
 const receiptEnd = '.receipt.json';
 
 /** Drops files into the inbox, one after another; they take effect in that order, and each ends up in `done`, once. */
@@ -89,7 +89,7 @@ export function createDrops(
         await look();
         return waiting.size <= most ? true : null;
       },
-      { timeoutMs: patienceMs, everyMs: 300 },
+      { timeoutMs: giveUpMs, everyMs: 300 },
     );
     if (settled === null) problem(`dropped files without a receipt: ${some([...waiting.keys()])}`);
   }

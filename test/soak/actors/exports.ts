@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { verifyExport } from '../../../src/export/verify-export.ts';
-import { pause } from '../patience.ts';
+import { pause } from '../waiting.ts';
 import type { Actor, Stage } from './actor.ts';
 import type { Tracking } from './track.ts';
 
@@ -19,7 +19,7 @@ interface ShownExport {
 }
 
 const address = '/api/v1/analytics/exports';
-const patienceMs = 180_000;
+const giveUpMs = 180_000;
 const formats = ['ndjson', 'ndjson', 'csv', 'parquet'] as const;
 
 /**
@@ -69,7 +69,7 @@ export function createExports(
   }
 
   async function awaitEnd(jobId: string): Promise<ShownExport | null> {
-    const deadline = performance.now() + patienceMs;
+    const deadline = performance.now() + giveUpMs;
     while (performance.now() < deadline) {
       const answer = await client.once({ method: 'GET', path: `${address}/jobs/${jobId}`, expected: [200] });
       if (answer?.status === 200) {
@@ -98,9 +98,9 @@ export function createExports(
         }
         await writeFile(join(directory, file.filename), bytes);
       }
-      const verdict = await verifyExport(directory);
-      rows += verdict.rows;
-      for (const { filename, problem: what } of verdict.differences)
+      const checked = await verifyExport(directory);
+      rows += checked.rows;
+      for (const { filename, problem: what } of checked.differences)
         problem(`export ${jobId}: ${filename} ${what}`);
       if (format === 'ndjson') await compareEvents(jobId, directory, shown, least, most);
     } finally {

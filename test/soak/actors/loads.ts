@@ -1,8 +1,8 @@
-import { pause } from '../patience.ts';
+import type { Client } from '../client.ts';
 import type { Sql } from '../site/site.ts';
+import { pause } from '../waiting.ts';
 import type { Actor, Stage } from './actor.ts';
-import { type BatchFormat, createBatch, layBatch, renderBatch } from './batch.ts';
-import { LoadWatch } from './load-watch.ts';
+import { type BatchFormat, createBatch, type Expected, layBatch, renderBatch } from './batch.ts';
 import { ProfileSpace } from './profile-space.ts';
 
 export interface LoadsOptions {
@@ -70,4 +70,121 @@ export function createLoads(stage: Stage, options: LoadsOptions): Actor {
     }),
     check: async (sql: Sql) => [...watch.problems, ...(await space.check(sql))],
   };
+}
+
+/** A load as the API shows it. */
+export interface ShownLoad {
+  readonly status: string;
+  readonly total_rows: number;
+  readonly completed_rows: number;
+  /** Null unless it waits. */
+  readonly queue_position: number | null;
+  readonly counts: Readonly<
+    Record<'read' | 'inserted' | 'updated' | 'unchanged' | 'superseded' | 'rejected', number>
+  >;
+  readonly rejects: { readonly count: number; readonly by_code: Readonly<Record<string, number>> };
+  readonly failure: { readonly message: string } | null;
+}
+
+interface Watched {
+  readonly jobId: string;
+  readonly expected: Expected;
+}
+
+const endedStatuses = ['completed', 'failed', 'cancelled'];
+/** A load of which, and before which in its lane, nothing is done for so long hangs, with everything that is done to the service. */
+const giveUpMs = 180_000;
+
+/** Loads that were accepted: each must be completed, with the tally that it must have. */
+export class LoadWatch {
+  readonly problems: string[] = [];
+  ended = 0;
+  records = 0;
+  refused = 0;
+  readonly #stage: Stage;
+  readonly #client: Client;
+  readonly #open: Watched[] = [];
+
+  constructor(stage: Stage, client: Client) {
+    this.#stage = stage;
+    this.#client = client;
+  }
+
+  add(jobId: string, expected: Expected): void {
+    this.#open.push({ jobId, expected });
+  }
+
+  /** Waits until no more than so many have not ended, in the order in which they came. */
+  async settle(most: number): Promise<void> {
+    while (this.#open.length > most) {
+      const next = this.#open.shift();
+      if (next !== undefined) await this.#finish(next);
+    }
+  }
+
+  async #finish({ jobId, expected }: Watched): Promise<void> {
+    const shown = await awaitLoad(this.#client, jobId);
+    if (shown === null)
+      return void this.#problem(
+        `load ${jobId} has not ended, and nothing was done for ${giveUpMs / 1_000} s`,
+      );
+    this.ended++;
+    this.records += shown.counts.read;
+    this.refused += shown.counts.rejected;
+    if (shown.status !== 'completed') {
+      return void this.#problem(`load ${jobId} is ${shown.status}: ${shown.failure?.message}`);
+    }
+    const wanted = { ...expected, refused: expected.refused.length };
+    const { read, inserted, updated, unchanged, superseded, rejected } = shown.counts;
+    const found = { read, inserted, known: updated + unchanged, superseded, refused: rejected };
+    const [left, right] = [JSON.stringify(found), JSON.stringify(wanted)];
+    if (left !== right) this.#problem(`load ${jobId} came to ${left}, not ${right}`);
+    await this.#compareRejects(jobId, expected.refused);
+  }
+
+  /** Every refused record is reported, under its number. */
+  async #compareRejects(jobId: string, wanted: readonly number[]): Promise<void> {
+    const answer = await this.#client.insist({
+      method: 'GET',
+      path: `/v1/background_jobs/${jobId}/rejects`,
+      headers: { accept: 'application/x-ndjson' },
+      expected: [200],
+    });
+    if (answer === null) return;
+    const lines = answer.text.split('\n').filter((line) => line !== '');
+    const found = lines.map(
+      (line) => (JSON.parse(line) as { sluice_reject: { row: number } }).sluice_reject.row,
+    );
+    if (JSON.stringify(found) !== JSON.stringify(wanted)) {
+      this.#problem(
+        `load ${jobId} reports refused records ${found.slice(0, 20)}, not ${wanted.slice(0, 20)}`,
+      );
+    }
+  }
+
+  #problem(sentence: string): void {
+    this.#stage.journal.trouble(sentence);
+    this.problems.push(sentence);
+  }
+}
+
+/** The load once it has ended; null if it does not. */
+export async function awaitLoad(client: Client, jobId: string): Promise<ShownLoad | null> {
+  let seen = '';
+  for (let movedAt = performance.now(); performance.now() < movedAt + giveUpMs; ) {
+    const answer = await client.once({
+      method: 'GET',
+      path: `/v1/background_jobs/${jobId}`,
+      expected: [200],
+    });
+    if (answer?.status === 200) {
+      const shown = JSON.parse(answer.text) as ShownLoad;
+      if (endedStatuses.includes(shown.status)) return shown;
+      const now = `${shown.status} ${shown.queue_position} ${shown.completed_rows}`;
+      if (now !== seen) movedAt = performance.now();
+      seen = now;
+    }
+    await pause(150);
+  }
+  return null;
 }

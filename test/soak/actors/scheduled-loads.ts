@@ -1,8 +1,13 @@
+import { once } from 'node:events';
+import { mkdir, rename, stat, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import type { Random } from '../random.ts';
 import type { Sql, Tenant } from '../site/site.ts';
 import { some } from './actor.ts';
-import { layBatch } from './batch.ts';
+import { type Batch, createBatch, layBatch, renderBatch } from './batch.ts';
 import type { ProfileSpace } from './profile-space.ts';
-import type { Versions } from './versions.ts';
 
 /** A load that a run made, or met: then somebody had loaded those bytes before. */
 interface Taken {
@@ -100,4 +105,119 @@ async function readLastGood(sql: Sql, { environmentId }: Tenant, schedule: strin
     [environmentId, schedule],
   );
   return row?.at?.getTime() ?? 0;
+}
+
+/** Something that a schedule loads from, and that changes. */
+export interface ScheduledSource {
+  readonly versions: Versions;
+  change(): Promise<void>;
+}
+
+const fileKeys = 1_000;
+const fileRows = 1_500;
+const pageKeys = 500;
+const pageRows = 1_000;
+/** So many that some stand there from one run to the next. */
+const filesMost = 12;
+
+/** A folder to which files are added, and in which they are overwritten. */
+export function createScheduledFiles(folder: string, space: ProfileSpace, random: Random): ScheduledSource {
+  const versions = new Versions();
+  const paths: string[] = [];
+
+  function pickPath(): string {
+    if (paths.length > 0 && (paths.length >= filesMost || random.chance(0.5))) return random.pick(paths);
+    const path = join(folder, `${space.prefix}${paths.length}.${random.pick(['csv', 'ndjson'])}`);
+    paths.push(path);
+    return path;
+  }
+
+  return {
+    versions,
+    async change() {
+      const path = pickPath();
+      const batch = createBatch(space, path.endsWith('.csv') ? 'csv' : 'ndjson', {
+        random,
+        rows: random.integer(1, fileRows),
+        keys: fileKeys,
+        mark: `${space.prefix}${versions.size}`,
+      });
+      const unfinished = join(dirname(folder), 'unfinished');
+      await mkdir(folder, { recursive: true });
+      await writeFile(unfinished, renderBatch(batch, { gzip: false }).bytes);
+      const { size, mtimeNs } = await stat(unfinished, { bigint: true });
+      versions.add(path, `${size}:${mtimeNs}`, batch);
+      await rename(unfinished, path);
+      versions.stands(path);
+    },
+  };
+}
+
+export interface ScheduledPage extends ScheduledSource {
+  readonly url: string;
+}
+
+/** A page of a web server of this machine, with an ETag. It is always there. */
+export async function openScheduledPage(space: ProfileSpace, random: Random): Promise<ScheduledPage> {
+  const versions = new Versions();
+  let page = { etag: '', bytes: Buffer.alloc(0) };
+  const server = createServer((request, response) => {
+    const { etag, bytes } = page;
+    const isKnown = request.headers['if-none-match'] === etag;
+    response.writeHead(isKnown ? 304 : 200, { etag, 'content-type': 'application/x-ndjson' });
+    response.end(isKnown ? undefined : bytes);
+  });
+  server.listen(0, '127.0.0.1').unref();
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/${space.prefix}page.ndjson`;
+  return {
+    url,
+    versions,
+    async change() {
+      const mark = `${space.prefix}${versions.size}`;
+      const batch = createBatch(space, 'ndjson', {
+        random,
+        rows: random.integer(1, pageRows),
+        keys: pageKeys,
+        mark,
+      });
+      const etag = `"${mark}"`;
+      versions.add(url, JSON.stringify({ etag, lastModified: null }), batch);
+      page = { etag, bytes: renderBatch(batch, { gzip: false }).bytes };
+      versions.stands(url);
+    },
+  };
+}
+
+/** Every content that an item of a source, such as a file, has ever had, by the names that the ledger has for them. */
+export class Versions {
+  readonly #batches = new Map<string, Batch>();
+  readonly #latest = new Map<string, { readonly version: string; readonly since: number }>();
+
+  /** Call it before the content can be seen. */
+  add(item: string, version: string, batch: Batch): void {
+    this.#batches.set(`${item} ${version}`, batch);
+    this.#latest.set(item, { version, since: Number.POSITIVE_INFINITY });
+  }
+
+  /** Call it when it can. */
+  stands(item: string): void {
+    const latest = this.#latest.get(item);
+    if (latest !== undefined) this.#latest.set(item, { ...latest, since: Date.now() });
+  }
+
+  get size(): number {
+    return this.#batches.size;
+  }
+
+  find(item: string, version: string): Batch | undefined {
+    return this.#batches.get(`${item} ${version}`);
+  }
+
+  /** What has been there since before the moment, in ms since 1970, as `item version`. */
+  standingSince(moment: number): readonly string[] {
+    return [...this.#latest].flatMap(([item, { version, since }]) =>
+      since < moment ? [`${item} ${version}`] : [],
+    );
+  }
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../client.ts';
-import { pause } from '../patience.ts';
 import type { Sql } from '../site/site.ts';
+import { pause } from '../waiting.ts';
 import { type Actor, type Stage, some } from './actor.ts';
 
 /**

@@ -10,10 +10,9 @@ import { prepareDatabase } from '../../../src/provide-database.ts';
 import { freePort } from '../../support/free-port.ts';
 import type { Journal } from '../journal.ts';
 import type { Options } from '../options.ts';
-import { until } from '../patience.ts';
+import { until } from '../waiting.ts';
 import { Member } from './member.ts';
-import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
-import { type RedisServer, startRedisServer } from './redis-server.ts';
+import { type PostgresServer, type RedisServer, startPostgresServer, startRedisServer } from './servers.ts';
 
 /** Where the soak's own sessions are told from those of the service. */
 export const ownSession = 'soak';

@@ -1,7 +1,8 @@
-import { pause } from '../patience.ts';
-import type { Random } from '../random.ts';
-import type { Member, Role } from '../site/member.ts';
-import type { Site } from '../site/site.ts';
+import type { Journal } from './journal.ts';
+import type { Random } from './random.ts';
+import type { Member, Role } from './site/member.ts';
+import type { Site } from './site/site.ts';
+import { pause } from './waiting.ts';
 
 /** What a fault needs, and whether its target is free at the moment. */
 export interface FaultContext {
@@ -9,7 +10,7 @@ export interface FaultContext {
   readonly random: Random;
   /** Things that are away at the moment, such as `postgres`. */
   readonly away: Set<string>;
-  note(line: string): void;
+  write(line: string): void;
 }
 
 export interface Fault {
@@ -48,7 +49,7 @@ function kill(context: FaultContext, role: Role): Promise<void> | null {
   const member = choose(context, role, ({ mortal }) => mortal);
   if (member === null) return null;
   const backAfterMs = context.random.integer(0, 3_000);
-  context.note(`kill -9 ${member.name} (pid ${member.pid}), back after ${backAfterMs} ms`);
+  context.write(`kill -9 ${member.name} (pid ${member.pid}), back after ${backAfterMs} ms`);
   return occupy(member, async () => {
     await member.end('SIGKILL');
     await pause(backAfterMs);
@@ -59,7 +60,7 @@ function kill(context: FaultContext, role: Role): Promise<void> | null {
 function restart(context: FaultContext, role: Role): Promise<void> | null {
   const member = choose(context, role, ({ mortal }) => mortal);
   if (member === null) return null;
-  context.note(`SIGTERM ${member.name} (pid ${member.pid})`);
+  context.write(`SIGTERM ${member.name} (pid ${member.pid})`);
   return occupy(member, async () => {
     await member.stop(stopMs);
     member.start();
@@ -70,7 +71,7 @@ function pauseWorker(context: FaultContext): Promise<void> | null {
   const member = choose(context, 'work', () => true);
   if (member === null) return null;
   const ms = context.random.integer(200, longestPauseMs);
-  context.note(`SIGSTOP ${member.name} (pid ${member.pid}) for ${ms} ms`);
+  context.write(`SIGSTOP ${member.name} (pid ${member.pid}) for ${ms} ms`);
   return occupy(member, async () => {
     member.signal('SIGSTOP');
     await pause(ms);
@@ -108,14 +109,14 @@ function killRedis(context: FaultContext): Promise<void> | null {
 }
 
 function whileAway(
-  { away, note }: FaultContext,
+  { away, write }: FaultContext,
   what: string,
   line: string,
   work: () => Promise<void>,
 ): Promise<void> | null {
   if (away.has(what)) return null;
   away.add(what);
-  note(line);
+  write(line);
   return work().finally(() => away.delete(what));
 }
 
@@ -124,4 +125,58 @@ function occupy(member: Member, work: () => Promise<void>): Promise<void> {
   return work().finally(() => {
     member.busy = false;
   });
+}
+
+/** Something that was done to the site. */
+export interface Inflicted {
+  readonly name: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+}
+
+/**
+ * Does one thing after another to the site, until the signal, and writes it down; resolves when everything runs again. Order and kinds follow from the seed; what they hit does not, since it depends on time.
+ */
+export async function inflict(
+  site: Site,
+  {
+    random,
+    journal,
+    meanMs,
+    closing,
+  }: {
+    readonly random: Random;
+    readonly journal: Journal;
+    readonly meanMs: number;
+    readonly closing: AbortSignal;
+  },
+  inflicted: Inflicted[],
+): Promise<void> {
+  const context: FaultContext = { site, random, away: new Set(), write: (line) => journal.write(line) };
+  const recoveries: Promise<void>[] = [];
+  const deck = shuffle(faults, random);
+  for (let number = 0; ; number++) {
+    await pause(meanMs * (0.4 + 1.2 * random.next()), closing);
+    if (closing.aborted) break;
+    // Each kind once, before chance has its way: short runs see them too.
+    const fault = deck[number] ?? pickByWeight(random);
+    const recovery = fault.begin(context);
+    if (recovery === null) continue;
+    inflicted.push({ name: fault.name, at: Date.now() });
+    recoveries.push(
+      recovery.catch((error: unknown) => journal.trouble(`${fault.name}: no recovery: ${String(error)}`)),
+    );
+  }
+  await Promise.all(recoveries);
+}
+
+function pickByWeight(random: Random): Fault {
+  return random.pick(faults.flatMap((fault) => Array.from({ length: fault.weight }, () => fault)));
+}
+
+function shuffle<T>(list: readonly T[], random: Random): readonly T[] {
+  return list
+    .map((item) => ({ item, place: random.next() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ item }) => item);
 }
