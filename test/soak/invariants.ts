@@ -2,9 +2,9 @@ import { createReadStream } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { createInterface } from 'node:readline';
+import { exportQueueName, queueName } from '../../src/domain/task.ts';
 import { createFileSystemStore } from '../../src/files/file-system.ts';
 import { createQueueBackend } from '../../src/queue/backend.ts';
-import { exportQueueName, queueName } from '../../src/domain/task.ts';
 import { type Actor, some } from './actors/actor.ts';
 import type { Inflicted } from './faults.ts';
 import { ownSession, type Site } from './site/site.ts';
@@ -55,7 +55,7 @@ export const ledgerInvariants = [
              then 'read is not the sum of the others'
            when rows_read <> (select sum(row_count) from sluice.load_chunks c where c.load_id = l.load_id)
              then 'the chunks have another number of records'
-           when exists (select from sluice.load_chunks c where c.load_id = l.load_id and state <> 'done')
+           when exists (select from sluice.load_chunks c where c.load_id = l.load_id and done_at is null)
              then 'a chunk is not done'
            when rows_rejected <> (select count(*) from sluice.load_rejects r where r.load_id = l.load_id)
              -- A deletion removes those that hold its ids.
@@ -75,11 +75,12 @@ export const ledgerInvariants = [
      having count(outcome) <> ids_requested`,
   ),
   noRows(
-    'no chunk is being worked on',
-    `select 'chunk ' || load_id || ':' || chunk_no || ' is ' || state as what
-     from sluice.load_chunks join sluice.loads using (load_id)
-     -- What was under way when its load was cancelled stays so until that is retried.
-     where state = 'running' and status <> 'cancelled'`,
+    'no task is being worked on',
+    `select kind || ' ' || subject_id || ':' || part || ' is being worked on' as what
+     from sluice.tasks
+     left join sluice.loads on load_id = subject_id and kind in ('chunk', 'finish')
+     -- What was under way when its load was cancelled stays so until that is retried; the pruning comes when it is due.
+     where lease_until is not null and status is distinct from 'cancelled' and kind <> 'prune'`,
   ),
   noRows(
     'every file taken from the inbox is concluded',
