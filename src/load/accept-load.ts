@@ -47,7 +47,7 @@ export interface Accepted {
 export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
   const { received } = request;
   const jobId = uuidv7();
-  const accepted = await settle(context, request, jobId);
+  const accepted = await commitLoad(context, request, jobId);
   if (!accepted.created) {
     await discardReceived(context, received.ref);
     return accepted;
@@ -63,7 +63,7 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
   return accepted;
 }
 
-async function settle(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
+async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   let isWritten = false;
   try {
     checkNotify(request.notify ?? null);

@@ -205,7 +205,7 @@ export interface NextDelivery {
 }
 
 /**
- * Up to `limit` deliveries that are due, but for `excluded`. Environments take turns as with all tasks (`next-tasks.ts`), and
+ * Up to `limit` deliveries that are due, but for `excluded`. Environments take turns as with all tasks (`findNextTasks`), and
  * within an environment its receivers, so that none crowds out the others; a receiver has as many as may be under way to one.
  */
 export async function findNextDeliveries(
