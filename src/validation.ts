@@ -12,7 +12,7 @@ import { Settings } from 'typebox/system';
 import { type ErrorCode, InputError, type Problem } from './domain/errors.ts';
 import { MAX_REQUEST_PROBLEMS } from './domain/limits.ts';
 
-/** What a caller is told of a value that does not fit. */
+/** What a refusal says of a value that does not fit. */
 export interface Wording {
   readonly message: string;
   /** By default `invalid_field`. */

@@ -255,7 +255,7 @@ function isReversed(begin: End, end: End | null, until: string): boolean {
   return !(end !== null && !end.isDay && begin.start === until);
 }
 
-/** Null for what is no end, of which the schema has told. */
+/** Null for what is no end; the schema has refused it. */
 function readEnd(text: string | undefined): End | null {
   const instant = text === undefined ? null : readInstant(text);
   // There is no year 0 in Postgres.

@@ -15,7 +15,7 @@ interface OpenConnections {
   isBeyond(socket: Socket): boolean;
 }
 
-/** Connections beyond the bound, so that whoever watches the process is still answered, and the others are told why not. */
+/** Connections beyond the bound, so that whoever watches the process is still answered, and the others learn why not. */
 const reserve = 32;
 
 /**
@@ -92,7 +92,7 @@ function boundConnections(wanted: number): number {
   return descriptors === null ? wanted : Math.max(1, Math.min(wanted, Math.floor(descriptors / 2) - reserve));
 }
 
-/** Null where the system does not tell, or sets none. */
+/** Null where the system does not say, or sets none. */
 function openFilesLimit(): number | null {
   try {
     const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'));

@@ -1,7 +1,8 @@
 import { connect, type Socket } from 'node:net';
+import { afterEach } from 'vitest';
 import { type HttpServer, startHttpServer } from '../../src/http/listen.ts';
 import { checkAnswer } from './check-answer.ts';
-import type { TestSystem } from './system.ts';
+import { openTestSystem, type TestSystem } from './system.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A server of a test system, really listening, and ways to talk to it. Its answers are held to the OpenAPI document. */
@@ -59,6 +60,22 @@ export async function serve(system: TestSystem): Promise<TestServer> {
     },
     connect: () => RawConnection.open(new URL(server.address)),
   };
+}
+
+/** For files whose tests have systems and servers of their own: both end with the test. To be called once, outside of tests. */
+export function serversPerTest() {
+  const cleanups: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+  });
+  const start = async (options: Parameters<typeof openTestSystem>[0] = {}) => {
+    const system = await openTestSystem(options);
+    cleanups.push(() => system.close());
+    const server = await serve(system);
+    cleanups.push(() => server.stop());
+    return { system, server };
+  };
+  return { start, cleanups };
 }
 
 /** A form with the part `file`, options before and after it. */

@@ -82,7 +82,7 @@ export function addApiDocument(
     openapi: documentFrame() as object,
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
-    // What a key must allow is told once, to the hook that checks it. A route without a scope wants no key of ours.
+    // What a key must allow is said once, to the hook that checks it. A route without a scope wants no key of ours.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
       const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [scope] }];

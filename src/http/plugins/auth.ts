@@ -67,7 +67,7 @@ function admit(
 const wanted = 'the header Authorization: Token <API_KEY>';
 const notKnown = 'the key is unknown, revoked or expired';
 
-/** What a caller is told. */
+/** What a caller learns. */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${wanted} is missing`,
   malformed: `not of the form that is expected: ${wanted}, a key that begins with slk_`,

@@ -34,7 +34,7 @@ export function renderErrors(problems: readonly Problem[]): ErrorRecord {
   };
 }
 
-/** What a caller is told of an error. */
+/** What a caller learns of an error. */
 export interface Explained {
   readonly status: number;
   readonly problems: readonly Problem[];
@@ -217,7 +217,7 @@ function logError(
   log[level]({ ...fields, ...describeRefusal(request), ...reason }, message);
 }
 
-/** Which key was refused, and why: callers are not told as much. */
+/** Which key was refused, and why: callers do not learn as much. */
 function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }

@@ -53,7 +53,7 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL
     const known = held.get(request);
     holds.resize(known, bytes <= ANSWER_PIECE_BYTES ? bytes : 0);
     if (bytes <= ANSWER_PIECE_BYTES) return done(null, payload);
-    // Of an answer that nobody knew the size of before. What a POST did is done, and is told.
+    // Of an answer that nobody knew the size of before. What a POST did is done, and is answered.
     const refusal = known === undefined ? null : holds.refusal(request, bytes);
     if (refusal !== null) return done(null, refuse(reply, refusal));
     if (known === undefined) hold(request, reply, bytes);

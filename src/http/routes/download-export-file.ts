@@ -27,7 +27,7 @@ const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const keyForm = /^\w{1,64}$/;
 const expiry = /^[1-9]\d{0,11}$/;
 
-/** Whatever is wrong with a link is told in one way. Written in any other way than we do, it is not ours. */
+/** Whatever is wrong with a link, the answer is the same. One that is not written as we write them is not ours. */
 const noSuchFile = { says: noSuchLink, whole: true } as const;
 const of = (form: RegExp, schema: TString) =>
   ruled(schema, (text) => (form.test(text) ? null : noSuchLink.message));

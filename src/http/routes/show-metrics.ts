@@ -20,7 +20,7 @@ const showMetricsSchema: FastifySchema = {
   },
 };
 
-/** For Prometheus. Open, unless METRICS_TOKEN is set: the figures tell nothing of any tenant. */
+/** For Prometheus. Open, unless METRICS_TOKEN is set: the figures show nothing of any tenant. */
 export function showMetrics(app: FastifyInstance, { metrics, config }: System): void {
   const mayRead = createTokenCheck(config.metricsToken);
   const options = { config: { alwaysServed: true }, schema: showMetricsSchema } as const;

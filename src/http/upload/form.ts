@@ -56,7 +56,7 @@ async function storePart(
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
-  // Options known to be wrong are told before gigabytes have come.
+  // Options known to be wrong are refused before gigabytes have come.
   const options = upload.kind.readOptions(given);
   const filename = cleanFilename(part.filename ?? '');
   const hints = {

@@ -21,7 +21,7 @@ import {
 } from './upload.ts';
 
 /**
- * Takes a file in and makes a load of it. Everything that can be told from the headers and the query is checked before
+ * Takes a file in and makes a load of it. Everything that the headers and the query show is checked before
  * the body is asked for.
  */
 export async function receiveUpload(

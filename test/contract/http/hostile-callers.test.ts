@@ -1,26 +1,15 @@
 import { Readable } from 'node:stream';
 import Fastify from 'fastify';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { ANSWER_PIECE_BYTES } from '../../../src/domain/limits.ts';
 import { addSlowReaderLimits } from '../../../src/http/plugins/slow-readers.ts';
 import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, RawConnection, serve } from '../../support/http.ts';
+import { type ErrorBody, RawConnection, serve, serversPerTest } from '../../support/http.ts';
 import { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
 const MiB = 1024 * 1024;
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
-  const system = await openTestSystem(options);
-  cleanups.push(() => system.close());
-  const server = await serve(system);
-  cleanups.push(() => server.stop());
-  return { system, server };
-}
+const { start, cleanups } = serversPerTest();
 
 const list = '/v1/background_jobs';
 

@@ -1,24 +1,18 @@
 import Fastify from 'fastify';
 import { pino } from 'pino';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
 import { addLoadShedding } from '../../../src/http/plugins/load-shedding.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { collectLog } from '../../support/collected-log.ts';
-import { type ErrorBody, serve } from '../../support/http.ts';
-import { openTestSystem } from '../../support/system.ts';
+import { type ErrorBody, serversPerTest } from '../../support/http.ts';
+import type { openTestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
+const { start: startServer, cleanups } = serversPerTest();
 
 async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
-  const system = await openTestSystem(options);
-  cleanups.push(() => system.close());
-  const server = await serve(system);
-  cleanups.push(() => server.stop());
+  const { system, server } = await startServer(options);
   const issue = () => createApiKey(system.system.db, system.environment.environmentId, { label: 'x' });
   return { system, server, issue };
 }

@@ -1,23 +1,12 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
-import { type ErrorBody, serve } from '../../support/http.ts';
+import { describe, expect, test } from 'vitest';
+import { type ErrorBody, serve, serversPerTest } from '../../support/http.ts';
 import { redisAvailable } from '../../support/redis.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-const cleanups: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
-async function start(options: Parameters<typeof openTestSystem>[0] = {}) {
-  const system = await openTestSystem(options);
-  cleanups.push(() => system.close());
-  const server = await serve(system);
-  cleanups.push(() => server.stop());
-  return { system, server };
-}
+const { start, cleanups } = serversPerTest();
 
 const csv = 'user_id,name\nu1,Ada\n';
 const uploadHead = (t: TestSystem, length: number) =>
