@@ -4,7 +4,6 @@ import { dirname, resolve } from 'node:path';
 import { type Static, type TProperties, Type } from 'typebox';
 import { ConfigError } from './domain/errors.ts';
 import { readStorage, type Storage, type StorageSettings } from './files/storage.ts';
-import { validatorOf } from './operator-file/read.ts';
 import { findProblems } from './operator-file/schema.ts';
 import { readRedisUrl } from './queue/redis-url.ts';
 import type { Setting } from './setting.ts';
@@ -56,7 +55,7 @@ export function readConfig(environment: Environment, overrides: Environment = {}
     const given = overrides[name] ?? attempt(() => givenValue(name, environment), undefined);
     values[key] = parse(given === undefined || given === '' ? fallback : given);
   }
-  for (const { keys, what } of findProblems(validatorOf(schema), values)) {
+  for (const { keys, what } of findProblems(schema, values)) {
     const key = keys[0] as keyof Settings;
     const { name, fallback, parse }: Setting = settings[key];
     problems.push(`${name}: ${what}`);
@@ -80,7 +79,7 @@ function givenValue(name: string, environment: Environment): string | undefined 
   }
 }
 
-/** Does the work, or keeps what is wrong and goes on with something else, so that every problem is told at once. */
+/** Does the work, or keeps what is wrong and goes on with something else, so that every problem is reported at once. */
 type Attempt = <T>(work: () => T, instead: T) => T;
 
 function derive(values: Values, attempt: Attempt): Config {

@@ -52,12 +52,20 @@ export function ruled<T extends TSchema>(schema: T, problem: (value: Static<T>) 
   );
 }
 
-/** What is wrong with a value by a schema, which is compiled when it is first asked. */
+const validators = new WeakMap<TSchema, Validator>();
+
+/** What finds that a value does not fit a schema, and why; compiled when it is first needed. */
+export function validatorOf(schema: TSchema): Validator {
+  const known = validators.get(schema) ?? (Compile(schema) as unknown as Validator);
+  validators.set(schema, known);
+  return known;
+}
+
+/** What is wrong with a value by a schema. */
 export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
-  let compiled: Validator | undefined;
   return (value) => {
-    compiled ??= Compile(schema) as unknown as Validator;
-    return compiled.Check(value) ? [] : readErrors(schema, findErrors(compiled, value), value);
+    const validator = validatorOf(schema);
+    return validator.Check(value) ? [] : readErrors(schema, findErrors(validator, value), value);
   };
 }
 
@@ -65,15 +73,20 @@ export function compileSchema(schema: TSchema): (value: unknown) => Problem[] {
 const maxErrors = 10 * MAX_REQUEST_PROBLEMS;
 
 function findErrors(compiled: Validator, value: unknown): readonly SchemaError[] {
+  const errors = listErrors(compiled, value, maxErrors);
+  if (errors.length < maxErrors) return errors;
+  // What is said of the variants of a union counts when it is complete.
+  const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
+  return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
+}
+
+/** Why a value does not fit, in the order of the schema: the first `most` errors. */
+export function listErrors(validator: Validator, value: unknown, most: number): SchemaError[] {
   // The library has one bound for the whole process, and no other way to say it.
   const { maxErrors: before } = Settings.Get();
-  Settings.Set({ maxErrors });
+  Settings.Set({ maxErrors: most });
   try {
-    const errors = compiled.Errors(value);
-    if (errors.length < maxErrors) return errors;
-    // What is said of the variants of a union counts when it is complete.
-    const inUnion = errors.at(-1)?.schemaPath.includes('/anyOf/') === true;
-    return inUnion ? errors.slice(0, errors.findLastIndex(({ keyword }) => keyword === 'anyOf') + 1) : errors;
+    return validator.Errors(value);
   } finally {
     Settings.Set({ maxErrors: before });
   }
@@ -202,13 +215,14 @@ function refusalOf(schema: unknown): Refusal | undefined {
 }
 
 /** What a JSON pointer goes through. */
-function keysOf(pointer: string): string[] {
+export function keysOf(pointer: string): string[] {
   return pointer
     .split('/')
     .slice(1)
     .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 }
 
-function follow(value: unknown, keys: readonly string[]): unknown {
+/** What keys and indexes lead to. */
+export function follow(value: unknown, keys: readonly (string | number)[]): unknown {
   return keys.reduce((at, key) => (at as Readonly<Record<string, unknown>> | null | undefined)?.[key], value);
 }

@@ -108,7 +108,7 @@ const keyed = (what: string, of: string, itemKey: ReturnType<typeof key>, dataTy
   objectOf(what, `A ${of}.`, {
     key: itemKey,
     display_name: title,
-    data_type: withDefault(label('What clients are told that it is.'), dataType),
+    data_type: withDefault(label('What clients are to take it for.'), dataType),
   });
 
 const featureKey = eventKey(

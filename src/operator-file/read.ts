@@ -1,5 +1,4 @@
 import type { Static, TSchema } from 'typebox';
-import { Compile, type Validator } from 'typebox/compile';
 import { Default } from 'typebox/value';
 import { findProblems, type Keys, published, quoted } from './schema.ts';
 import {
@@ -32,15 +31,6 @@ export interface OperatorFile<S extends TSchema> {
   readonly check: (root: Place) => void;
 }
 
-const validators = new WeakMap<TSchema, Validator>();
-
-/** The schema, compiled when it is first needed. */
-export function validatorOf(schema: TSchema): Validator {
-  const known = validators.get(schema) ?? Compile(schema);
-  validators.set(schema, known);
-  return known;
-}
-
 /** Reads a file, fills in what it leaves out, and finds everything that is wrong with it at once. */
 export function readOperatorFile<S extends TSchema>(
   bytes: Uint8Array,
@@ -52,7 +42,7 @@ export function readOperatorFile<S extends TSchema>(
   const value = source === null ? null : Default(schema, toJson(source));
   if (source !== null) {
     const root = new Place(source, [], problems);
-    for (const { keys, what, at } of findProblems(validatorOf(schema), value)) {
+    for (const { keys, what, at } of findProblems(schema, value)) {
       const place = root.at(at === 'parent' ? keys.slice(0, -1) : keys);
       if (place.node?.kind === 'refused' && at === 'value') continue;
       problems.add(at === 'name' ? place.name : place.position, keys, what);
@@ -63,7 +53,7 @@ export function readOperatorFile<S extends TSchema>(
   return { value: null, problemCount: problems.count, problems: problems.found };
 }
 
-/** `$schema` is how a JSON file tells an editor of its schema. */
+/** With `$schema` a JSON file names its schema to editors. */
 function withoutSchemaLink(source: SourceNode): SourceNode {
   if (source.kind !== 'object') return source;
   return { ...source, members: source.members.filter(({ name }) => name !== '$schema') };

@@ -4,13 +4,9 @@
  * functions in a schema are not part of its JSON.
  */
 import { type Static, type TObject, type TProperties, type TSchema, type TUnsafe, Type } from 'typebox';
-import type { Validator } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
-import { Settings } from 'typebox/system';
 import { MAX_SCHEMA_ERRORS } from '../domain/limits.ts';
-
-// The library's default is to look for eight.
-Settings.Set({ maxErrors: MAX_SCHEMA_ERRORS });
+import { follow, keysOf, listErrors, ruled, validatorOf } from '../validation.ts';
 
 export interface TextRule {
   readonly maxChars: number;
@@ -31,12 +27,7 @@ const oneLine = [
 /** 1 to `maxChars` characters. */
 export function text({ maxChars, description, pattern: [pattern, words] = oneLine, problem }: TextRule) {
   const schema = Type.String({ description, minLength: 1, maxLength: maxChars, pattern, words: () => words });
-  if (problem === undefined) return schema;
-  return Type.Refine(
-    schema,
-    (value) => problem(value) === null,
-    (value) => problem(value) ?? '',
-  );
+  return problem === undefined ? schema : ruled(schema, problem);
 }
 
 /** For `TextRule.problem`: at most so many bytes of UTF-8, where that is what counts elsewhere. */
@@ -70,7 +61,7 @@ export function withDefault<S extends TSchema>(schema: S, value: Static<S>): S {
   return Object.defineProperties({}, { ...own, default: { value, enumerable: true } }) as S;
 }
 
-/** Whatever JSON has there; what reads it says what is wrong with it. `published` is what editors are told of it. */
+/** Whatever JSON has there; what reads it says what is wrong with it. `published` is what editors get to see. */
 export const anything = (published: object) => Type.Unknown({ published });
 
 /** For the option `problem` of a schema: the rule that a value does not keep to. */
@@ -88,9 +79,10 @@ export interface SchemaProblem {
 }
 
 /** Everything that is wrong with a value, in the order of the schema. */
-export function findProblems(validator: Validator, value: unknown): SchemaProblem[] {
+export function findProblems(schema: TSchema, value: unknown): SchemaProblem[] {
+  const validator = validatorOf(schema);
   if (validator.Check(value)) return [];
-  const errors = validator.Errors(value);
+  const errors = listErrors(validator, value, MAX_SCHEMA_ERRORS);
   const schemaPaths = new Map<string, string>();
   const tooLong = new Set<string>();
   const otherType = new Set<string>();
@@ -110,7 +102,7 @@ export function findProblems(validator: Validator, value: unknown): SchemaProble
       if (tooLong.size > 0 && isBelow(error.instancePath, tooLong)) return false;
       return error.keyword !== 'if' || errors.length === 1 || !isConsequence(error, errors, index);
     })
-    .flatMap((error) => wordError(validator.Type(), error, value))
+    .flatMap((error) => wordError(schema, error, value))
     .filter(isFirstOfValue());
 }
 
@@ -141,8 +133,8 @@ type Node = Readonly<Record<string, unknown>>;
 export type Wording = (value: unknown, keyword: string) => string | undefined;
 
 function wordError(root: TSchema, error: TLocalizedValidationError, whole: unknown): SchemaProblem[] {
-  const schema = follow(root, keysOf(error.schemaPath.slice(1), root)) as Node;
-  const keys = keysOf(error.instancePath, whole);
+  const schema = follow(root, keysOf(error.schemaPath)) as Node;
+  const keys = placeIn(whole, error.instancePath);
   const { title, problem } = schema as { title?: string; problem?: Wording };
   switch (error.keyword) {
     case 'boolean':
@@ -220,22 +212,14 @@ function namesOf(schema: Node): string {
   return Object.keys(schema['properties'] as object).join(', ');
 }
 
-/** What a JSON pointer into a value goes through. */
-function keysOf(pointer: string, value: unknown): Keys {
+/** What a JSON pointer into a value goes through; indexes as numbers. */
+function placeIn(value: unknown, pointer: string): Keys {
   let at = value;
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((part) => {
-      const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
-      const key = Array.isArray(at) ? Number(name) : name;
-      at = follow(at, [key]);
-      return key;
-    });
-}
-
-function follow(value: unknown, keys: Keys): unknown {
-  return keys.reduce((at, key) => (at as Readonly<Record<string, unknown>> | null | undefined)?.[key], value);
+  return keysOf(pointer).map((name) => {
+    const key = Array.isArray(at) ? Number(name) : name;
+    at = follow(at, [key]);
+    return key;
+  });
 }
 
 /** `segments[2].title`, for a person. */

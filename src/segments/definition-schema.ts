@@ -131,7 +131,7 @@ const instantOnly = (subject: string) => ({
 
 const eventProperty = propertyCondition('property', "A property in the event's metadata.");
 
-/** The conditions, by the name that tells which it is. */
+/** The conditions, by the name that says which it is. */
 export const conditions = {
   property: propertyCondition(
     'property',

@@ -5,7 +5,6 @@ import {
   MAX_SEGMENT_PROBLEMS,
   MAX_SEGMENT_VALUES,
 } from '../domain/limits.ts';
-import { validatorOf } from '../operator-file/read.ts';
 import { findProblems, type Keys, pathText, rule } from '../operator-file/schema.ts';
 import { conditions, type Operator, operatorsOf } from './definition-schema.ts';
 import type {
@@ -105,7 +104,7 @@ class Reader {
       if (Array.isArray(list) && this.#isTooLong(list, [...keys, name], MAX_SEGMENT_VALUES)) return null;
     }
     if (this.#isFull) return null;
-    const found = findProblems(validatorOf(conditions[kind]), value);
+    const found = findProblems(conditions[kind], value);
     for (const problem of found) this.#report([...keys, ...problem.keys], problem.what);
     if (kind === 'event' && this.#contradicts(value, keys)) return null;
     if (found.length > 0) return null;

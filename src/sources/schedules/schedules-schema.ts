@@ -16,6 +16,7 @@ import {
   wholeNumber,
   withDefault,
 } from '../../operator-file/schema.ts';
+import { ruled } from '../../validation.ts';
 import { cronProblem, isTimeZone } from './due-times.ts';
 import { missedPolicies, notifiedEnds, overlapPolicies, relativeRanges } from './schedule.ts';
 import { placeholderProblem } from './source.ts';
@@ -88,11 +89,7 @@ const headers = Type.Unsafe<Readonly<Record<string, string>>>({
   type: 'object',
   description: 'Headers of the request.',
   additionalProperties: secretText({ maxChars: 8_000, description: 'May hold ${env:SCHEDULE_…}.' }),
-  propertyNames: Type.Refine(
-    Type.String(),
-    (name) => headerProblem(name) === null,
-    (name) => headerProblem(name) ?? '',
-  ),
+  propertyNames: ruled(Type.String(), headerProblem),
   maxProperties: maxHeaders,
   problem: rule(`must be an object of at most ${maxHeaders} texts`),
 });
