@@ -5,7 +5,7 @@ import { type Static, type TProperties, Type } from 'typebox';
 import { ConfigError } from './domain/errors.ts';
 import { readStorage, type Storage, type StorageSettings } from './files/storage.ts';
 import { findProblems } from './operator-file/schema.ts';
-import { readRedisUrl } from './queue/redis-url.ts';
+import { readRedisUrl } from './redis-url.ts';
 import type { Setting } from './setting.ts';
 import { settings } from './settings.ts';
 

@@ -2,10 +2,10 @@ import { type Job, Queue, type QueueOptions, runMigrations, Worker, type WorkerO
 import type { Cluster, Redis } from 'ioredis';
 import type pg from 'pg';
 import type { ConnectionMonitor } from '../postgres/connection-monitor.ts';
+import { readRedisUrl } from '../redis-url.ts';
 import { type OpenRedisOptions, openRedis, type RedisServer } from './open-redis.ts';
 import { patientBackend } from './patient-postgres-backend.ts';
 import { pingRedis } from './ping-redis.ts';
-import { readRedisUrl } from './redis-url.ts';
 
 export interface QueueTarget {
   readonly databaseUrl: string;

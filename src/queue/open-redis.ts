@@ -1,6 +1,6 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
-import { type RedisTarget, readRedisUrl } from './redis-url.ts';
+import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
 
 /** Redis as the configuration names it. */
 export interface RedisServer {

@@ -6,7 +6,7 @@ import type { Config } from '../../config.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
 import { askRedis } from '../../queue/ask-redis.ts';
-import { describeRedis, readRedisUrl } from '../../queue/redis-url.ts';
+import { describeRedis, readRedisUrl } from '../../redis-url.ts';
 import { CommandFailed } from '../errors.ts';
 
 type Address = Pick<Config, 'host' | 'port'>;

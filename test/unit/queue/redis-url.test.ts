@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
-import { describeRedis, readRedisUrl } from '../../../src/queue/redis-url.ts';
+import { describeRedis, readRedisUrl } from '../../../src/redis-url.ts';
 
 const plain = {
   kind: 'server',

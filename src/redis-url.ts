@@ -1,4 +1,4 @@
-import { ConfigError } from '../domain/errors.ts';
+import { ConfigError } from './domain/errors.ts';
 
 export interface RedisNode {
   readonly host: string;
