@@ -9,7 +9,7 @@ import { SILENT_WORKER_MS } from '../domain/limits.ts';
 import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
 import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
-import { scheduleSettings } from '../sources/schedules/settings.ts';
+import { scheduleSettings } from '../sources/schedules/context.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
 import { type AddCommand, defineCommand, type Invocation } from './define-command.ts';
 import { hidden, text } from './options.ts';

@@ -6,7 +6,7 @@ import { isRejectColumn } from '../domain/reject-columns.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { CR, LF } from './record-scanner.ts';
 
-/** What the first record of a CSV settles for all the others. */
+/** What the first record of a CSV says about all the others. */
 export interface CsvHeader {
   /** One of `,` `;` tab `|`. */
   readonly delimiter: string;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
 
-/** How the characters of a file are written, as far as its first bytes tell. */
+/** The character encoding of a file, as detected from its first bytes. */
 interface TextEncoding {
   readonly name: 'utf-8' | 'utf-16le' | 'utf-16be';
   /** Length of the byte order mark at the start; 0 if there is none. */

@@ -91,7 +91,8 @@ export class CsvRows {
       }
       if (reason !== null) this.#rows.rejects.push(this.#locate(index.reject(record, reason, chunk, bytes)));
     }
-    if (this.#out.rows > 0) this.#types.tell(this.#rows.types[this.#plan.entity], index.count > SAMPLED_ROWS);
+    if (this.#out.rows > 0)
+      this.#types.reportTo(this.#rows.types[this.#plan.entity], index.count > SAMPLED_ROWS);
   }
 
   /** First pass: where the records are, which of them csv-parse must read, and which are malformed. */

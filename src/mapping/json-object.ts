@@ -32,7 +32,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Reads a cell that holds a JSON object (a byte string); `path` names it in reasons, `types` is told of its members. */
+/** Reads a cell that holds a JSON object (a byte string); `path` names it in reasons, `types` collects the types of its members. */
 export function readJsonObject(bytes: string, path: string, types: PropertyTypes): JsonContent | Reason {
   const parsed = parseJson(bytes);
   if ('code' in parsed) return { ...parsed, column: path };
@@ -43,7 +43,7 @@ export function readJsonObject(bytes: string, path: string, types: PropertyTypes
 }
 
 /**
- * Checks the properties of an object, tells `types` of them and writes them; members that are undefined are left out.
+ * Checks the properties of an object, adds them to `types` and writes them; members that are undefined are left out.
  * `sourceBytes`, the length of the text it came from, spares looking at sizes where none can be too large;
  * `source`, the object as it stands in the record, spares writing it.
  */

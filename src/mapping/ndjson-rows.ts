@@ -245,7 +245,7 @@ function readMetadata(
 const metadataName = '"metadata"';
 
 /**
- * The text of `metadata` where it can be told without parsing again: its name stands once in the line (be it as a key or
+ * The text of `metadata` where it is known without parsing again: its name stands once in the line (be it as a key or
  * in a text), and is the last of the record. Holds only if no key stands beside the documented ones and none was
  * renamed; the caller sees to that. White space that means something to COPY is not let through.
  */

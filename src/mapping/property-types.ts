@@ -19,17 +19,17 @@ export class PropertyTypes {
     this.#columns.clear();
   }
 
-  /** What is to be told of the members of such an object. */
+  /** Where the types of the members of such an object are collected. */
   membersOf({ decoded }: ParsedJson): MemberTypes {
     return decoded ? this.#byText : this.#byBytes;
   }
 
   /** A type of null: the column is there, and its cells were not looked at. */
-  noteColumn(name: string, type: DataType | null): void {
+  addColumn(name: string, type: DataType | null): void {
     this.#columns.set(name, type);
   }
 
-  /** By name. Null where nobody looked at a value. */
+  /** By name. Null where no value was inspected. */
   types(): ReadonlyMap<string, DataType | null> {
     const types = new Map(this.#columns);
     const add = (name: string, type: DataType) => types.set(name, widen(types.get(name) ?? type, type));
@@ -141,13 +141,13 @@ export class ColumnTypes {
   }
 
   /**
-   * Passes on what was found. `moreFollowed`: columns without a cell may have one in the rows that nobody looked at, and
-   * so are passed on as well, without a type.
+   * Adds what was found to `types`. `moreFollowed`: columns without a cell may have one in the rows that were not
+   * inspected, and are added too, without a type.
    */
-  tell(types: PropertyTypes, moreFollowed: boolean): void {
+  reportTo(types: PropertyTypes, moreFollowed: boolean): void {
     for (const column of this.#columns) {
       const type = this.#types[column] ?? null;
-      if (type !== null || moreFollowed) types.noteColumn(this.#names[column] ?? '', type);
+      if (type !== null || moreFollowed) types.addColumn(this.#names[column] ?? '', type);
     }
   }
 }

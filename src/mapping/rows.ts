@@ -9,7 +9,13 @@ import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
 
-/** What one chunk comes to: rows per entity, and what was refused. Reused from chunk to chunk. */
+/**
+ * Mapping turns the bytes of a chunk into rows and rejects: `csv-rows.ts` and `ndjson-rows.ts` read the records,
+ * `row-buffer.ts` holds the rows as the text that `COPY` reads. No string or object is made of a plain CSV cell; every
+ * record ends as a row or as a reject, never as an error.
+ *
+ * What one chunk comes to: rows per entity, and what was refused. Reused from chunk to chunk.
+ */
 export class Rows {
   readonly records = new RecordIndex();
   readonly users = new RowBuffer();

@@ -2,7 +2,7 @@ import { type LookupAddress, lookup as lookUpHost } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';
 
-/** The host leads to an address inside: this machine, its network, or what a cloud tells its machines. */
+/** The host resolves to an internal address: this machine, its network, or the metadata service of a cloud. */
 export class ForbiddenAddressError extends Error {
   override readonly name = 'ForbiddenAddressError';
   readonly code = 'EADDRFORBIDDEN';

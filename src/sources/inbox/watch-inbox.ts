@@ -128,7 +128,7 @@ function isSame(a: Inbox, b: Inbox): boolean {
   return a.id === b.id && a.path === b.path;
 }
 
-/** What the process that looks after the inbox does, until `signal` tells it to stop. */
+/** What the process that holds the lock of the inbox does, until `signal` is aborted. */
 export class InboxWatch {
   readonly #context: InboxContext;
   readonly #inbox: Inbox;

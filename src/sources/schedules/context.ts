@@ -1,7 +1,17 @@
+import type { Config } from '../../config.ts';
+import { COMMIT_LAG_MS } from '../../domain/limits.ts';
 import type { ExportContext } from '../../export/context.ts';
 import type { LoadContext } from '../../load/context.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import type { Variables } from './source.ts';
+
+/**
+ * Schedules: loads and exports that run by the clock. Every worker makes a row in `schedule_runs` of each due time, once
+ * (`make-due-runs.ts`); one claims it and reads the source (`run-load.ts`; `http.ts`, `local-files.ts`, `postgres.ts` and
+ * `s3.ts` are the sources) or requests the export (`run-export.ts`); when its jobs have ended, the run ends
+ * (`settle-runs.ts`). Nothing is loaded twice: what was taken is remembered in the transaction that accepts the load. See
+ * docs/schedules.md.
+ */
 
 /** Everything the schedules work with. */
 export interface ScheduleContext extends LoadContext, ExportContext {
@@ -24,4 +34,24 @@ export interface ScheduleSettings {
   readonly commitLagMs: number;
   /** What tells whether something is due. Leases are on the database's clock, whatever this says. */
   readonly now: () => Date;
+}
+
+/** What the configuration says of schedules. */
+export function scheduleSettings(config: Config, variables: Variables): ScheduleSettings {
+  return {
+    variables,
+    localRoots: config.schedulesLocalRoots,
+    exportRoots: config.schedulesExportRoots,
+    allowPrivate: config.schedulesAllowPrivate,
+    authorities: null,
+    limits: {
+      maxUploadBytes: config.maxUploadBytes,
+      maxInflatedBytes: config.maxInflatedBytes,
+      minBytesPerSecond: config.minUploadRate,
+      stallMs: config.uploadStallMs,
+    },
+    chunkBytes: config.chunkBytes,
+    commitLagMs: COMMIT_LAG_MS,
+    now: () => new Date(),
+  };
 }

@@ -16,7 +16,7 @@ interface HttpAccess {
 type Headers = Readonly<Record<string, string>>;
 type Rules = HttpDefinition & Pick<HttpAccess, 'authorities'>;
 
-/** One file of a web server. Messages tell hosts only: paths and queries may hold secrets. */
+/** One file of a web server. Messages name hosts only: paths and queries may hold secrets. */
 export function openHttp(definition: HttpDefinition, access: HttpAccess): Source {
   const { authorities } = access;
   const allowPrivate = definition.allowPrivate && access.allowPrivate;
@@ -100,7 +100,7 @@ function checkUrl(url: URL, rules: Rules): void {
   }
 }
 
-/** What the server is asked to tell us: whether it has changed. */
+/** Headers by which the server answers 304 where nothing has changed. */
 function conditions(known: string | null): Headers {
   if (known === null) return {};
   const { etag, lastModified } = JSON.parse(known) as Version;

@@ -23,7 +23,7 @@ export function openLocalFiles({ pattern }: FilesDefinition, roots: readonly str
       }
       const real = await Promise.all(roots.map((root) => realpath(root).catch(() => null)));
       const atATime = pLimit(filesAtATime);
-      // A plain name is asked for itself: of one that may not be read it is told why.
+      // A plain name is opened as it is, so that the message says why it cannot be read.
       const paths = isPattern(path) ? await expandPattern(path) : [path];
       const found = await Promise.all(paths.map((file) => atATime(() => inspect(file, real))));
       return found.filter((item) => item !== null);

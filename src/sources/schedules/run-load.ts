@@ -92,7 +92,7 @@ async function takeItem(
     if (!(error instanceof InputError)) throw error;
     // A query that finds nothing has nothing to load, and that is no mistake.
     if (load.source.kind === 'postgres' && error.problems[0].code === 'empty_file') return;
-    // The rule is told as the HTTP interface has it; here it stands in the file.
+    // The message names the option of the HTTP interface; here it is a key of the file.
     const message = error.message.replace(
       /\bwith map=Their Header=(\w+)/,
       'with `map: { "Their Header": $1 }`',

@@ -79,7 +79,7 @@ function linesOf(path: string, { problems, problemCount }: RefusedFile): string[
   return rest > 0 ? [...lines, `… and ${rest} more`] : lines;
 }
 
-/** Changes with the content, as far as the file system tells. */
+/** Changes with the content, as far as the file system shows it. */
 async function versionOf(path: string): Promise<string> {
   return stat(path, { bigint: true }).then(
     ({ size, mtimeNs, ino }) => `${ino}:${size}:${mtimeNs}`,

@@ -22,7 +22,7 @@ export interface SourceItem {
 
 export interface OpenItem {
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Null: nothing tells whether it will have changed. */
+  /** Null: there is nothing to compare with at the next run. */
   readonly version: string | null;
   readonly hints: Pick<ReceiveHints, 'contentType' | 'contentEncodingGzip' | 'format'>;
   /** Throws if what was read is no whole item. Called when all has been read. */
