@@ -5,7 +5,11 @@ import {
   type ScheduleRun,
 } from '../../src/postgres/stores/schedule-run-items.ts';
 import { claimRun } from '../../src/postgres/stores/schedule-runs.ts';
-import { type ScheduleContext, type ScheduleSettings, scheduleSettings } from '../../src/sources/schedules/context.ts';
+import {
+  type ScheduleContext,
+  type ScheduleSettings,
+  scheduleSettings,
+} from '../../src/sources/schedules/context.ts';
 import { askForRun, makeDueRuns } from '../../src/sources/schedules/make-due-runs.ts';
 import { doRun } from '../../src/sources/schedules/run.ts';
 import type { Schedule } from '../../src/sources/schedules/schedule.ts';
