@@ -62,7 +62,7 @@ async function loseWorkers(site: Site, api: Api): Promise<void> {
 
   const before = await trace(site, paused);
   lateWorker.signal('SIGCONT');
-  await lateWorker.says(/the export has ended, or another worker has it/);
+  await lateWorker.says(/another attempt owns the task/);
   expect(await trace(site, paused)).toEqual(before);
   expect(await download(api, await paused.ended('completed'))).toBe(rows);
   await lateWorker.kill('SIGTERM');
