@@ -1,24 +1,37 @@
 import type { System } from '../src/context.ts';
-import { type TaskKindName, taskQueues } from '../src/domain/task.ts';
+import type { TaskKindName } from '../src/domain/task.ts';
+import type { SendContext } from '../src/notifications/deliver-notification.ts';
+import type { ScheduleContext } from '../src/sources/schedules/context.ts';
+import { scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { chunkJob } from './chunk.ts';
 import { deletionJob } from './deletion.ts';
+import { deliveryJob, openSendContext } from './delivery.ts';
 import { exportJob } from './export.ts';
 import { finishJob } from './finish.ts';
 import { pruneJob } from './prune.ts';
+import { runJob } from './run.ts';
+
+/** What the kinds of background work need together. */
+export interface JobContext extends System, SendContext, ScheduleContext {}
+
+/** Close its `mail`. `settings`: of a worker with a file of schedules. */
+export function openJobContext(
+  system: System,
+  settings: ScheduleContext['schedules'] = scheduleSettings(system.config, {}),
+): JobContext {
+  return { ...system, ...openSendContext(system), schedules: settings };
+}
 
 /** Every kind of background work there is. */
-const byName: Readonly<Record<TaskKindName, TaskKind<System>>> = {
+const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
   chunk: chunkJob,
   finish: finishJob,
   deletion: deletionJob,
   prune: pruneJob,
   export: exportJob,
+  delivery: deliveryJob,
+  run: runJob,
 };
 
-export const jobKinds: readonly TaskKind<System>[] = Object.values(byName);
-
-/** Those of which a queue tells. */
-export function kindsOf(queue: string): readonly TaskKind<System>[] {
-  return jobKinds.filter(({ name }) => taskQueues[name] === queue);
-}
+export const jobKinds: readonly TaskKind<JobContext>[] = Object.values(byName);

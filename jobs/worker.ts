@@ -2,26 +2,22 @@ import { uuidv7 } from 'uuidv7';
 import { startSweeping } from '../src/background-jobs/sweep.ts';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
-import { exportQueueName, queueName } from '../src/domain/task.ts';
-import { startNotificationReconciler } from '../src/notifications/reconcile-notifications.ts';
-import { startSender } from '../src/notifications/start-sender.ts';
+import { exportQueueName, queueName, type TaskKindName, taskQueues } from '../src/domain/task.ts';
 import { removeWorker, showWorker } from '../src/postgres/stores/workers.ts';
 import { consume } from '../src/queue/consume.ts';
-import { setScheduleBells } from '../src/queue/schedule-bells.ts';
 import { startInbox } from '../src/sources/inbox/watch-inbox.ts';
 import type { ScheduleSettings } from '../src/sources/schedules/context.ts';
 import type { SchedulesFile } from '../src/sources/schedules/schedules-file.ts';
-import { type RunningSchedules, startSchedules } from '../src/sources/schedules/start-schedules.ts';
+import { startSchedules } from '../src/sources/schedules/start-schedules.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
 import { kindOf, runNextTask, runTaskById, type StopSignals } from '../src/tasks/run-task.ts';
+import { type Runner, startRunner } from '../src/tasks/runner.ts';
 import { Turns } from '../src/tasks/turns.ts';
-import { deliverNotificationJob, openSendContext } from './deliver-notification.ts';
-import { jobKinds, kindsOf } from './kinds.ts';
-import { ringSchedulesJob } from './ring-schedules.ts';
+import { type JobContext, jobKinds, openJobContext } from './kinds.ts';
 
 const signOfLifeMs = 5_000;
-/** Notifications under way may end before a stop gives them back, so that those of the last job are not left behind. */
-const senderGraceMs = 5_000;
+/** What runs beside the jobs may end before a stop gives it back, so that notifications of the last job are not left behind. */
+const runnerGraceMs = 5_000;
 /**
  * The part of SHUTDOWN_MS that chunks under way have to come to their end. Below the one after which `sluice start` kills its
  * workers: what is not done by then is given back, not lost.
@@ -55,77 +51,84 @@ export function startWorker(system: System, options: WorkerOptions = {}): Runnin
   const { log, config } = system;
   const {
     schedules = null,
-    runAlone = ({ taskId, kind }, signals) => runTaskById(system, kindOf(jobKinds, kind), taskId, signals),
+    runAlone = ({ taskId, kind }, signals) => runTaskById(context, kindOf(jobKinds, kind), taskId, signals),
   } = options;
   const stopping = new AbortController();
   const deadline = new AbortController();
-  const sending = openSendContext(system);
-  const sender = startSender(sending);
-  const scheduled = schedules === null ? null : follow(system, schedules);
   const signals = { stopping: stopping.signal, deadline: deadline.signal };
-  const consumer = consume(
-    system.backend,
-    {
-      ...taskJobs(system, queueName, signals),
-      'deliver-notification': deliverNotificationJob(sender),
-      'ring-schedules': ringSchedulesJob(scheduled),
-    },
-    { concurrency: config.workerConcurrency, log },
-  );
-  const exporter = consume(system.backend, taskJobs(system, exportQueueName, signals), {
+  const context = openJobContext(system, schedules?.settings);
+  // Without a file of schedules it leaves their runs to the others.
+  const kinds = jobKinds.filter(({ name }) => name !== 'run' || schedules !== null);
+  const runners = startRunners(context, kinds);
+  const consumer = consume(system.backend, taskJobs(context, kinds, queueName, runners, signals), {
+    concurrency: config.workerConcurrency,
+    log,
+  });
+  const exporter = consume(system.backend, taskJobs(context, kinds, exportQueueName, runners, signals), {
     concurrency: 1,
     log,
     queue: exportQueueName,
   });
+  const doSuspect: RunAlone = (suspect, suspectSignals) => {
+    const kind = kindOf(kinds, suspect.kind);
+    return kind.beside === undefined
+      ? runAlone(suspect, suspectSignals)
+      : runTaskById(context, kind, suspect.taskId, suspectSignals);
+  };
   const pollers = [
-    startReconciler(system, jobKinds),
-    startNotificationReconciler(sending, sender),
+    startReconciler(context, kinds),
     startSweeping(system),
-    startSuspects(system, jobKinds, runAlone, signals),
+    startSuspects(system, kinds, doSuspect, signals),
   ];
+  if (schedules !== null) {
+    pollers.push(startSchedules(context, schedules.file, () => runners.get('run')?.wake()));
+  }
   const inbox = config.inboxDir === null ? null : startInbox(system, config.inboxDir);
   const life = showLife(system);
   return {
     async stop() {
       await inbox?.stop();
-      await scheduled?.stop();
-      // An export or a deletion may take as long as it likes, and stopping may not.
+      // An export, a deletion or a run may take as long as it likes, and stopping may not.
       stopping.abort(new Interrupted('the worker stops'));
       const timer = setTimeout(
         () => deadline.abort(new Interrupted('the worker has no time left')),
         config.shutdownMs * deadlineShare,
       );
-      const closings = [consumer.close(), exporter.close()];
+      const closings = [consumer.close(), exporter.close(), runners.get('run')?.stop(0)];
       for (const poller of pollers) closings.push(poller.stop());
       await Promise.all(closings).finally(() => clearTimeout(timer));
-      await sender.stop(Math.min(senderGraceMs, config.shutdownMs / 4));
-      sending.mail.close();
+      await runners.get('delivery')?.stop(Math.min(runnerGraceMs, config.shutdownMs / 4));
+      context.mail.close();
       await life.stop();
     },
   };
 }
 
-/** For every job of a queue, whatever it names: the job says that something is due, and the ledger what is next. */
-function taskJobs(
-  system: System,
-  queue: string,
-  signals: StopSignals,
-): Readonly<Record<string, () => Promise<void>>> {
-  const kinds = kindsOf(queue);
-  const turns = new Turns();
-  const runNext = () => runNextTask(system, kinds, turns, signals);
-  return Object.fromEntries(kinds.map(({ name }) => [name, runNext]));
+function startRunners(context: JobContext, kinds: typeof jobKinds): ReadonlyMap<TaskKindName, Runner> {
+  const runners = new Map<TaskKindName, Runner>();
+  for (const kind of kinds) {
+    if (kind.beside !== undefined) runners.set(kind.name, startRunner(context, [kind], kind.beside));
+  }
+  return runners;
 }
 
-function follow(system: System, { file, settings }: WorkerSchedules): RunningSchedules {
-  return startSchedules({ ...system, schedules: settings }, file, {
-    onSchedules: async (schedules) => {
-      const bells = schedules
-        .filter(({ enabled }) => enabled)
-        .map(({ name, environment, cron, timeZone }) => ({ id: `${environment}-${name}`, cron, timeZone }));
-      await setScheduleBells(system.backend, bells);
-    },
-  });
+/** For every job of the queue, whatever it names: the job says that something is due, and the ledger what is next. */
+function taskJobs(
+  context: JobContext,
+  kinds: typeof jobKinds,
+  queue: string,
+  runners: ReadonlyMap<TaskKindName, Runner>,
+  signals: StopSignals,
+): Readonly<Record<string, () => Promise<void>>> {
+  const known = jobKinds.filter(({ name }) => taskQueues[name] === queue);
+  const own = known.filter((kind) => kinds.includes(kind) && kind.beside === undefined);
+  const turns = new Turns();
+  const runNext = () => runNextTask(context, own, turns, signals);
+  const handlers = known.map(({ name, beside }) => [
+    name,
+    beside === undefined ? runNext : async () => runners.get(name)?.wake(),
+  ]);
+  return Object.fromEntries(handlers);
 }
 
 function showLife({ db, log }: System): RunningWorker {

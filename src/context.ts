@@ -108,7 +108,6 @@ export function openSystem(options: SystemOptions): System {
     knownProperties,
     ingest,
     reader: { db: readPool === null ? db : createDatabase(readPool) },
-    bell: queue,
     queue,
     writeExport,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,

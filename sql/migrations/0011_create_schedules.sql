@@ -27,11 +27,7 @@ create table sluice.schedule_runs (
   created_at timestamptz not null default now(),
   started_at timestamptz,
   ended_at timestamptz,
-  attempt integer not null default 0,
-  lease_until timestamptz,
-  losses integer not null default 0,
-  failures integer not null default 0,
-  not_before timestamptz,
+  attempts integer not null default 0,
   last_error text,
   range_from timestamptz,
   range_to timestamptz,
@@ -44,7 +40,7 @@ create table sluice.schedule_runs (
   constraint schedule_runs_cause_check check (cause in ('due', 'made_up', 'asked')),
   constraint schedule_runs_status_check check (
     status in (
-      'queued', 'running', 'waiting',
+      'queued', 'waiting',
       'completed', 'completed_with_rejects', 'unchanged', 'skipped', 'failed'
     )
   ),
@@ -53,23 +49,23 @@ create table sluice.schedule_runs (
     or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
   ),
   constraint schedule_runs_ended_at_set check (
-    (ended_at is not null) = (status not in ('queued', 'running', 'waiting'))
+    (ended_at is not null) = (status not in ('queued', 'waiting'))
   ),
   constraint schedule_runs_has_reason check (
     reason_code is not null or status not in ('skipped', 'failed')
-  ),
-  constraint schedule_runs_running_has_lease check ((status = 'running') = (lease_until is not null))
+  )
 );
 comment on table sluice.schedule_runs is
-  'One row per schedule and due time, whoever noticed it: queued, running (a worker is at it), waiting (its jobs are under way), ended.';
+  'One row per schedule and due time: queued (a task of the kind run says who does it), waiting (its jobs are under way), ended.';
+comment on column sluice.schedule_runs.attempts is 'Those that were begun.';
+comment on column sluice.schedule_runs.last_error is 'What went wrong before it got as far as waiting; until then its task has it.';
 comment on column sluice.schedule_runs.definition is 'What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.';
 comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are told if the run ends so; null: none.';
 comment on column sluice.schedule_runs.missed is 'Due times before this one that passed unused and that this run stands for.';
-comment on column sluice.schedule_runs.not_before is 'Not to be tried before; on the clock of the database.';
 create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
-where status in ('running', 'waiting');
+where status = 'waiting';
 create index schedule_runs_open_idx on sluice.schedule_runs (due_at)
-where status in ('queued', 'running', 'waiting');
+where status in ('queued', 'waiting');
 create index schedule_runs_ended_idx on sluice.schedule_runs (ended_at) where ended_at is not null;
 
 create table sluice.schedule_run_items (

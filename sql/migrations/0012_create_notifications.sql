@@ -63,10 +63,7 @@ create table sluice.notification_deliveries (
   channel text not null,
   target text not null,
   state text not null default 'pending',
-  attempt integer not null default 0,
-  attempts_left integer not null,
-  next_at timestamptz not null default now(),
-  lease_until timestamptz,
+  attempts integer not null default 0,
   created_at timestamptz not null default now(),
   last_attempt_at timestamptz,
   last_took_ms integer,
@@ -81,19 +78,17 @@ create table sluice.notification_deliveries (
   constraint notification_deliveries_channel_check check (channel in ('webhook', 'email')),
   constraint notification_deliveries_webhook_subscribed check (channel = 'email' or subscription_id is not null),
   constraint notification_deliveries_state_check check (state in ('pending', 'delivered', 'dead')),
-  constraint notification_deliveries_attempts_check check (attempt >= 0 and attempts_left >= 0),
-  constraint notification_deliveries_lease_check check (lease_until is null or state = 'pending'),
+  constraint notification_deliveries_attempts_check check (attempts >= 0),
   constraint notification_deliveries_delivered_check check (state <> 'delivered' or delivered_at is not null),
   constraint notification_deliveries_error_check check (length(last_error) <= 1000)
 );
 comment on table sluice.notification_deliveries is
-  'One event for one receiver. `attempt` fences what an attempt notes; pending and leased: somebody is at it.';
+  'One event for one receiver. While it is pending, a task of the kind delivery says when it is due and who sends it.';
+comment on column sluice.notification_deliveries.attempts is 'Those that were begun, also before a replay.';
 comment on column sluice.notification_deliveries.subscription_id is 'Null: the job itself named the address.';
 create index notification_deliveries_event_idx on sluice.notification_deliveries (event_id);
 create unique index notification_deliveries_address_key on sluice.notification_deliveries (event_id, lower(target))
 where channel = 'email';
-create index notification_deliveries_due_idx on sluice.notification_deliveries (next_at) where state = 'pending';
-create index notification_deliveries_leased_idx on sluice.notification_deliveries (subscription_id)
-where state = 'pending' and lease_until is not null;
+create index notification_deliveries_pending_idx on sluice.notification_deliveries (delivery_id) where state = 'pending';
 create index notification_deliveries_subscription_idx on sluice.notification_deliveries (subscription_id);
 create index notification_deliveries_dead_idx on sluice.notification_deliveries (delivery_id) where state = 'dead';

@@ -7,6 +7,7 @@ create table sluice.tasks (
   subject_id bigint not null,
   part integer not null default 0,
   environment_id integer not null,
+  group_id bigint,
   job_id uuid,
   request_id text,
   attempt integer not null default 0,
@@ -27,6 +28,8 @@ comment on column sluice.tasks.kind is 'As in src/domain/task.ts: chunk, finish,
 comment on column sluice.tasks.subject_id is 'Of the load, deletion and so on that the task belongs to.';
 comment on column sluice.tasks.part is 'The number of a chunk; 0 where the subject has one task of this kind.';
 comment on column sluice.tasks.environment_id is 'Whose turn it takes; 0: of the whole system.';
+comment on column sluice.tasks.group_id is
+  'Of a kind with a limit for each group, such as the receiver of deliveries; null: of no group.';
 comment on column sluice.tasks.job_id is 'For the log, as request_id; null: the subject is no job.';
 comment on column sluice.tasks.attempt is 'Counts claims. Every write of a claim is fenced by it.';
 comment on column sluice.tasks.lease_until is 'Until when a worker owns it, on this clock; null: it waits.';
@@ -39,3 +42,4 @@ comment on column sluice.tasks.losses is 'Workers that vanished with it, since i
 -- Whoever looks for the next task reads one entry of each kind and environment, however many wait.
 create index tasks_waiting_idx on sluice.tasks (kind, environment_id, task_id) where lease_until is null;
 create index tasks_running_idx on sluice.tasks (kind, environment_id) where lease_until is not null;
+create index tasks_group_idx on sluice.tasks (kind, group_id) where group_id is not null;

@@ -1,8 +1,8 @@
 /** `sluice notifications deliveries` and `replay`: what was sent, and sending it again. */
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { replayDeliveries } from '../notifications/deliveries.ts';
-import { ringForDeliveries } from '../notifications/record-end.ts';
 import { type Delivery, listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatCount, formatTime, printable, printList } from './format.ts';
@@ -89,10 +89,10 @@ export const replay = defineCommand({
     const { argument, flags, terminal, json } = invocation;
     const wanted = readWanted(argument, flags.failed, flags.since);
     await withEnvironment(invocation, async ({ system, environmentId }) => {
-      const due = await replayDeliveries(system.db, environmentId, wanted);
-      await ringForDeliveries(system, due);
-      if (json) terminal.json(due.map(({ deliveryId }) => ({ delivery_id: deliveryId })));
-      else terminal.print(`Due again: ${formatCount(due.length)}.`);
+      const { deliveryIds, tasks } = await replayDeliveries(system.db, environmentId, wanted);
+      await notifyQueue(system, tasks);
+      if (json) terminal.json(deliveryIds.map((deliveryId) => ({ delivery_id: deliveryId })));
+      else terminal.print(`Due again: ${formatCount(deliveryIds.length)}.`);
     });
   },
 });

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { openSendContext } from '../../jobs/deliver-notification.ts';
+import { openSendContext } from '../../jobs/delivery.ts';
 import {
   defaultJobKinds,
   defaultOutcomes,
@@ -8,8 +8,8 @@ import {
   type Outcome,
   outcomes,
 } from '../domain/notification.ts';
+import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
 import { sendTest } from '../notifications/deliveries.ts';
-import { readDeliveryPolicy } from '../notifications/delivery-policy.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
 import { listSubscriptions, type Subscription } from '../postgres/stores/notifications.ts';
 import { defineCommand } from './define-command.ts';

@@ -9,8 +9,8 @@ import {
   readRuns,
   type ScheduleRun,
 } from '../postgres/stores/schedule-run-items.ts';
+import { renderRun } from '../sources/schedules/end-run.ts';
 import { askForRun } from '../sources/schedules/make-due-runs.ts';
-import { renderRun } from '../sources/schedules/run-end.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { defineCommand } from './define-command.ts';

@@ -1,6 +1,5 @@
 // The one place where src/ reaches into jobs/: here is where a process becomes a worker.
-
-import { jobKinds } from '../../jobs/kinds.ts';
+import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { startWorker, type WorkerSchedules } from '../../jobs/worker.ts';
 import { schedulePruning } from '../background-jobs/prune.ts';
 import { openSystem, type System } from '../context.ts';
@@ -105,6 +104,6 @@ async function doOnly(system: System, task: string, stop: StopRequest): Promise<
   void stop.requested.then(() => stopping.abort(new Interrupted('the worker stops')));
   const [name = '', taskId] = task.split(':');
   const signals = { stopping: stopping.signal, deadline: stopping.signal };
-  await runTaskById(system, kindOf(jobKinds, name), Number(taskId), signals);
+  await runTaskById(openJobContext(system), kindOf(jobKinds, name), Number(taskId), signals);
   await system.close();
 }

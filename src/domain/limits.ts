@@ -240,12 +240,6 @@ export const MAX_TOLD_ITEMS = 100;
 export const MAX_SUBSCRIPTIONS = 100;
 /** Of a webhook's address, in characters. */
 export const MAX_WEBHOOK_URL_CHARS = 2_000;
-/**
- * How long whoever sends a notification owns it; longer than sending takes, however slow the receiver is, and no longer than
- * that: what a killed worker was sending counts as under way to its receiver until then.
- */
-export const WEBHOOK_LEASE_MS = 25_000;
-export const EMAIL_LEASE_MS = 120_000;
 /** Notifications that one worker sends at a time, and that are under way to one receiver. */
 export const NOTIFICATIONS_AT_A_TIME = 4;
 export const MAX_SENDS_PER_SUBSCRIPTION = 2;

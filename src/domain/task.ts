@@ -10,9 +10,14 @@ export const taskQueues = {
   deletion: queueName,
   prune: queueName,
   export: exportQueueName,
+  delivery: queueName,
+  run: queueName,
 } as const;
 
 export type TaskKindName = keyof typeof taskQueues;
+
+/** Kinds that are done beside the jobs of their queue: see `TaskKind.beside`. */
+export const besideKinds: readonly TaskKindName[] = ['delivery', 'run'];
 
 /** Of tasks that belong to no environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { FileStore } from '../files/file-store.ts';
-import type { NotificationBell } from '../notifications/record-end.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
@@ -11,7 +10,6 @@ export type ExportWriter = typeof writeExport;
 export interface ExportContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly files: FileStore;
-  readonly bell: NotificationBell;
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   /** How long one attempt at an export may take. */

@@ -1,14 +1,14 @@
 import { Fault, inputError } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
 import { endedStatuses } from '../domain/load.ts';
-import type { TaskFailure } from '../domain/task.ts';
+import type { DueTask, TaskFailure } from '../domain/task.ts';
 import { claimJobAction } from '../load/claim-job-action.ts';
-import { recordEnd, ringForDeliveries } from '../notifications/record-end.ts';
+import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import { cancelExport as markCancelled, failExport as markFailed } from '../postgres/stores/exports.ts';
 import { endTaskSessions } from '../postgres/stores/task-sessions.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { requireExport } from './inspect-exports.ts';
 import { renderExportDetail } from './render-export.ts';
@@ -27,7 +27,7 @@ export async function failExport(
   });
   if (ended === null) return;
   context.log.warn({ ...jobFields(ended), code }, `export failed: ${message}`);
-  await ringForDeliveries(context, ended.due);
+  await notifyQueue(context, ended.due);
 }
 
 /**
@@ -56,7 +56,7 @@ export async function cancelExport(
       context.log.warn({ err: error, job_id: jobId }, 'the session of a cancelled export is ended later'),
     );
   }
-  await ringForDeliveries(context, due);
+  await notifyQueue(context, due);
   return at;
 }
 
@@ -71,7 +71,7 @@ export async function recordExportEnd(
   db: Database,
   environmentId: number,
   jobId: string,
-): Promise<DueDelivery[]> {
+): Promise<DueTask[]> {
   const row = await db
     .selectFrom('exports')
     .select(['status', 'emails'])

@@ -2,13 +2,13 @@ import { ConflictError, FinalFailure } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
 import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { ringForDeliveries } from '../notifications/record-end.ts';
 import { analyzeStale } from '../postgres/maintenance.ts';
 import { beginExport, completeExport, type ExportWork, noteProgress } from '../postgres/stores/exports.ts';
 import { nameTaskSession, taskSessionName } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { inTransaction } from '../postgres/transaction.ts';
 import { keepAlive } from '../tasks/run-task.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
 import { recordExportEnd } from './end-export.ts';
 import { findSegments } from './find-segments.ts';
@@ -107,7 +107,7 @@ async function complete(
     return recorded;
   });
   context.log.info({ ...taskFields(claim), files: written.files.length }, 'export completed');
-  await ringForDeliveries(context, due);
+  await notifyQueue(context, due);
 }
 
 /** Others wait meanwhile, and an attempt that is begun anew would take as long. */

@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { FileStore } from '../files/file-store.ts';
-import type { NotificationBell } from '../notifications/record-end.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { ChunkMemory } from './chunk-memory.ts';
@@ -10,7 +9,6 @@ export interface LoadContext extends TaskContext {
   readonly pool: pg.Pool;
   readonly files: FileStore;
   readonly knownProperties: KnownProperties;
-  readonly bell: NotificationBell;
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;

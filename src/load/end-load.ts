@@ -2,12 +2,12 @@ import { Fault, inputError } from '../domain/errors.ts';
 import { jobFields } from '../domain/job-fields.ts';
 import { endedStatuses } from '../domain/load.ts';
 import { addressesFor, type Notify, outcomeOf } from '../domain/notification.ts';
-import type { TaskFailure } from '../domain/task.ts';
-import { recordEnd, ringForDeliveries } from '../notifications/record-end.ts';
+import type { DueTask, TaskFailure } from '../domain/task.ts';
+import { recordEnd } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import { cancelLoad as markCancelled, failLoad as markFailed } from '../postgres/stores/loads.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import { claimJobAction } from './claim-job-action.ts';
 import type { LoadContext } from './context.ts';
 import { countRejects, requireLoad } from './inspect-load.ts';
@@ -26,7 +26,7 @@ export async function failLoad(context: LoadContext, loadId: number, failure: Ta
   if (ended === null) return;
   context.log.warn({ ...jobFields(ended), code: failure.code }, `load failed: ${ended.failureMessage}`);
   await startLane(context, ended.environmentId);
-  await ringForDeliveries(context, ended.due);
+  await notifyQueue(context, ended.due);
 }
 
 export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
@@ -57,7 +57,7 @@ export async function cancelLoad(
   if (due === null) return cancelledAt;
   context.log.info({ job_id: jobId }, 'load cancelled');
   await startLane(context, environmentId);
-  await ringForDeliveries(context, due);
+  await notifyQueue(context, due);
   return cancelledAt;
 }
 
@@ -72,7 +72,7 @@ export async function recordLoadEnd(
   db: Database,
   environmentId: number,
   jobId: string,
-): Promise<DueDelivery[]> {
+): Promise<DueTask[]> {
   const row = await db
     .selectFrom('loads')
     .select(['status', 'rows_rejected', 'notify'])

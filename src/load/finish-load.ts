@@ -2,9 +2,9 @@ import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
 import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
 import { balances } from '../domain/tally.ts';
+import type { DueTask } from '../domain/task.ts';
 import { type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
-import { ringForDeliveries } from '../notifications/record-end.ts';
 import type { Database } from '../postgres/database.ts';
 import { readFirstReject, readRejectsSource } from '../postgres/ledger/read-rejects.ts';
 import { readRefusedRows } from '../postgres/ledger/rejects.ts';
@@ -12,7 +12,6 @@ import { chunksToReplay, keepReplayed, resolveRepeats } from '../postgres/ledger
 import { copyIncoming, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
-import type { DueDelivery } from '../postgres/stores/deliveries.ts';
 import {
   completeLoad,
   findRepeats,
@@ -23,6 +22,7 @@ import {
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { inTransaction } from '../postgres/transaction.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
@@ -43,7 +43,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   await replayLoad(context, claim);
   const due = await complete(context, claim);
   await startLane(context, claim.environmentId);
-  await ringForDeliveries(context, due);
+  await notifyQueue(context, due);
 }
 
 async function countRepeats(context: LoadContext, claim: TaskClaim): Promise<void> {
@@ -55,7 +55,7 @@ async function countRepeats(context: LoadContext, claim: TaskClaim): Promise<voi
 }
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
-async function complete(context: LoadContext, claim: TaskClaim): Promise<DueDelivery[]> {
+async function complete(context: LoadContext, claim: TaskClaim): Promise<DueTask[]> {
   const ended = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);

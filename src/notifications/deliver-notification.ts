@@ -1,91 +1,129 @@
 import type pg from 'pg';
-import type { Logger } from 'pino';
-import { Interrupted } from '../domain/errors.ts';
+import type { Config } from '../config.ts';
+import { ConflictError } from '../domain/errors.ts';
 import { isMailAddress } from '../domain/mail-address.ts';
-import type { Database } from '../postgres/database.ts';
+import type { DeliveryState } from '../domain/notification.ts';
+import type { TaskClaim } from '../domain/task.ts';
 import {
   type AttemptReport,
-  claimDelivery,
-  type DeliveryClaim,
-  markDead,
-  markDelivered,
-  postponeDelivery,
-  releaseDelivery,
+  beginAttempt,
+  type DeliveryAttempt,
+  endAttempt,
 } from '../postgres/stores/deliveries.ts';
 import { disableSubscription } from '../postgres/stores/notifications.ts';
+import { endTask, releaseTask } from '../postgres/stores/tasks.ts';
+import type { TaskContext } from '../tasks/task-kind.ts';
 import { composeMail, type LinkedFiles } from './compose-mail.ts';
-import { type DeliveryPolicy, pauseAfter } from './delivery-policy.ts';
 import { MailRefused, type MailTransport } from './mail-transport.ts';
 import type { EventBody } from './record-end.ts';
-import { sendWebhook, shortLine } from './send-webhook.ts';
+import { sendWebhook, shortLine, type WebhookRules } from './send-webhook.ts';
+
+const minuteMs = 60_000;
+
+/** How often a delivery is tried, and where webhooks may lead. */
+export interface DeliveryPolicy extends WebhookRules {
+  /** Before it is given up; a replay has as many. */
+  readonly attempts: number;
+  /** After the first attempt. */
+  readonly firstPauseMs: number;
+  /** By which each pause is longer than the one before. */
+  readonly pauseFactor: number;
+  /** Up to this share of a pause is added to it, or taken off, by chance: what failed together comes back apart. */
+  readonly jitter: number;
+  /** A receiver may ask for a longer pause (`Retry-After`), up to this. */
+  readonly longestAskedPauseMs: number;
+}
+
+/** Eight attempts; the pauses between them are 15 s, 1, 4, 16 and 64 minutes, 4.3 and 17 hours: most of a day. */
+export function readDeliveryPolicy(
+  config: Pick<Config, 'notifyAllowPrivate' | 'notifyAllowHttp'>,
+): DeliveryPolicy {
+  return {
+    attempts: 8,
+    firstPauseMs: minuteMs / 4,
+    pauseFactor: 4,
+    jitter: 0.2,
+    longestAskedPauseMs: 6 * 60 * minuteMs,
+    connectTimeoutMs: 5_000,
+    totalTimeoutMs: 15_000,
+    allowPrivate: config.notifyAllowPrivate,
+    allowHttp: config.notifyAllowHttp,
+  };
+}
+
+/** Milliseconds to wait after the attempt of this number, from 1. `chance` is from 0 to 1. */
+export function pauseAfter(
+  policy: DeliveryPolicy,
+  attempt: number,
+  askedMs: number | null,
+  chance = Math.random(),
+): number {
+  const pause = policy.firstPauseMs * policy.pauseFactor ** (attempt - 1);
+  const jittered = pause * (1 + policy.jitter * (2 * chance - 1));
+  return Math.round(Math.max(jittered, Math.min(askedMs ?? 0, policy.longestAskedPauseMs)));
+}
 
 /** What sending works with. */
-export interface SendContext {
+export interface SendContext extends TaskContext {
   readonly pool: pg.Pool;
-  readonly db: Database;
-  readonly log: Logger;
   readonly mail: MailTransport;
-  readonly policy: DeliveryPolicy;
+  readonly deliveryPolicy: DeliveryPolicy;
   /** The files of an export, with links signed now; none unless it is completed and they are kept still. */
   readonly linkFiles: (environmentId: number, jobId: string) => Promise<LinkedFiles>;
 }
 
-/** What came of one attempt. */
+/** What came of one attempt. `refused`: trying again would not help; `gone`: the receiver wants no more. */
 export interface Attempt extends AttemptReport {
   readonly outcome: 'delivered' | 'failed' | 'refused' | 'gone';
   readonly retryAfterMs: number | null;
 }
 
-/** Sends one event to one receiver, if that is due. May be called twice or late: then there is nothing to do. */
+/** One attempt at the delivery of a task. */
 export async function deliverNotification(
   context: SendContext,
-  deliveryId: number,
-  stopping: AbortSignal,
+  claim: TaskClaim,
+  signal: AbortSignal,
 ): Promise<void> {
-  if (stopping.aborted) return;
-  const claim = await claimDelivery(context.db, deliveryId, context.policy.attempts);
-  if (claim !== null) await attemptDelivery(context, claim, stopping);
+  const delivery = await beginAttempt(context.db, claim.subjectId);
+  if (delivery === null) {
+    await endTask(context.db, claim);
+    return;
+  }
+  const attempt = await attemptDelivery(context, delivery, signal);
+  const { attempts } = context.deliveryPolicy;
+  const isPending = attempt.outcome === 'failed' && claim.failures + 1 < attempts;
+  const state = isPending ? 'pending' : attempt.outcome === 'delivered' ? 'delivered' : 'dead';
+  await recordAttempt(context, claim, state, attempt);
+  await followUp(context, delivery, state, attempt);
 }
 
-/** Sends what was claimed, and records the outcome. Null: the worker stops, and the claim was released. */
+/** Sends it. Throws `Interrupted` once `signal` is aborted. */
 export async function attemptDelivery(
   context: SendContext,
-  claim: DeliveryClaim,
-  stopping: AbortSignal,
-): Promise<Attempt | null> {
-  try {
-    const attempt = await send(context, claim, stopping);
-    await record(context, claim, attempt);
-    return attempt;
-  } catch (error) {
-    if (!(error instanceof Interrupted)) throw error;
-    await releaseDelivery(context.db, claim);
-    return null;
-  }
-}
-
-async function send(context: SendContext, claim: DeliveryClaim, stopping: AbortSignal): Promise<Attempt> {
+  delivery: DeliveryAttempt,
+  signal: AbortSignal,
+): Promise<Attempt> {
   const began = performance.now();
   const took = (): number => Math.round(performance.now() - began);
-  if (claim.closed !== null) {
-    return { outcome: 'refused', status: null, error: claim.closed, retryAfterMs: null, tookMs: 0 };
+  if (delivery.closed !== null) {
+    return { outcome: 'refused', status: null, error: delivery.closed, retryAfterMs: null, tookMs: 0 };
   }
-  if (claim.channel === 'email') {
-    const { error, refused } = await sendMail(context, claim);
+  if (delivery.channel === 'email') {
+    const { error, refused } = await sendMail(context, delivery);
     const outcome = error === null ? 'delivered' : refused ? 'refused' : 'failed';
     return { outcome, status: null, error, retryAfterMs: null, tookMs: took() };
   }
-  const { id, body } = claim.event;
-  const webhook = { url: claim.target, id, body, secrets: claim.secrets };
-  const { status, error, retryAfterMs } = await sendWebhook(webhook, context.policy, stopping);
+  const { id, body } = delivery.event;
+  const webhook = { url: delivery.target, id, body, secrets: delivery.secrets };
+  const { status, error, retryAfterMs } = await sendWebhook(webhook, context.deliveryPolicy, signal);
   const outcome = error === null ? 'delivered' : status === 410 ? 'gone' : 'failed';
   return { outcome, status, error, retryAfterMs, tookMs: took() };
 }
 
-/** Sends the message about the event. Never throws for what the mail server does; `refused`: it will never take it. */
+/** Never throws for what the mail server does; `refused`: it will never take the message. */
 async function sendMail(
   { mail, linkFiles }: SendContext,
-  { target, subscriptionId, event }: DeliveryClaim,
+  { target, subscriptionId, event }: DeliveryAttempt,
 ): Promise<{ readonly error: string | null; readonly refused: boolean }> {
   if (!isMailAddress(target)) return { error: 'this is no address that mail is sent to', refused: true };
   try {
@@ -100,29 +138,54 @@ async function sendMail(
   }
 }
 
-async function record(context: SendContext, claim: DeliveryClaim, attempt: Attempt): Promise<void> {
-  const { db, log, policy } = context;
+/** The outcome and the fence of the task commit together. */
+async function recordAttempt(
+  { db, deliveryPolicy }: SendContext,
+  claim: TaskClaim,
+  state: DeliveryState,
+  attempt: Attempt,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await endAttempt(transaction, claim.subjectId, state, attempt);
+    const isOurs =
+      state === 'pending'
+        ? await releaseTask(transaction, claim, {
+            message: attempt.error,
+            pauseMs: pauseAfter(deliveryPolicy, claim.failures + 1, attempt.retryAfterMs),
+            counts: true,
+          })
+        : await endTask(transaction, claim);
+    if (isOurs === null || isOurs === false) throw new ConflictError('another worker has the delivery');
+  });
+}
+
+async function followUp(
+  { db, log }: SendContext,
+  { deliveryId, subscriptionId, event }: DeliveryAttempt,
+  state: DeliveryState,
+  { outcome, status, error }: Attempt,
+): Promise<void> {
   const fields = {
-    delivery_id: claim.deliveryId,
-    event_id: claim.event.id,
-    event_type: claim.event.type,
-    attempt: claim.attempt,
+    delivery_id: deliveryId,
+    event_id: event.id,
+    event_type: event.type,
     // A receiver's answer often repeats its address, which is not for the log: the ledger has it.
-    ...(attempt.status === null ? { reason: attempt.error } : { status: attempt.status }),
+    ...(status === null ? { reason: error } : { status }),
   };
-  if (attempt.outcome === 'delivered') {
-    await markDelivered(db, claim, attempt);
-    log.info(fields, 'notification delivered');
-    return;
-  }
-  if (attempt.outcome === 'failed' && claim.attemptsLeft > 0) {
-    await postponeDelivery(db, claim, attempt, pauseAfter(policy, claim.turn, attempt.retryAfterMs));
+  if (state === 'delivered') log.info(fields, 'notification delivered');
+  else if (state === 'pending')
     log.warn(fields, 'a notification could not be delivered; it will be tried again');
-    return;
-  }
-  await markDead(db, claim, attempt);
-  log.error(fields, 'a notification was given up');
-  if (attempt.outcome !== 'gone' || claim.subscriptionId === null) return;
-  await disableSubscription(db, claim.subscriptionId, 'its receiver answered 410 Gone');
-  log.warn({ subscription_id: claim.subscriptionId }, 'a subscription was disabled: its receiver is gone');
+  else log.error(fields, 'a notification was given up');
+  if (outcome !== 'gone' || subscriptionId === null) return;
+  await disableSubscription(db, subscriptionId, 'its receiver answered 410 Gone');
+  log.warn({ subscription_id: subscriptionId }, 'a subscription was disabled: its receiver is gone');
+}
+
+/** Sends a delivery that has no task, once: delivered or dead. */
+export async function deliverOnce(context: SendContext, delivery: DeliveryAttempt): Promise<Attempt> {
+  const attempt = await attemptDelivery(context, delivery, new AbortController().signal);
+  const state = attempt.outcome === 'delivered' ? 'delivered' : 'dead';
+  await endAttempt(context.db, delivery.deliveryId, state, attempt);
+  await followUp(context, delivery, state, attempt);
+  return attempt;
 }

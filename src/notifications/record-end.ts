@@ -1,29 +1,16 @@
-import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
 import type { EventType, JobKind, Outcome } from '../domain/notification.ts';
+import type { DueTask } from '../domain/task.ts';
 import type { Database } from '../postgres/database.ts';
-import type { DueDelivery } from '../postgres/stores/deliveries.ts';
-import { findSubscribed, insertEvent, type Recipient, readSender } from '../postgres/stores/notifications.ts';
-import { attemptsPerDelivery } from './delivery-policy.ts';
+import { insertDeliveries, queueDeliveries, type Recipient } from '../postgres/stores/deliveries.ts';
+import { findSubscribed, insertEvent, readSender } from '../postgres/stores/notifications.ts';
 
 /*
  * Notifications: an event per ended job or run, and a delivery of it to each recipient. `recordEnd` writes both in the
- * transaction that ends the job; workers send them (start-sender.ts, deliver-notification.ts) at least once, as webhooks
- * (send-webhook.ts) or mail (compose-mail.ts, mail-transport.ts). subscriptions.ts and deliveries.ts are the operator's part.
+ * transaction that ends the job, with a task for each delivery; workers send them (deliver-notification.ts) at least once, as
+ * webhooks (send-webhook.ts) or mail (compose-mail.ts, mail-transport.ts). subscriptions.ts and deliveries.ts are the operator's
+ * part.
  */
-
-/** Tells the workers that deliveries are due. One that is lost costs time only: workers read the ledger again and again. */
-export interface NotificationBell {
-  ringDeliveries(due: readonly DueDelivery[]): Promise<void>;
-}
-
-/** What every end of a job needs in order to announce it. */
-export interface AnnounceContext {
-  /** What links begin with, without a slash at the end: there is no request whose host could be taken. */
-  readonly baseUrl: string;
-  readonly bell: NotificationBell;
-  readonly log: Logger;
-}
 
 /** The end of a job, or of a run of a schedule, in the transaction that ends it. */
 export interface EndedJob {
@@ -49,9 +36,9 @@ export interface EventBody {
 
 /**
  * Writes the event and its deliveries; call it in the transaction that ends the job, so that neither exists without the
- * other, and pass what it returns to `ringForDeliveries` after the commit. Writes nothing if there are no recipients.
+ * other, and pass what it returns to `notifyQueue` after the commit. Writes nothing if there are no recipients.
  */
-export async function recordEnd(db: Database, job: EndedJob): Promise<DueDelivery[]> {
+export async function recordEnd(db: Database, job: EndedJob): Promise<DueTask[]> {
   const { kind, environmentId, jobId, outcome } = job;
   // An address that comes twice gets the first: the one that the job names, which has links to an export's files.
   const recipients: Recipient[] = [
@@ -60,17 +47,16 @@ export async function recordEnd(db: Database, job: EndedJob): Promise<DueDeliver
   ];
   if (recipients.length === 0) return [];
   const event = { environmentId, type: `${kind}.${outcome}`, jobId } as const;
-  return writeEvent(db, event, await job.describe(), recipients, attemptsPerDelivery);
+  const eventId = await writeEvent(db, event, await job.describe());
+  return queueDeliveries(db, await insertDeliveries(db, eventId, recipients));
 }
 
-/** Writes an event that is due at once to these recipients. Its time is the transaction's. */
+/** Writes an event; its time is the transaction's. Returns its id. */
 export async function writeEvent(
   db: Database,
   event: { readonly environmentId: number; readonly type: EventType; readonly jobId: string | null },
   data: object,
-  recipients: readonly Recipient[],
-  attempts: number,
-): Promise<DueDelivery[]> {
+): Promise<string> {
   const { name, appToken, now } = await readSender(db, event.environmentId);
   const body: EventBody = {
     id: uuidv7(),
@@ -80,19 +66,6 @@ export async function writeEvent(
     data: data as EventBody['data'],
   };
   // As text, written once: every attempt sends the same bytes.
-  const rendered = { ...event, eventId: body.id, body: JSON.stringify(body) };
-  return insertEvent(db, rendered, recipients, attempts);
-}
-
-/** After the commit. A queue that is away is no error here: workers read the ledger again and again. */
-export async function ringForDeliveries(
-  context: Pick<AnnounceContext, 'bell' | 'log'>,
-  due: readonly DueDelivery[],
-): Promise<void> {
-  if (due.length === 0) return;
-  try {
-    await context.bell.ringDeliveries(due);
-  } catch (error) {
-    context.log.warn({ err: error }, 'the queue is away; notifications will be dispatched again');
-  }
+  await insertEvent(db, { ...event, eventId: body.id, body: JSON.stringify(body) });
+  return body.id;
 }

@@ -3,7 +3,15 @@ import { Interrupted } from '../domain/errors.ts';
 import { MAX_ANSWER_BYTES, MAX_NOTIFICATION_ERROR_CHARS } from '../domain/limits.ts';
 import { type HttpAnswer, sendRequest } from '../net/http-client.ts';
 import { oneLine } from './compose-mail.ts';
-import type { DeliveryPolicy } from './delivery-policy.ts';
+
+/** Where webhooks may lead, and how long they may take. */
+export interface WebhookRules {
+  readonly connectTimeoutMs: number;
+  /** From the look-up of the name to the head of the answer. */
+  readonly totalTimeoutMs: number;
+  readonly allowPrivate: boolean;
+  readonly allowHttp: boolean;
+}
 
 export interface Webhook {
   readonly url: string;
@@ -29,27 +37,27 @@ export interface WebhookAnswer {
  */
 export async function sendWebhook(
   webhook: Webhook,
-  policy: DeliveryPolicy,
+  rules: WebhookRules,
   stopping: AbortSignal,
 ): Promise<WebhookAnswer> {
-  const overdue = AbortSignal.timeout(policy.totalTimeoutMs);
+  const overdue = AbortSignal.timeout(rules.totalTimeoutMs);
   try {
-    const answer = await post(webhook, policy, AbortSignal.any([overdue, stopping]));
+    const answer = await post(webhook, rules, AbortSignal.any([overdue, stopping]));
     return await readAnswer(answer).finally(answer.close);
   } catch (error) {
     if (stopping.aborted) throw new Interrupted('the worker stops');
-    const reason = overdue.aborted ? `no answer within ${policy.totalTimeoutMs} ms` : messageOf(error);
+    const reason = overdue.aborted ? `no answer within ${rules.totalTimeoutMs} ms` : messageOf(error);
     return { status: null, error: shortLine(reason), retryAfterMs: null };
   }
 }
 
 async function post(
   { url: address, id, body, secrets }: Webhook,
-  policy: DeliveryPolicy,
+  rules: WebhookRules,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
   const url = new URL(address);
-  if (url.protocol === 'http:' && !policy.allowHttp) throw new Error('http:// is not allowed (any more)');
+  if (url.protocol === 'http:' && !rules.allowHttp) throw new Error('http:// is not allowed (any more)');
   const timestamp = Math.floor(Date.now() / 1000);
   return sendRequest(url, {
     method: 'POST',
@@ -60,10 +68,10 @@ async function post(
       'webhook-signature': signWebhook(secrets, { id, timestamp, body }),
     },
     body,
-    allowPrivate: policy.allowPrivate,
-    connectTimeoutMs: policy.connectTimeoutMs,
+    allowPrivate: rules.allowPrivate,
+    connectTimeoutMs: rules.connectTimeoutMs,
     // `signal` bounds the whole.
-    answerTimeoutMs: policy.totalTimeoutMs,
+    answerTimeoutMs: rules.totalTimeoutMs,
     signal,
   });
 }

@@ -12,10 +12,9 @@ import {
   replaceSecret,
   type Subscription,
 } from '../postgres/stores/notifications.ts';
-import type { DeliveryPolicy } from './delivery-policy.ts';
-import { generateSecret } from './send-webhook.ts';
+import { generateSecret, type WebhookRules } from './send-webhook.ts';
 
-type AddressRules = Pick<DeliveryPolicy, 'allowHttp' | 'allowPrivate'>;
+type AddressRules = Pick<WebhookRules, 'allowHttp' | 'allowPrivate'>;
 
 /**
  * Subscribes. `secret` is returned this once; null for mail. Throws `InputError` `invalid_field`: the target, or too many

@@ -471,8 +471,10 @@ export interface Migrations {
 }
 
 export interface NotificationDeliveries {
-  attempt: Generated<number>;
-  attempts_left: number;
+  /**
+   * Those that were begun, also before a replay.
+   */
+  attempts: Generated<number>;
   channel: string;
   created_at: Generated<Date>;
   delivered_at: Date | null;
@@ -482,8 +484,6 @@ export interface NotificationDeliveries {
   last_error: string | null;
   last_status: number | null;
   last_took_ms: number | null;
-  lease_until: Date | null;
-  next_at: Generated<Date>;
   state: Generated<string>;
   /**
    * Null: the job itself named the address.
@@ -565,7 +565,10 @@ export interface ScheduleRunItems {
 }
 
 export interface ScheduleRuns {
-  attempt: Generated<number>;
+  /**
+   * Those that were begun.
+   */
+  attempts: Generated<number>;
   cause: string;
   created_at: Generated<Date>;
   /**
@@ -576,18 +579,14 @@ export interface ScheduleRuns {
   due_at: Date;
   ended_at: Date | null;
   environment_id: number;
-  failures: Generated<number>;
+  /**
+   * What went wrong before it got as far as waiting; until then its task has it.
+   */
   last_error: string | null;
-  lease_until: Date | null;
-  losses: Generated<number>;
   /**
    * Due times before this one that passed unused and that this run stands for.
    */
   missed: Generated<number>;
-  /**
-   * Not to be tried before; on the clock of the database.
-   */
-  not_before: Date | null;
   /**
    * {emails, on}: addresses that are told if the run ends so; null: none.
    */
@@ -683,6 +682,10 @@ export interface Tasks {
    * Errors that count, since it last got on.
    */
   failures: Generated<number>;
+  /**
+   * Of a kind with a limit for each group, such as the receiver of deliveries; null: of no group.
+   */
+  group_id: number | null;
   /**
    * For the log, as request_id; null: the subject is no job.
    */

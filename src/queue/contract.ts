@@ -8,12 +8,7 @@ export interface TaskPayload {
 }
 
 /** The jobs there are: one for each kind of task, and those that have no task yet. */
-export interface JobPayloads extends Readonly<Record<TaskKindName, TaskPayload>> {
-  /** A schedule may be due. */
-  readonly 'ring-schedules': { readonly v: 1 };
-  /** One notification for one receiver; ends at once, since the worker sends it beside its jobs. */
-  readonly 'deliver-notification': { readonly v: 1; readonly deliveryId: number };
-}
+export interface JobPayloads extends Readonly<Record<TaskKindName, TaskPayload>> {}
 
 export type JobName = keyof JobPayloads;
 

@@ -1,7 +1,6 @@
 import type { JobsOptions, Queue } from 'bullmq';
 import { TransientError } from '../domain/errors.ts';
-import { type DueTask, exportQueueName, queueName, taskQueues } from '../domain/task.ts';
-import type { NotificationBell } from '../notifications/record-end.ts';
+import { besideKinds, type DueTask, exportQueueName, queueName, taskQueues } from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
 import type { JobName, JobPayloads } from './contract.ts';
@@ -14,7 +13,7 @@ const jobsPerCall = 250;
 /** Notifying again within this time adds nothing. */
 const notifyAgainMs = 5_000;
 
-export interface QueueNotifier extends TaskQueue, NotificationBell {
+export interface QueueNotifier extends TaskQueue {
   close(): Promise<void>;
 }
 
@@ -47,16 +46,6 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
         );
       }
     },
-    async ringDeliveries(due) {
-      const jobs = due.map(({ deliveryId, attempt }) =>
-        job(
-          'deliver-notification',
-          { v: 1, deliveryId },
-          { jobId: `delivery-${deliveryId}-${attempt}`, lifo: true },
-        ),
-      );
-      await add(queueName, jobs);
-    },
     async close() {
       for (const queue of queues.values()) await queue.close();
     },
@@ -64,7 +53,9 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
 }
 
 function taskJob({ taskId, kind, attempt }: DueTask, again: boolean) {
-  return job(kind, { v: 1, taskId, attempt }, { jobId: `${kind}-${taskId}-${attempt}${suffix(again)}` });
+  const jobId = `${kind}-${taskId}-${attempt}${suffix(again)}`;
+  // What is done beside the jobs only wakes somebody: it need not wait for those before it.
+  return job(kind, { v: 1, taskId, attempt }, { jobId, lifo: besideKinds.includes(kind) });
 }
 
 /** A job that a worker took along when it died keeps its id until the queue notices; another id is needed meanwhile. */

@@ -28,13 +28,25 @@ export async function runNextTask<C extends TaskContext>(
   signals: StopSignals,
 ): Promise<void> {
   if (signals.stopping.aborted) return;
+  const claim = await takeNextTask(context, kinds, turns);
+  if (claim !== null) await runTask(context, kindOf(kinds, claim.kind), claim, signals);
+}
+
+/** Takes the task of these kinds whose turn it is; null if none is due. */
+export async function takeNextTask<C extends TaskContext>(
+  { db }: Pick<TaskContext, 'db'>,
+  kinds: readonly TaskKind<C>[],
+  turns: Turns,
+): Promise<TaskClaim | null> {
   const names = kinds.map(({ name }) => name);
-  for (const next of await findNextTasks(context.db, names, turns.served, candidates)) {
-    turns.took(next.environmentId);
-    const claim = await claimNextTask(context.db, next);
+  for (const next of await findNextTasks(db, names, turns.served, candidates)) {
+    const claim = await claimNextTask(db, next, kindOf(kinds, next.kind).maxOfGroup);
     // Null: another worker took the last.
-    if (claim !== null) return runTask(context, kindOf(kinds, claim.kind), claim, signals);
+    if (claim === null) continue;
+    turns.took(next.environmentId);
+    return claim;
   }
+  return null;
 }
 
 /** Does one task; nothing, if it is done or another worker has it. */
@@ -54,7 +66,8 @@ export function kindOf<C>(kinds: readonly TaskKind<C>[], name: string): TaskKind
   return kind;
 }
 
-async function runTask<C extends TaskContext>(
+/** Does a task that was taken. */
+export async function runTask<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,
   claim: TaskClaim,

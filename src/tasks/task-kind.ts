@@ -49,6 +49,10 @@ export interface TaskKind<Context> {
   readonly tolerance: Tolerance;
   /** Workers that may vanish with it in a row before it is taken to be what ends them. */
   readonly maxLosses: number;
+  /** It mostly waits for others: done beside the jobs of its queue, so many at a time in each worker. Default: as a job. */
+  readonly beside?: number;
+  /** Tasks of one group (`group_id`) that may be under way; default: as many as there are. */
+  readonly maxOfGroup?: number;
   /** How long it waits after an error; `failures`: how many have counted since it last got on. */
   readonly pauseMs: (failures: number) => number;
   /**

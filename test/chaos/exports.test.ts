@@ -232,9 +232,11 @@ async function messagesOf(
 ): Promise<MessageState[]> {
   return waitFor('the messages to be as awaited', async () => {
     const messages = await sql<MessageState & { sending: boolean }>(
-      `select target, state, attempt, last_error as error, lease_until is not null as sending,
-         extract(epoch from next_at - last_attempt_at)::float8 as pause
-       from sluice.notification_deliveries order by delivery_id`,
+      `select target, state, attempts as attempt, d.last_error as error, lease_until is not null as sending,
+         extract(epoch from not_before - last_attempt_at)::float8 as pause
+       from sluice.notification_deliveries d
+       left join sluice.tasks on kind = 'delivery' and subject_id = delivery_id
+       order by delivery_id`,
     );
     return messages.length > 0 && !messages.some(({ sending }) => sending) && isAwaited(messages) && messages;
   });
@@ -248,7 +250,7 @@ function expectPause(found: number | undefined, seconds: number): void {
 
 /** As if the pause were over. */
 async function makeDue({ sql }: Site): Promise<void> {
-  await sql("update sluice.notification_deliveries set next_at = now() where state = 'pending'");
+  await sql("update sluice.tasks set not_before = now() where kind = 'delivery'");
 }
 
 /** Users whose export does not compress well: that takes time, and room. */

@@ -1,9 +1,9 @@
 import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
-import { kindsOf } from '../../jobs/kinds.ts';
+import { chunkJob } from '../../jobs/chunk.ts';
+import { finishJob } from '../../jobs/finish.ts';
 import { readConfig } from '../../src/config.ts';
 import { openSystem } from '../../src/context.ts';
-import { queueName } from '../../src/domain/task.ts';
 import { consume } from '../../src/queue/consume.ts';
 import { runNextTask, withoutStop } from '../../src/tasks/run-task.ts';
 import { Turns } from '../../src/tasks/turns.ts';
@@ -72,7 +72,7 @@ function workWithoutReconciler(site: Site): () => Promise<void> {
   const log = pino({ level: 'silent' });
   const system = openSystem({ config, databaseUrl, log, role: 'work', poolSize: config.workerPoolSize });
   const turns = new Turns();
-  const runNext = () => runNextTask(system, kindsOf(queueName), turns, withoutStop);
+  const runNext = () => runNextTask(system, [chunkJob, finishJob], turns, withoutStop);
   const handlers = { chunk: runNext, finish: runNext };
   const consumer = consume(system.backend, handlers, { concurrency: config.workerConcurrency, log });
   return async () => {

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { deletionJob } from '../../jobs/deletion.ts';
-import { jobKinds } from '../../jobs/kinds.ts';
+import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { createEnvironment } from '../../src/access/environments.ts';
 import type { System } from '../../src/context.ts';
 import { requireDeletion } from '../../src/deletion/inspect-deletions.ts';
@@ -117,7 +117,7 @@ describe('deleted users', () => {
     expect(await deletion.look()).toMatchObject({ counts: { deleted: 0 }, removed: { events: 10_000 } });
     expect((await deletion.outcomes())['u0']).toEqual(['pending', 10_000, 0]);
     await expireLeases(t.system);
-    await reconcileTasks(withoutQueue(t.system), jobKinds);
+    await reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
     const ended = await deletion.run();
     const expected = {
       status: 'completed',
@@ -247,7 +247,7 @@ describe('the lane', () => {
       ...withoutQueue(t.system),
       queue: { notify: async (tasks) => void notified.push(...tasks.map(({ kind }) => kind)) },
     };
-    await reconcileTasks(context, jobKinds);
+    await reconcileTasks(openJobContext(context), jobKinds);
     const { deletionId, status } = await requireDeletion(t.system, environmentId, jobId);
     expect(status).toBe('processing');
     expect(notified).toEqual(['deletion']);

@@ -2,21 +2,21 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openSendContext } from '../../jobs/deliver-notification.ts';
+import { deliveryJob, openSendContext } from '../../jobs/delivery.ts';
 import { Fault } from '../../src/domain/errors.ts';
-import { EMAIL_LEASE_MS } from '../../src/domain/limits.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { cancelExport } from '../../src/export/end-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { composeMail } from '../../src/notifications/compose-mail.ts';
-import { deliverNotification, type SendContext } from '../../src/notifications/deliver-notification.ts';
-import { attemptsPerDelivery } from '../../src/notifications/delivery-policy.ts';
-import { type MailTransport, openMailTransport } from '../../src/notifications/mail-transport.ts';
-import { type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import type { SendContext } from '../../src/notifications/deliver-notification.ts';
+import { openMailTransport } from '../../src/notifications/mail-transport.ts';
+import { beginAttempt, type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { acceptExport, type ManualExport, runExportTask } from '../support/exports.ts';
 import { type MailServer, startMailServer } from '../support/mail-server.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { expireTaskLeases, makeTasksDue, runDueTasks, takeTask } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /* The messages about an export, to the addresses that its request names. */
@@ -27,6 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => t?.close());
 beforeEach(async () => {
+  await sql`delete from tasks where kind = 'delivery'`.execute(t.system.db);
   await sql`delete from notification_events`.execute(t.system.db);
   await sql`delete from exports`.execute(t.system.db);
 });
@@ -67,23 +68,18 @@ async function statesOf(work: ManualExport): Promise<string[]> {
   return (await deliveries(work)).map(({ target, state, attempts }) => `${target} ${state} ${attempts}`);
 }
 
-/** Every delivery of the export that is due. */
-async function deliver(context: SendContext, work: ManualExport): Promise<void> {
-  for (const { deliveryId } of await deliveries(work)) {
-    await deliverNotification(context, deliveryId, new AbortController().signal);
-  }
+/** Every delivery that is due. */
+async function deliver(context: SendContext): Promise<void> {
+  await runDueTasks(context, [deliveryJob]);
 }
 
-const makeDue = () =>
-  sql`update notification_deliveries
-    set next_at = now(), lease_until = least(lease_until, now() - interval '1 s')
-    where state = 'pending'`.execute(t.system.db);
+const makeDue = () => makeTasksDue(t.system.db, 'delivery');
 
 describe('the message about an export', () => {
   test('goes to each address by itself, in text and HTML, with the links and when they expire', async () => {
     const server = await start();
     const work = await ended(['ada@example.com', 'bob@example.com']);
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     expect(server.mails.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
     const [mail] = server.mails;
     const source = mail?.source ?? '';
@@ -98,16 +94,16 @@ describe('the message about an export', () => {
     );
     expect(plain).toMatch(/The links are good until \d{4}-/);
     expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 1']);
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     expect(server.mails).toHaveLength(2);
   });
 
   test('says why it failed, and has no links', async () => {
     const server = await start();
-    const work = await ended(['ada@example.com'], async () => {
+    await ended(['ada@example.com'], async () => {
       throw new Fault('the <disk> is\r\nBcc: x@y.z broken');
     });
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     const source = server.mails[0]?.source ?? '';
     expect(source).toMatch(/^Subject: \[default\] Export failed\r$/m);
     expect(source).toContain('export_failed');
@@ -118,9 +114,9 @@ describe('the message about an export', () => {
 
   test('has no links any more once the export is forgotten, and is sent still', async () => {
     const server = await start();
-    const work = await ended(['ada@example.com']);
+    await ended(['ada@example.com']);
     await sql`delete from exports`.execute(t.system.db);
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     expect(server.mails[0]?.source).toContain('Export completed');
     expect(server.mails[0]?.source).not.toContain('/files/');
   });
@@ -138,7 +134,7 @@ describe('a mail server', () => {
   test('that refuses one address for good is not asked again; the others have theirs', async () => {
     const server = await start({ answer: (address) => (address === 'no@example.com' ? 550 : null) });
     const work = await ended(['no@example.com', 'ada@example.com']);
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     expect(server.mails.map(({ to }) => to)).toEqual([['ada@example.com']]);
     expect(await statesOf(work)).toEqual(['no@example.com dead 1', 'ada@example.com delivered 1']);
     expect((await deliveries(work))[0]?.lastError).toContain('550');
@@ -149,14 +145,14 @@ describe('a mail server', () => {
     const server = await start({ answer: (address) => (address === 'bob@example.com' ? code : null) });
     const work = await ended(['ada@example.com', 'bob@example.com']);
     const context = sendingTo(server.url);
-    await deliver(context, work);
+    await deliver(context);
     expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com pending 1']);
     // Not yet: it is due in some seconds.
     code = null;
-    await deliver(context, work);
+    await deliver(context);
     expect((await deliveries(work))[1]).toMatchObject({ state: 'pending', attempts: 1 });
     await makeDue();
-    await deliver(context, work);
+    await deliver(context);
     expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(['ada@example.com', 'bob@example.com']);
     expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
   });
@@ -164,7 +160,7 @@ describe('a mail server', () => {
   test('that does not want our sender is asked again: that is a setting, which somebody will mend', async () => {
     const server = await start({ sender: 550 });
     const work = await ended(['ada@example.com']);
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     expect(await statesOf(work)).toEqual(['ada@example.com pending 1']);
   });
 
@@ -173,7 +169,7 @@ describe('a mail server', () => {
     for (const slow of emails) {
       const server = await start({ answer: (address) => (address === slow ? 451 : null) });
       const work = await ended(emails);
-      await deliver(sendingTo(server.url), work);
+      await deliver(sendingTo(server.url));
       const told = emails.filter((address) => address !== slow);
       expect(server.mails.map(({ to }) => to[0]).sort()).toEqual(told);
       const states = emails.map((address) => `${address} ${address === slow ? 'pending' : 'delivered'} 1`);
@@ -185,13 +181,13 @@ describe('a mail server', () => {
     const first = await startMailServer();
     await first.stop();
     const work = await ended(['ada@example.com']);
-    await deliver(sendingTo(`smtp://someone:se%2Fcret@127.0.0.1:${first.port}`), work);
+    await deliver(sendingTo(`smtp://someone:se%2Fcret@127.0.0.1:${first.port}`));
     const [away] = await deliveries(work);
     expect(away).toMatchObject({ state: 'pending', attempts: 1 });
     expect(away?.lastError).toContain('ECONNREFUSED');
     const server = await start({ port: first.port });
     await makeDue();
-    await deliver(sendingTo(server.url), work);
+    await deliver(sendingTo(server.url));
     expect(server.mails).toHaveLength(1);
     expect(JSON.stringify(collected.lines)).not.toMatch(/se%2Fcret|se\/cret/);
   });
@@ -200,12 +196,13 @@ describe('a mail server', () => {
     const gone = await startMailServer();
     await gone.stop();
     const work = await ended(['ada@example.com']);
-    for (let attempt = 1; attempt <= attemptsPerDelivery; attempt++) {
+    const { attempts } = sendingTo(gone.url).deliveryPolicy;
+    for (let attempt = 1; attempt <= attempts; attempt++) {
       expect(await statesOf(work)).toEqual([`ada@example.com pending ${attempt - 1}`]);
       await makeDue();
-      await deliver(sendingTo(gone.url), work);
+      await deliver(sendingTo(gone.url));
     }
-    expect(await statesOf(work)).toEqual([`ada@example.com dead ${attemptsPerDelivery}`]);
+    expect(await statesOf(work)).toEqual([`ada@example.com dead ${attempts}`]);
   });
 });
 
@@ -213,37 +210,27 @@ test('a worker that is killed while it sends has the rest sent by another, once 
   const server = await start();
   const work = await ended(['ada@example.com', 'bob@example.com']);
   const context = sendingTo(server.url);
-  const sending: string[] = [];
-  const mail: MailTransport = {
-    ...context.mail,
-    send(message) {
-      sending.push(message.to);
-      return sending.length === 1 ? context.mail.send(message) : new Promise(() => undefined);
-    },
-  };
-  void deliver({ ...context, mail }, work);
-  await waitFor('the second message to be under way', () => sending.length === 2);
-  const { rows } = await sql<{ ms: number }>`
-    select extract(epoch from lease_until - now())::float8 * 1000 as ms
-    from notification_deliveries
-    where lease_until is not null`.execute(t.system.db);
-  expect(rows).toHaveLength(1);
-  expect(rows[0]?.ms).toBeGreaterThan(EMAIL_LEASE_MS - 60_000);
-  expect(rows[0]?.ms).toBeLessThanOrEqual(EMAIL_LEASE_MS);
-  await deliver(context, work);
-  expect(server.mails).toHaveLength(1);
-  await makeDue();
-  await deliver(context, work);
-  expect(server.mails.map(({ to }) => to[0])).toEqual(sending);
-  expect(await statesOf(work)).toEqual(['ada@example.com delivered 1', 'bob@example.com delivered 2']);
+  const killed = await takeTask(context, deliveryJob);
+  if (killed === null) throw new Error('nothing to claim');
+  await beginAttempt(t.system.db, killed.subjectId);
+  await deliver(context);
+  await reconcileTasks(context, [deliveryJob]);
+  await deliver(context);
+  expect(server.mails.map(({ to }) => to[0])).toEqual(['bob@example.com']);
+  expect(await statesOf(work)).toEqual(['ada@example.com pending 1', 'bob@example.com delivered 1']);
+  await expireTaskLeases(t.system.db, 'delivery');
+  await reconcileTasks(context, [deliveryJob]);
+  await deliver(context);
+  expect(server.mails.map(({ to }) => to[0])).toEqual(['bob@example.com', 'ada@example.com']);
+  expect(await statesOf(work)).toEqual(['ada@example.com delivered 2', 'bob@example.com delivered 1']);
 });
 
 describe('without a mail server', () => {
   test('the message becomes a file, and the log says where', async () => {
     const { log, lines } = collectLog();
     const folder = t.config.outboxDir;
-    const work = await ended(['ada@example.com']);
-    await deliver(openSendContext({ ...t.system, log }), work);
+    await ended(['ada@example.com']);
+    await deliver(openSendContext({ ...t.system, log }));
     const [name] = await readdir(folder);
     expect(name).toMatch(/\.eml$/);
     const source = await readFile(join(folder, name ?? ''), 'utf8');

@@ -2,7 +2,7 @@ import { readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { jobKinds } from '../../jobs/kinds.ts';
+import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { pruneJob } from '../../jobs/prune.ts';
 import { schedulePruning } from '../../src/background-jobs/prune.ts';
 import { Fault, FinalFailure, Interrupted, TransientError } from '../../src/domain/errors.ts';
@@ -47,7 +47,7 @@ function run(work: ManualExport, write: ExportWriter = writeExport, stopping = n
   return runExportTask(t.system, work.exportId, write, stopping);
 }
 
-const reconcile = () => reconcileTasks(withoutQueue(t.system), jobKinds);
+const reconcile = () => reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
 
 /** The export that is next; null: none is due. */
 const claimNext = () => claimNextTask(t.system.db, { kind: 'export', environmentId });

@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { EMAIL_LEASE_MS, LEASE_MS, WEBHOOK_LEASE_MS } from '../../src/domain/limits.ts';
+import { LEASE_MS } from '../../src/domain/limits.ts';
 import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { claimDelivery, findNextDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { claimRun, rescueRuns } from '../../src/postgres/stores/schedule-runs.ts';
+import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
 import { endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
 import { claimTask, rescueTasks, takeUntoldTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptDeletion } from '../support/deletions.ts';
@@ -57,17 +57,14 @@ const deliveryOf = (channel: 'webhook' | 'email') => async () => {
       values (gen_random_uuid(), ${environmentId}, 'ping', '{}')
       returning event_id
     )
-    insert into notification_deliveries (event_id, subscription_id, channel, target, attempts_left)
-    select event_id, subscription_id, ${channel}, 'x', 5
+    insert into notification_deliveries (event_id, subscription_id, channel, target)
+    select event_id, subscription_id, ${channel}, 'x'
     from event, subscription
     returning delivery_id as id`.execute(db);
   const id = rows[0]?.id ?? 0;
-  expect(await claimDelivery(db, id, 5)).not.toBeNull();
-  return async () => {
-    const due = (await findNextDeliveries(db, [], 100, [])).some(({ deliveryId }) => deliveryId === id);
-    expect((await claimDelivery(db, id, 5)) !== null).toBe(due);
-    return due;
-  };
+  await queueDeliveries(db, [id]);
+  expect(await claimTaskOf('delivery', id)).not.toBeNull();
+  return async () => (await claimTaskOf('delivery', id)) !== null;
 };
 
 const kinds: readonly Leased[] = [
@@ -149,9 +146,6 @@ const kinds: readonly Leased[] = [
   },
   {
     kind: 'the run of a schedule',
-    table: 'schedule_runs',
-    column: 'lease_until',
-    lengthMs: LEASE_MS,
     async claim() {
       await sql`
         insert into schedules (environment_id, schedule_name, considered_until)
@@ -159,22 +153,26 @@ const kinds: readonly Leased[] = [
       await sql`
         insert into schedule_runs (environment_id, schedule_name, due_at, cause, definition)
         values (${environmentId}, 's', now(), 'due', '{}')`.execute(db);
-      const claim = await claimRun(db);
-      return async () => (await rescueRuns(db)).some(({ runId }) => runId === claim?.runId);
+      const [due] = await queueRuns(db);
+      expect(await claimTask(db, due?.taskId ?? 0, 10)).not.toBeNull();
+      return async () => (await rescueTasks(db, ['run'])).some(({ taskId }) => taskId === due?.taskId);
     },
+    table: 'tasks',
+    column: 'lease_until',
+    lengthMs: LEASE_MS,
   },
   {
     kind: 'a webhook',
-    table: 'notification_deliveries',
+    table: 'tasks',
     column: 'lease_until',
-    lengthMs: WEBHOOK_LEASE_MS,
+    lengthMs: LEASE_MS,
     claim: deliveryOf('webhook'),
   },
   {
     kind: 'a mail',
-    table: 'notification_deliveries',
+    table: 'tasks',
     column: 'lease_until',
-    lengthMs: EMAIL_LEASE_MS,
+    lengthMs: LEASE_MS,
     claim: deliveryOf('email'),
   },
 ];

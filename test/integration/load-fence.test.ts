@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { jobKinds } from '../../jobs/kinds.ts';
+import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import { createEnvironment } from '../../src/access/environments.ts';
 import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
@@ -365,12 +365,12 @@ describe('what a load leaves undone', () => {
         },
       },
     };
-    await reconcileTasks(context, jobKinds);
+    await reconcileTasks(openJobContext(context), jobKinds);
     expect(notified).toEqual(['chunk 2']);
     await load.chunk(2);
     // Its worker told of it, and might have died just before.
     await sql`update tasks set notified_at = null where subject_id = ${load.loadId}`.execute(t.system.db);
-    await reconcileTasks(context, jobKinds);
+    await reconcileTasks(openJobContext(context), jobKinds);
     expect(notified.at(-1)).toBe('finish 0');
     expect((await load.finish()).status).toBe('completed');
     expect((await next.look()).status).toBe('processing');
@@ -408,7 +408,7 @@ test('a finish that loses its worker is left to who does it alone, and after too
     if (isSuspect) expect(await claimTaskOf(load.loadId, 'finish')).not.toBeNull();
     expect(await ours()).toEqual([]);
     await expireLeases(t.system, load.loadId);
-    await reconcileTasks(withoutQueue(t.system), jobKinds);
+    await reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
     expect(await ours()).toHaveLength(losses < SUSPECT_LOSSES ? 1 : 0);
     const suspect = losses < SUSPECT_LOSSES || losses === MAX_CHUNK_LOSSES ? null : 'finish';
     expect((await findSuspect(t.system.db, ['chunk', 'finish']))?.kind ?? null).toBe(suspect);
@@ -434,6 +434,6 @@ test('a chunk that lost its worker goes ahead of those that wait', async () => {
   await sql`update tasks set lease_until = now() - interval '1 second' where subject_id = ${loadId} and part = 0`.execute(
     t.system.db,
   );
-  await reconcileTasks(withoutQueue(t.system), jobKinds);
+  await reconcileTasks(openJobContext(withoutQueue(t.system)), jobKinds);
   expect([await next(), await next(), await next()]).toEqual([0, 2, undefined]);
 });

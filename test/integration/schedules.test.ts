@@ -14,23 +14,20 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
 import { MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
-import { queueName } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import { claimRun, rescueRuns } from '../../src/postgres/stores/schedule-runs.ts';
-import { consume } from '../../src/queue/consume.ts';
-import { setScheduleBells } from '../../src/queue/schedule-bells.ts';
-import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
+import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
+import { scheduleSettings } from '../../src/sources/schedules/context.ts';
+import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { askForRun } from '../../src/sources/schedules/make-due-runs.ts';
-import { doRun } from '../../src/sources/schedules/run.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
-import { settleRuns } from '../../src/sources/schedules/settle-runs.ts';
-import { startSchedules } from '../../src/sources/schedules/start-schedules.ts';
+import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';
 import { readProfiles } from '../support/load-file.ts';
@@ -42,13 +39,13 @@ import {
   runNow,
   runsOf,
   scheduleContext,
+  takeRun,
   tick,
 } from '../support/schedules.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { expireTaskLeases, makeTasksDue } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../support/web-server.ts';
-
-const never = new AbortController().signal;
 
 let t: TestSystem;
 let environmentId: number;
@@ -79,6 +76,7 @@ afterAll(async () => {
 });
 afterEach(async () => {
   await sql`truncate users, companies, schedules cascade`.execute(t.system.db);
+  await sql`delete from tasks where kind = 'run'`.execute(t.system.db);
 });
 
 const put = (name: string, content: string): Promise<void> => writeFile(join(folder, 'in', name), content);
@@ -145,11 +143,14 @@ describe('due times', () => {
     }
     const [, skipped] = await runsOf(context, skips);
     expect(skipped).toMatchObject({ status: 'skipped', code: 'overlap' });
-    const first = await claimRun(context.db);
-    const second = await claimRun(context.db);
-    expect(new Set([first?.name, second?.name])).toEqual(new Set([skips.name, waits.name]));
+    await takeRun(context);
+    await takeRun(context);
+    for (const schedule of [skips, waits]) {
+      expect((await runsOf(context, schedule))[0]).toMatchObject({ status: 'running' });
+    }
     // The later run of the one that waits is nobody's to have yet.
-    expect(await claimRun(context.db)).toBeNull();
+    expect(await takeRun(context)).toBeNull();
+    expect((await runsOf(context, waits))[1]).toMatchObject({ status: 'queued' });
   });
 
   test('of a schedule that is disabled, or had another cron expression, are not made up', async () => {
@@ -261,25 +262,17 @@ describe('a worker', () => {
     await put('c-2.csv', 'user_id\nc2\n');
     const schedule = files('c-*.csv', { if_duplicate: 'load' });
     await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
-    const claim = await claimRun(context.db);
+    const claim = await takeRun(context);
     if (claim === null) throw new Error('there is nothing to claim');
     // It dies as soon as the first file is safe: from there on its writes are refused.
     const dying = new AbortController();
-    const running = doRun(
-      {
-        ...context,
-        log: Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) }),
-      },
-      claim,
-      dying.signal,
-    ).catch(() => undefined);
-    await running;
+    const log = Object.assign(Object.create(context.log), { info: () => dying.abort(new Error('killed')) });
+    await runJob.run({ ...context, log }, claim, dying.signal).catch(() => undefined);
     expect(await countLoads('c-')).toBe(1);
-    await sql`
-      update schedule_runs
-      set status = 'running', lease_until = now() - interval '1 second', not_before = null
-      where run_id = ${claim.runId}`.execute(context.db);
-    expect(await rescueRuns(context.db)).toMatchObject([{ runId: claim.runId, losses: 1 }]);
+    await expireTaskLeases(context.db, 'run');
+    await reconcileTasks(context, [runJob]);
+    const { rows } = await sql`select losses from tasks where task_id = ${claim.taskId}`.execute(context.db);
+    expect(rows).toEqual([{ losses: 1 }]);
     const run = await finish(context, schedule);
     expect(run).toMatchObject({ status: 'completed', attempts: 2 });
     expect(await countLoads('c-')).toBe(2);
@@ -289,11 +282,18 @@ describe('a worker', () => {
     await put('d-1.csv', 'user_id\nd1\n');
     const schedule = files('d-*.csv', { if_duplicate: 'load' });
     await askForRun(context.db, environmentId, schedule, new Date('2026-02-01T00:00:00Z'), new Date());
-    const late = await claimRun(context.db);
-    await sql`update schedule_runs set lease_until = now() - interval '1 second'`.execute(context.db);
-    await rescueRuns(context.db);
+    const late = await takeRun(context);
+    if (late === null) throw new Error('there is nothing to claim');
+    await expireTaskLeases(context.db, 'run');
+    await reconcileTasks(context, [runJob]);
+    const other = await takeRun(context);
+    if (other === null) throw new Error('there is nothing to claim');
+    const never = new AbortController().signal;
+    await expect(runJob.run(context, late, never)).rejects.toThrow('another worker has the run');
+    expect(await countLoads('d-')).toBe(0);
+    await runJob.run(context, other, never);
     const run = await finish(context, schedule);
-    if (late !== null) await doRun(context, late, never);
+    await runJob.run(context, late, never);
     expect(await runsOf(context, schedule)).toMatchObject([{ status: 'completed', attempts: 2 }]);
     expect(run.items).toHaveLength(1);
     expect(await countLoads('d-')).toBe(1);
@@ -404,7 +404,7 @@ describe('a web server', () => {
     const [failed] = await runsOf(context, schedule);
     expect(failed).toMatchObject({ status: 'queued', lastError: expect.stringContaining('503') });
     expect(lines).toMatchObject([{ schedule: schedule.name, err: { code: 'unexpected_status' } }]);
-    await sql`update schedule_runs set not_before = null`.execute(context.db);
+    await makeTasksDue(context.db, 'run');
     const done = await finish(context, schedule);
     expect(done).toMatchObject({ status: 'completed', attempts: 2 });
     const loads = await sql`select * from loads where filename like 'moody%'`.execute(context.db);
@@ -520,6 +520,7 @@ describe('an export', () => {
     await sql`update schedule_runs set status = 'failed', reason_code = 'x', ended_at = now() where status = 'queued'`.execute(
       context.db,
     );
+    await sql`delete from tasks where kind = 'run'`.execute(context.db);
     await add('e4', '2026-03-01T12:30:00Z');
     await tick(context, [schedule], '2026-03-01T13:00:02');
     const third = await finish(context, schedule);
@@ -535,7 +536,7 @@ describe('an export', () => {
     const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
     const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
     const client = await t.system.pool.connect();
-    const again = () => sql`update schedule_runs set not_before = null`.execute(context.db);
+    const again = () => makeTasksDue(context.db, 'run');
     const ask = async (due: Date) => {
       await askForRun(context.db, environmentId, schedule, due, new Date());
       return async () => (await runsOf(context, schedule)).map(({ status, attempts }) => [status, attempts]);
@@ -620,8 +621,8 @@ describe('the end of a run', () => {
     await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
     await doNext(context);
     expect(await told()).toEqual([]);
-    await Promise.all([settleRuns(context), settleRuns(context), settleRuns(context)]);
-    await settleRuns(context);
+    await Promise.all([endWaitingRuns(context), endWaitingRuns(context), endWaitingRuns(context)]);
+    await endWaitingRuns(context);
     const deliveries = await waitFor('the mail', async () => {
       const found = await told();
       return found.every(({ state }) => state === 'delivered') ? found : null;
@@ -684,7 +685,7 @@ describe('the end of a run', () => {
       await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
       await doNext(context);
       await waitFor('the end to be refused', () =>
-        settleRuns(context).then(
+        endWaitingRuns(context).then(
           () => false,
           (error: Error) => error.message.includes('not now'),
         ),
@@ -715,7 +716,7 @@ describe('the end of a run', () => {
           and filename in ('other.csv', 'stuck.csv')`.execute(context.db);
         return rows.length === 2;
       });
-      await expect(settleRuns(context)).rejects.toThrow('not now');
+      await expect(endWaitingRuns(context)).rejects.toThrow('not now');
       expect(await runsOf(context, other)).toMatchObject([{ status: 'completed' }]);
       expect(await runsOf(context, stuck)).toMatchObject([{ status: 'waiting' }]);
     } finally {
@@ -728,17 +729,12 @@ describe('the end of a run', () => {
     const schedule = telling('none-*.csv', { emails: [mail] });
     await tick(context, [schedule], '2026-03-01T10:30:00');
     await tick(context, [schedule], '2026-03-01T11:00:00');
-    await claimRun(context.db);
-    await sql`update schedule_runs set losses = ${MAX_RUN_LOSSES - 1}, lease_until = now() - interval '1 s'`.execute(
-      context.db,
-    );
-    const file = { schedules: [], refresh: async () => false };
-    const running = startSchedules(context, file, { everyMs: 60_000 });
-    await waitFor('the end to be told', async () => {
-      await running.wake();
-      return (await bodies()).length > 0 ? true : null;
-    });
-    await running.stop();
+    await takeRun(context);
+    await sql`update tasks set losses = ${MAX_RUN_LOSSES - 1} where kind = 'run'`.execute(context.db);
+    await expireTaskLeases(context.db, 'run');
+    await reconcileTasks(context, [runJob]);
+    await waitFor('the end to be told', async () => (await bodies()).length > 0);
+    expect(await runsOf(context, schedule)).toMatchObject([{ status: 'failed', code: 'worker_lost' }]);
     expect(await bodies()).toMatchObject([
       { type: 'schedule.failed', data: { error_code: 'worker_lost', items: [] } },
     ]);
@@ -766,7 +762,7 @@ describe('the schedules file', () => {
     expect(file.schedules).toEqual([]);
   });
 
-  test('is followed by workers, bells in the queue or none', async () => {
+  test('is followed by workers', async () => {
     const path = join(folder, 'live.yaml');
     const write = (pattern: string) =>
       writeFile(path, `schedules: [{name: live, cron: "0 * * * *", load: {files: {pattern: ${pattern}}}}]`);
@@ -777,47 +773,18 @@ describe('the schedules file', () => {
     const file = await openSchedulesFile(path, t.system.log);
     const other = t.openAnother();
     const worker = startWorker(other, { schedules: { file, settings } });
-    const queue = other.backend.createQueue(queueName, {});
-    const bells = async () =>
-      (await queue.getJobSchedulers(0, -1)).flatMap(({ key, pattern }) =>
-        key.startsWith('schedule-') ? [pattern] : [],
-      );
     try {
-      await waitFor('the bell', async () => (await bells()).length === 1);
       await waitFor('the schedule to be seen', async () => {
         const { rows } = await sql`select 1 from schedules where schedule_name = 'live'`.execute(context.db);
         return rows.length === 1;
       });
-      // The queue forgets everything.
-      await setScheduleBells(other.backend, []);
-      expect(await bells()).toEqual([]);
       now = new Date('2026-03-01T11:00:01Z');
       const live = readSchedule({ name: 'live', load: { files: { pattern: 'live-*.csv' } } });
       await waitFor('the run', async () => (await runsOf(context, live))[0]?.status === 'completed');
       expect(await userIds()).toEqual(['live1']);
     } finally {
-      await queue.close();
       await worker.stop();
       await other.close();
-    }
-  });
-
-  test('has a bell in the queue for each schedule, as long as it has the schedule', async () => {
-    const { backend, log } = t.system;
-    const queue = `${queueName}-bells`;
-    let rung = 0;
-    const handlers = { 'ring-schedules': async () => void rung++ };
-    const consumer = consume(backend, handlers, { concurrency: 1, log, queue });
-    try {
-      const bell = { id: 'default-a', cron: '* * * * * *', timeZone: 'Europe/Berlin' };
-      expect(await setScheduleBells(backend, [bell], queue)).toEqual({ set: 1, removed: 0 });
-      expect(await setScheduleBells(backend, [bell], queue)).toEqual({ set: 0, removed: 0 });
-      await waitFor('two rings', () => rung >= 2);
-      const later = { ...bell, cron: '0 0 1 1 *' };
-      expect(await setScheduleBells(backend, [later], queue)).toEqual({ set: 1, removed: 0 });
-      expect(await setScheduleBells(backend, [], queue)).toEqual({ set: 0, removed: 1 });
-    } finally {
-      await consumer.close();
     }
   });
 });

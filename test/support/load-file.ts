@@ -126,7 +126,7 @@ const nothing = async (): Promise<void> => undefined;
 
 /** A context whose queue is never told: the test runs the steps itself. */
 export function withoutQueue<T extends LoadContext>(context: T): T {
-  return { ...context, queue: { notify: nothing }, bell: { ...context.bell, ringDeliveries: nothing } };
+  return { ...context, queue: { notify: nothing } };
 }
 
 /** Does the task of a subject, if it has one: now, even where it waits for the end of a pause. */

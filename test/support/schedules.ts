@@ -1,21 +1,21 @@
+import { runJob } from '../../jobs/run.ts';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import {
   type RunItem,
   readRunItems,
   readRuns,
   type ScheduleRun,
 } from '../../src/postgres/stores/schedule-run-items.ts';
-import { claimRun } from '../../src/postgres/stores/schedule-runs.ts';
-import {
-  type ScheduleContext,
-  type ScheduleSettings,
-  scheduleSettings,
-} from '../../src/sources/schedules/context.ts';
+import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
+import type { ScheduleContext, ScheduleSettings } from '../../src/sources/schedules/context.ts';
+import { scheduleSettings } from '../../src/sources/schedules/context.ts';
+import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { askForRun, makeDueRuns } from '../../src/sources/schedules/make-due-runs.ts';
-import { doRun } from '../../src/sources/schedules/run.ts';
 import type { Schedule } from '../../src/sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
-import { settleRuns } from '../../src/sources/schedules/settle-runs.ts';
+import { runTask, withoutStop } from '../../src/tasks/run-task.ts';
 import type { TestSystem } from './system.ts';
+import { takeTask } from './tasks.ts';
 import { waitFor } from './wait-for.ts';
 
 export type ScheduleContextOptions = Partial<ScheduleSettings>;
@@ -35,14 +35,21 @@ export function readSchedule(given: Readonly<Record<string, unknown>>): Schedule
   return value[0];
 }
 
-const never = new AbortController().signal;
-
-/** Claims and does one run; false if none is to be done. */
-export async function doNext(context: ScheduleContext, stopping = never): Promise<boolean> {
-  const claim = await claimRun(context.db);
+/** Makes the tasks of the runs that are next, and does one of them; false if none is to be done. */
+export async function doNext(
+  context: ScheduleContext,
+  stopping = new AbortController().signal,
+): Promise<boolean> {
+  const claim = await takeRun(context);
   if (claim === null) return false;
-  await doRun(context, claim, stopping);
+  await runTask(context, runJob, claim, { ...withoutStop, stopping });
   return true;
+}
+
+/** As a worker would that then does nothing; null if none is to be done. */
+export async function takeRun(context: ScheduleContext): Promise<TaskClaim | null> {
+  await queueRuns(context.db);
+  return takeTask(context, runJob);
 }
 
 /** The runs of a schedule, the earliest due first. */
@@ -64,7 +71,7 @@ export async function finish(context: ScheduleContext, schedule: Schedule): Prom
     `the runs of ${schedule.name} to end`,
     async () => {
       await doNext(context);
-      await settleRuns(context);
+      await endWaitingRuns(context);
       const runs = await runsOf(context, schedule);
       const last = runs.at(-1);
       if (last === undefined || runs.some(({ endedAt }) => endedAt === null)) return null;

@@ -94,15 +94,16 @@ const backlogStatement = `
   ),
   of_runs as (
     select
-      count(*) filter (where status = 'queued') as "queuedRuns",
-      count(*) filter (where status = 'running') as "runningRuns",
+      count(*) filter (where status = 'queued' and lease_until is null) as "queuedRuns",
+      count(*) filter (where lease_until is not null) as "runningRuns",
       count(*) filter (where status = 'waiting') as "waitingRuns",
       coalesce(
-        extract(epoch from now() - min(created_at) filter (where status = 'queued')),
+        extract(epoch from now() - min(created_at) filter (where status = 'queued' and lease_until is null)),
         0
       )::float8 as "oldestQueuedRunSeconds"
     from schedule_runs
-    where status in ('queued', 'running', 'waiting')
+    left join tasks on kind = 'run' and subject_id = run_id
+    where status in ('queued', 'waiting')
   ),
   of_workers as (
     select count(*) as "liveWorkers"

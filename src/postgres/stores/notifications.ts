@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { Channel, EventType, JobKind, Outcome } from '../../domain/notification.ts';
 import type { Database } from '../database.ts';
-import { type DueDelivery, killDeliveries } from './deliveries.ts';
+import { killDeliveries, type Recipient } from './deliveries.ts';
 
 /* Subscriptions, and the events that they are told of. The deliveries of events: deliveries.ts. */
 
@@ -171,14 +171,6 @@ function toSubscription(row: SubscriptionRow): Subscription {
   };
 }
 
-/** Somebody to whom an event is sent. */
-export interface Recipient {
-  /** Null: the job itself names the address. */
-  readonly subscriptionId: number | null;
-  readonly channel: Channel;
-  readonly target: string;
-}
-
 /** Who has subscribed to this end of a job. */
 export async function findSubscribed(
   db: Database,
@@ -220,16 +212,8 @@ export interface NewEvent {
   readonly body: string;
 }
 
-/**
- * Writes an event and its deliveries; call it in the transaction that it is about. A mail address that comes twice gets one
- * delivery, the first. `attempts`: how many each has.
- */
-export async function insertEvent(
-  db: Database,
-  event: NewEvent,
-  recipients: readonly Recipient[],
-  attempts: number,
-): Promise<DueDelivery[]> {
+/** Call it in the transaction that the event is about. */
+export async function insertEvent(db: Database, event: NewEvent): Promise<void> {
   await db
     .insertInto('notification_events')
     .values({
@@ -239,20 +223,6 @@ export async function insertEvent(
       job_id: event.jobId,
       body: event.body,
     })
-    .execute();
-  return db
-    .insertInto('notification_deliveries')
-    .values(
-      recipients.map(({ subscriptionId, channel, target }) => ({
-        event_id: event.eventId,
-        subscription_id: subscriptionId,
-        channel,
-        target,
-        attempts_left: attempts,
-      })),
-    )
-    .onConflict((conflict) => conflict.doNothing())
-    .returning(['delivery_id as deliveryId', 'attempt'])
     .execute();
 }
 

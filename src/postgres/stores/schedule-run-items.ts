@@ -40,7 +40,10 @@ export interface RunFilter {
 export async function readRuns(db: Database, filter: RunFilter, limit: number): Promise<ScheduleRun[]> {
   let query = db
     .selectFrom('schedule_runs')
-    .innerJoin('environments', 'environments.environment_id', 'schedule_runs.environment_id');
+    .innerJoin('environments', 'environments.environment_id', 'schedule_runs.environment_id')
+    .leftJoin('tasks', (join) =>
+      join.on('tasks.kind', '=', 'run').onRef('tasks.subject_id', '=', 'schedule_runs.run_id'),
+    );
   const { runId, environmentId, name, dueAt, status } = filter;
   if (runId !== undefined) query = query.where('run_id', '=', runId);
   if (environmentId !== undefined) query = query.where('schedule_runs.environment_id', '=', environmentId);
@@ -49,7 +52,7 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
   if (status !== undefined) query = query.where('status', 'in', [...status]);
   const rows = await query
     .selectAll('schedule_runs')
-    .select('environments.name as environment')
+    .select(['environments.name as environment', 'tasks.lease_until', 'tasks.last_error as task_error'])
     .orderBy('due_at', 'desc')
     .orderBy('run_id', 'desc')
     .limit(limit)
@@ -61,17 +64,17 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
     name: row.schedule_name,
     dueAt: row.due_at,
     cause: row.cause as ScheduleRun['cause'],
-    status: row.status as RunStatus,
+    status: row.lease_until === null ? (row.status as RunStatus) : 'running',
     missed: row.missed,
     startedAt: row.started_at,
     endedAt: row.ended_at,
-    attempts: row.attempt,
+    attempts: row.attempts,
     rangeFrom: row.range_from,
     rangeTo: row.range_to,
     deliveredTo: row.delivered_to,
     code: row.reason_code,
     reason: row.reason,
-    lastError: row.last_error,
+    lastError: row.task_error ?? row.last_error,
     definition: row.definition,
     notify: row.notify as unknown as Notify | null,
   }));

@@ -1,14 +1,13 @@
 import { sql } from 'kysely';
-import { ConflictError, keepableText } from '../../domain/errors.ts';
-import { MAX_RUN_LOSSES } from '../../domain/limits.ts';
 import type { Notify } from '../../domain/notification.ts';
+import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
-import { isLapsed, leaseFor } from '../ledger/lease.ts';
-import { isUniqueViolation } from '../sqlstate.ts';
+import { isOwn } from './tasks.ts';
 
 /*
- * Runs of schedules: queued → running → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or
- * failed). `schedule-run-items.ts` reads them, and has what each took.
+ * Runs of schedules: queued → waiting for its jobs → ended (completed, completed_with_rejects, unchanged, skipped or failed). One
+ * that is queued and next has a task of the kind `run` (stores/tasks.ts); while a worker has that, the run is shown as running.
+ * `schedule-run-items.ts` reads them, and has what each took.
  */
 
 /** A run that is to be made. */
@@ -30,7 +29,7 @@ export async function hasOpenRun(db: Database, environmentId: number, name: stri
     .select('run_id')
     .where('environment_id', '=', environmentId)
     .where('schedule_name', '=', name)
-    .where('status', 'in', ['queued', 'running', 'waiting'])
+    .where('status', 'in', ['queued', 'waiting'])
     .limit(1)
     .executeTakeFirst();
   return row !== undefined;
@@ -91,9 +90,6 @@ export async function requeueRun(
       ended_at: null,
       reason: null,
       reason_code: null,
-      not_before: null,
-      losses: 0,
-      failures: 0,
     })
     .where('environment_id', '=', environmentId)
     .where('schedule_name', '=', name)
@@ -133,160 +129,108 @@ export async function deleteRuns(db: Database, days: number): Promise<number> {
   return Number(numAffectedRows ?? 0);
 }
 
-/** One attempt at one run. The attempt number fences every write it makes. */
-export interface RunClaim {
+/** What is to be done of a run whose task was claimed. */
+export interface RunWork {
   readonly runId: number;
   readonly environmentId: number;
   readonly name: string;
   readonly dueAt: Date;
-  readonly attempt: number;
   /** As `RunDefinition` has it. */
   readonly definition: unknown;
 }
 
 /**
- * Takes the run that has waited longest, of those whose schedule has no other under way and none that was due before;
- * null if there is none. Of two that try at once for the same schedule the constraint lets one.
+ * Makes a task of the first queued run of each schedule that has no other under way. One dispatcher at a time looks at a schedule;
+ * what another looks at is left to it.
  */
-export async function claimRun(db: Database): Promise<RunClaim | null> {
-  try {
-    const { rows } = await sql<RunClaim>`
-      update schedule_runs
-      set
-        status = 'running',
-        attempt = attempt + 1,
-        lease_until = ${leaseFor()},
-        started_at = coalesce(started_at, now()),
-        not_before = null
-      where run_id = (
-        select run_id
+export async function queueRuns(db: Database): Promise<DueTask[]> {
+  const { rows } = await sql<DueTask>`
+    with idle as (
+      select s.environment_id, s.schedule_name
+      from schedules s
+      where exists (
+        select
         from schedule_runs r
-        where status = 'queued'
-          and losses < ${MAX_RUN_LOSSES}
-          and (not_before is null or not_before <= now())
-          and not exists (
-            select
-            from schedule_runs o
-            where o.environment_id = r.environment_id
-              and o.schedule_name = r.schedule_name
-              and (o.status in ('running', 'waiting') or (o.status = 'queued' and o.due_at < r.due_at))
-          )
-        order by due_at, run_id
-        limit 1
-        for update skip locked
+        where r.environment_id = s.environment_id and r.schedule_name = s.schedule_name and r.status = 'queued'
       )
-      returning
-        run_id as "runId",
-        environment_id as "environmentId",
-        schedule_name as name,
-        due_at as "dueAt",
-        attempt,
-        definition`.execute(db);
-    return rows[0] ?? null;
-  } catch (error) {
-    if (isUniqueViolation(error)) return null;
-    throw error;
-  }
+      for update skip locked
+    ),
+    first as (
+      select r.run_id, r.environment_id
+      from idle i
+      cross join lateral (
+        select run_id, environment_id
+        from schedule_runs r
+        where r.environment_id = i.environment_id and r.schedule_name = i.schedule_name and r.status = 'queued'
+        order by due_at
+        limit 1
+      ) r
+      where not exists (
+        select
+        from schedule_runs o
+        left join tasks t on t.kind = 'run' and t.subject_id = o.run_id
+        where o.environment_id = i.environment_id
+          and o.schedule_name = i.schedule_name
+          and (o.status = 'waiting' or (o.status = 'queued' and t.task_id is not null))
+      )
+    )
+    insert into tasks as t (kind, subject_id, environment_id, notified_at)
+    select 'run', run_id, environment_id, now()
+    from first
+    on conflict (kind, subject_id, part) do nothing
+    returning t.task_id as "taskId", t.kind, t.attempt`.execute(db);
+  return rows;
 }
 
-/** Prolongs the lease; false when the run is no longer ours. */
-export async function renewRun(db: Database, claim: RunClaim): Promise<boolean> {
-  const row = await own(db, claim).set({ lease_until: leaseFor() }).returning('run_id').executeTakeFirst();
-  return row !== undefined;
-}
-
-/** Holds the run, if it is still ours, until the transaction ends. @throws ConflictError */
-export async function holdRun(db: Database, claim: RunClaim): Promise<void> {
+/** Counts an attempt; null if the run is not queued any more. */
+export async function beginRun(db: Database, runId: number): Promise<RunWork | null> {
   const row = await db
-    .selectFrom('schedule_runs')
-    .select('run_id')
-    .where('run_id', '=', claim.runId)
-    .where('attempt', '=', claim.attempt)
-    .where('status', '=', 'running')
-    .forUpdate()
+    .updateTable('schedule_runs')
+    .set((eb) => ({ attempts: eb('attempts', '+', 1), started_at: sql<Date>`coalesce(started_at, now())` }))
+    .where('run_id', '=', runId)
+    .where('status', '=', 'queued')
+    .returning(['environment_id as environmentId', 'schedule_name as name', 'due_at as dueAt', 'definition'])
     .executeTakeFirst();
-  if (row === undefined) throw new ConflictError('another worker has the run');
+  return row === undefined ? null : { runId, ...row };
 }
 
-/** Its jobs are under way: nobody need be at it. */
-export async function leaveWaiting(db: Database, claim: RunClaim): Promise<void> {
-  await own(db, claim).set({ status: 'waiting', lease_until: null }).execute();
+/** Its jobs are under way: it is done for now. Call it in the transaction that ends its task, before that. */
+export async function markWaiting(db: Database, runId: number): Promise<void> {
+  await sql`
+    update schedule_runs
+    set
+      status = 'waiting',
+      last_error = coalesce(
+        (select t.last_error from tasks t where t.kind = 'run' and t.subject_id = run_id),
+        last_error
+      )
+    where run_id = ${runId} and status = 'queued'`.execute(db);
 }
 
-/** Gives the run back; it is due again after `pauseMs`. No attempt is held against it. */
-export async function releaseRun(db: Database, claim: RunClaim, pauseMs = 0): Promise<void> {
-  await own(db, claim)
-    .set({
-      status: 'queued',
-      lease_until: null,
-      not_before: sql<Date>`now() + ${pauseMs} * interval '1 millisecond'`,
-    })
-    .execute();
-}
-
-/** Gives the run back after an error, to be tried again after `pauseMs` for each; returns how many there were. */
-export async function noteRunFailure(
+/** What the run exports. */
+export async function setRange(
   db: Database,
-  claim: RunClaim,
-  message: string,
-  pauseMs: number,
-): Promise<number> {
-  const row = await own(db, claim)
-    .set((eb) => ({
-      status: 'queued',
-      lease_until: null,
-      not_before: sql<Date>`now() + ${pauseMs} * power(2, failures) * interval '1 millisecond'`,
-      failures: eb('failures', '+', 1),
-      last_error: keepableText(message),
-    }))
-    .returning('failures')
-    .executeTakeFirst();
-  return row?.failures ?? 0;
-}
-
-export async function noteRange(
-  db: Database,
-  claim: RunClaim,
+  runId: number,
   from: string | null,
   to: string | null,
 ): Promise<void> {
-  await own(db, claim)
+  await db
+    .updateTable('schedule_runs')
     .set({
       range_from: sql<Date | null>`${from}::timestamptz`,
       range_to: sql<Date | null>`${to}::timestamptz`,
     })
+    .where('run_id', '=', runId)
     .execute();
 }
 
-export async function noteDelivery(db: Database, claim: RunClaim, folder: string): Promise<void> {
-  await own(db, claim).set({ delivered_to: folder }).execute();
-}
-
-function own(db: Database, claim: RunClaim) {
-  return db
+/** Where its files were copied to. Does nothing if the task is no longer the claim's own. */
+export async function setDeliveredTo(db: Database, claim: TaskClaim, folder: string): Promise<void> {
+  await db
     .updateTable('schedule_runs')
-    .where('run_id', '=', claim.runId)
-    .where('attempt', '=', claim.attempt)
-    .where('status', '=', 'running');
-}
-
-/** Runs whose worker gave no sign of life: due again. Returns them, with how often each has been lost. */
-export async function rescueRuns(db: Database): Promise<{ runId: number; name: string; losses: number }[]> {
-  const { rows } = await sql<{ runId: number; name: string; losses: number }>`
-    update schedule_runs
-    set status = 'queued', lease_until = null, not_before = null, losses = losses + 1
-    where status = 'running' and ${isLapsed('lease_until')}
-    returning run_id as "runId", schedule_name as name, losses`.execute(db);
-  return rows;
-}
-
-/** Runs that have lost their workers too often: nobody claims them any more. */
-export async function hopelessRuns(db: Database): Promise<{ runId: number; losses: number }[]> {
-  return db
-    .selectFrom('schedule_runs')
-    .select(['run_id as runId', 'losses'])
-    .where('status', '=', 'queued')
-    .where('losses', '>=', MAX_RUN_LOSSES)
+    .set({ delivered_to: folder })
+    .where('run_id', '=', claim.subjectId)
+    .where((eb) => eb.exists(eb.selectFrom('tasks').select('task_id').where(isOwn(claim))))
     .execute();
 }
 
@@ -297,24 +241,18 @@ export interface RunEnd {
   readonly reason: string | null;
 }
 
-/** Ends a run that is in one of the states, if it is; false otherwise. */
+/** Ends a run that is in this state, if it is; false otherwise. */
 export async function endRun(
   db: Database,
   runId: number,
   end: RunEnd,
-  from: readonly ('queued' | 'running' | 'waiting')[],
+  from: 'queued' | 'waiting',
 ): Promise<boolean> {
   const row = await db
     .updateTable('schedule_runs')
-    .set({
-      status: end.status,
-      ended_at: sql<Date>`now()`,
-      lease_until: null,
-      reason_code: end.code,
-      reason: end.reason,
-    })
+    .set({ status: end.status, ended_at: sql<Date>`now()`, reason_code: end.code, reason: end.reason })
     .where('run_id', '=', runId)
-    .where('status', 'in', [...from])
+    .where('status', '=', from)
     .returning('run_id')
     .executeTakeFirst();
   return row !== undefined;
@@ -324,7 +262,7 @@ export async function endRun(
 export async function resumeRun(db: Database, runId: number): Promise<void> {
   await db
     .updateTable('schedule_runs')
-    .set({ status: 'queued', not_before: null })
+    .set({ status: 'queued' })
     .where('run_id', '=', runId)
     .where('status', '=', 'waiting')
     .execute();

@@ -166,7 +166,7 @@ const schedulesStatement = `
       s.schedule_name,
       max(r.ended_at) filter (where r.status in ('completed', 'completed_with_rejects', 'unchanged')) as succeeded_at,
       min(r.due_at) as first_due_at,
-      (array_agg(r.status order by r.ended_at desc) filter (where r.status not in ('queued', 'running', 'waiting', 'skipped')))[1]
+      (array_agg(r.status order by r.ended_at desc) filter (where r.status not in ('queued', 'waiting', 'skipped')))[1]
         as last_status
     from in_force s
     cross join lateral (

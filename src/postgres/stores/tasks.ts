@@ -127,10 +127,37 @@ export async function findNextTasks(
 
 const claim = sql`set attempt = t.attempt + 1, lease_until = ${leaseFor()}`;
 
-/** Takes the first task that is due of a kind and environment; null if others have taken all. */
+/**
+ * Takes the first task that is due of a kind and environment; null if others have taken all. `maxOfGroup`: so many of one group may be
+ * under way; whoever claims tasks of such a kind waits for the others, so that each counts what the one before took.
+ */
 export async function claimNextTask(
   db: Database,
+  next: NextTask,
+  maxOfGroup: number | null = null,
+): Promise<TaskClaim | null> {
+  if (maxOfGroup === null) return claimFirst(db, next, sql`true`);
+  return db.transaction().execute(async (transaction) => {
+    await sql`select pg_advisory_xact_lock(${groupLock}, hashtext(${next.kind}))`.execute(transaction);
+    const isFree = sql`(
+      t.group_id is null
+      or (
+        select count(*)
+        from tasks o
+        where o.kind = t.kind and o.group_id = t.group_id and o.lease_until is not null
+      ) < ${maxOfGroup}
+    )`;
+    return claimFirst(transaction, next, isFree);
+  });
+}
+
+/** Spells GRUP: the class half of a two-key advisory lock. */
+const groupLock = 0x47525550;
+
+async function claimFirst(
+  db: Database,
   { kind, environmentId }: NextTask,
+  isFree: RawBuilder<unknown>,
 ): Promise<TaskClaim | null> {
   const { rows } = await sql<TaskClaim>`
     update tasks t
@@ -138,7 +165,7 @@ export async function claimNextTask(
     where task_id = (
       select t.task_id
       from tasks t
-      where t.kind = ${kind} and t.environment_id = ${environmentId} and ${isDue} and t.losses < ${SUSPECT_LOSSES}
+      where t.kind = ${kind} and t.environment_id = ${environmentId} and ${isDue} and t.losses < ${SUSPECT_LOSSES} and ${isFree}
       order by t.task_id
       limit 1
       for update skip locked
@@ -186,7 +213,8 @@ export async function repeatTask(db: Database, claimed: TaskClaim, pauseMs: numb
 
 /** Why a task is given back; null: nothing happened, and no attempt is held against it. */
 export interface Setback {
-  readonly message: string;
+  /** Null: there was no error. */
+  readonly message: string | null;
   /** How long it waits before it is due again. */
   readonly pauseMs: number;
   /** Whether it is one of the errors that a kind of task survives only so often. */

@@ -14,8 +14,8 @@ import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import type { RunDefinition, Schedule } from './schedule.ts';
 
-/** How old the note may be that nothing was due. */
-const noteAgainMs = 30_000;
+/** How far `considered_until` may lag behind while nothing is due. */
+const considerAgainMs = 30_000;
 
 /**
  * Makes a run of every due time that has passed and has none: once, however many processes do this. A schedule that is
@@ -35,7 +35,7 @@ export async function makeDueRuns(context: ScheduleContext, schedules: readonly 
     if (since === undefined) await addSchedule(context.db, environmentId, schedule.name, now);
     else if (findDue(schedule, since, now).length > 0)
       made += await makeRuns(context, environmentId, schedule, now);
-    else if (now.getTime() - since.getTime() > noteAgainMs) {
+    else if (now.getTime() - since.getTime() > considerAgainMs) {
       await markConsidered(context.db, environmentId, schedule.name, now);
     }
   }

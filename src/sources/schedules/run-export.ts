@@ -3,82 +3,76 @@ import { constants } from 'node:fs';
 import { mkdir, open, realpath, rename } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
 import { sql } from 'kysely';
-import { Interrupted } from '../../domain/errors.ts';
 import type { ExportFile } from '../../domain/export.ts';
 import { requireExport } from '../../export/inspect-exports.ts';
 import { requestExport } from '../../export/request-export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../../postgres/database.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
-import { holdRun, noteDelivery, noteRange, type RunClaim } from '../../postgres/stores/schedule-runs.ts';
+import { setDeliveredTo, setRange } from '../../postgres/stores/schedule-runs.ts';
 import { readExportedUntil } from '../../postgres/stores/schedules.ts';
 import type { ScheduleContext } from './context.ts';
 import { type ExportRange, resolveRange } from './due-times.ts';
 import { isBelow } from './local-files.ts';
+import { holdRun, type RunAttempt } from './run-attempt.ts';
 import type { ScheduledExport } from './schedule.ts';
 import { SourceFailure } from './source.ts';
 
-/** The run is given back for a while: its time has not come. */
-export class NotYet extends Interrupted {
-  readonly pauseMs: number;
-
-  constructor(pauseMs: number) {
-    super('the run waits for its time');
-    this.pauseMs = pauseMs;
-  }
-}
-
 const exportItem = 'export';
 
-/** Asks for the export; once it is completed, copies its files if they are wanted elsewhere. */
+/**
+ * Asks for the export; once it is completed, copies its files if they are wanted elsewhere. Returns 0, or the milliseconds until the
+ * time of the run has come.
+ */
 export async function runExportRun(
   context: ScheduleContext,
-  claim: RunClaim,
+  run: RunAttempt,
   work: ScheduledExport,
   timeZone: string,
   signal: AbortSignal,
-): Promise<void> {
-  const taken = (await readRunItems(context.db, claim.runId)).find(({ item }) => item === exportItem);
+): Promise<number> {
+  const taken = (await readRunItems(context.db, run.runId)).find(({ item }) => item === exportItem);
   if (taken?.jobId != null) {
-    if (work.toDir !== null) await deliverExport(context, claim, taken.jobId, work.toDir, signal);
-    return;
+    if (work.toDir !== null) await deliverExport(context, run, taken.jobId, work.toDir, signal);
+    return 0;
   }
   if (work.toDir !== null) findParent(context.schedules.exportRoots, work.toDir);
-  const range = await findRange(context.db, claim, work, timeZone);
+  const range = await findRange(context.db, run, work, timeZone);
   // Nothing lies between: an earlier due time is done after a later one.
-  if (range?.from != null && Date.parse(range.from) >= Date.parse(range.to)) return;
-  if (range !== null) await requireSettled(context, range.to);
+  if (range?.from != null && Date.parse(range.from) >= Date.parse(range.to)) return 0;
+  const earlyMs = range === null ? 0 : await untilCommitted(context, range.to);
+  if (earlyMs > 0) return earlyMs;
   const body =
     range === null
       ? work.body
       : { ...work.body, to: range.to, ...(range.from !== null && { from: range.from }) };
-  await requestExport(context, claim.environmentId, body, null, {
+  await requestExport(context, run.environmentId, body, null, {
     retentionDays: work.retentionDays,
     alongside: async (db, jobId) => {
-      await holdRun(db, claim);
-      await noteRange(db, claim, range?.from ?? null, range?.to ?? null);
+      await holdRun(db, run);
+      await setRange(db, run.runId, range?.from ?? null, range?.to ?? null);
       const item = { item: exportItem, version: null, jobId, isNew: true, error: null };
-      await insertRunItem(db, claim.runId, item);
+      await insertRunItem(db, run.runId, item);
     },
   });
+  return 0;
 }
 
 async function findRange(
   db: Database,
-  claim: RunClaim,
+  run: RunAttempt,
   { range }: ScheduledExport,
   timeZone: string,
 ): Promise<ExportRange | null> {
   if (range === null) return null;
-  return resolveRange(range, timeZone, claim.dueAt, await readExportedUntil(db, claim));
+  return resolveRange(range, timeZone, run.dueAt, await readExportedUntil(db, run));
 }
 
 /**
- * What is stored under a moment before `to` must have been committed, or it would be in this export or in none. Records
- * are stored under the moment that their transaction began or that they came in, which is not long before.
- * @throws NotYet
+ * Milliseconds until what is stored under a moment before `to` must have been committed, or it would be in this export or in none;
+ * 0: it is. Records are stored under the moment that their transaction began or that they came in, which is not long before.
  */
-async function requireSettled({ db, schedules }: ScheduleContext, to: string): Promise<void> {
+async function untilCommitted({ db, schedules }: ScheduleContext, to: string): Promise<number> {
   const { rows } = await sql<{ early_ms: number; is_written: boolean }>`
     select
       extract(epoch from ${to}::timestamptz + ${schedules.commitLagMs} * interval '1 millisecond' - clock_timestamp())
@@ -92,8 +86,8 @@ async function requireSettled({ db, schedules }: ScheduleContext, to: string): P
           and xact_start < ${to}::timestamptz
       ) as is_written`.execute(db);
   const [{ early_ms, is_written } = { early_ms: 0, is_written: false }] = rows;
-  if (early_ms > 0) throw new NotYet(Math.ceil(early_ms));
-  if (is_written) throw new NotYet(1_000);
+  if (early_ms > 0) return Math.ceil(early_ms);
+  return is_written ? 1_000 : 0;
 }
 
 /**
@@ -102,23 +96,23 @@ async function requireSettled({ db, schedules }: ScheduleContext, to: string): P
  */
 async function deliverExport(
   context: ScheduleContext,
-  claim: RunClaim,
+  run: RunAttempt,
   jobId: string,
   toDir: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { files } = await requireExport(context, claim.environmentId, jobId);
+  const { files } = await requireExport(context, run.environmentId, jobId);
   if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
-  const folder = await makeFolder(context.schedules.exportRoots, toDir, claim);
+  const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
   for (const file of files) {
     signal.throwIfAborted();
     await copyFile(context, file, folder, signal);
   }
-  await noteDelivery(context.db, claim, folder);
-  context.log.info({ schedule: claim.name, job_id: jobId, files: files.length }, 'export delivered');
+  await setDeliveredTo(context.db, run.claim, folder);
+  context.log.info({ schedule: run.name, job_id: jobId, files: files.length }, 'export delivered');
 }
 
-/** Told before there is an export, too: it would have been written for nobody. @throws SourceFailure */
+/** Checked before there is an export, too: it would have been written for nobody. @throws SourceFailure */
 function findParent(roots: readonly string[], toDir: string): { parent: string; root: string } {
   const parent = resolve(roots[0] ?? '/', toDir);
   const root = roots.find((each) => each === parent || isBelow(each, parent));
@@ -126,13 +120,13 @@ function findParent(roots: readonly string[], toDir: string): { parent: string; 
   throw outside();
 }
 
-async function makeFolder(roots: readonly string[], toDir: string, claim: RunClaim): Promise<string> {
+async function makeFolder(roots: readonly string[], toDir: string, run: RunAttempt): Promise<string> {
   const { parent, root } = findParent(roots, toDir);
-  const name = claim.dueAt.toISOString().slice(0, 19).replaceAll(':', '');
+  const name = run.dueAt.toISOString().slice(0, 19).replaceAll(':', '');
   await mkdir(root, { recursive: true });
   const realRoot = await realpath(root);
   let folder = root;
-  for (const part of relative(root, join(parent, `${claim.name}-${name}Z`)).split(sep)) {
+  for (const part of relative(root, join(parent, `${run.name}-${name}Z`)).split(sep)) {
     folder = join(folder, part);
     await mkdir(folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;

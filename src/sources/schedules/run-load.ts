@@ -5,13 +5,12 @@ import { acceptLoad } from '../../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
 import { discardReceived, receivingStore } from '../../load/received-files.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
-import { holdRun, type RunClaim } from '../../postgres/stores/schedule-runs.ts';
 import { readMemory } from '../../postgres/stores/schedules.ts';
-import { inTransaction } from '../../postgres/transaction.ts';
 import type { ScheduleContext, ScheduleSettings } from './context.ts';
 import { openHttp } from './http.ts';
 import { openLocalFiles } from './local-files.ts';
 import { openPostgres } from './postgres.ts';
+import { holdRun, keepRefusal, type RunAttempt } from './run-attempt.ts';
 import { openS3 } from './s3.ts';
 import type { ScheduledLoad, SourceDefinition } from './schedule.ts';
 import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
@@ -22,14 +21,14 @@ import { type OpenItem, type Source, SourceFailure, type SourceItem } from './so
  */
 export async function runLoad(
   context: ScheduleContext,
-  claim: RunClaim,
+  run: RunAttempt,
   load: ScheduledLoad,
   signal: AbortSignal,
 ): Promise<void> {
   const source = await openSource(load.source, context.schedules);
   try {
-    const memory = await readMemory(context.db, claim);
-    const taken = await readRunItems(context.db, claim.runId);
+    const memory = await readMemory(context.db, run);
+    const taken = await readRunItems(context.db, run.runId);
     const done = new Set(taken.map(({ item }) => item));
     let left = MAX_RUN_ITEMS - done.size;
     for (const item of await source.list(signal)) {
@@ -37,10 +36,10 @@ export async function runLoad(
       const known = memory.get(key) ?? null;
       if (done.has(key) || (item.version !== null && item.version === known)) continue;
       if (left-- <= 0) {
-        context.log.warn({ schedule: claim.name, items: MAX_RUN_ITEMS }, 'the next run takes the rest');
+        context.log.warn({ schedule: run.name, items: MAX_RUN_ITEMS }, 'the next run takes the rest');
         break;
       }
-      await takeItem(context, claim, load, item, key, known, signal);
+      await takeItem(context, run, load, item, key, known, signal);
     }
   } finally {
     await source.close();
@@ -55,7 +54,7 @@ function shortKey(key: string): string {
 
 async function takeItem(
   context: ScheduleContext,
-  claim: RunClaim,
+  run: RunAttempt,
   load: ScheduledLoad,
   item: SourceItem,
   key: string,
@@ -67,15 +66,15 @@ async function takeItem(
   try {
     const received = await receiveItem(context, load, item, opened, signal);
     await acceptLoad(context, {
-      environmentId: claim.environmentId,
+      environmentId: run.environmentId,
       type: 'import',
       filename: item.filename,
       received,
       options: load.options,
       idempotencyKey: null,
       alongside: async (db, { jobId, created }) => {
-        await holdRun(db, claim);
-        await insertRunItem(db, claim.runId, {
+        await holdRun(db, run);
+        await insertRunItem(db, run.runId, {
           item: key,
           version: opened.version,
           jobId,
@@ -86,7 +85,7 @@ async function takeItem(
     });
   } catch (error) {
     if (error instanceof SourceFailure && !error.passing && !signal.aborted) {
-      await noteRefused(context, claim, key, error);
+      await keepRefusal(context, run, key, error);
       return;
     }
     if (!(error instanceof InputError)) throw error;
@@ -97,7 +96,7 @@ async function takeItem(
       /\bwith map=Their Header=(\w+)/,
       'with `map: { "Their Header": $1 }`',
     );
-    await noteRefused(context, claim, key, { code: error.problems[0].code, message });
+    await keepRefusal(context, run, key, { code: error.problems[0].code, message });
   } finally {
     await opened.close();
   }
@@ -122,19 +121,6 @@ async function receiveItem(
     await discardReceived(context, received.ref);
     throw error;
   }
-}
-
-/** Something of the run that has no job, and why. */
-export async function noteRefused(
-  { pool }: ScheduleContext,
-  claim: RunClaim,
-  item: string,
-  error: { readonly code: string; readonly message: string },
-): Promise<void> {
-  await inTransaction(pool, async ({ db }) => {
-    await holdRun(db, claim);
-    await insertRunItem(db, claim.runId, { item, version: null, jobId: null, isNew: false, error });
-  });
 }
 
 /** @throws SourceFailure */

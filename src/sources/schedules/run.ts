@@ -1,95 +1,95 @@
-import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
-import { HEARTBEAT_MS, MAX_RUN_FAILURES } from '../../domain/limits.ts';
-import { dropRefusedItems } from '../../postgres/stores/schedule-run-items.ts';
-import {
-  holdRun,
-  leaveWaiting,
-  noteRunFailure,
-  type RunClaim,
-  releaseRun,
-  renewRun,
-} from '../../postgres/stores/schedule-runs.ts';
+import { ConflictError, InputError } from '../../domain/errors.ts';
+import { MAX_RUN_FAILURES } from '../../domain/limits.ts';
+import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
+import { dropRefusedItems, insertRunItem } from '../../postgres/stores/schedule-run-items.ts';
+import { beginRun, markWaiting } from '../../postgres/stores/schedule-runs.ts';
+import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
 import { inTransaction } from '../../postgres/transaction.ts';
-import { keepAlive } from '../../tasks/run-task.ts';
 import type { ScheduleContext } from './context.ts';
-import { NotYet, runExportRun } from './run-export.ts';
-import { noteRefused, runLoad } from './run-load.ts';
+import { endRunAndNotify } from './end-run.ts';
+import { holdRun, keepRefusal, notOurs, type RunAttempt } from './run-attempt.ts';
+import { runExportRun } from './run-export.ts';
+import { runLoad } from './run-load.ts';
 import type { RunDefinition } from './schedule.ts';
 import { SourceFailure } from './source.ts';
 
-/** The first pause after an error that may pass; each next one is twice as long: half an hour in all. */
-const pauseMs = 15_000;
+/** After an error that may pass: half an hour in all. `failures`: from 1. */
+export function runPauseMs(failures: number): number {
+  return 15_000 * 2 ** (failures - 1);
+}
 
 /**
- * Does what is to be done of one run before its jobs: afterwards it waits for them, held by nobody. An error that may
- * pass gives it back; any other is noted as what it failed of.
+ * Does what is to be done of one run before its jobs: afterwards it waits for them, and has no task. An error of the source that may
+ * pass gives it back; any other is kept as what it failed of.
  */
-export async function doRun(context: ScheduleContext, claim: RunClaim, stopping: AbortSignal): Promise<void> {
-  const lost = new AbortController();
-  const heartbeat = keepAlive(HEARTBEAT_MS, async () => {
-    const ours = await renewRun(context.db, claim);
-    if (!ours) lost.abort(new ConflictError('another worker has the run'));
-    return ours;
-  });
-  const signal = AbortSignal.any([lost.signal, stopping]);
-  try {
-    await inTransaction(context.pool, async ({ db }) => {
-      await holdRun(db, claim);
-      await dropRefusedItems(db, claim.runId);
-    });
-    await work(context, claim, signal);
-    await leaveWaiting(context.db, claim);
-  } catch (error) {
-    heartbeat.stop();
-    await giveBack(context, claim, signal.aborted ? signal.reason : error);
-  } finally {
-    heartbeat.stop();
-  }
-}
-
-async function work(context: ScheduleContext, claim: RunClaim, signal: AbortSignal): Promise<void> {
-  const definition = claim.definition as RunDefinition;
-  try {
-    if (definition.work.kind === 'load') await runLoad(context, claim, definition.work, signal);
-    else await runExportRun(context, claim, definition.work, definition.timeZone, signal);
-  } catch (error) {
-    const isFinal = error instanceof InputError || (error instanceof SourceFailure && !error.passing);
-    if (!isFinal || signal.aborted) throw error;
-    await noteRefused(context, claim, 'source', { code: codeOf(error), message: error.message });
-  }
-}
-
-function codeOf(error: InputError | SourceFailure): string {
-  return error instanceof SourceFailure ? error.code : error.problems[0].code;
-}
-
-async function giveBack(context: ScheduleContext, claim: RunClaim, error: unknown): Promise<void> {
-  const fields = { schedule: claim.name, due_at: claim.dueAt, attempt: claim.attempt };
-  if (error instanceof ConflictError) return context.log.info(fields, error.message);
-  if (error instanceof Interrupted) {
-    const pause = error instanceof NotYet ? error.pauseMs : 0;
-    await releaseRun(context.db, claim, pause).catch(() => undefined);
+export async function doRun(context: ScheduleContext, claim: TaskClaim, signal: AbortSignal): Promise<void> {
+  const found = await beginRun(context.db, claim.subjectId);
+  if (found === null) {
+    await endTask(context.db, claim);
     return;
   }
-  context.log.warn({ ...fields, err: error }, 'an attempt at a run failed');
-  const message = error instanceof Error ? error.message : String(error);
+  const run = { ...found, claim };
+  await inTransaction(context.pool, async ({ db }) => {
+    await holdRun(db, run);
+    await dropRefusedItems(db, run.runId);
+  });
   try {
-    if (await isLastAttempt(context, claim)) {
-      const code = error instanceof SourceFailure ? error.code : 'run_failed';
-      await noteRefused(context, claim, 'source', { code, message });
-      await leaveWaiting(context.db, claim);
-    } else await noteRunFailure(context.db, claim, message, pauseMs);
-  } catch (failure) {
-    // The database is away: the lease runs out instead.
-    context.log.debug({ err: failure }, 'the run could not be given back');
+    const isDone = await work(context, run, signal);
+    if (!isDone) return;
+  } catch (error) {
+    const isOfSource = error instanceof InputError || error instanceof SourceFailure;
+    if (!isOfSource || signal.aborted) throw error;
+    const isFinal = error instanceof InputError || !error.passing;
+    if (!isFinal && claim.failures + 1 < MAX_RUN_FAILURES) return tryLater(context, run, error);
+    const code = error instanceof SourceFailure ? error.code : error.problems[0].code;
+    await keepRefusal(context, run, sourceItem, { code, message: error.message });
   }
+  await inTransaction(context.pool, async ({ db }) => {
+    await markWaiting(db, run.runId);
+    if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  });
 }
 
-async function isLastAttempt({ db }: ScheduleContext, { runId }: RunClaim): Promise<boolean> {
-  const row = await db
-    .selectFrom('schedule_runs')
-    .select('failures')
-    .where('run_id', '=', runId)
-    .executeTakeFirst();
-  return (row?.failures ?? 0) + 1 >= MAX_RUN_FAILURES;
+/** False: its time has not come, and it was given back. */
+async function work(context: ScheduleContext, run: RunAttempt, signal: AbortSignal): Promise<boolean> {
+  const { work: wanted, timeZone } = run.definition as RunDefinition;
+  if (wanted.kind === 'load') await runLoad(context, run, wanted, signal);
+  else {
+    const pauseMs = await runExportRun(context, run, wanted, timeZone, signal);
+    if (pauseMs > 0) {
+      await releaseTask(context.db, run.claim, { message: null, pauseMs, counts: false });
+      return false;
+    }
+  }
+  return true;
+}
+
+async function tryLater({ db, log }: ScheduleContext, run: RunAttempt, error: SourceFailure): Promise<void> {
+  const { claim } = run;
+  const fields = { schedule: run.name, due_at: run.dueAt, attempt: claim.attempt };
+  log.warn({ ...fields, err: error }, 'a source cannot be read now; it will be tried again');
+  const pauseMs = runPauseMs(claim.failures + 1);
+  await releaseTask(db, claim, { message: error.message, pauseMs, counts: true });
+}
+
+/** Stands for what a run was to take, where it came to nothing. */
+const sourceItem = 'source';
+
+/** A run that its workers were lost with ends now; one that met too many errors when the jobs that it made have ended. */
+export async function failRun(
+  context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl'>,
+  runId: number,
+  failure: TaskFailure,
+): Promise<void> {
+  const { code, message } = failure;
+  if (code === 'worker_lost') {
+    await endRunAndNotify(context, runId, { status: 'failed', code, reason: message }, 'queued');
+    return;
+  }
+  await inTransaction(context.pool, async ({ db }) => {
+    const refused = { item: sourceItem, version: null, jobId: null, isNew: false, error: failure };
+    await insertRunItem(db, runId, refused);
+    await markWaiting(db, runId);
+    await deleteTasks(db, ['run'], runId);
+  });
 }

@@ -242,9 +242,9 @@ describe('the ledger', () => {
       );
     const run = (name: string, status: string, ago: string, environmentId = environment.environmentId) =>
       base.pool.query(
-        `insert into schedule_runs (environment_id, schedule_name, due_at, created_at, cause, status, definition, ended_at, reason_code, lease_until)
-         select $1, $2, at, at, 'due', $3::text, '{}', case when $3 not in ('queued', 'running', 'waiting') then at end,
-           case when $3 in ('failed', 'skipped') then 'x' end, case when $3 = 'running' then now() + interval '1 min' end
+        `insert into schedule_runs (environment_id, schedule_name, due_at, created_at, cause, status, definition, ended_at, reason_code)
+         select $1, $2, at, at, 'due', $3::text, '{}', case when $3 not in ('queued', 'waiting') then at end,
+           case when $3 in ('failed', 'skipped') then 'x' end
          from (select now() - $4::interval) as run (at)`,
         [environmentId, name, status, ago],
       );

@@ -118,7 +118,7 @@ async function readEnded(sql: Sql, environmentId: number): Promise<Ended[]> {
 
 /**
  * Waits until all is delivered. A second try comes 15 s after the first, a third a minute later, and what a worker was killed
- * over after two minutes: none of that is waited for. What is neither, in words.
+ * over after eight seconds: none of that is waited for. What is neither, in words.
  */
 async function awaitDeliveries(sql: Sql, environmentId: number): Promise<readonly string[]> {
   let left: readonly string[] = ['deliveries could not be read'];
@@ -132,13 +132,7 @@ async function awaitDeliveries(sql: Sql, environmentId: number): Promise<readonl
       );
       left = rows.slice(0, 20).map(({ what }) => what);
       if (left.length === 0) return true;
-      await sql(
-        `update sluice.notification_deliveries
-         set next_at = least(next_at, now()),
-           lease_until = case when last_attempt_at < now() - interval '5 seconds' and lease_until > now() then now()
-             else lease_until end
-         where state = 'pending' and greatest(next_at, lease_until) > now()`,
-      );
+      await sql(`update sluice.tasks set not_before = now() where kind = 'delivery' and not_before > now()`);
       return null;
     },
     { timeoutMs: giveUpMs, everyMs: 500 },

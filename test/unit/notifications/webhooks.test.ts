@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { pauseAfter, readDeliveryPolicy } from '../../../src/notifications/delivery-policy.ts';
+import { pauseAfter, readDeliveryPolicy } from '../../../src/notifications/deliver-notification.ts';
 import { generateSecret, readRetryAfter, signWebhook } from '../../../src/notifications/send-webhook.ts';
 import { checkWebhookUrl } from '../../../src/notifications/subscriptions.ts';
 

@@ -1,0 +1,57 @@
+import type { System } from '../src/context.ts';
+import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../src/domain/limits.ts';
+import { linkFilesForMail } from '../src/export/file-links.ts';
+import {
+  deliverNotification,
+  pauseAfter,
+  readDeliveryPolicy,
+  type SendContext,
+} from '../src/notifications/deliver-notification.ts';
+import { openMailTransport } from '../src/notifications/mail-transport.ts';
+import { killDelivery, killLostDeliveries } from '../src/postgres/stores/deliveries.ts';
+import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+/** Attempts, pauses and time limits are those of `readDeliveryPolicy`, for errors of our own as for those of a receiver. */
+const policy = readDeliveryPolicy({ notifyAllowHttp: false, notifyAllowPrivate: false });
+
+/**
+ * One notification for one receiver. Made with the event; done beside the jobs of the queue, so that a receiver that hangs takes no
+ * place of theirs.
+ */
+export const deliveryJob: TaskKind<SendContext> = {
+  name: 'delivery',
+  label: ({ subjectId }) => `delivery ${subjectId}`,
+  stops: 'at the deadline',
+  tolerance: {
+    transient: Number.POSITIVE_INFINITY,
+    timeout: policy.attempts,
+    defect: policy.attempts,
+  },
+  maxLosses: policy.attempts,
+  beside: NOTIFICATIONS_AT_A_TIME,
+  maxOfGroup: MAX_SENDS_PER_SUBSCRIPTION,
+  pauseMs: (failures) => pauseAfter(policy, Math.max(1, failures), null),
+  run: deliverNotification,
+  fail: ({ db }, { subjectId }, { message }) => killDelivery(db, subjectId, message),
+  async reconcile({ db, log }) {
+    const lost = await killLostDeliveries(db);
+    if (lost > 0)
+      log.error({ deliveries: lost }, 'notifications were given up: the processes that sent them were lost');
+  },
+};
+
+/** What sending works with in a system; close its `mail`. */
+export function openSendContext(system: System): SendContext {
+  const { config, pool, db, queue, log, files, baseUrl } = system;
+  const { linkTtlHours } = config;
+  return {
+    pool,
+    db,
+    queue,
+    log,
+    mail: openMailTransport(config, log),
+    deliveryPolicy: readDeliveryPolicy(config),
+    linkFiles: (environmentId, jobId) =>
+      linkFilesForMail({ db, files, baseUrl, linkTtlHours }, environmentId, jobId),
+  };
+}

@@ -1,0 +1,214 @@
+import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
+import { endedStatuses } from '../../domain/load.ts';
+import { addressesFor } from '../../domain/notification.ts';
+import type { Tally } from '../../domain/tally.ts';
+import type { DueTask } from '../../domain/task.ts';
+import { exportUrl } from '../../export/render-export.ts';
+import { readLoads } from '../../load/inspect-load.ts';
+import { loadUrl } from '../../load/render-load.ts';
+import { recordEnd } from '../../notifications/record-end.ts';
+import type { Database } from '../../postgres/database.ts';
+import { readExports } from '../../postgres/ledger/read-exports.ts';
+import {
+  type RunItem,
+  readRunItems,
+  readRuns,
+  type ScheduleRun,
+} from '../../postgres/stores/schedule-run-items.ts';
+import { endRun, type RunEnd, resumeRun } from '../../postgres/stores/schedule-runs.ts';
+import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts';
+import { deleteTasks } from '../../postgres/stores/tasks.ts';
+import { inTransaction } from '../../postgres/transaction.ts';
+import { notifyQueue } from '../../tasks/task-kind.ts';
+import type { ScheduleContext } from './context.ts';
+import { notifiedEnds, type RunDefinition } from './schedule.ts';
+
+const runsPerPoll = 200;
+
+/**
+ * Ends the runs whose jobs have ended. What a run learned is remembered in the transaction that ends it. One that cannot be
+ * ended now holds up no other: the first error is thrown when all have been looked at.
+ */
+export async function endWaitingRuns(context: ScheduleContext): Promise<void> {
+  const errors: unknown[] = [];
+  for (const run of await readRuns(context.db, { status: ['waiting'] }, runsPerPoll)) {
+    await endWaitingRun(context, run).catch((error: unknown) => errors.push(error));
+  }
+  if (errors.length > 0) throw errors[0];
+}
+
+async function endWaitingRun(context: ScheduleContext, run: ScheduleRun): Promise<void> {
+  const items = await readRunItems(context.db, run.runId);
+  const ends = await readEnds(context, run, items);
+  if (ends.some((end) => end === null)) return;
+  const { work } = run.definition as RunDefinition;
+  const ended = ends.filter((each) => each !== null);
+  const end = sumUp(ended);
+  const isExported = work.kind === 'export' && end.status === 'completed';
+  if (isExported && work.toDir !== null && run.deliveredTo === null) {
+    await resumeRun(context.db, run.runId);
+    return;
+  }
+  const done = await endRunAndNotify(context, run.runId, end, 'waiting', async (db) => {
+    for (const { item, problem } of ended) {
+      if (problem !== null || item.version === null) continue;
+      await remember(db, run.environmentId, run.name, item.item, item.version);
+    }
+    if (isExported) await moveExportedUntil(db, run.environmentId, run.name, run.runId);
+  });
+  if (!done) return;
+  const fields = { schedule: run.name, due_at: run.dueAt, status: end.status, code: end.code };
+  context.log[end.status === 'failed' ? 'warn' : 'info'](fields, end.reason ?? 'run of a schedule ended');
+}
+
+/** How an item ended. */
+interface ItemEnd {
+  readonly item: RunItem;
+  /** Null: its job completed. */
+  readonly problem: { readonly code: string; readonly message: string } | null;
+  readonly rejects: number;
+}
+
+/** Null for those whose job has not ended. */
+async function readEnds(
+  context: ScheduleContext,
+  { environmentId, definition }: ScheduleRun,
+  items: readonly RunItem[],
+): Promise<(ItemEnd | null)[]> {
+  const ids = items.flatMap(({ jobId }) => jobId ?? []);
+  const isExport = (definition as RunDefinition).work.kind === 'export';
+  const jobs = isExport
+    ? (await readExports(context.db, environmentId, ids)).map((each) => ({ ...each, rejects: 0 }))
+    : (await readLoads(context, environmentId, ids)).map((each) => ({
+        ...each,
+        rejects: each.tally.rejected,
+      }));
+  return items.map((item) => {
+    if (item.jobId === null) return { item, problem: item.error, rejects: 0 };
+    const job = jobs.find(({ jobId }) => jobId === item.jobId);
+    if (job === undefined) return { item, problem: gone, rejects: 0 };
+    if (!(endedStatuses as readonly string[]).includes(job.status)) return null;
+    if (job.status === 'completed') return { item, problem: null, rejects: item.isNew ? job.rejects : 0 };
+    const problem = job.failure ?? { code: 'job_cancelled', message: 'the job was cancelled' };
+    return { item, problem, rejects: 0 };
+  });
+}
+
+const gone = { code: 'job_gone', message: 'there is no record of the job any more' };
+
+function sumUp(ends: readonly ItemEnd[]): RunEnd {
+  const failed = ends.filter(({ problem }) => problem !== null);
+  const [first] = failed;
+  if (first?.problem != null) {
+    const { code, message } = first.problem;
+    const of = ends.length === 1 ? '' : `${failed.length} of ${ends.length} failed; ${first.item.item}: `;
+    return { status: 'failed', code, reason: `${of}${message}` };
+  }
+  const isNew = ends.some(({ item }) => item.isNew);
+  if (!isNew) return { status: 'unchanged', code: null, reason: null };
+  const hasRejects = ends.some(({ rejects }) => rejects > 0);
+  return { status: hasRejects ? 'completed_with_rejects' : 'completed', code: null, reason: null };
+}
+
+/**
+ * Ends a run that is in this state; false if it is not. The event of its end, and what `learn` writes, commit with it.
+ */
+export async function endRunAndNotify(
+  context: Pick<ScheduleContext, 'pool' | 'log' | 'queue' | 'baseUrl'>,
+  runId: number,
+  end: RunEnd,
+  from: Parameters<typeof endRun>[3],
+  learn?: (db: Database) => Promise<void>,
+): Promise<boolean> {
+  const tasks = await inTransaction(context.pool, async ({ db }) => {
+    if (!(await endRun(db, runId, end, from))) return null;
+    const due = await recordRunEnd(context, db, runId);
+    await learn?.(db);
+    await deleteTasks(db, ['run'], runId);
+    return due;
+  });
+  if (tasks !== null) await notifyQueue(context, tasks);
+  return tasks !== null;
+}
+
+async function recordRunEnd(
+  { baseUrl }: Pick<ScheduleContext, 'baseUrl'>,
+  db: Database,
+  runId: number,
+): Promise<DueTask[]> {
+  const [run] = await readRuns(db, { runId }, 1);
+  const outcome = notifiedEnds.find((each) => each === run?.status);
+  if (run === undefined || outcome === undefined) return [];
+  return recordEnd(db, {
+    kind: 'schedule',
+    environmentId: run.environmentId,
+    jobId: null,
+    outcome,
+    emails: addressesFor(run.notify, outcome),
+    describe: async () => describeRun(db, run, await readRunItems(db, runId), baseUrl),
+  });
+}
+
+/** The run as the history has it, with links to its jobs and, of loads, what they counted together. */
+async function describeRun(
+  db: Database,
+  run: ScheduleRun,
+  items: readonly RunItem[],
+  baseUrl: string,
+): Promise<object> {
+  const isLoad = (run.definition as RunDefinition).work.kind === 'load';
+  const linkOf = isLoad ? loadUrl : exportUrl;
+  const rendered = renderRun(run, items.slice(0, MAX_TOLD_ITEMS));
+  return {
+    ...rendered,
+    item_count: items.length,
+    items: rendered.items.map((item) => ({
+      ...item,
+      links: item.job_id === null ? null : linkOf(baseUrl, item.job_id),
+    })),
+    counts: isLoad ? await countTogether(db, run.environmentId, items) : null,
+  };
+}
+
+/** A load that the run did not make, since the bytes had been loaded before, counts for nothing. */
+async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]): Promise<Tally> {
+  const made = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
+  const tallies = (await readLoads({ db }, environmentId, made)).map(({ tally }) => tally);
+  const sum = (count: keyof Tally): number => tallies.reduce((total, tally) => total + tally[count], 0);
+  return {
+    read: sum('read'),
+    inserted: sum('inserted'),
+    updated: sum('updated'),
+    unchanged: sum('unchanged'),
+    superseded: sum('superseded'),
+    rejected: sum('rejected'),
+  };
+}
+
+/** A run as `--json` and notifications have it. Times are ISO 8601, UTC, with milliseconds. */
+export function renderRun(run: ScheduleRun, items: readonly RunItem[]) {
+  return {
+    schedule: run.name,
+    environment: run.environment,
+    due_at: run.dueAt.toISOString(),
+    status: run.status,
+    cause: run.cause,
+    missed: run.missed,
+    attempts: run.attempts,
+    started_at: run.startedAt?.toISOString() ?? null,
+    ended_at: run.endedAt?.toISOString() ?? null,
+    range_from: run.rangeFrom?.toISOString() ?? null,
+    range_to: run.rangeTo?.toISOString() ?? null,
+    delivered_to: run.deliveredTo,
+    error_code: run.code,
+    message: run.reason,
+    last_error: run.lastError,
+    items: items.map(({ item, jobId, isNew, error }) => ({
+      item,
+      job_id: jobId,
+      is_new: isNew,
+      error_code: error?.code ?? null,
+      message: error?.message ?? null,
+    })),
+  };
+}
