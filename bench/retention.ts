@@ -11,13 +11,13 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { pino } from 'pino';
-import { ensureDefaultEnvironment } from '../src/access/environments.ts';
 import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
 import { type ExportFormat, exportFormats } from '../src/domain/export.ts';
 import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
+import { ensureDefaultEnvironment } from '../src/postgres/stores/environments.ts';
 import { prepareDatabase, provideDatabase } from '../src/provide-database.ts';
 import { pruneEvents } from '../src/retention/prune-events.ts';
 

@@ -1,7 +1,6 @@
 import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/domain/limits.ts';
 import type { LoadContext } from '../src/load/context.ts';
-import { failLoad } from '../src/load/end-load.ts';
-import { startIdleLanes } from '../src/load/lane.ts';
+import { failLoad, startIdleLanes } from '../src/load/end-load.ts';
 import { processChunk } from '../src/load/process-chunk.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 

@@ -1,5 +1,5 @@
 import { uuidv7 } from 'uuidv7';
-import { startSweeping } from '../src/background-jobs/sweep.ts';
+import { startSweeping } from '../src/background-jobs/prune.ts';
 import type { System } from '../src/context.ts';
 import { Interrupted } from '../src/domain/errors.ts';
 import { exportQueueName, queueName, type TaskKindName, taskQueues } from '../src/domain/task.ts';
@@ -10,9 +10,8 @@ import type { ScheduleSettings } from '../src/sources/schedules/context.ts';
 import type { SchedulesFile } from '../src/sources/schedules/schedules-file.ts';
 import { startSchedules } from '../src/sources/schedules/start-schedules.ts';
 import { type RunAlone, startReconciler, startSuspects } from '../src/tasks/reconcile.ts';
-import { kindOf, runNextTask, runTaskById, type StopSignals } from '../src/tasks/run-task.ts';
+import { kindOf, runNextTask, runTaskById, type StopSignals, Turns } from '../src/tasks/run-task.ts';
 import { type Runner, startRunner } from '../src/tasks/runner.ts';
-import { Turns } from '../src/tasks/turns.ts';
 import { type JobContext, jobKinds, openJobContext } from './kinds.ts';
 
 const signOfLifeMs = 5_000;

@@ -2,7 +2,7 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { type TSchema, Type } from 'typebox';
-import { isMailAddress } from './domain/mail-address.ts';
+import { isMailAddress } from './domain/notification.ts';
 import { choice, rule } from './operator-file/schema.ts';
 
 export interface Setting<S extends TSchema = TSchema> {

@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { defaultEnvironmentName, findEnvironment } from '../../src/access/environments.ts';
 import { CommandFailed } from '../../src/cli/errors.ts';
 import { formatBytes, formatCount, printable, renderTable } from '../../src/cli/format.ts';
 import { explainProblems } from '../../src/cli/operator-file.ts';
@@ -10,6 +9,7 @@ import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
 import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
 import { type Definitions, kinds } from '../../src/domain/definitions.ts';
 import { packageRoot } from '../../src/package-root.ts';
+import { defaultEnvironmentName, findEnvironment } from '../../src/postgres/stores/environments.ts';
 import { previewSegment } from '../../src/segments/preview-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { type Client, type ExportJob, postPipelined } from './client.ts';

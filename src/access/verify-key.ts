@@ -2,7 +2,11 @@ import { sql } from 'kysely';
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
 import { digestKey, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
-import { defaultEnvironmentName, type Environment, findEnvironment } from './environments.ts';
+import {
+  defaultEnvironmentName,
+  type Environment,
+  findEnvironment,
+} from '../postgres/stores/environments.ts';
 
 /** Who calls, and what they may do. */
 export interface Caller {

@@ -1,20 +1,25 @@
+import { sql } from 'kysely';
+import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
+import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
-import { pruneExports } from '../export/prune-exports.ts';
-import type { FileStore } from '../files/file-store.ts';
-import { pruneFiles } from '../load/prune-files.ts';
+import { type ExportContext, exportFolder } from '../export/context.ts';
+import type { FileRef, FileStore } from '../files/file-store.ts';
+import { removeAbandoned } from '../load/accept-load.ts';
+import type { LoadContext } from '../load/context.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
-import { countPrunable } from '../postgres/ledger/prunable.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
+import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
+import { countPrunable } from '../postgres/stores/prunable.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
-import { planEventPruning, pruneEvents } from '../retention/prune-events.ts';
+import { planEventPruning, pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
+import { type Poller, startPoller } from '../tasks/poller.ts';
 import { notifyQueue, type TaskContext } from '../tasks/task-kind.ts';
-import { sweep } from './sweep.ts';
 
 /** What a pruning works with. */
 export interface PruneContext {
@@ -89,4 +94,136 @@ export async function planPrune({ db, config }: Pick<PruneContext, 'db' | 'confi
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const prunable = await countPrunable(db, { fileDays, exportDays, jobDays });
   return { ...prunable, ...(await planEventPruning({ db, config })), archived: null, temporary: null };
+}
+
+export interface Retention {
+  /** Days that received files are kept after their load ended. */
+  readonly fileDays: number;
+  /** Days that job records and rejects are kept after the load ended. */
+  readonly jobDays: number;
+}
+
+const filesPerRound = 500;
+const removalsAtATime = 4;
+const workerForgottenHours = 1;
+
+/** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
+export async function pruneFiles(
+  context: Pick<LoadContext, 'db' | 'files'>,
+  retention: Retention,
+): Promise<{ files: number; jobs: number }> {
+  const { db } = context;
+  let files = 0;
+  // Round after round: more may come to their end in a day than one round takes.
+  for (let removed = filesPerRound; removed === filesPerRound; files += removed) {
+    removed = await pruneRound(context, retention.fileDays);
+  }
+  const jobs = await db
+    .deleteFrom('loads')
+    .where('file_ref', 'is', null)
+    .where('ended_at', '<', sql<Date>`now() - ${retention.jobDays} * interval '1 day'`)
+    .executeTakeFirst();
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+    .execute();
+  await db
+    .deleteFrom('workers')
+    .where('seen_at', '<', sql<Date>`now() - ${workerForgottenHours} * interval '1 hour'`)
+    .execute();
+  return { files, jobs: Number(jobs.numDeletedRows) };
+}
+
+/** How many were removed, at most `filesPerRound`. */
+async function pruneRound(
+  { db, files }: Pick<LoadContext, 'db' | 'files'>,
+  fileDays: number,
+): Promise<number> {
+  const expired = await db
+    .selectFrom('loads')
+    .select(['load_id', 'file_ref'])
+    .where('file_ref', 'is not', null)
+    .where('ended_at', '<', sql<Date>`now() - ${fileDays} * interval '1 day'`)
+    .limit(filesPerRound)
+    .execute();
+  const atATime = pLimit(removalsAtATime);
+  await Promise.all(
+    expired.map(({ load_id, file_ref }) =>
+      atATime(async () => {
+        await files.remove(file_ref as FileRef);
+        await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', load_id).execute();
+        // Kept for a retry, which without the file there cannot be.
+        await db.deleteFrom('load_chunk_keys').where('load_id', '=', load_id).execute();
+        await db.deleteFrom('load_replays').where('load_id', '=', load_id).execute();
+      }),
+    ),
+  );
+  return expired.length;
+}
+
+export interface ExportRetention {
+  /** Days that files are kept after their export ended. */
+  readonly exportDays: number;
+  /** Days that job records are kept after the export ended. */
+  readonly jobDays: number;
+}
+
+const exportsPerRound = 500;
+
+/** Removes what has outlived its retention: the files of exports first, their records later. */
+export async function pruneExports(
+  { db, files }: Pick<ExportContext, 'db' | 'files'>,
+  { exportDays, jobDays }: ExportRetention,
+): Promise<{ exports: number; records: number }> {
+  let exports = 0;
+  for (let removed = exportsPerRound; removed === exportsPerRound; exports += removed) {
+    const expired = await findExpired(db, exportDays, exportsPerRound);
+    for (const { exportId, jobId } of expired) {
+      // The whole folder: with it goes whatever an attempt that was lost may have left.
+      await files.removeFolder(exportFolder(jobId));
+      await markFilesExpired(db, exportId);
+    }
+    removed = expired.length;
+  }
+  return { exports, records: await deleteExports(db, jobDays) };
+}
+
+const leftoversAtATime = 20;
+
+/** Removes what failed and cancelled exports have left: nobody will ask for it. */
+export async function removeLeftovers({ db, files }: Pick<ExportContext, 'db' | 'files'>): Promise<void> {
+  for (const { exportId, jobId } of await findLeftovers(db, leftoversAtATime)) {
+    await files.removeFolder(exportFolder(jobId));
+    await markFilesExpired(db, exportId);
+  }
+}
+
+interface Context {
+  readonly pool: pg.Pool;
+  readonly db: Database;
+  readonly files: FileStore;
+}
+
+const sweepMs = 30 * 60 * 1000;
+
+/** Removes what processes that were killed have left in the store; how many files that was. Twice at once does no harm. */
+export async function sweep({ pool, db, files }: Context): Promise<number> {
+  const abandoned = await removeAbandoned({ db, files });
+  const replaced = await removeReplaced({ pool, db, files });
+  return abandoned + replaced + (await files.sweepTemporary(ABANDONED_FILE_MS));
+}
+
+/** Sweeps at once and then every half hour; what fails is done by the next round. */
+export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
+  return startPoller(sweepMs, async () => {
+    try {
+      const removed = await sweep(context);
+      if (removed > 0) log.info({ removed }, 'files of killed processes removed');
+    } catch (error) {
+      log.warn(
+        { err: error },
+        'what killed processes have left could not be removed; the next round tries again',
+      );
+    }
+  });
 }

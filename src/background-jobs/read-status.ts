@@ -8,8 +8,8 @@ import {
   readLanes,
   readRetries,
   readRunningExports,
-} from '../postgres/ledger/lane-overview.ts';
-import { type Backlog, readBacklog } from '../postgres/ledger/overview.ts';
+} from '../postgres/stores/lane-overview.ts';
+import { type Backlog, readBacklog } from '../postgres/stores/overview.ts';
 import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
 import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
 

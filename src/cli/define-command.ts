@@ -3,7 +3,7 @@
  * what is its own; --env, --json, the layout of the help and the settings that flags give are the same everywhere.
  */
 import type { Command } from 'commander';
-import { defaultEnvironmentName } from '../access/environments.ts';
+import { defaultEnvironmentName } from '../postgres/stores/environments.ts';
 import type { ArgumentOf, OptionOf } from './options.ts';
 import type { EnvironmentSession, Session } from './session.ts';
 import type { Cli } from './settings.ts';

@@ -1,10 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
-import { listOutcomes } from '../deletion/inspect-deletions.ts';
-import { checkIds } from '../deletion/read-request.ts';
-import { renderDeletionDetail, renderOutcome } from '../deletion/render-deletion.ts';
-import { requestDeletion } from '../deletion/request-deletion.ts';
+import { listOutcomes, renderDeletionDetail, renderOutcome } from '../deletion/inspect-deletions.ts';
+import { checkIds, requestDeletion } from '../deletion/request-deletion.ts';
 import type { Deletion, IdOutcome } from '../domain/deletion.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_DELETION_BYTES, MAX_DELETION_IDS } from '../domain/limits.ts';

@@ -1,4 +1,4 @@
-import { createEnvironment, type Environment, listEnvironments } from '../access/environments.ts';
+import { createEnvironment, type Environment, listEnvironments } from '../postgres/stores/environments.ts';
 import { defineCommand } from './define-command.ts';
 import { columnsOf, printList } from './format.ts';
 import { required } from './options.ts';

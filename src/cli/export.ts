@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
 import { compressions, type Export, exportFormats } from '../domain/export.ts';
 import { cancelExport } from '../export/end-export.ts';
-import { renderExportDetail } from '../export/render-export.ts';
+import { renderExportDetail } from '../export/inspect-exports.ts';
 import { requestExport } from '../export/request-export.ts';
 import { verifyExport } from '../export/verify-export.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';

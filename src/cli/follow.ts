@@ -1,6 +1,6 @@
 /** Looking at a job until it has ended. */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Job } from '../background-jobs/find-jobs.ts';
+import type { Job } from '../background-jobs/jobs.ts';
 import type { System } from '../context.ts';
 import { requireDeletion } from '../deletion/inspect-deletions.ts';
 import type { Deletion } from '../domain/deletion.ts';

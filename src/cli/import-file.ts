@@ -1,5 +1,4 @@
 /** `sluice import` of one file: find, receive, accept, follow to the end, and say what became of it. */
-
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -10,9 +9,8 @@ import { READ_BYTES } from '../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../domain/load.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import type { SourceFormat } from '../formats/detect-format.ts';
-import { acceptLoad } from '../load/accept-load.ts';
+import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
-import { receivingStore } from '../load/received-files.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';

@@ -1,11 +1,19 @@
-import { cancelFoundJob } from '../background-jobs/cancel-job.ts';
-import { type Job, type JobPage, jobTypes, listJobs, requireJob } from '../background-jobs/find-jobs.ts';
-import { renderJob, renderJobDetail, renderJobListItem } from '../background-jobs/render-job.ts';
-import { requireRetryable } from '../background-jobs/require-retryable.ts';
+import {
+  cancelFoundJob,
+  type Job,
+  type JobPage,
+  jobTypes,
+  listJobs,
+  renderJob,
+  renderJobDetail,
+  renderJobListItem,
+  requireJob,
+  requireRetryable,
+} from '../background-jobs/jobs.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { type Load, loadStatuses } from '../domain/load.ts';
 import { requireLoad } from '../load/inspect-load.ts';
-import { exportRejects, listRejects } from '../load/inspect-rejects.ts';
+import { exportRejects, listRejects } from '../load/rejects.ts';
 import { renderLoadListItem, renderReject } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
 import { defineCommand, type Invocation } from './define-command.ts';

@@ -1,12 +1,11 @@
 /** Jobs as a person reads them. */
-import type { Job } from '../background-jobs/find-jobs.ts';
-import { renderJob } from '../background-jobs/render-job.ts';
+import { type Job, renderJob } from '../background-jobs/jobs.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import type { Load } from '../domain/load.ts';
 import { countRejects } from '../load/inspect-load.ts';
 import type { Database } from '../postgres/database.ts';
-import { readExportRequest } from '../postgres/ledger/read-exports.ts';
+import { readExportRequest } from '../postgres/stores/read-exports.ts';
 import {
   columnsOf,
   formatBytes,

@@ -1,5 +1,5 @@
-import { findEnvironment } from '../access/environments.ts';
 import type { Database } from '../postgres/database.ts';
+import { findEnvironment } from '../postgres/stores/environments.ts';
 import { readRuns } from '../postgres/stores/schedule-run-items.ts';
 import { nextDueTime } from '../sources/schedules/due-times.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';

@@ -3,15 +3,15 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { sql } from 'kysely';
 import type { Logger } from 'pino';
+import type { Config } from '../config.ts';
+import { openSystem, type System } from '../context.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import {
   createEnvironment,
   defaultEnvironmentName,
   type Environment,
   findEnvironment,
-} from '../access/environments.ts';
-import type { Config } from '../config.ts';
-import { openSystem, type System } from '../context.ts';
-import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+} from '../postgres/stores/environments.ts';
 import {
   findDatabaseUrl,
   isNewDatabase,

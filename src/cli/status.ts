@@ -3,9 +3,9 @@ import type pg from 'pg';
 import { readStatus, type ServiceStatus } from '../background-jobs/read-status.ts';
 import type { Config } from '../config.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
-import type { LaneOverview } from '../postgres/ledger/lane-overview.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
+import type { LaneOverview } from '../postgres/stores/lane-overview.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import {

@@ -1,23 +1,32 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { ConflictError } from '../domain/errors.ts';
-import { jobFields } from '../domain/job-fields.ts';
-import { type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
-import { startLane } from '../load/lane.ts';
+import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';
+import { jobFields, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import { startLane } from '../load/end-load.ts';
+import { inTransaction } from '../postgres/database.ts';
+import {
+  type DeletionBatch,
+  deleteEvents,
+  releaseEvents,
+  releaseUsers,
+  settleCompanies,
+  settleUsers,
+  withoutProfile,
+} from '../postgres/stores/deleted-profiles.ts';
+import { earlierWritersEnded, markNow } from '../postgres/stores/deletion-traces.ts';
 import {
   addStep,
   beginDeletion,
   completeDeletion,
   type DeletionWork,
   failDeletion as markFailed,
+  readIds,
+  readOpenIds,
 } from '../postgres/stores/deletions.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
-import { inTransaction } from '../postgres/transaction.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
-import { clearReferences } from './clear-references.ts';
 import type { Attempt, DeletionContext } from './context.ts';
-import { deleteProfiles } from './delete-profiles.ts';
-import { deleteMatchingRejects } from './delete-rejects.ts';
-import { eraseArchived } from './erase-archived.ts';
-import { removeExports, removeKeptFiles } from './remove-files.ts';
+import { deleteMatchingRejects, eraseArchived, removeExports, removeKeptFiles } from './erase-files.ts';
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
@@ -87,4 +96,70 @@ export async function failDeletion(
   if (ended === null) return;
   context.log.error({ ...jobFields(ended), code: failure.code }, `deletion failed: ${failure.message}`);
   await startLane(context, ended.environmentId);
+}
+
+/**
+ * Removes the profiles and what hangs on them, a batch of ids at a time and of each some thousand rows in a transaction,
+ * however many events a user has. What went is counted where it goes, so that whoever takes over goes on exactly there.
+ */
+async function deleteProfiles(attempt: Attempt): Promise<void> {
+  const { context, deletion } = attempt;
+  const { deletionId, environmentId } = deletion;
+  for (;;) {
+    const ids = await readOpenIds(context.db, deletionId, DELETION_BATCH_IDS);
+    if (ids.length === 0) return;
+    const batch = { deletionId, environmentId, ids };
+    if (deletion.entity === 'users') await deleteUsers(attempt, batch);
+    else await deleteCompanies(attempt, batch);
+  }
+}
+
+async function deleteUsers({ step }: Attempt, batch: DeletionBatch): Promise<void> {
+  for (let left = true; left; ) {
+    const done = await step(async (db) => {
+      const events = await deleteEvents(db, batch, DELETION_BATCH_ROWS);
+      if (events >= DELETION_BATCH_ROWS) return { events, left: true };
+      return { events, left: false, ...(await settleUsers(db, batch)) };
+    });
+    left = done.left;
+  }
+}
+
+/** Its users first: whoever names a company that is gone would bring it back. */
+async function deleteCompanies({ step }: Attempt, batch: DeletionBatch): Promise<void> {
+  for (let left = true; left; ) {
+    const done = await step(async (db) => {
+      const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
+      if (users >= DELETION_BATCH_ROWS) return { events: 0, left: true };
+      const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
+      if (events >= DELETION_BATCH_ROWS) return { events, left: true };
+      return { events, left: false, ...(await settleCompanies(db, batch)) };
+    });
+    left = done.left;
+  }
+}
+
+const writersTimeoutMs = 10_000;
+const pollMs = 20;
+
+/**
+ * A record that was being written while its company went may name it still: it saw the company, and so did not make it.
+ * Once all who wrote then have ended, whatever names a company without a profile is freed of it.
+ */
+async function clearReferences({ context, deletion, step }: Attempt): Promise<void> {
+  const { deletionId, environmentId } = deletion;
+  const mark = await markNow(context.db);
+  const deadline = performance.now() + writersTimeoutMs;
+  while (!(await earlierWritersEnded(context.db, mark)) && performance.now() < deadline) await delay(pollMs);
+  const ids = await withoutProfile(context.db, environmentId, await readIds(context.db, deletionId));
+  if (ids.length === 0) return;
+  const batch = { deletionId, environmentId, ids };
+  for (let left = true; left; ) {
+    const done = await step(async (db) => {
+      const users = await releaseUsers(db, batch, DELETION_BATCH_ROWS);
+      const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
+      return { events, left: users >= DELETION_BATCH_ROWS || events >= DELETION_BATCH_ROWS };
+    });
+    left = done.left;
+  }
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../config.ts';
-import { askRedis } from '../queue/ask-redis.ts';
+import { askRedis } from '../queue/redis.ts';
 import { type Finding, failed, ok, warning } from './check.ts';
 import { isAtLeast } from './check-configuration.ts';
 

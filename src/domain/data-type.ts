@@ -1,5 +1,3 @@
-import { isIsoDate } from './iso-date.ts';
-
 /** What the lookups say a property's values are. `string` also stands for values of several types. */
 export const dataTypes = ['string', 'numeric', 'boolean', 'date'] as const;
 export type DataType = (typeof dataTypes)[number];
@@ -21,4 +19,42 @@ export function dataTypeOf(value: unknown): DataType | null {
 /** The type of a property that has values of both. */
 export function widen(one: DataType, other: DataType): DataType {
   return one === other ? one : 'string';
+}
+
+const DASH = 0x2d;
+const ZERO = 0x30;
+const LETTER_T = 0x54;
+
+const form =
+  /^\d\d\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?:T(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)?)?$/;
+
+const monthDays = [0, 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/**
+ * Whether a text is a day of the calendar, `YYYY-MM-DD`, or a time on one: `THH:MM[:SS[.fff…]]` and then perhaps `Z` or
+ * `±HH:MM`.
+ */
+export function isIsoDate(text: string): boolean {
+  if (!resemblesIsoDate(text) || !form.test(text)) return false;
+  const day = twoDigits(text, 8);
+  return day <= 28 || hasDay(twoDigits(text, 0), twoDigits(text, 2), twoDigits(text, 5), day);
+}
+
+/** Whether dashes and the T stand where such a date has them: costs a tenth, and few texts that are no date pass. */
+export function resemblesIsoDate(text: string): boolean {
+  return (
+    text.length >= 10 &&
+    text.charCodeAt(4) === DASH &&
+    text.charCodeAt(7) === DASH &&
+    (text.length === 10 || text.charCodeAt(10) === LETTER_T)
+  );
+}
+
+function hasDay(century: number, yearOfCentury: number, month: number, day: number): boolean {
+  if (month === 2 && day === 29) return (yearOfCentury === 0 ? century : yearOfCentury) % 4 === 0;
+  return day <= (monthDays[month] ?? 0);
+}
+
+function twoDigits(text: string, at: number): number {
+  return (text.charCodeAt(at) - ZERO) * 10 + text.charCodeAt(at + 1) - ZERO;
 }

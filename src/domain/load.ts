@@ -1,5 +1,4 @@
 import type { LoadEntity } from './entity.ts';
-import type { Tally } from './tally.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;
 export type LoadType = (typeof loadTypes)[number];
@@ -62,4 +61,38 @@ export interface Load {
   /** Hex, of the bytes as received. */
   readonly sha256: string;
   readonly duplicateOf: string | null;
+}
+
+/** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */
+export interface ChunkRange {
+  /** First byte in the stored file. */
+  readonly byteStart: number;
+  /** One past the last byte. */
+  readonly byteEnd: number;
+  /** Number of the first record among the data records of the file, from 1. */
+  readonly firstRow: number;
+  /** Line of the file on which the first record starts, from 1. */
+  readonly firstLine: number;
+  /** Records in the range, counted while receiving. */
+  readonly rowCount: number;
+  /** The range is a single record longer than MAX_RECORD_BYTES: it is reported, never read whole. */
+  readonly oversized: boolean;
+}
+
+/**
+ * The count of a load. Every record read ends in exactly one of the five others.
+ * superseded: a later record of the same file has the same key.
+ */
+export interface Tally {
+  readonly read: number;
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly superseded: number;
+  readonly rejected: number;
+}
+
+/** read = inserted + updated + unchanged + superseded + rejected. */
+export function balances(tally: Tally): boolean {
+  return tally.read === tally.inserted + tally.updated + tally.unchanged + tally.superseded + tally.rejected;
 }

@@ -1,6 +1,5 @@
 import { inputError } from './errors.ts';
 import { MAX_NOTIFY_EMAILS } from './limits.ts';
-import { isMailAddress } from './mail-address.ts';
 
 /** How a job can end, as those see it who want to be told. */
 export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
@@ -54,4 +53,21 @@ export function checkNotify(notify: Notify | null): void {
   if (notify.on.some((outcome) => !outcomes.includes(outcome))) {
     throw inputError('invalid_field', `one of ${outcomes.join(', ')} is wanted`, 'notify.on');
   }
+}
+
+/*
+ * Stricter than the standards: no quoted parts, comments, groups, address literals or names beside the address. What is
+ * left cannot end a header line, add a recipient or be taken for a command by a mail server.
+ */
+const local = /^[a-z0-9!#$%&'*+/=?^_`{|}~-]+(?:\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/i;
+const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/i;
+
+/** Whether this is one plain address in ASCII, such as `ada@example.com`, and nothing else. */
+export function isMailAddress(text: string): boolean {
+  const at = text.lastIndexOf('@');
+  const [name, domain] = [text.slice(0, at), text.slice(at + 1)];
+  if (at < 1 || name.length > 64 || domain.length > 253 || text.length > 254) return false;
+  // The beginning of an encoded word, which some programs decode: `=?utf-8?q?…?=`.
+  if (name.includes('=?')) return false;
+  return local.test(name) && domain.split('.').every((part) => label.test(part));
 }

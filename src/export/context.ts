@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { FileStore } from '../files/file-store.ts';
+import type { FileFolder, FileStore } from '../files/file-store.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 import type { writeExport } from './write/write-export.ts';
 
@@ -15,4 +15,14 @@ export interface ExportContext extends TaskContext {
   /** How long one attempt at an export may take. */
   readonly exportTimeoutMs: number;
   readonly writeExport: ExportWriter;
+}
+
+/** Where the files of an export are, whichever attempt wrote them. */
+export function exportFolder(jobId: string): FileFolder {
+  return `exports/${jobId}` as FileFolder;
+}
+
+/** Each attempt has a folder of its own: one that comes late cannot touch, or lose, the files of another. */
+export function attemptFolder(jobId: string, attempt: number): FileFolder {
+  return `exports/${jobId}/${attempt}` as FileFolder;
 }

@@ -1,17 +1,14 @@
 import { Fault, inputError } from '../domain/errors.ts';
-import { jobFields } from '../domain/job-fields.ts';
 import { endedStatuses } from '../domain/load.ts';
-import type { DueTask, TaskFailure } from '../domain/task.ts';
-import { claimJobAction } from '../load/claim-job-action.ts';
+import { type DueTask, jobFields, type TaskFailure } from '../domain/task.ts';
 import { recordEnd } from '../notifications/record-end.ts';
-import type { Database } from '../postgres/database.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
 import { cancelExport as markCancelled, failExport as markFailed } from '../postgres/stores/exports.ts';
+import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { endTaskSessions } from '../postgres/stores/task-sessions.ts';
-import { inTransaction } from '../postgres/transaction.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { requireExport } from './inspect-exports.ts';
-import { renderExportDetail } from './render-export.ts';
+import { renderExportDetail, requireExport } from './inspect-exports.ts';
 
 /** Ends an export as failed. Does nothing if it has ended already. */
 export async function failExport(

@@ -1,7 +1,9 @@
 import { inputError } from '../domain/errors.ts';
 import type { Export, ExportStatus } from '../domain/export.ts';
-import { readExports } from '../postgres/ledger/read-exports.ts';
+import type { Environment } from '../postgres/stores/environments.ts';
+import { readExports } from '../postgres/stores/read-exports.ts';
 import type { ExportContext } from './context.ts';
+import type { FileLink } from './file-links.ts';
 
 /** Throws `InputError` `not_found`, also for another environment's export, and for a job that is none. */
 export async function requireExport(
@@ -47,4 +49,103 @@ export async function listExports(
 
 function newestFirst(a: Export, b: Export): number {
   return a.jobId < b.jobId ? 1 : -1;
+}
+
+/* An export as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
+
+export function exportUrl(baseUrl: string, jobId: string): string {
+  return `${baseUrl}/api/v1/analytics/exports/jobs/${jobId}`;
+}
+
+/** The answer to a request for an export. */
+export function renderCreated(found: Export, { name, appToken }: Environment, baseUrl: string) {
+  return {
+    environment_app_token: appToken,
+    environment_name: name,
+    job_id: found.jobId,
+    links: exportUrl(baseUrl, found.jobId),
+    start_time: found.requestedAt.toISOString(),
+  };
+}
+
+/** As the list of exports has it. */
+export function renderExportItem(found: Export, { appToken }: Environment, baseUrl: string) {
+  return {
+    app_token: appToken,
+    job_id: found.jobId,
+    type: 'export' as const,
+    status: found.status,
+    progress: found.progress,
+    start_time: found.requestedAt.toISOString(),
+    end_time: found.endedAt?.toISOString() ?? null,
+    rows: found.rowsWritten,
+    bytes: found.bytesWritten,
+    links: exportUrl(baseUrl, found.jobId),
+  };
+}
+
+/** With links to its files. */
+export function renderExport(
+  found: Export,
+  environment: Environment,
+  links: readonly FileLink[],
+  baseUrl: string,
+) {
+  return {
+    ...renderExportItem(found, environment, baseUrl),
+    snapshot_time: found.snapshotAt?.toISOString() ?? null,
+    presigned_urls: links.map(({ filename, url, bytes, rows, sha256 }) => ({
+      filename,
+      url,
+      bytes,
+      rows,
+      sha256,
+    })),
+    files_expired: found.filesExpired,
+    failure: renderFailure(found),
+  };
+}
+
+/** As the list of all background jobs has it. */
+export function renderExportRecord(found: Export, baseUrl: string) {
+  const { jobId, status, requestedAt, endedAt, format } = found;
+  return {
+    job_id: jobId,
+    type: 'export' as const,
+    status,
+    filename: `export-${requestedAt.toISOString().slice(0, 10)}.${format}`,
+    file_size: found.bytesWritten,
+    total_rows: found.rowsWritten,
+    start_time: requestedAt.toISOString(),
+    end_time: endedAt?.toISOString() ?? null,
+    links: exportUrl(baseUrl, jobId),
+  };
+}
+
+export function renderExportListItem(found: Export, baseUrl: string, now = new Date()) {
+  const ms = (found.endedAt ?? now).getTime() - found.requestedAt.getTime();
+  return { ...renderExportRecord(found, baseUrl), elapsed_time: Math.max(0, Math.floor(ms / 1000)) };
+}
+
+/** As `/v1/background_jobs/{job_id}` has it. The files are at `links`, for keys that may export. */
+export function renderExportDetail(found: Export, baseUrl: string, now = new Date()) {
+  return {
+    ...renderExportListItem(found, baseUrl, now),
+    completed_rows: found.rowsWritten,
+    progress: found.progress,
+    failure: renderFailure(found),
+    last_error: found.lastError,
+    attempts: found.attempts,
+    rows_per_second: rowsPerSecond(found, now),
+  };
+}
+
+function renderFailure({ failure }: Export) {
+  return failure && { error_code: failure.code, message: failure.message };
+}
+
+function rowsPerSecond({ startedAt, endedAt, rowsWritten }: Export, now: Date): number | null {
+  if (startedAt === null || rowsWritten === 0) return null;
+  const ms = (endedAt ?? now).getTime() - startedAt.getTime();
+  return Math.round((rowsWritten * 1000) / Math.max(1, ms));
 }

@@ -6,6 +6,7 @@ import {
   type ExportRequest,
   exclusionKinds,
   exportFormats,
+  selectEvents,
 } from '../domain/export.ts';
 import { readInstant } from '../domain/instant.ts';
 import {
@@ -17,10 +18,8 @@ import {
   MAX_ID_BYTES,
   MAX_REQUEST_PROBLEMS,
 } from '../domain/limits.ts';
-import { isMailAddress } from '../domain/mail-address.ts';
-import { textProblem } from '../domain/text-problem.ts';
-import { compileSchema, ruled, worded } from '../validation.ts';
-import { selectEvents } from './select-events.ts';
+import { isMailAddress } from '../domain/notification.ts';
+import { compileSchema, ruled, textProblem, worded } from '../validation.ts';
 
 /* What an export is asked for: the schema of the body, and what no schema can say of it. */
 

@@ -1,16 +1,16 @@
 import { uuidv7 } from 'uuidv7';
-import { InputError, idempotencyConflict } from '../domain/errors.ts';
-import { jobFields } from '../domain/job-fields.ts';
-import type { DueTask } from '../domain/task.ts';
+import { InputError, idempotencyConflict, type Problem } from '../domain/errors.ts';
+import { namesAmong } from '../domain/export.ts';
+import { type DueTask, jobFields } from '../domain/task.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
-import type { Database } from '../postgres/database.ts';
-import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { insertExport } from '../postgres/stores/exports.ts';
-import { inTransaction } from '../postgres/transaction.ts';
+import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
+import { findSegmentIds } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
-import { lookUpNames } from './look-up-names.ts';
-import { type ReadRequest, readRequest } from './read-request.ts';
+import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts';
 
 /** What the body does not say. */
 export interface ExportExtras {
@@ -74,4 +74,47 @@ async function accept(
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };
+}
+
+/** What the request names and the environment does not have. */
+async function lookUpNames(
+  db: Database,
+  environmentId: number,
+  { request, eventTypes }: ReadRequest,
+): Promise<Problem[]> {
+  const named = request.exclusions
+    .filter(({ kind, pattern }) => kind === 'segment' && !pattern.includes('*'))
+    .map(({ pattern }) => ({ id: Number(pattern), details: `exclusions: segment:${pattern}` }));
+  if (request.segmentId !== null) named.unshift({ id: request.segmentId, details: 'segment_id' });
+  return [
+    ...(await findUnknownSegments(db, environmentId, named)),
+    ...(await findUnknownEvents(db, environmentId, namesAmong(eventTypes))),
+  ];
+}
+
+async function findUnknownSegments(
+  db: Database,
+  environmentId: number,
+  named: readonly { readonly id: number; readonly details: string }[],
+): Promise<Problem[]> {
+  const ids = named.map(({ id }) => id);
+  const known = await findSegmentIds(db, environmentId, ids);
+  return named
+    .filter(({ id }) => !known.has(id))
+    .map(({ details }) => ({ code: 'unknown_segment', message: noSuchSegment, details }));
+}
+
+async function findUnknownEvents(
+  db: Database,
+  environmentId: number,
+  names: readonly string[],
+): Promise<Problem[]> {
+  const known = await findFeaturesAndEvents(db, environmentId, names);
+  return names
+    .filter((name) => !known.has(name))
+    .map((name) => ({
+      code: 'unknown_event_type',
+      message: 'This is neither users, companies, events nor the key of an event or feature',
+      details: `event_type: ${name.slice(0, 100).toWellFormed()}`,
+    }));
 }

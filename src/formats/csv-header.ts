@@ -1,8 +1,8 @@
 import { parse } from 'csv-parse/sync';
-import { automaticProperties } from '../domain/automatic-properties.ts';
+import { automaticProperties } from '../domain/entity.ts';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
-import { isRejectColumn } from '../domain/reject-columns.ts';
+import { isRejectColumn } from '../domain/reject.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { CR, LF } from './record-scanner.ts';
 

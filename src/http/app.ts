@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import accepts from '@fastify/accepts';
-import Fastify, { type FastifyInstance } from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import Fastify from 'fastify';
 import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
@@ -42,8 +43,7 @@ import { showReadiness } from './routes/show-readiness.ts';
 import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
 import { errorRecord } from './schemas/answers.ts';
-import { exportItem } from './schemas/export-record.ts';
-import { jobRecord } from './schemas/job-record.ts';
+import { exportItem, jobRecord } from './schemas/job-record.ts';
 import { companyItem, userItem } from './upload/bodies.ts';
 
 /** Every schema that the document names. */

@@ -1,14 +1,14 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
-import pLimit, { type LimitFunction } from 'p-limit';
+import type { LimitFunction } from 'p-limit';
+import pLimit from 'p-limit';
 import { type Static, type TSchema, Type } from 'typebox';
 import type { System } from '../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { baseUrl, nextLink } from './links.ts';
-import { readRowCursor, rowPage, writeRowCursor } from './page.ts';
+import { baseUrl, nextLink, readRowCursor, rowPage, writeRowCursor } from './page.ts';
 import { environmentId } from './plugins/auth.ts';
 import { listQuery } from './plugins/validation.ts';
-import { component, orNull } from './schemas/component.ts';
+import { component, orNull } from './schemas/answers.ts';
 import { jobIdOf, type jobParameters } from './schemas/job-record.ts';
 
 /** What is offered, by the media types that name it. */

@@ -1,7 +1,7 @@
 import { idempotencyConflict } from '../domain/errors.ts';
-import { claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
+import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import { inTransaction } from '../postgres/transaction.ts';
+import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
 import {
   type CompanyRecord,

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { automaticProperties } from '../domain/automatic-properties.ts';
+import { automaticProperties } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { type Instant, readInstant } from '../domain/instant.ts';
 import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS, MAX_EVENT_NAME_BYTES } from '../domain/limits.ts';

@@ -2,21 +2,25 @@ import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
-import { jobFields } from '../domain/job-fields.ts';
-import { COMMIT_DOUBT_MS } from '../domain/limits.ts';
+import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { checkNotify, type Notify } from '../domain/notification.ts';
-import type { FileRef } from '../files/file-store.ts';
+import { jobFields } from '../domain/task.ts';
+import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { planColumns } from '../mapping/column-plan.ts';
-import type { Database } from '../postgres/database.ts';
-import { answerWithJob, claimIdempotencyKey } from '../postgres/ledger/idempotency.ts';
-import { condemnReceived, takeReceived } from '../postgres/ledger/received-files.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { insertLoad } from '../postgres/stores/loads.ts';
-import { inTransaction } from '../postgres/transaction.ts';
+import {
+  condemnAbandoned,
+  condemnReceived,
+  forgetReceived,
+  noteReceived,
+  takeReceived,
+} from '../postgres/stores/received-files.ts';
 import type { LoadContext } from './context.ts';
-import { startLaneSoon } from './lane.ts';
+import { startLaneSoon } from './end-load.ts';
 import type { ReceivedFile } from './receive/receive.ts';
-import { discardReceived } from './received-files.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -187,4 +191,49 @@ function digest({ type, received, options }: AcceptRequest): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([type, received.sha256, options]))
     .digest();
+}
+
+type Context = Pick<LoadContext, 'db' | 'files'>;
+
+const filesPerRound = 100;
+
+/**
+ * Where a file is received into that is to become a load. Its name is in the ledger before it is complete in the store, so
+ * that whoever is killed before the load is accepted leaves nothing that is not found again.
+ */
+export function receivingStore({ db, files }: Context): Pick<FileStore, 'create'> {
+  return {
+    async create(): Promise<FileWriter> {
+      const writer = await files.create();
+      return {
+        ref: writer.ref,
+        write: (bytes) => writer.write(bytes),
+        async commit() {
+          await noteReceived(db, writer.ref);
+          return writer.commit();
+        },
+        discard: () => writer.discard(),
+      };
+    },
+  };
+}
+
+/** Removes a received file that becomes no load. Should the ledger not learn of it, that is made up for. */
+export async function discardReceived({ db, files }: Context, ref: FileRef): Promise<void> {
+  await files.remove(ref);
+  await forgetReceived(db, ref).catch(() => undefined);
+}
+
+/** Removes the files that nobody made a load of for ABANDONED_FILE_MS; how many. Harmless to do twice at once. */
+export async function removeAbandoned({ db, files }: Context): Promise<number> {
+  let removed = 0;
+  for (;;) {
+    const refs = await condemnAbandoned(db, ABANDONED_FILE_MS, filesPerRound);
+    for (const ref of refs) {
+      await files.remove(ref);
+      await forgetReceived(db, ref);
+    }
+    removed += refs.length;
+    if (refs.length < filesPerRound) return removed;
+  }
 }

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 import type { FileStore } from '../files/file-store.ts';
+import { Rows } from '../mapping/rows.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
-import type { ChunkMemory } from './chunk-memory.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {
@@ -12,4 +12,43 @@ export interface LoadContext extends TaskContext {
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
+}
+
+const maxLoads = 16;
+const maxIdleRows = 4;
+
+/**
+ * What a process has learned of a load while doing chunks of it. Nothing here may be relied on: a server that crashes
+ * takes chunks back that were committed.
+ */
+export interface LoadMemory {
+  /** Whether the users of the load have so far been new, all of them. */
+  users: 'unknown' | 'new' | 'known';
+}
+
+/** What a process learns as it works, and buffers to use again. To lose it costs time only. */
+export class ChunkMemory {
+  readonly #loads = new Map<number, LoadMemory>();
+  readonly #idleRows: Rows[] = [];
+
+  of(loadId: number): LoadMemory {
+    const known: LoadMemory = this.#loads.get(loadId) ?? { users: 'unknown' };
+    // Last in, last out: a Map keeps the order of insertion.
+    this.#loads.delete(loadId);
+    this.#loads.set(loadId, known);
+    const [oldest] = this.#loads.keys();
+    if (this.#loads.size > maxLoads && oldest !== undefined) this.#loads.delete(oldest);
+    return known;
+  }
+
+  /** Lends buffers of several megabytes, so that each chunk need not make its own. */
+  async withRows<T>(work: (rows: Rows) => Promise<T>): Promise<T> {
+    const rows = this.#idleRows.pop() ?? new Rows();
+    try {
+      return await work(rows);
+    } finally {
+      rows.bytes = Buffer.alloc(0);
+      if (this.#idleRows.length < maxIdleRows) this.#idleRows.push(rows);
+    }
+  }
 }

@@ -1,14 +1,9 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
-import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
-import { balances } from '../domain/tally.ts';
-import type { DueTask } from '../domain/task.ts';
-import { type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import { ALL_RECORDS_REFUSED, balances } from '../domain/load.ts';
+import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
-import type { Database } from '../postgres/database.ts';
-import { readFirstReject, readRejectsSource } from '../postgres/ledger/read-rejects.ts';
-import { readRefusedRows } from '../postgres/ledger/rejects.ts';
-import { chunksToReplay, keepReplayed, resolveRepeats } from '../postgres/ledger/repeats.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
 import { copyIncoming, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
@@ -19,16 +14,15 @@ import {
   readFinishState,
   readLoadSource,
 } from '../postgres/stores/loads.ts';
+import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
+import { chunksToReplay, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { inTransaction } from '../postgres/transaction.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
-import { recordLoadEnd, tooManyRejects } from './end-load.ts';
-import { explainRefusals } from './explain-refusals.ts';
-import { countRejects } from './inspect-load.ts';
-import { startLane } from './lane.ts';
-import { createChunkReader } from './read-chunk.ts';
+import { recordLoadEnd, startLane, tooManyRejects } from './end-load.ts';
+import { countRejects, explainRefusals } from './inspect-load.ts';
+import { createChunkReader } from './process-chunk.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 

@@ -1,12 +1,11 @@
 import { sql } from 'kysely';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
-import type { Database } from '../postgres/database.ts';
+import type { Database, Transaction } from '../postgres/database.ts';
 import { insertNewUsers } from '../postgres/merge/insert-new.ts';
 import type { ChunkTally } from '../postgres/stores/chunks.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
-import type { Transaction } from '../postgres/transaction.ts';
-import type { LoadMemory } from './chunk-memory.ts';
+import type { LoadMemory } from './context.ts';
 
 const NEW_ROW = 1;
 

@@ -1,9 +1,15 @@
-import type { ChunkRange } from '../domain/chunk.ts';
-import { ConflictError } from '../domain/errors.ts';
+import { entities } from '../domain/entity.ts';
+import { ConflictError, Fault } from '../domain/errors.ts';
+import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import type { ChunkRange } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import type { Rows } from '../mapping/rows.ts';
-import { insertRejects } from '../postgres/ledger/rejects.ts';
+import { type FileStore, MissingFileError } from '../files/file-store.ts';
+import { planColumns } from '../mapping/column-plan.ts';
+import { CsvRows } from '../mapping/csv-rows.ts';
+import { NdjsonRows } from '../mapping/ndjson-rows.ts';
+import { Rows } from '../mapping/rows.ts';
+import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { newUserStamp } from '../postgres/merge/insert-new.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import {
@@ -13,16 +19,14 @@ import {
   readChunkRange,
 } from '../postgres/stores/chunks.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/loads.ts';
+import { insertRejects } from '../postgres/stores/rejects.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
-import { inTransaction, type Transaction } from '../postgres/transaction.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { failLoad, tooManyRejects } from './end-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
-import { learnProperties } from './note-properties.ts';
-import { type ChunkReader, createChunkReader } from './read-chunk.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
@@ -135,4 +139,68 @@ function commitChunk(
     // Rows and ledger are lost together and done again together; completing the load waits for the disk.
     { asynchronous: true },
   );
+}
+
+/** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
+interface ChunkReader {
+  readonly rows: Rows;
+  /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
+  read(chunk: ChunkRange, stamp?: Buffer): Promise<Rows>;
+}
+
+/** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
+export function createChunkReader(source: LoadSource, files: FileStore, rows = new Rows()): ChunkReader {
+  const parser = createParser(source, rows);
+  const { fileRef } = source;
+  if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
+  return {
+    rows,
+    async read(chunk, stamp) {
+      rows.reset(stamp);
+      const end = chunk.oversized
+        ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
+        : chunk.byteEnd;
+      const bytes = await files.readRange(fileRef, chunk.byteStart, end);
+      rows.bytes = bytes;
+      if (chunk.oversized) rejectOversized(rows, chunk, bytes);
+      else parser.read(chunk, bytes);
+      if (rows.records.count !== chunk.rowCount) {
+        throw new Fault(
+          `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
+        );
+      }
+      rows.addLeftCompanies();
+      return rows;
+    },
+  };
+}
+
+function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
+  if (source.header === null) return new NdjsonRows(source.entity, source.columnMap, rows);
+  return new CsvRows(
+    source.header,
+    planColumns(source.header.columns, source.columnMap, source.entity, source.header.defused),
+    rows,
+  );
+}
+
+function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
+  const record = rows.records.add(0, bytes.length, 0);
+  const length = chunk.byteEnd - chunk.byteStart;
+  const message = `the record has ${length} bytes, more than a record may have (raw is cut at ${bytes.length})`;
+  rows.rejects.push(
+    rows.records.reject(record, { code: 'record_too_large', message, column: null }, chunk, bytes),
+  );
+}
+
+/** Learns the properties of the rows of a chunk; to be called before the transaction that writes them. */
+async function learnProperties(
+  { knownProperties, db }: LoadContext,
+  { dryRun, environmentId }: LoadSource,
+  rows: Rows,
+): Promise<void> {
+  if (dryRun) return;
+  for (const entity of entities) {
+    await knownProperties.learnProperties(db, environmentId, entity, rows.types[entity].types());
+  }
 }

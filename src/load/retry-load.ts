@@ -1,14 +1,13 @@
 import { inputError } from '../domain/errors.ts';
 import { ALL_RECORDS_REFUSED } from '../domain/load.ts';
-import type { Database } from '../postgres/database.ts';
-import { isBeforeDeletion } from '../postgres/deletion/earlier-loads.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import { isBeforeDeletion } from '../postgres/stores/deletion-traces.ts';
+import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { requeueLoad } from '../postgres/stores/loads.ts';
-import { inTransaction } from '../postgres/transaction.ts';
-import { claimJobAction } from './claim-job-action.ts';
 import type { LoadContext } from './context.ts';
+import { startLane } from './end-load.ts';
 import { requireLoad } from './inspect-load.ts';
-import { startLane } from './lane.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left. Does

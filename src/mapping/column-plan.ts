@@ -1,10 +1,8 @@
-import { isAutomaticProperty } from '../domain/automatic-properties.ts';
-import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import { type Entity, idColumn, isAutomaticProperty, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
-import type { Reason } from '../domain/reject.ts';
-import { isRejectColumn } from '../domain/reject-columns.ts';
+import { isRejectColumn, type Reason } from '../domain/reject.ts';
 
 /**
  * What becomes of one CSV column. `ignored`: it says why the record was refused, in a file of rejects sent again, or

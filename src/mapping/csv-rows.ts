@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { parse } from 'csv-parse/sync';
-import type { ChunkRange } from '../domain/chunk.ts';
 import { idColumn } from '../domain/entity.ts';
 import { isDefused } from '../domain/formula.ts';
 import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
+import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject, RejectCode } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';

@@ -1,9 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import { automaticProperties } from '../domain/automatic-properties.ts';
-import type { ChunkRange } from '../domain/chunk.ts';
-import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
-import type { Reason } from '../domain/reject.ts';
-import { rejectKey, rejectRawKey } from '../domain/reject-columns.ts';
+import { automaticProperties, type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import type { ChunkRange } from '../domain/load.ts';
+import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
 import { isObject, type JsonContent, type JsonObject, writeProperties } from './json-object.ts';
 import {

@@ -1,5 +1,4 @@
-import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
-import { resemblesIsoDate } from '../domain/iso-date.ts';
+import { type DataType, dataTypeOf, resemblesIsoDate, widen } from '../domain/data-type.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ColumnPlan } from './column-plan.ts';
 import type { CsvCells } from './csv-cells.ts';

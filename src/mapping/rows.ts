@@ -1,6 +1,6 @@
-import type { ChunkRange } from '../domain/chunk.ts';
 import type { Entity } from '../domain/entity.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
 import { doubled } from './key-table.ts';
 import { PropertyTypes } from './property-types.ts';

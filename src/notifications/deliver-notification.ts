@@ -1,8 +1,7 @@
 import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { ConflictError } from '../domain/errors.ts';
-import { isMailAddress } from '../domain/mail-address.ts';
-import type { DeliveryState } from '../domain/notification.ts';
+import { type DeliveryState, isMailAddress } from '../domain/notification.ts';
 import type { TaskClaim } from '../domain/task.ts';
 import {
   type AttemptReport,

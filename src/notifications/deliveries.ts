@@ -1,7 +1,7 @@
 import { inputError } from '../domain/errors.ts';
 import { NOTIFICATION_RETENTION_DAYS } from '../domain/limits.ts';
 import type { DueTask } from '../domain/task.ts';
-import type { Database } from '../postgres/database.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
 import {
   beginAttempt,
   type DeliveryAttempt,
@@ -11,7 +11,6 @@ import {
   reopenDeliveries,
 } from '../postgres/stores/deliveries.ts';
 import { deleteEvents } from '../postgres/stores/notifications.ts';
-import { inTransaction } from '../postgres/transaction.ts';
 import { type Attempt, deliverOnce, type SendContext } from './deliver-notification.ts';
 import { writeEvent } from './record-end.ts';
 import { requireSubscription } from './subscriptions.ts';

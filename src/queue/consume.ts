@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { Fault } from '../domain/errors.ts';
 import { queueName } from '../domain/task.ts';
 import type { QueueBackend } from './backend.ts';
-import type { JobHandlers, JobName, JobPayloads } from './contract.ts';
+import type { JobHandlers, JobName, JobPayloads } from './notify.ts';
 
 export interface Consumer {
   /** Takes no more jobs and waits for those under way. */

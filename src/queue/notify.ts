@@ -1,9 +1,30 @@
 import type { JobsOptions, Queue } from 'bullmq';
 import { TransientError } from '../domain/errors.ts';
-import { besideKinds, type DueTask, exportQueueName, queueName, taskQueues } from '../domain/task.ts';
+import {
+  besideKinds,
+  type DueTask,
+  exportQueueName,
+  queueName,
+  type TaskKindName,
+  taskQueues,
+} from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
 import type { QueueBackend } from './backend.ts';
-import type { JobName, JobPayloads } from './contract.ts';
+
+/** What a job says: something is due. It carries ids and a version, never rows: it may outlive a deployment. */
+export interface TaskPayload {
+  readonly v: 1;
+  readonly taskId: number;
+  readonly attempt: number;
+}
+
+/** The jobs there are: one for each kind of task, and those that have no task yet. */
+export interface JobPayloads extends Readonly<Record<TaskKindName, TaskPayload>> {}
+
+export type JobName = keyof JobPayloads;
+
+/** What each job does. */
+export type JobHandlers = { readonly [N in JobName]: (payload: JobPayloads[N]) => Promise<void> };
 
 /** A call that takes longer than this is given up; the reconciler notifies again. */
 const callTimeoutMs = 5_000;

@@ -13,7 +13,7 @@ import { type Columns, ParquetFile, parquetColumns, selectForParquet } from '../
 import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
 import { writeDataset } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
-import { type Database, databaseOn } from '../postgres/database.ts';
+import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import {
   type ArchivePlace,
   archiveFolder,
@@ -29,7 +29,6 @@ import {
   type Retirement,
   readRevision,
 } from '../postgres/stores/retirements.ts';
-import { inTransaction } from '../postgres/transaction.ts';
 
 export interface RetentionContext {
   readonly pool: pg.Pool;

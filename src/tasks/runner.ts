@@ -1,9 +1,8 @@
 import { Interrupted } from '../domain/errors.ts';
 import { RECONCILE_MS } from '../domain/limits.ts';
 import { startPoller } from './poller.ts';
-import { kindOf, runTask, takeNextTask } from './run-task.ts';
+import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
-import { Turns } from './turns.ts';
 
 /**
  * Does tasks of some kinds beside the jobs of the queue, so many at a time. For kinds that mostly wait for others (a receiver of

@@ -6,7 +6,6 @@ import { pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { pino } from 'pino';
 import { beforeAll, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
 import { superviseWorkers } from '../../src/cli/service/supervisor.ts';
 import {
   MAX_CHUNK_LOSSES,
@@ -17,6 +16,7 @@ import {
 import { packageRoot } from '../../src/package-root.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { bundleOptions } from '../../tools/bundle-options.ts';
 import { type Api, callApi, onSite, openSql, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';

@@ -1,16 +1,16 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import {
-  createEnvironment,
-  ensureDefaultEnvironment,
-  findEnvironment,
-  listEnvironments,
-} from '../../src/access/environments.ts';
 import { verifyKey } from '../../src/access/verify-key.ts';
 import { scopes } from '../../src/domain/scope.ts';
 import { createDatabase } from '../../src/postgres/database.ts';
 import { createPool } from '../../src/postgres/pool.ts';
 import { createApiKey, listApiKeys, revokeApiKey, rotateApiKey } from '../../src/postgres/stores/api-keys.ts';
+import {
+  createEnvironment,
+  ensureDefaultEnvironment,
+  findEnvironment,
+  listEnvironments,
+} from '../../src/postgres/stores/environments.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 

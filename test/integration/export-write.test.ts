@@ -5,15 +5,15 @@ import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { expressionBuilder, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
 import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';
 import { compileForCopy, copyOut, setParameters } from '../../src/export/write/copy-out.ts';
 import { heading } from '../../src/export/write/csv.ts';
-import { selectNdjson } from '../../src/export/write/ndjson.ts';
+import { selectNdjson } from '../../src/export/write/page.ts';
 import type { FileStore } from '../../src/files/file-store.ts';
 import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
-import { inTransaction } from '../../src/postgres/transaction.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';
 import {
   contentHashes,

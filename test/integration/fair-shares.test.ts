@@ -6,7 +6,7 @@ import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
-import { startLane } from '../../src/load/lane.ts';
+import { startLane } from '../../src/load/end-load.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { findNextTasks } from '../../src/postgres/stores/tasks.ts';

@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
-import { sweep } from '../../src/background-jobs/sweep.ts';
+import { sweep } from '../../src/background-jobs/prune.ts';
 import type { System } from '../../src/context.ts';
 import type { LoadContext } from '../../src/load/context.ts';
+import { startLane } from '../../src/load/end-load.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
-import { startLane } from '../../src/load/lane.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   acceptFile,
   manualLoad,

@@ -1,16 +1,15 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
-import { createEnvironment } from '../../src/access/environments.ts';
 import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
 import type { TaskClaim } from '../../src/domain/task.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { startLane } from '../../src/load/lane.ts';
+import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
+import { inTransaction } from '../../src/postgres/database.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/postgres/stores/tasks.ts';
-import { inTransaction } from '../../src/postgres/transaction.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import {
   countLeftovers,

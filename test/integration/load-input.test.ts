@@ -1,9 +1,9 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
 import { InputError } from '../../src/domain/errors.ts';
 import type { Load } from '../../src/domain/load.ts';
 import type { RejectCode } from '../../src/domain/reject.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   type FileOptions,
   nextEnvironmentName,

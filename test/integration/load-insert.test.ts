@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
 import { KeyHash } from '../../src/mapping/key-table.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { collidingTexts } from '../support/colliding-hashes.ts';
 import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { forgetReplays } from '../support/safeguards.ts';

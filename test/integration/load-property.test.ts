@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   acceptFile,
   countLeftovers,

@@ -1,13 +1,12 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
+import { pruneFiles } from '../../src/background-jobs/prune.ts';
 import { InputError } from '../../src/domain/errors.ts';
 import type { Load } from '../../src/domain/load.ts';
-import { cancelLoad } from '../../src/load/end-load.ts';
-import { listRejects } from '../../src/load/inspect-rejects.ts';
-import { startLane } from '../../src/load/lane.ts';
-import { pruneFiles } from '../../src/load/prune-files.ts';
+import { cancelLoad, startLane } from '../../src/load/end-load.ts';
+import { listRejects } from '../../src/load/rejects.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   acceptFile,
   endedLoad,

@@ -2,13 +2,13 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
 import type { System } from '../../src/context.ts';
 import type { DataType } from '../../src/domain/data-type.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import { Fault } from '../../src/domain/errors.ts';
 import { MAX_LISTED_NAMES, SAMPLED_ROWS } from '../../src/domain/limits.ts';
 import type { Load } from '../../src/domain/load.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
 import {
   type FileOptions,

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
 import { planPrune, prune } from '../../src/background-jobs/prune.ts';
 import { checkEventRetention } from '../../src/doctor/check-postgres.ts';
 import { readEvent } from '../../src/ingest/read-record.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
 import { connectTo } from '../support/connect.ts';
 import { apply } from '../support/definitions.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/access/environments.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';
 import { previewSegment } from '../../src/segments/preview-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';

@@ -5,7 +5,7 @@ import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import type { Deletion } from '../../src/domain/deletion.ts';
 import type { Entity } from '../../src/domain/entity.ts';
 import type { LoadContext } from '../../src/load/context.ts';
-import { startLane } from '../../src/load/lane.ts';
+import { startLane } from '../../src/load/end-load.ts';
 import { readOutcomes } from '../../src/postgres/stores/deletions.ts';
 import { runTaskOf, withoutQueue } from './load-file.ts';
 

@@ -12,13 +12,12 @@ import {
 } from '../../src/domain/load.ts';
 import type { Notify } from '../../src/domain/notification.ts';
 import type { Reject } from '../../src/domain/reject.ts';
-import { acceptLoad } from '../../src/load/accept-load.ts';
+import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
+import { startLane } from '../../src/load/end-load.ts';
 import { requireLoad } from '../../src/load/inspect-load.ts';
-import { startLane } from '../../src/load/lane.ts';
 import { receive } from '../../src/load/receive/receive.ts';
-import { receivingStore } from '../../src/load/received-files.ts';
-import { readRejectsPage } from '../../src/postgres/ledger/read-rejects.ts';
+import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { runTaskById, type StopSignals } from '../../src/tasks/run-task.ts';
 import type { TaskKind } from '../../src/tasks/task-kind.ts';
 import type { Profiles, StoredProfile } from './serial-oracle.ts';

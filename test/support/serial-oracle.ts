@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Entity } from '../../src/domain/entity.ts';
-import type { Tally } from '../../src/domain/tally.ts';
+import type { Tally } from '../../src/domain/load.ts';
 
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 /** null removes the property; one that is not named stays. */

@@ -1,9 +1,15 @@
 import { sql } from 'kysely';
 import type { TaskClaim, TaskKindName } from '../../src/domain/task.ts';
 import type { Database } from '../../src/postgres/database.ts';
-import { kindOf, runTask, type StopSignals, takeNextTask, withoutStop } from '../../src/tasks/run-task.ts';
+import {
+  kindOf,
+  runTask,
+  type StopSignals,
+  Turns,
+  takeNextTask,
+  withoutStop,
+} from '../../src/tasks/run-task.ts';
 import type { TaskContext, TaskKind } from '../../src/tasks/task-kind.ts';
-import { Turns } from '../../src/tasks/turns.ts';
 
 /** Takes the task of the kind that is next, as a worker that then does nothing; null if none is due. */
 export function takeTask<C extends TaskContext>(context: C, kind: TaskKind<C>): Promise<TaskClaim | null> {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { createIdMatcher } from '../../src/deletion/id-matcher.ts';
-import type { ChunkRange } from '../../src/domain/chunk.ts';
+import { createIdMatcher } from '../../src/deletion/erase-files.ts';
 import { createGlob } from '../../src/domain/glob.ts';
+import type { ChunkRange } from '../../src/domain/load.ts';
 import { detectFormat } from '../../src/formats/detect-format.ts';
 import { arrayToNdjson } from '../../src/formats/json-array.ts';
 import { detectEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';

@@ -1,11 +1,11 @@
 /** The HTTP server of `sluice start` and `sluice serve`, with the system it serves and the first API key. */
 import type { Logger } from 'pino';
-import { ensureDefaultEnvironment } from '../../access/environments.ts';
 import type { Config } from '../../config.ts';
 import { openSystem, type System } from '../../context.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
 import type { Database } from '../../postgres/database.ts';
 import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
+import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
 import type { Phase } from '../../shutdown.ts';
 import type { Terminal } from '../terminal.ts';
 

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config.ts';
 import type { FileStore } from '../../files/file-store.ts';
 import { findDatabaseUrl } from '../../provide-database.ts';
-import { askRedis } from '../../queue/ask-redis.ts';
+import { askRedis } from '../../queue/redis.ts';
 import { describeRedis, readRedisUrl } from '../../redis-url.ts';
 import { CommandFailed } from '../errors.ts';
 

@@ -3,7 +3,7 @@ import type { Entity } from '../../domain/entity.ts';
 import type { Dataset, Exclusion } from '../../domain/export.ts';
 import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
-import { isRejectColumn } from '../../domain/reject-columns.ts';
+import { isRejectColumn } from '../../domain/reject.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';

@@ -22,7 +22,7 @@ import {
   type ManifestFacts,
   manifestName,
 } from './manifest.ts';
-import { selectNdjson } from './ndjson.ts';
+import { selectNdjson } from './page.ts';
 import { ParquetFiles, selectForParquet } from './parquet.ts';
 import { ContentHash, hasContentHash, rowBlocks } from './row-blocks.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';

@@ -5,8 +5,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { stringify } from 'yaml';
 import type { System } from '../../context.ts';
 import { type ApiDocument, documentFrame, finishDocument, responseKey } from '../api-document.ts';
-import { namesTag } from '../entity-tag.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
+import { namesTag } from '../request-headers.ts';
 import { responseName } from '../schemas/answers.ts';
 import { undocumented } from './validation.ts';
 

@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Environment } from '../../access/environments.ts';
 import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
 import type { Scope } from '../../domain/scope.ts';
+import type { Environment } from '../../postgres/stores/environments.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -3,7 +3,7 @@ import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { renderLoad } from '../../load/render-load.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
 import { type JobRecord, jobRecord } from '../schemas/job-record.ts';

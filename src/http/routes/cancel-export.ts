@@ -2,14 +2,12 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { cancelExport } from '../../export/end-export.ts';
-import { requireExport } from '../../export/inspect-exports.ts';
-import { renderExportItem } from '../../export/render-export.ts';
-import { baseUrl } from '../links.ts';
+import { renderExportItem, requireExport } from '../../export/inspect-exports.ts';
+import { baseUrl } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';
-import { type ExportItem, exportItem } from '../schemas/export-record.ts';
-import { jobIdOf, jobParameters } from '../schemas/job-record.ts';
+import { type ExportItem, exportItem, jobIdOf, jobParameters } from '../schemas/job-record.ts';
 
 const cancelExportSchema = {
   operationId: 'cancelExport',

@@ -1,10 +1,8 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
-import { cancelFoundJob } from '../../background-jobs/cancel-job.ts';
-import { requireJob } from '../../background-jobs/find-jobs.ts';
-import { renderJob } from '../../background-jobs/render-job.ts';
+import { cancelFoundJob, renderJob, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { environmentId, requireScope } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';

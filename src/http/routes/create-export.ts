@@ -1,18 +1,16 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
+import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { requireExport } from '../../export/inspect-exports.ts';
+import { renderCreated, requireExport } from '../../export/inspect-exports.ts';
 import { exportRequest } from '../../export/read-request.ts';
-import { renderCreated } from '../../export/render-export.ts';
 import { requestExport } from '../../export/request-export.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
-import { refusals } from '../schemas/answers.ts';
-import { component, withExamples } from '../schemas/component.ts';
-import { exportFields } from '../schemas/export-record.ts';
+import { component, refusals, withExamples } from '../schemas/answers.ts';
+import { exportFields } from '../schemas/job-record.ts';
 
 export const createdExport = component(
   'CreatedExport',

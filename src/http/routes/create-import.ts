@@ -2,10 +2,10 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { renderLoad } from '../../load/render-load.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { optionFields } from '../plugins/validation.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { component } from '../schemas/component.ts';
+import { component } from '../schemas/answers.ts';
 import { jobFields } from '../schemas/job-record.ts';
 import {
   anyBody,

@@ -1,18 +1,15 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
-import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
+import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { requireDeletion } from '../../deletion/inspect-deletions.ts';
-import { deletionBodies, readDeletionRequest } from '../../deletion/read-request.ts';
-import { renderDeletion } from '../../deletion/render-deletion.ts';
-import { requestDeletion } from '../../deletion/request-deletion.ts';
+import { renderDeletion, requireDeletion } from '../../deletion/inspect-deletions.ts';
+import { deletionBodies, readDeletionRequest, requestDeletion } from '../../deletion/request-deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
-import { refusals } from '../schemas/answers.ts';
-import { withExamples } from '../schemas/component.ts';
+import { refusals, withExamples } from '../schemas/answers.ts';
 import { type JobRecord, jobRecord } from '../schemas/job-record.ts';
 
 const what = {

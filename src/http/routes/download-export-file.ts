@@ -3,10 +3,15 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } fro
 import { type Static, type TString, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import { contentType } from '../../export/content-type.ts';
-import { findLinkedFile, type LinkedFile, noSuchLink, openLinkedFile } from '../../export/linked-file.ts';
+import {
+  contentType,
+  findLinkedFile,
+  type LinkedFile,
+  noSuchLink,
+  openLinkedFile,
+} from '../../export/file-links.ts';
 import { ruled, worded } from '../../validation.ts';
-import { namesTag } from '../entity-tag.ts';
+import { namesTag } from '../request-headers.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 import { jobIdOptions } from '../schemas/job-record.ts';
 

@@ -4,7 +4,7 @@ import type { System } from '../../context.ts';
 import { readCompany } from '../../ingest/read-record.ts';
 import { anyValue, commitRecord, idText, ingestAnswers, type RecordRoute } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { withExamples } from '../schemas/component.ts';
+import { withExamples } from '../schemas/answers.ts';
 
 const body = Type.Object(
   {

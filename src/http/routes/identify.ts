@@ -11,7 +11,7 @@ import {
   textValue,
 } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { orNull, withExamples } from '../schemas/component.ts';
+import { orNull, withExamples } from '../schemas/answers.ts';
 
 const company = Type.Object(
   {

@@ -1,17 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
-import type { Static } from 'typebox';
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { listExports } from '../../export/inspect-exports.ts';
-import { renderExportItem } from '../../export/render-export.ts';
-import { baseUrl, nextLink } from '../links.ts';
-import { jobPage, readJobCursor, writeJobCursor } from '../page.ts';
+import { listExports, renderExportItem } from '../../export/inspect-exports.ts';
+import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { named, refusals } from '../schemas/answers.ts';
-import { type ExportItem, exportItem } from '../schemas/export-record.ts';
-import { statusParameter } from '../schemas/job-record.ts';
+import { type ExportItem, exportItem, statusParameter } from '../schemas/job-record.ts';
 
 const query = listQuery({ ...jobPage, status: statusParameter('Only exports in this state.') });
 

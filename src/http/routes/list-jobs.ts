@@ -1,16 +1,13 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { jobTypes, listJobs } from '../../background-jobs/find-jobs.ts';
-import { renderJobListItem } from '../../background-jobs/render-job.ts';
+import { jobTypes, listJobs, renderJobListItem } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { ruled, worded } from '../../validation.ts';
-import { baseUrl, nextLink } from '../links.ts';
-import { jobPage, readJobCursor, writeJobCursor } from '../page.ts';
+import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { named, refusals } from '../schemas/answers.ts';
-import { component } from '../schemas/component.ts';
+import { component, named, refusals } from '../schemas/answers.ts';
 import { listItemFields, statusParameter } from '../schemas/job-record.ts';
 
 export const jobListItem = component(

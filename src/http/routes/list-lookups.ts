@@ -15,8 +15,7 @@ import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/defi
 import { type ListedProperty, listProperties } from '../../postgres/stores/properties.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery, undocumented } from '../plugins/validation.ts';
-import { refusals } from '../schemas/answers.ts';
-import { component } from '../schemas/component.ts';
+import { component, refusals } from '../schemas/answers.ts';
 
 const id = Type.Integer({ minimum: 1, description: 'Stays as long as the item does; is not given again.' });
 const title = Type.String({ description: 'What people call it.' });

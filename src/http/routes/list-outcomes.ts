@@ -1,12 +1,15 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { exportOutcomes, listOutcomes, requireDeletion } from '../../deletion/inspect-deletions.ts';
-import { renderOutcome } from '../../deletion/render-deletion.ts';
+import {
+  exportOutcomes,
+  listOutcomes,
+  renderOutcome,
+  requireDeletion,
+} from '../../deletion/inspect-deletions.ts';
 import { deletionOutcomes } from '../../domain/deletion.ts';
 import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
-import { jobRefusals, named } from '../schemas/answers.ts';
-import { component } from '../schemas/component.ts';
+import { component, jobRefusals, named } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
 export const idOutcome = component(

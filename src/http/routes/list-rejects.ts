@@ -2,14 +2,12 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
-import { rejectCodes } from '../../domain/reject.ts';
-import { rejectColumns } from '../../domain/reject-columns.ts';
+import { rejectCodes, rejectColumns } from '../../domain/reject.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
-import { exportRejects, listRejects } from '../../load/inspect-rejects.ts';
+import { exportRejects, listRejects } from '../../load/rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
 import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
-import { jobRefusals, named } from '../schemas/answers.ts';
-import { component, orNull } from '../schemas/component.ts';
+import { component, jobRefusals, named, orNull } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
 export const reject = component(

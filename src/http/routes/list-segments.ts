@@ -7,8 +7,7 @@ import { listSegments } from '../../postgres/stores/segments.ts';
 import { cursorParameter, limitParameter } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { refusals } from '../schemas/answers.ts';
-import { component, orNull } from '../schemas/component.ts';
+import { component, orNull, refusals } from '../schemas/answers.ts';
 
 export const segmentItem = component(
   'Segment',

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
-import { requireRetryable } from '../../background-jobs/require-retryable.ts';
+import { requireRetryable } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { requireLoad } from '../../load/inspect-load.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import { retryLoad } from '../../load/retry-load.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { actionHeaders, idempotencyKeyOf } from '../request-headers.ts';
 import { jobRefusals } from '../schemas/answers.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import type { DocumentText } from '../plugins/api-document.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 

@@ -2,14 +2,18 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { fileLinks, linksExpireAt } from '../../export/file-links.ts';
-import { requireExport } from '../../export/inspect-exports.ts';
-import { renderExport } from '../../export/render-export.ts';
-import { baseUrl } from '../links.ts';
+import { renderExport, requireExport } from '../../export/inspect-exports.ts';
+import { baseUrl } from '../page.ts';
 import { callerEnvironment, callerKeyId } from '../plugins/auth.ts';
-import { jobRefusals } from '../schemas/answers.ts';
-import { component, orNull } from '../schemas/component.ts';
-import { exampleJobId, exampleUrl, exportFields } from '../schemas/export-record.ts';
-import { failure, jobIdOf, jobParameters } from '../schemas/job-record.ts';
+import { component, jobRefusals, orNull } from '../schemas/answers.ts';
+import {
+  exampleJobId,
+  exampleUrl,
+  exportFields,
+  failure,
+  jobIdOf,
+  jobParameters,
+} from '../schemas/job-record.ts';
 
 const presignedUrl = Type.Object(
   {

@@ -1,14 +1,12 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
-import { requireJob } from '../../background-jobs/find-jobs.ts';
-import { renderJobDetail } from '../../background-jobs/render-job.ts';
+import { renderJobDetail, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
-import { jobRefusals } from '../schemas/answers.ts';
-import { component, orNull } from '../schemas/component.ts';
+import { component, jobRefusals, orNull } from '../schemas/answers.ts';
 import { failure, jobIdOf, jobParameters, listItemFields } from '../schemas/job-record.ts';
 
 const queuePosition = orNull(

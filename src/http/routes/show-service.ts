@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { readVersion } from '../api-document.ts';
-import { baseUrl } from '../links.ts';
+import { baseUrl } from '../page.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 import { queuesPath } from './show-queues.ts';
 

@@ -5,7 +5,7 @@ import { MAX_EVENT_NAME_BYTES } from '../../domain/limits.ts';
 import { readEvent } from '../../ingest/read-record.ts';
 import { commitRecord, idText, ingestAnswers, type RecordRoute } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { orNull, withExamples } from '../schemas/component.ts';
+import { orNull, withExamples } from '../schemas/answers.ts';
 
 const instantText = (description: string) =>
   orNull(

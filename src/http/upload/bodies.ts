@@ -1,7 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { refusals } from '../schemas/answers.ts';
-import { component, withExamples } from '../schemas/component.ts';
+import { component, refusals, withExamples } from '../schemas/answers.ts';
 import { uploadOptions } from './options.ts';
 
 /** Ids may be numbers in bulk data; they become strings. */

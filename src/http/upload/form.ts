@@ -3,12 +3,11 @@ import { createGunzip } from 'node:zlib';
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
+import { discardReceived } from '../../load/accept-load.ts';
 import { inflateGuard, type Sent } from '../../load/receive/decode.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
-import { discardReceived } from '../../load/received-files.ts';
-import type { GivenOption } from './options.ts';
-import { cleanFilename } from './options.ts';
+import { cleanFilename, type GivenOption } from './options.ts';
 import { storeFile, type Upload, type Uploaded } from './upload.ts';
 
 /** The part named file, and options before and after it: what is said after the file counts too. */

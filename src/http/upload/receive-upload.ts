@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
-import { requireQueueRoom } from '../../background-jobs/queue-room.ts';
+import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { Interrupted, inputError } from '../../domain/errors.ts';
 import type { Load, LoadType } from '../../domain/load.ts';

@@ -3,8 +3,8 @@ import type { FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
+import { receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
-import { receivingStore } from '../../load/received-files.ts';
 import type { ReadOptions } from './options.ts';
 
 /** What the uploads of a route have in common. */

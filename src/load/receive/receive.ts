@@ -1,8 +1,7 @@
 import type { Config } from '../../config.ts';
-import type { ChunkRange } from '../../domain/chunk.ts';
 import { inputError } from '../../domain/errors.ts';
 import { CHUNK_BYTES, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
-import type { StoredFormat } from '../../domain/load.ts';
+import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { arrayToNdjson } from '../../formats/json-array.ts';

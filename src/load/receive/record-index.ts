@@ -1,7 +1,6 @@
-import type { ChunkRange } from '../../domain/chunk.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_BLANK_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
-import type { StoredFormat } from '../../domain/load.ts';
+import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import { type CsvHeader, readCsvHeader, skipBlankLines } from '../../formats/csv-header.ts';
 import { createCsvScanner } from '../../formats/csv-scanner.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';

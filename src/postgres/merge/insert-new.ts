@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
-import type { Transaction } from '../transaction.ts';
+import type { Transaction } from '../database.ts';
 import type { MergeScope } from './incoming.ts';
 import { createCompanies } from './upsert.ts';
 

@@ -1,8 +1,7 @@
 import { sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import type { Database } from '../database.ts';
-import type { Transaction } from '../transaction.ts';
+import type { Database, Transaction } from '../database.ts';
 import { copyIncoming, holdsAlready, incomingTable, keyHash, type MergeScope } from './incoming.ts';
 import { settleRemovals, upsert } from './upsert.ts';
 

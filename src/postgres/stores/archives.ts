@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import type { FileFolder, FileRef } from '../../files/file-store.ts';
-import type { Database } from '../database.ts';
-import { inTransaction } from '../transaction.ts';
+import { type Database, inTransaction } from '../database.ts';
 import { lockEventStore } from './retirements.ts';
 
 /** A file of archived events that exports read. */

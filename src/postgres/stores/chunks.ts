@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { ChunkRange } from '../../domain/chunk.ts';
+import type { ChunkRange } from '../../domain/load.ts';
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import type { LoadChunks } from '../schema.ts';

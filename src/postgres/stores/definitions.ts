@@ -1,24 +1,24 @@
 /** The SQL of what operators define: `sluice.segments`, `surveys`, `embeds`, `keyed_items` and `event_retention`. */
 import { sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
-import type {
-  Definitions,
-  EmbedType,
-  ItemOf,
-  KeyedItem,
-  KeyedKind,
-  Kind,
-  RetentionItem,
-  SegmentItem,
-  StoredDefinitions,
-  StoredEmbed,
-  StoredOf,
-  StoredSegment,
-  StoredSurvey,
-  SurveyItem,
-  SurveyModule,
+import {
+  type Definitions,
+  displayName,
+  type EmbedType,
+  type ItemOf,
+  type KeyedItem,
+  type KeyedKind,
+  type Kind,
+  type RetentionItem,
+  type SegmentItem,
+  type StoredDefinitions,
+  type StoredEmbed,
+  type StoredOf,
+  type StoredSegment,
+  type StoredSurvey,
+  type SurveyItem,
+  type SurveyModule,
 } from '../../domain/definitions.ts';
-import { displayName } from '../../domain/display-name.ts';
 import type { Database } from '../database.ts';
 
 /** Where the items of one kind are kept. */

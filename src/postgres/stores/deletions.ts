@@ -1,10 +1,9 @@
 import { sql } from 'kysely';
 import type { Deletion, DeletionOutcome, DeletionStatus, IdOutcome } from '../../domain/deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
-import type { JobIdentity } from '../../domain/job-fields.ts';
-import type { DueTask, TaskClaim, TaskFailure } from '../../domain/task.ts';
+import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
-import { leaseFor } from '../ledger/lease.ts';
+import { leaseFor } from '../lease.ts';
 import { aheadInLane } from './lanes.ts';
 import { deleteTasks, insertTask, isOwn } from './tasks.ts';
 

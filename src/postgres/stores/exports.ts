@@ -1,8 +1,7 @@
 import { sql, type UpdateObject } from 'kysely';
 import type { ExportFile, ExportRequest } from '../../domain/export.ts';
-import type { JobIdentity } from '../../domain/job-fields.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
-import type { DueTask, TaskClaim, TaskFailure } from '../../domain/task.ts';
+import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
 import { deleteTasks, insertTask } from './tasks.ts';

@@ -1,12 +1,15 @@
 import { sql, type UpdateObject } from 'kysely';
-import type { ChunkRange } from '../../domain/chunk.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
-import type { JobIdentity } from '../../domain/job-fields.ts';
-import { ALL_RECORDS_REFUSED, type LoadType, type StoredFormat } from '../../domain/load.ts';
+import {
+  ALL_RECORDS_REFUSED,
+  type ChunkRange,
+  type LoadType,
+  type StoredFormat,
+  type Tally,
+} from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
-import type { Tally } from '../../domain/tally.ts';
-import type { DueTask, TaskFailure } from '../../domain/task.ts';
+import type { DueTask, JobIdentity, TaskFailure } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';

@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import { readQuery, runQuery } from '../database.ts';
-import { inTransaction } from '../transaction.ts';
+import { inTransaction, readQuery, runQuery } from '../database.ts';
 
 /** A profile to be laid over what is stored. */
 export interface ProfileRow {

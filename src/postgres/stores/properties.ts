@@ -1,7 +1,7 @@
 /** The SQL of what the data has shown: `sluice.properties` and `sluice.event_names`. */
 import { sql } from 'kysely';
 import type { DataType } from '../../domain/data-type.ts';
-import { displayName } from '../../domain/display-name.ts';
+import { displayName } from '../../domain/definitions.ts';
 import { type Entity, entities } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';

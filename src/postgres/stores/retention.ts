@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import type { Database } from '../database.ts';
+import { type Database, onConnection } from '../database.ts';
 import { withTimeout } from '../pool.ts';
-import { onConnection } from '../transaction.ts';
 
 /** Spells RETN. */
 const pruningLock = 0x5245544e;

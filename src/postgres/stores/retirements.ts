@@ -1,8 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { EVENT_STORE_LOCK_MS, EVENTS_LOCK_MS, RETIREMENT_BATCH_ROWS } from '../../domain/limits.ts';
-import type { Database } from '../database.ts';
-import { inTransaction } from '../transaction.ts';
+import { type Database, inTransaction } from '../database.ts';
 import { eventTable, type HeldNames, type Month, readHeldNames } from './retention.ts';
 
 /*

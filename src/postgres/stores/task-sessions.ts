@@ -8,7 +8,7 @@
 import { sql } from 'kysely';
 import type { TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
-import { isLapsed } from '../ledger/lease.ts';
+import { isLapsed } from '../lease.ts';
 
 /** What the session of an attempt is to be named, in its transactions. */
 export function taskSessionName({ kind, taskId, attempt }: TaskClaim): string {

@@ -8,7 +8,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
-import { isLapsed, isToldLongAgo, leaseFor } from '../ledger/lease.ts';
+import { isLapsed, isToldLongAgo, leaseFor } from '../lease.ts';
 
 /**
  * Nobody has it and its pause is over. One that waits from a moment in the future was given back before the clock of the

@@ -1,10 +1,10 @@
 import { constants, type FileHandle, lstat, mkdir, open, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
-import type { Environment } from '../../access/environments.ts';
 import { TransientError } from '../../domain/errors.ts';
 import { type InboxFile, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
 import { codeOf } from '../../files/disk.ts';
+import type { Environment } from '../../postgres/stores/environments.ts';
 import {
   dropInboxFile,
   insertInboxFiles,

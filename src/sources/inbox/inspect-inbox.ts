@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import { listEnvironments } from '../../access/environments.ts';
 import { inboxFolders } from '../../domain/inbox.ts';
 import type { Database } from '../../postgres/database.ts';
+import { listEnvironments } from '../../postgres/stores/environments.ts';
 import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
 import {
   countOpenInboxFiles,

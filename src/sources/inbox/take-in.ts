@@ -4,9 +4,8 @@ import pLimit from 'p-limit';
 import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
 import type { InboxFile, InboxReason } from '../../domain/inbox.ts';
 import { MAX_INBOX_FAILURES, READ_BYTES } from '../../domain/limits.ts';
-import { acceptLoad } from '../../load/accept-load.ts';
+import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
-import { discardReceived, receivingStore } from '../../load/received-files.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import {
   beginAttempt,

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Environment } from '../../access/environments.ts';
 import { type InboxFolder, type InboxOptions, inboxFolders } from '../../domain/inbox.ts';
+import type { Environment } from '../../postgres/stores/environments.ts';
 import { type ClaimTools, claimFiles, putBackOrphans } from './claimed-file.ts';
 import {
   ensureFolder,

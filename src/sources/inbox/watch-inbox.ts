@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Environment, listEnvironments } from '../../access/environments.ts';
 import { Interrupted } from '../../domain/errors.ts';
+import { type Environment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { InboxLock } from '../../postgres/stores/inbox-lock.ts';
 import { type Poller, startPoller } from '../../tasks/poller.ts';
 import type { ClaimTools } from './claimed-file.ts';

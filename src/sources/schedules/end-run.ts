@@ -1,14 +1,13 @@
 import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
-import { endedStatuses } from '../../domain/load.ts';
+import { endedStatuses, type Tally } from '../../domain/load.ts';
 import { addressesFor } from '../../domain/notification.ts';
-import type { Tally } from '../../domain/tally.ts';
 import type { DueTask } from '../../domain/task.ts';
-import { exportUrl } from '../../export/render-export.ts';
+import { exportUrl } from '../../export/inspect-exports.ts';
 import { readLoads } from '../../load/inspect-load.ts';
 import { loadUrl } from '../../load/render-load.ts';
 import { recordEnd } from '../../notifications/record-end.ts';
-import type { Database } from '../../postgres/database.ts';
-import { readExports } from '../../postgres/ledger/read-exports.ts';
+import { type Database, inTransaction } from '../../postgres/database.ts';
+import { readExports } from '../../postgres/stores/read-exports.ts';
 import {
   type RunItem,
   readRunItems,
@@ -18,7 +17,6 @@ import {
 import { endRun, type RunEnd, resumeRun } from '../../postgres/stores/schedule-runs.ts';
 import { moveExportedUntil, remember } from '../../postgres/stores/schedules.ts';
 import { deleteTasks } from '../../postgres/stores/tasks.ts';
-import { inTransaction } from '../../postgres/transaction.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { notifiedEnds, type RunDefinition } from './schedule.ts';

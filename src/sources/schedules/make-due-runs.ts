@@ -1,6 +1,6 @@
-import { listEnvironments } from '../../access/environments.ts';
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS } from '../../domain/limits.ts';
-import type { Database } from '../../postgres/database.ts';
+import { type Database, inTransaction } from '../../postgres/database.ts';
+import { listEnvironments } from '../../postgres/stores/environments.ts';
 import { hasOpenRun, insertRun, type NewRun, requeueRun } from '../../postgres/stores/schedule-runs.ts';
 import {
   addSchedule,
@@ -9,7 +9,6 @@ import {
   readConsidered,
   scheduleKey,
 } from '../../postgres/stores/schedules.ts';
-import { inTransaction } from '../../postgres/transaction.ts';
 import type { ScheduleContext } from './context.ts';
 import { dueTimes } from './due-times.ts';
 import type { RunDefinition, Schedule } from './schedule.ts';

@@ -11,10 +11,9 @@ import type { Database } from '../../postgres/database.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
 import { setDeliveredTo, setRange } from '../../postgres/stores/schedule-runs.ts';
 import { readExportedUntil } from '../../postgres/stores/schedules.ts';
-import type { ScheduleContext } from './context.ts';
+import { holdRun, type RunAttempt, type ScheduleContext } from './context.ts';
 import { type ExportRange, resolveRange } from './due-times.ts';
 import { isBelow } from './local-files.ts';
-import { holdRun, type RunAttempt } from './run-attempt.ts';
 import type { ScheduledExport } from './schedule.ts';
 import { SourceFailure } from './source.ts';
 

@@ -1,16 +1,20 @@
 import { createHash } from 'node:crypto';
 import { InputError } from '../../domain/errors.ts';
 import { MAX_RUN_ITEMS } from '../../domain/limits.ts';
-import { acceptLoad } from '../../load/accept-load.ts';
+import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
-import { discardReceived, receivingStore } from '../../load/received-files.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
 import { readMemory } from '../../postgres/stores/schedules.ts';
-import type { ScheduleContext, ScheduleSettings } from './context.ts';
+import {
+  holdRun,
+  keepRefusal,
+  type RunAttempt,
+  type ScheduleContext,
+  type ScheduleSettings,
+} from './context.ts';
 import { openHttp } from './http.ts';
 import { openLocalFiles } from './local-files.ts';
 import { openPostgres } from './postgres.ts';
-import { holdRun, keepRefusal, type RunAttempt } from './run-attempt.ts';
 import { openS3 } from './s3.ts';
 import type { ScheduledLoad, SourceDefinition } from './schedule.ts';
 import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';

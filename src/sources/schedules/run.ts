@@ -1,13 +1,12 @@
 import { ConflictError, InputError } from '../../domain/errors.ts';
 import { MAX_RUN_FAILURES } from '../../domain/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
+import { inTransaction } from '../../postgres/database.ts';
 import { dropRefusedItems, insertRunItem } from '../../postgres/stores/schedule-run-items.ts';
 import { beginRun, markWaiting } from '../../postgres/stores/schedule-runs.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
-import { inTransaction } from '../../postgres/transaction.ts';
-import type { ScheduleContext } from './context.ts';
+import { holdRun, keepRefusal, notOurs, type RunAttempt, type ScheduleContext } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
-import { holdRun, keepRefusal, notOurs, type RunAttempt } from './run-attempt.ts';
 import { runExportRun } from './run-export.ts';
 import { runLoad } from './run-load.ts';
 import type { RunDefinition } from './schedule.ts';

@@ -1,7 +1,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
-import { isMailAddress } from '../../domain/mail-address.ts';
+import { isMailAddress } from '../../domain/notification.ts';
 import { columnMap, fileFormat, ifDuplicate, maxErrors } from '../../operator-file/load-options.ts';
 import {
   anything,

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { pruneExports } from '../../../src/background-jobs/prune.ts';
 import { warnOfStorage } from '../../../src/cli/service/preflight.ts';
 import { fileLinks, linksExpireAt } from '../../../src/export/file-links.ts';
 import { requireExport } from '../../../src/export/inspect-exports.ts';
-import { pruneExports } from '../../../src/export/prune-exports.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type DataType, dataTypeOf, dataTypes, widen } from '../../../src/domain/data-type.ts';
+import {
+  type DataType,
+  dataTypeOf,
+  dataTypes,
+  isIsoDate,
+  resemblesIsoDate,
+  widen,
+} from '../../../src/domain/data-type.ts';
 
 describe('dataTypeOf', () => {
   it.each<[unknown, DataType | null]>([
@@ -44,5 +51,80 @@ describe('widen', () => {
 
   it('keeps a type that comes again, and makes string of two', () => {
     fc.assert(fc.property(type, type, (a, b) => widen(a, b) === (a === b ? a : 'string')));
+  });
+});
+
+const pad = (number: number, digits = 2) => String(number).padStart(digits, '0');
+const year = fc.integer({ min: 0, max: 9_999 });
+const clock = fc
+  .tuple(fc.integer({ min: 0, max: 23 }), fc.integer({ min: 0, max: 59 }))
+  .map(([hour, minute]) => `${pad(hour)}:${pad(minute)}`);
+const seconds = fc.oneof(
+  fc.constant(''),
+  fc.integer({ min: 0, max: 59 }).map((second) => `:${pad(second)}`),
+  fc
+    .tuple(fc.integer({ min: 0, max: 59 }), fc.stringMatching(/^\d{1,9}$/))
+    .map(([second, fraction]) => `:${pad(second)}.${fraction}`),
+);
+const zone = fc.oneof(
+  fc.constantFrom('', 'Z'),
+  clock.chain((offset) => fc.constantFrom(`+${offset}`, `-${offset}`)),
+);
+
+describe('isIsoDate', () => {
+  it('takes the days that the calendar has, and no others', () => {
+    const day = fc.tuple(year, fc.integer({ min: 0, max: 13 }), fc.integer({ min: 0, max: 32 }));
+    fc.assert(
+      fc.property(day, ([y, m, d]) => {
+        const date = new Date(0);
+        date.setUTCFullYear(y, m - 1, d);
+        const exists = date.getUTCFullYear() === y && date.getUTCMonth() === m - 1 && date.getUTCDate() === d;
+        expect(isIsoDate(`${pad(y, 4)}-${pad(m)}-${pad(d)}`)).toBe(exists);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it('takes every time of a day, with or without seconds, fraction and zone', () => {
+    fc.assert(
+      fc.property(clock, seconds, zone, (at, rest, where) => {
+        expect(isIsoDate(`2024-02-29T${at}${rest}${where}`)).toBe(true);
+      }),
+    );
+  });
+
+  it.each([
+    '2023-02-29',
+    '1900-02-29',
+    '2024-1-1',
+    '2024-01-01 ',
+    ' 2024-01-01',
+    '2024-01-01 10:00',
+    '2024-01-01T',
+    '2024-01-01T10',
+    '2024-01-01T10:00:',
+    '2024-01-01T24:00',
+    '2024-01-01T10:60',
+    '2024-01-01T10:00:60',
+    '2024-01-01T10:00:00.',
+    '2024-01-01T10:00:00,5',
+    '2024-01-01T10:00z',
+    '2024-01-01T10:00+1',
+    '2024-01-01T10:00+0100',
+    '2024-01-01T10:00+24:00',
+    '2024-01-01T10:00ZZ',
+    '20240101',
+    '2024-W01-1',
+    '+12024-01-01',
+    '٢٠٢٤-٠١-٠١',
+    '2024-01-01\n',
+  ])('refuses %j', (text) => {
+    expect(isIsoDate(text)).toBe(false);
+  });
+
+  it('takes nothing that does not resemble one', () => {
+    const near = fc.stringMatching(/^[0-9T:Z.+-]{0,26}$/);
+    fc.assert(fc.property(near, (text) => !isIsoDate(text) || resemblesIsoDate(text)));
+    expect(['n/a', 'unknown date', '1.2.2024', '2024-01-01 10:00', ''].filter(resemblesIsoDate)).toEqual([]);
   });
 });

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { ChunkRange } from '../../../src/domain/chunk.ts';
+import type { ChunkRange } from '../../../src/domain/load.ts';
 import type { RejectCode } from '../../../src/domain/reject.ts';
 import { planColumns } from '../../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isIsoDate } from '../../../src/domain/iso-date.ts';
+import { isIsoDate } from '../../../src/domain/data-type.ts';
 import { MAX_COMPARED_CHARS } from '../../../src/domain/limits.ts';
 import { operators, segmentSchema } from '../../../src/segments/definition-schema.ts';
 import { readSegment } from '../../../src/segments/read-segment.ts';

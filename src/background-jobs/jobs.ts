@@ -1,0 +1,222 @@
+import { sql } from 'kysely';
+import {
+  renderDeletion,
+  renderDeletionDetail,
+  renderDeletionListItem,
+} from '../deletion/inspect-deletions.ts';
+import { type Deletion, deletionTypes } from '../domain/deletion.ts';
+import { inputError } from '../domain/errors.ts';
+import type { Export } from '../domain/export.ts';
+import { type Load, type LoadStatus, loadTypes } from '../domain/load.ts';
+import type { ExportContext } from '../export/context.ts';
+import { cancelExport } from '../export/end-export.ts';
+import { renderExportDetail, renderExportListItem, renderExportRecord } from '../export/inspect-exports.ts';
+import type { LoadContext } from '../load/context.ts';
+import { cancelLoad } from '../load/end-load.ts';
+import { countRejects, readLoads, requireLoad } from '../load/inspect-load.ts';
+import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
+import type { Database } from '../postgres/database.ts';
+import { readDeletions } from '../postgres/stores/deletions.ts';
+import { readExports } from '../postgres/stores/read-exports.ts';
+
+/** Every kind of background job there is. */
+export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
+export type JobType = (typeof jobTypes)[number];
+
+/** Whatever runs in the background. */
+export type Job =
+  | { readonly kind: 'load'; readonly jobId: string; readonly load: Load }
+  | { readonly kind: 'export'; readonly jobId: string; readonly export: Export }
+  | { readonly kind: 'deletion'; readonly jobId: string; readonly deletion: Deletion };
+
+interface Context {
+  readonly db: Database;
+}
+
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function requireJob(context: Context, environmentId: number, jobId: string): Promise<Job> {
+  const [job] = await readJobs(context, environmentId, [jobId]);
+  if (job === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  // Alone it is told its place in the queue.
+  return job.kind === 'load' ? { ...job, load: await requireLoad(context, environmentId, jobId) } : job;
+}
+
+export interface JobFilter {
+  readonly type?: JobType | undefined;
+  readonly status?: LoadStatus | undefined;
+  /** Accepted at or after. */
+  readonly since?: Date | undefined;
+}
+
+export interface JobPage {
+  readonly jobs: readonly Job[];
+  /** Jobs that match, on all pages. */
+  readonly total: number;
+  /** Job id to continue after, or null on the last page. */
+  readonly next: string | null;
+}
+
+/** Newest first. `after` is the job id at which the page before ended. */
+export async function listJobs(
+  context: Context,
+  environmentId: number,
+  { type, status, since }: JobFilter,
+  page: { readonly limit: number; readonly after: string | null },
+): Promise<JobPage> {
+  let matching = context.db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
+  if (type !== undefined) matching = matching.where('type', '=', type);
+  if (status !== undefined) matching = matching.where('status', '=', status);
+  if (since !== undefined) matching = matching.where('accepted_at', '>=', since);
+  const { total } = await matching
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  let rows = matching
+    .select('job_id')
+    .orderBy('job_id', 'desc')
+    .limit(page.limit + 1);
+  if (page.after !== null) rows = rows.where('job_id', '<', page.after);
+  // Columns of a view are nullable to the generated types.
+  const ids = (await rows.execute()).flatMap((row) => row.job_id ?? []);
+  const shown = ids.slice(0, page.limit);
+  const jobs = (await readJobs(context, environmentId, shown)).sort((a, b) => (a.jobId < b.jobId ? 1 : -1));
+  return { jobs, total, next: ids.length > page.limit ? (shown.at(-1) ?? null) : null };
+}
+
+/** In no order. */
+async function readJobs(context: Context, environmentId: number, jobIds: readonly string[]): Promise<Job[]> {
+  const loads = await readLoads(context, environmentId, jobIds);
+  const exports = loads.length === jobIds.length ? [] : await readExports(context.db, environmentId, jobIds);
+  const deletions =
+    loads.length + exports.length === jobIds.length
+      ? []
+      : await readDeletions(context.db, environmentId, jobIds);
+  return [
+    ...loads.map((load) => ({ kind: 'load' as const, jobId: load.jobId, load })),
+    ...exports.map((each) => ({ kind: 'export' as const, jobId: each.jobId, export: each })),
+    ...deletions.map((deletion) => ({ kind: 'deletion' as const, jobId: deletion.jobId, deletion })),
+  ];
+}
+
+/** A job of any kind, as it is answered when it was acted on. */
+export function renderJob(job: Job, baseUrl: string) {
+  switch (job.kind) {
+    case 'load':
+      return renderLoad(job.load, baseUrl);
+    case 'export':
+      return renderExportRecord(job.export, baseUrl);
+    case 'deletion':
+      return renderDeletion(job.deletion, baseUrl);
+  }
+}
+
+/** As the list of all jobs has it. */
+export function renderJobListItem(job: Job, baseUrl: string, now = new Date()) {
+  switch (job.kind) {
+    case 'load':
+      return renderLoadListItem(job.load, baseUrl, now);
+    case 'export':
+      return renderExportListItem(job.export, baseUrl, now);
+    case 'deletion':
+      return renderDeletionListItem(job.deletion, baseUrl, now);
+  }
+}
+
+/** Everything there is to know of it. */
+export async function renderJobDetail(
+  context: { readonly db: Database },
+  environmentId: number,
+  job: Job,
+  baseUrl: string,
+) {
+  switch (job.kind) {
+    case 'load': {
+      const { load, jobId } = job;
+      const byCode = load.tally.rejected === 0 ? {} : await countRejects(context, environmentId, jobId);
+      return renderLoadDetail(load, byCode, baseUrl);
+    }
+    case 'export':
+      return renderExportDetail(job.export, baseUrl);
+    case 'deletion':
+      return renderDeletionDetail(job.deletion, baseUrl);
+  }
+}
+
+/**
+ * Stops a load or an export that has not ended; returns it as the cancelling left it. With an idempotency key that asked
+ * before nothing is done again. Throws `InputError`: `job_not_cancellable`, also for a deletion, `idempotency_conflict`.
+ */
+export async function cancelFoundJob(
+  context: LoadContext & ExportContext,
+  environmentId: number,
+  job: Job,
+  idempotencyKey: string | null = null,
+): Promise<Job> {
+  const { jobId } = job;
+  if (job.kind === 'deletion') {
+    throw inputError('job_not_cancellable', 'a deletion is not cancelled', `job_id: ${jobId}`);
+  }
+  if (job.kind === 'export') {
+    const endedAt = await cancelExport(context, environmentId, jobId, idempotencyKey);
+    return { ...job, export: { ...job.export, status: 'cancelled', endedAt } };
+  }
+  const endedAt = await cancelLoad(context, environmentId, jobId, idempotencyKey);
+  const after = await requireJob(context, environmentId, jobId);
+  const load = after.kind === 'load' ? after.load : job.load;
+  // What it was made; since a first such request it may have been retried.
+  return { ...job, load: { ...load, status: 'cancelled', endedAt } };
+}
+
+/** Of all jobs only loads are retried. Throws `InputError`: `not_found`, `job_not_retryable`. */
+export async function requireRetryable(
+  context: Parameters<typeof requireJob>[0],
+  environmentId: number,
+  jobId: string,
+): Promise<Extract<Job, { kind: 'load' }>> {
+  const job = await requireJob(context, environmentId, jobId);
+  if (job.kind === 'load') return job;
+  const message = `${job.kind === 'export' ? 'an export' : 'a deletion'} is not retried: ask for it anew`;
+  throw inputError('job_not_retryable', message, `job_id: ${jobId}`);
+}
+
+/**
+ * A caller that floods is refused before anything of its request is done; a request that was answered before is let in, to be
+ * answered again. Callers that come at the same moment may pass the bound by as many as they are.
+ * @throws InputError `rate_limited`.
+ */
+export async function requireQueueRoom(
+  db: Database,
+  environmentId: number,
+  idempotencyKey: string | null,
+  maxUnfinished: number,
+): Promise<void> {
+  if (maxUnfinished === 0 || (await hasRoom(db, environmentId, maxUnfinished))) return;
+  if (idempotencyKey !== null && (await isKnown(db, environmentId, idempotencyKey))) return;
+  const message = `This environment has ${maxUnfinished} jobs that have not ended; try again when some have`;
+  throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
+}
+
+/** Reads as many entries of an index as there are unfinished jobs, and no more than count. */
+async function hasRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
+  const of = (table: 'loads' | 'exports' | 'deletions') => sql`(
+    select count(*)
+    from (
+      select
+      from ${sql.table(table)}
+      where environment_id = ${environmentId} and status in ('queued', 'processing')
+      limit ${most}
+    ) unfinished
+  )`;
+  const { rows } = await sql<{ unfinished: number }>`
+    select ${of('loads')} + ${of('exports')} + ${of('deletions')} as unfinished`.execute(db);
+  return (rows[0]?.unfinished ?? 0) < most;
+}
+
+async function isKnown(db: Database, environmentId: number, idempotencyKey: string): Promise<boolean> {
+  const known = await db
+    .selectFrom('idempotency_keys')
+    .select('idempotency_key')
+    .where('environment_id', '=', environmentId)
+    .where('idempotency_key', '=', idempotencyKey)
+    .executeTakeFirst();
+  return known !== undefined;
+}

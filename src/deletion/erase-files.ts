@@ -1,0 +1,243 @@
+import { uuidv7 } from 'uuidv7';
+import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import { exportFolder } from '../export/context.ts';
+import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
+import {
+  type Archive,
+  archiveFolder,
+  findArchives,
+  forgetArchive,
+  noteArchive,
+  replaceArchive,
+} from '../postgres/stores/archives.ts';
+import {
+  countErased,
+  deleteRejects,
+  findKeptExports,
+  findKeptFiles,
+  findLoadsWithRejects,
+  forgetFiles,
+  restartExports,
+} from '../postgres/stores/deletion-traces.ts';
+import { readIds } from '../postgres/stores/deletions.ts';
+import { markFilesExpired } from '../postgres/stores/exports.ts';
+import { readRejectsPage } from '../postgres/stores/rejects.ts';
+import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
+import { yielding } from '../yielding.ts';
+import type { Attempt } from './context.ts';
+
+const filesAtATime = 20;
+
+/**
+ * Removes the files kept of earlier loads, whoever's records they hold: to find out would be to read them all. They are
+ * only kept for a retry, which after this deletion must not be.
+ */
+export async function removeKeptFiles({ context, deletion, step }: Attempt): Promise<void> {
+  for (;;) {
+    const kept = await findKeptFiles(context.db, deletion.deletionId, filesAtATime);
+    if (kept.length === 0) return;
+    for (const { ref } of kept) await context.files.remove(ref);
+    await step(async (db) => {
+      await forgetFiles(
+        db,
+        kept.map(({ loadId }) => loadId),
+      );
+      return { files: kept.length };
+    });
+  }
+}
+
+/** Removes the files of the environment's exports, and lets those under way begin anew. */
+export async function removeExports({ context, deletion, step }: Attempt): Promise<void> {
+  const moment = await restartExports(context.db, deletion.environmentId);
+  for (;;) {
+    const kept = await findKeptExports(context.db, deletion.environmentId, moment, filesAtATime);
+    if (kept.length === 0) return;
+    for (const { jobId } of kept) await context.files.removeFolder(exportFolder(jobId));
+    await step(async (db) => {
+      for (const { exportId } of kept) await markFilesExpired(db, exportId);
+      return { exports: kept.length };
+    });
+  }
+}
+
+/** Rejects held at a time. */
+const atATime = { rows: 100, bytes: 4 * 1024 * 1024, rawBytes: MAX_REJECT_RAW_BYTES };
+
+/** Removes the refused records of earlier loads that hold one of the ids. Whoever takes over looks at all of them again. */
+export async function deleteMatchingRejects({ context, deletion, step, goOn }: Attempt): Promise<void> {
+  const matches = createIdMatcher(await readIds(context.db, deletion.deletionId));
+  for (const loadId of await findLoadsWithRejects(context.db, deletion.deletionId)) {
+    for (let after = 0; ; ) {
+      goOn();
+      const { rejects, more } = await readRejectsPage(context.db, loadId, after, atATime);
+      const doomed: number[] = [];
+      for await (const { raw, row } of yielding(rejects)) {
+        goOn();
+        if (matches(raw)) doomed.push(row);
+      }
+      if (doomed.length > 0) await step(async (db) => ({ rejects: await deleteRejects(db, loadId, doomed) }));
+      const last = rejects.at(-1);
+      if (last === undefined || !more) break;
+      after = last.row;
+    }
+  }
+}
+
+/**
+ * Removes the events of the users, or takes the companies from theirs, in the archives of the environment that were stored
+ * after one: each that holds any is written anew. Reads all of them, whoever's events they hold. What was done is not found
+ * again by whoever takes over. Returns the last that there was.
+ */
+export async function eraseArchived(attempt: Attempt, after = 0): Promise<number> {
+  const { context, deletion } = attempt;
+  const archives = await findArchives(context.db, deletion.environmentId, { after });
+  if (archives.length === 0) return after;
+  const ids = new Set<string | null>(await readIds(context.db, deletion.deletionId));
+  const idOf = ({ user_id, company_id }: ArchivedEvent): string | null =>
+    deletion.entity === 'users' ? user_id : company_id;
+  for (const archive of archives) {
+    const found = await countMatches(attempt, archive, (event) => ids.has(idOf(event)), idOf);
+    if (found.size > 0) await erase(attempt, archive, found, (event) => ids.has(idOf(event)));
+  }
+  return Math.max(...archives.map(({ archiveId }) => archiveId));
+}
+
+async function countMatches(
+  { context, goOn }: Attempt,
+  archive: Archive,
+  isMeant: (event: ArchivedEvent) => boolean,
+  idOf: (event: ArchivedEvent) => string | null,
+): Promise<Map<string, number>> {
+  const found = new Map<string, number>();
+  for await (const events of readArchive(context.files, archive)) {
+    goOn();
+    for (const event of events) {
+      const id = isMeant(event) ? idOf(event) : null;
+      if (id !== null) found.set(id, (found.get(id) ?? 0) + 1);
+    }
+  }
+  return found;
+}
+
+async function erase(
+  { context, deletion, step, goOn }: Attempt,
+  archive: Archive,
+  found: ReadonlyMap<string, number>,
+  isMeant: (event: ArchivedEvent) => boolean,
+): Promise<void> {
+  const { db, files } = context;
+  const { deletionId, environmentId, entity } = deletion;
+  const folder = archiveFolder(uuidv7());
+  await noteArchive(db, folder, { environmentId, month: archive.month, retirementId: null });
+  const written = await rewriteArchive(
+    files,
+    archive,
+    () => files.create(folder),
+    (event) => {
+      goOn();
+      if (!isMeant(event)) return event;
+      return entity === 'users' ? null : { ...event, company_id: null };
+    },
+  );
+  const by = written === null ? null : await checkArchive(files, written);
+  await step(async (transaction) => {
+    await replaceArchive(transaction, archive, by);
+    return { events: await countErased(transaction, deletionId, found) };
+  });
+  if (by === null) await forgetArchive(db, folder);
+}
+
+/** What stands around a value in CSV and JSON. */
+const delimiters = /[,;|\t\r\n"{}[\]:]/;
+const delimiterBytes: ReadonlySet<number> = new Set(Buffer.from(',;|\t\r\n"{}[]:'));
+const jsonEscape = /\\(?:u([0-9a-f]{4})|(.))/gi;
+const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+
+/**
+ * Whether the text of a refused record holds one of the ids, as a CSV cell or a JSON value: it may be neither whole nor
+ * well-formed, so it is not parsed but taken apart. Errs towards yes: an id that holds a delimiter is looked for anywhere
+ * that a value may begin, a number by its value, and of a text that was cut nobody knows what it held.
+ *
+ * One pass over the text, whatever it and the ids are made of.
+ */
+export function createIdMatcher(ids: readonly string[]): (raw: Uint8Array) => boolean {
+  const plain = new Set(ids.filter((id) => !delimiters.test(id)));
+  const composite = new CompositeIds(ids.filter((id) => delimiters.test(id)));
+  return (raw) => {
+    if (raw.length >= MAX_REJECT_RAW_BYTES) return true;
+    const text = Buffer.from(raw).toString('utf8');
+    const variants = new Set([text, text.replace(jsonEscape, unescaped), text.replaceAll('""', '"')]);
+    for (const variant of variants) {
+      if (holdsPlain(plain, variant) || composite.standIn(Buffer.from(variant))) return true;
+    }
+    return false;
+  };
+}
+
+function holdsPlain(plain: ReadonlySet<string>, text: string): boolean {
+  if (plain.size === 0) return false;
+  return text.split(delimiters).some((token) => {
+    const trimmed = token.trim();
+    return plain.has(token) || plain.has(trimmed) || plain.has(asNumber(trimmed));
+  });
+}
+
+/**
+ * Ids that delimiters would take apart. Sorted, and none the beginning of another (whatever holds the longer one holds
+ * the shorter): the only one that can stand at a place is the last that is not greater than what follows there.
+ */
+class CompositeIds {
+  readonly #ids: readonly Buffer[];
+  /** 1 for the bytes that an id begins with. */
+  readonly #begins = new Uint8Array(256);
+
+  constructor(ids: readonly string[]) {
+    const sorted = ids.map((id) => Buffer.from(id)).sort(Buffer.compare);
+    const kept: Buffer[] = [];
+    for (const id of sorted) {
+      const last = kept.at(-1);
+      if (last === undefined || !id.subarray(0, last.length).equals(last)) kept.push(id);
+    }
+    this.#ids = kept;
+    for (const id of kept) this.#begins[id[0] ?? 0] = 1;
+  }
+
+  standIn(text: Buffer): boolean {
+    if (this.#ids.length === 0) return false;
+    for (let at = 0; at < text.length; at++) {
+      if (this.#begins[text[at] ?? 0] === 1 && mayBegin(text, at) && this.#standsAt(text, at)) return true;
+    }
+    return false;
+  }
+
+  #standsAt(text: Buffer, at: number): boolean {
+    const end = Math.min(at + MAX_ID_BYTES, text.length);
+    let low = 0;
+    let high = this.#ids.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const id = this.#ids[middle];
+      if (id !== undefined && text.compare(id, 0, id.length, at, end) >= 0) low = middle + 1;
+      else high = middle;
+    }
+    const id = this.#ids[low - 1];
+    return id !== undefined && text.compare(id, 0, id.length, at, Math.min(at + id.length, end)) === 0;
+  }
+}
+
+/** Within a word none does: `a:b` does not stand in `data:binary`. White space beyond ASCII ends in a byte of 0x80 or more. */
+function mayBegin(text: Buffer, at: number): boolean {
+  const before = text[at - 1] ?? 0;
+  return before <= 0x20 || before >= 0x80 || delimiterBytes.has(before) || delimiterBytes.has(text[at] ?? 0);
+}
+
+/** As bulk data makes an id of a number; a text that is none stays as it is. */
+function asNumber(token: string): string {
+  return /^-?\d[\d.eE+-]*$/.test(token) ? String(Number(token)) : token;
+}
+
+function unescaped(_escape: string, code: string | undefined, plain: string | undefined): string {
+  if (code !== undefined) return String.fromCharCode(Number.parseInt(code, 16));
+  return escapes[plain ?? ''] ?? plain ?? '';
+}

@@ -1,0 +1,41 @@
+import { type RawBuilder, sql } from 'kysely';
+import { LEASE_MS, TASK_PAUSE_MS } from '../domain/limits.ts';
+
+/*
+ * A lease says until when a piece of work belongs to whoever took it, on the database's clock. That clock may go back: after
+ * a failover to a machine whose clock is behind, leases lie far ahead, and what a killed worker had would stay with it for
+ * as long. Nobody is given a lease beyond its length, so one that is further away than twice that has lapsed.
+ */
+type Length = number | RawBuilder<number>;
+
+/** The end of a lease that begins now. */
+export function leaseFor(lengthMs: Length = LEASE_MS): RawBuilder<Date> {
+  return sql<Date>`now() + ${lengthMs} * interval '1 millisecond'`;
+}
+
+/** Not so where there is no lease. */
+export function isLapsed(column: string, lengthMs: Length = LEASE_MS): RawBuilder<boolean> {
+  const until = sql.ref(column);
+  return sql<boolean>`(${until} < now() or ${until} > now() + 2 * ${lengthMs} * interval '1 millisecond')`;
+}
+
+/** Nobody has a lease on it. */
+export function isFree(column: string, lengthMs: Length = LEASE_MS): RawBuilder<boolean> {
+  return sql<boolean>`(${sql.ref(column)} is null or ${isLapsed(column, lengthMs)})`;
+}
+
+/** The queue was not told of it for so long, or, by a clock that went back, will only be told. */
+export function isToldLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
+  const at = sql.ref(column);
+  const age = sql`${olderThanMs} * interval '1 millisecond'`;
+  return sql<boolean>`(${at} is null or ${at} < now() - ${age} or ${at} > now() + ${age})`;
+}
+
+/** When a task that failed is due again. */
+export const afterPause = sql<Date>`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`;
+
+/** Nobody is told to wait for longer than a pause: what lies further ahead was written before the clock went back. */
+export function isDue(column: string): RawBuilder<boolean> {
+  const at = sql.ref(column);
+  return sql<boolean>`(${at} <= now() or ${at} > now() + 2 * ${TASK_PAUSE_MS} * interval '1 millisecond')`;
+}

@@ -1,0 +1,240 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { Database } from '../database.ts';
+import { inEventTables } from './retirements.ts';
+
+/** Ids that are deleted together. */
+export interface DeletionBatch {
+  readonly deletionId: number;
+  readonly environmentId: number;
+  readonly ids: readonly string[];
+}
+
+/** How many ids were settled, and how. */
+interface Settled {
+  readonly deleted: number;
+  readonly notFound: number;
+}
+
+/**
+ * Removes up to `limit` events of the users, with the ids that callers gave them, and counts them to their users;
+ * returns how many. One scan of events_user_idx per partition for all users of the batch.
+ */
+export function deleteEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
+  return inEventTables(db, limit, (table, rest) => deleteEventsOf(db, batch, rest, table));
+}
+
+async function deleteEventsOf(
+  db: Database,
+  batch: DeletionBatch,
+  limit: number,
+  table: RawBuilder<unknown>,
+): Promise<number> {
+  const { deletionId, environmentId, ids } = batch;
+  const { rows } = await sql<{ removed: number }>`
+    with doomed as materialized (
+      select inserted_at, event_id
+      from ${table}
+      where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
+      limit ${limit}
+    ),
+    removed as (
+      delete from ${table} e
+      using doomed d
+      where e.environment_id = ${environmentId}
+        and e.inserted_at = d.inserted_at
+        and e.event_id = d.event_id
+      returning e.user_id, e.event_id, e.inserted_at
+    ),
+    forgotten as (
+      delete from event_ids k
+      using removed r
+      where k.environment_id = ${environmentId}
+        and k.event_id = r.event_id
+        and k.inserted_at = r.inserted_at
+    ),
+    counted as (
+      select user_id, count(*) as events
+      from removed
+      group by user_id
+    ),
+    noted as (
+      update deletion_ids i
+      set events = i.events + c.events
+      from counted c
+      where i.deletion_id = ${deletionId} and i.id = c.user_id
+    )
+    select count(*) as removed
+    from removed`.execute(db);
+  return rows[0]?.removed ?? 0;
+}
+
+/** Removes the profiles, in key order as every writer, and settles the ids. */
+export async function settleUsers(
+  db: Database,
+  { deletionId, environmentId, ids }: DeletionBatch,
+): Promise<Settled> {
+  const { rows } = await sql<Settled>`
+    with doomed as materialized (
+      select user_id
+      from users
+      where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
+      order by user_id
+      for update
+    ),
+    removed as (
+      delete from users u
+      using doomed d
+      where u.environment_id = ${environmentId} and u.user_id = d.user_id
+      returning u.user_id
+    ),
+    settled as (
+      update deletion_ids i
+      set outcome = case
+        when i.events > 0 or exists (select from removed r where r.user_id = i.id) then 'deleted'
+        else 'not_found'
+      end
+      where i.deletion_id = ${deletionId} and i.id = any(${[...ids]}::text[]) and i.outcome is null
+      returning i.outcome
+    )
+    select
+      count(*) filter (where outcome = 'deleted') as deleted,
+      count(*) filter (where outcome = 'not_found') as "notFound"
+    from settled`.execute(db);
+  return rows[0] ?? { deleted: 0, notFound: 0 };
+}
+
+/** Takes up to `limit` users out of the companies, in key order as every writer; returns how many. */
+export async function releaseUsers(
+  db: Database,
+  { deletionId, environmentId, ids }: DeletionBatch,
+  limit: number,
+): Promise<number> {
+  const { rows } = await sql<{ released: number }>`
+    with members as materialized (
+      select user_id, company_id
+      from users
+      where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
+      order by user_id
+      limit ${limit}
+      for update
+    ),
+    released as (
+      update users u
+      set company_id = null, updated_at = now()
+      from members m
+      where u.environment_id = ${environmentId} and u.user_id = m.user_id
+      returning m.company_id
+    ),
+    counted as (
+      select company_id, count(*) as users
+      from released
+      group by company_id
+    ),
+    noted as (
+      update deletion_ids i
+      set users = i.users + c.users
+      from counted c
+      where i.deletion_id = ${deletionId} and i.id = c.company_id
+    )
+    select count(*) as released
+    from released`.execute(db);
+  return rows[0]?.released ?? 0;
+}
+
+/** Takes the companies from up to `limit` of the events that name them; returns from how many. */
+export function releaseEvents(db: Database, batch: DeletionBatch, limit: number): Promise<number> {
+  return inEventTables(db, limit, (table, rest) => releaseEventsOf(db, batch, rest, table));
+}
+
+async function releaseEventsOf(
+  db: Database,
+  { deletionId, environmentId, ids }: DeletionBatch,
+  limit: number,
+  table: RawBuilder<unknown>,
+): Promise<number> {
+  const { rows } = await sql<{ released: number }>`
+    with named as materialized (
+      select inserted_at, event_id, company_id
+      from ${table}
+      where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
+      limit ${limit}
+    ),
+    released as (
+      update ${table} e
+      set company_id = null
+      from named n
+      where e.environment_id = ${environmentId}
+        and e.inserted_at = n.inserted_at
+        and e.event_id = n.event_id
+      returning n.company_id
+    ),
+    counted as (
+      select company_id, count(*) as events
+      from released
+      group by company_id
+    ),
+    noted as (
+      update deletion_ids i
+      set events = i.events + c.events
+      from counted c
+      where i.deletion_id = ${deletionId} and i.id = c.company_id
+    )
+    select count(*) as released
+    from released`.execute(db);
+  return rows[0]?.released ?? 0;
+}
+
+/** Removes the profiles, in key order as every writer, and settles the ids. */
+export async function settleCompanies(
+  db: Database,
+  { deletionId, environmentId, ids }: DeletionBatch,
+): Promise<Settled> {
+  const { rows } = await sql<Settled>`
+    with doomed as materialized (
+      select company_id
+      from companies
+      where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
+      order by company_id
+      for update
+    ),
+    removed as (
+      delete from companies c
+      using doomed d
+      where c.environment_id = ${environmentId} and c.company_id = d.company_id
+      returning c.company_id
+    ),
+    settled as (
+      update deletion_ids i
+      set outcome = case
+        when i.events > 0
+          or i.users > 0
+          or exists (select from removed r where r.company_id = i.id)
+        then 'deleted'
+        else 'not_found'
+      end
+      where i.deletion_id = ${deletionId} and i.id = any(${[...ids]}::text[]) and i.outcome is null
+      returning i.outcome
+    )
+    select
+      count(*) filter (where outcome = 'deleted') as deleted,
+      count(*) filter (where outcome = 'not_found') as "notFound"
+    from settled`.execute(db);
+  return rows[0] ?? { deleted: 0, notFound: 0 };
+}
+
+/** Of the companies, those that have no profile: what still refers to one was written on the strength of the old profile. */
+export async function withoutProfile(
+  db: Database,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    select id
+    from unnest(${[...ids]}::text[]) given (id)
+    where not exists (
+      select
+      from companies c
+      where c.environment_id = ${environmentId} and c.company_id = given.id
+    )`.execute(db);
+  return rows.map(({ id }) => id);
+}

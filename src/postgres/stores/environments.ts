@@ -1,0 +1,100 @@
+import { randomInt } from 'node:crypto';
+import { inputError } from '../../domain/errors.ts';
+import type { Database } from '../database.ts';
+import { isUniqueViolation } from '../sqlstate.ts';
+import { createApiKey } from './api-keys.ts';
+import { addAutoProperties } from './properties.ts';
+
+/** A tenant: what its keys open, and nothing else. */
+export interface Environment {
+  readonly environmentId: number;
+  readonly name: string;
+  /** Public, such as `NX-1A2B3C4D`; shown in exports. */
+  readonly appToken: string;
+}
+
+/** The environment of a fresh installation, and of API_KEY. */
+export const defaultEnvironmentName = 'default';
+
+const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
+const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const tokenLength = 8;
+
+/** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
+export async function createEnvironment(db: Database, name: string): Promise<Environment> {
+  if (!namePattern.test(name)) {
+    const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';
+    throw inputError('invalid_field', `an environment is named by ${rule}`, 'name');
+  }
+  try {
+    return await db.transaction().execute(async (transaction) => {
+      const row = await transaction
+        .insertInto('environments')
+        .values({ name, app_token: generateAppToken() })
+        .returning(environmentColumns)
+        .executeTakeFirstOrThrow();
+      await addAutoProperties(transaction, row.environment_id);
+      return toEnvironment(row);
+    });
+  } catch (error) {
+    if (isUniqueViolation(error)) throw inputError('invalid_field', `environment ${name} exists`, 'name');
+    throw error;
+  }
+}
+
+/** By name. */
+export async function listEnvironments(db: Database): Promise<Environment[]> {
+  const rows = await db.selectFrom('environments').select(environmentColumns).orderBy('name').execute();
+  return rows.map(toEnvironment);
+}
+
+export async function findEnvironment(db: Database, name: string): Promise<Environment | null> {
+  const row = await db
+    .selectFrom('environments')
+    .select(environmentColumns)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return row === undefined ? null : toEnvironment(row);
+}
+
+/**
+ * The environment `default`, made if it is not there. `key` is its first key, told only to the one caller that made
+ * the environment, however many processes start at once: the loser of the insert waits for the winner's commit.
+ */
+export async function ensureDefaultEnvironment(
+  db: Database,
+): Promise<{ readonly environment: Environment; readonly key: string | null }> {
+  const known = await findEnvironment(db, defaultEnvironmentName);
+  if (known !== null) return { environment: known, key: null };
+  return db.transaction().execute(async (transaction) => {
+    const row = await transaction
+      .insertInto('environments')
+      .values({ name: defaultEnvironmentName, app_token: generateAppToken() })
+      .onConflict((conflict) => conflict.column('name').doNothing())
+      .returning(environmentColumns)
+      .executeTakeFirst();
+    if (row !== undefined) {
+      const environment = toEnvironment(row);
+      await addAutoProperties(transaction, environment.environmentId);
+      const { key } = await createApiKey(transaction, environment.environmentId, { label: 'first key' });
+      return { environment, key };
+    }
+    const theirs = await transaction
+      .selectFrom('environments')
+      .select(environmentColumns)
+      .where('name', '=', defaultEnvironmentName)
+      .executeTakeFirstOrThrow();
+    return { environment: toEnvironment(theirs), key: null };
+  });
+}
+
+const environmentColumns = ['environment_id', 'name', 'app_token'] as const;
+
+function toEnvironment(row: { environment_id: number; name: string; app_token: string }): Environment {
+  return { environmentId: row.environment_id, name: row.name, appToken: row.app_token };
+}
+
+function generateAppToken(): string {
+  const pick = () => tokenCharacters[randomInt(tokenCharacters.length)];
+  return `NX-${Array.from({ length: tokenLength }, pick).join('')}`;
+}

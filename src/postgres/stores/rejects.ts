@@ -1,0 +1,166 @@
+import { sql } from 'kysely';
+import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
+import type { Reject, RejectCode } from '../../domain/reject.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
+import type { Database } from '../database.ts';
+
+const rowsPerStatement = 1_000;
+
+/** Keeps refused records; call it inside the chunk's transaction. */
+export async function insertRejects(db: Database, loadId: number, rejects: readonly Reject[]): Promise<void> {
+  for (let at = 0; at < rejects.length; at += rowsPerStatement) {
+    await db
+      .insertInto('load_rejects')
+      .values(
+        rejects.slice(at, at + rowsPerStatement).map((reject) => ({
+          load_id: loadId,
+          row_number: reject.row,
+          line_number: reject.line,
+          byte_offset: reject.byteOffset,
+          column_name: reject.column?.replaceAll('\0', '␀').toWellFormed() ?? null,
+          error_code: reject.code,
+          message: reject.message.replaceAll('\0', '␀').toWellFormed(),
+          raw: Buffer.from(reject.raw),
+        })),
+      )
+      .execute();
+  }
+}
+
+/** Numbers of the chunk's rows that the database refused, though they had passed all checks. */
+export async function readRefusedRows(
+  db: Database,
+  loadId: number,
+  { firstRow, rowCount }: ChunkRange,
+): Promise<ReadonlySet<number>> {
+  const rows = await db
+    .selectFrom('load_rejects')
+    .select('row_number')
+    .where('load_id', '=', loadId)
+    .where('error_code', '=', 'refused_by_database')
+    .where('row_number', '>=', firstRow)
+    .where('row_number', '<', firstRow + rowCount)
+    .execute();
+  return new Set(rows.map((row) => row.row_number));
+}
+
+/** What must be known of a load to write its rejects in the shape of its file. */
+export interface RejectsSource {
+  readonly loadId: number;
+  readonly format: StoredFormat;
+  readonly header: CsvHeader | null;
+}
+
+/** Null if the environment has no such job. */
+export async function readRejectsSource(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<RejectsSource | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select(['load_id', 'file_format', 'header'])
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirst();
+  if (row === undefined) return null;
+  return {
+    loadId: row.load_id,
+    format: row.file_format as StoredFormat,
+    header: row.header as CsvHeader | null,
+  };
+}
+
+/** The first reject of that code; null if there is none. */
+export async function readFirstReject(db: Database, loadId: number, code: string): Promise<Reject | null> {
+  const row = await db
+    .selectFrom('load_rejects')
+    .select(['row_number', 'line_number', 'byte_offset', 'column_name', 'error_code', 'message', 'raw'])
+    .where('load_id', '=', loadId)
+    .where('error_code', '=', code)
+    .orderBy('row_number')
+    .limit(1)
+    .executeTakeFirst();
+  return row === undefined ? null : toReject(row);
+}
+
+/** How much of the rejects of a load is read at a time. */
+export interface RejectsBounds {
+  readonly rows: number;
+  /** Of the records, roughly; the last may go beyond it, so that there always is one. */
+  readonly bytes: number;
+  /** Of each record; what is longer is cut. */
+  readonly rawBytes: number;
+}
+
+export interface ReadRejects {
+  readonly rejects: readonly (Reject & { readonly isCut: boolean })[];
+  /** Others follow. */
+  readonly more: boolean;
+}
+
+/** What a row takes besides its record. */
+const rowBytes = 512;
+
+/**
+ * Rejects of rows after `afterRow`, in file order. The database adds the bytes up, which it knows without reading the records:
+ * what is beyond the bounds is never sent.
+ */
+export async function readRejectsPage(
+  db: Database,
+  loadId: number,
+  afterRow: number,
+  { rows: limit, bytes, rawBytes }: RejectsBounds,
+): Promise<ReadRejects> {
+  const { rows } = await sql<MeasuredReject>`
+    select row_number, line_number, byte_offset, column_name, error_code, message, found,
+      octet_length(raw) > ${rawBytes} as is_cut,
+      substring(raw from 1 for ${rawBytes}) as raw
+    from (
+      select *, count(*) over () as found,
+        sum(least(octet_length(raw), ${rawBytes}) + ${rowBytes}) over (order by row_number)
+          - least(octet_length(raw), ${rawBytes}) - ${rowBytes} as bytes_before
+      from (
+        select *
+        from load_rejects
+        where load_id = ${loadId} and row_number > ${afterRow}
+        order by row_number
+        limit ${limit + 1}
+      ) candidates
+    ) measured
+    where bytes_before < ${bytes}
+    order by row_number
+    limit ${limit}`.execute(db);
+  return {
+    rejects: rows.map((row) => ({ ...toReject(row), isCut: row.is_cut })),
+    more: (rows[0]?.found ?? 0) > rows.length,
+  };
+}
+
+interface RejectRow {
+  readonly row_number: number;
+  readonly line_number: number;
+  readonly byte_offset: number;
+  readonly column_name: string | null;
+  readonly error_code: string;
+  readonly message: string;
+  readonly raw: Buffer;
+}
+
+interface MeasuredReject extends RejectRow {
+  readonly is_cut: boolean;
+  /** Candidates, of which these are the first. */
+  readonly found: number;
+}
+
+function toReject(row: RejectRow): Reject {
+  return {
+    row: row.row_number,
+    line: row.line_number,
+    byteOffset: row.byte_offset,
+    column: row.column_name,
+    code: row.error_code as RejectCode,
+    message: row.message,
+    raw: row.raw,
+  };
+}

@@ -1,0 +1,41 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { workerEnvironment } from '../../src/cli/service/supervisor.ts';
+import { readConfig } from '../../src/config.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-config-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const file = join(folder, 'database_url');
+const url = 'postgres://sluice:hidden@postgres/sluice';
+
+test('NAME_FILE names a file that holds the value of NAME; a line break at its end is not part of it', () => {
+  for (const end of ['', '\n', '\r\n']) {
+    writeFileSync(file, `${url}${end}`);
+    expect(readConfig({ DATABASE_URL: '', DATABASE_URL_FILE: file }).databaseUrl).toBe(url);
+  }
+  writeFileSync(join(folder, 'port'), '81\n');
+  expect(readConfig({ PORT_FILE: join(folder, 'port') }).port).toBe(81);
+});
+
+test('NAME and NAME_FILE together, and a file that cannot be read, are refused by name and without the value', () => {
+  writeFileSync(file, url);
+  expect(() => readConfig({ DATABASE_URL: url, DATABASE_URL_FILE: file })).toThrow(
+    /^DATABASE_URL: set DATABASE_URL or DATABASE_URL_FILE, not both$/,
+  );
+  expect(() => readConfig({ DATABASE_URL_FILE: join(folder, 'none') })).toThrow(
+    /^DATABASE_URL: the file that DATABASE_URL_FILE names cannot be read \(ENOENT\)$/,
+  );
+  writeFileSync(file, 'mysql://hidden');
+  expect(() => readConfig({ DATABASE_URL_FILE: file })).toThrow(/^DATABASE_URL: (?!.*hidden)/);
+});
+
+test('a flag wins over the file, and so does what a worker process is given', () => {
+  writeFileSync(file, url);
+  const given = { DATABASE_URL_FILE: file, DATA_DIR: folder };
+  expect(readConfig(given, { DATABASE_URL: 'postgres://flag' }).databaseUrl).toBe('postgres://flag');
+  const theirs = workerEnvironment(given, readConfig(given), 'postgres://provided');
+  expect(readConfig(theirs).databaseUrl).toBe('postgres://provided');
+});

@@ -1,0 +1,369 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { InputError, TransientError } from '../../../../src/domain/errors.ts';
+import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
+import { createFileSystemStore } from '../../../../src/files/file-system.ts';
+import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
+import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';
+
+const MiB = 1 << 20;
+const noLimits: ReceiveLimits = {
+  maxUploadBytes: 1e12,
+  maxInflatedBytes: 1e12,
+  minBytesPerSecond: 0,
+  stallMs: 20_000,
+};
+const csv = 'user_id,name\nu1,Ann\nu2,"B\nob"\nu3,Cy\n';
+
+let directory: string;
+let store: FileStore;
+
+beforeEach(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'sluice-receive-'));
+  store = createFileSystemStore(directory);
+});
+
+afterEach(() => rm(directory, { recursive: true }));
+
+interface Options {
+  readonly hints?: ReceiveHints;
+  readonly limits?: Partial<ReceiveLimits>;
+  readonly store?: FileStore;
+  readonly signal?: AbortSignal;
+  readonly clock?: { now(): number };
+}
+
+type Source = string | Buffer | AsyncIterable<Uint8Array>;
+
+function take(source: Source, options: Options = {}): Promise<ReceivedFile> {
+  const stream =
+    typeof source === 'string' || Buffer.isBuffer(source) ? inPieces(Buffer.from(source), []) : source;
+  const { hints = {}, limits = {}, signal = new AbortController().signal } = options;
+  return receive(stream, options.store ?? store, hints, { ...noLimits, ...limits }, signal, options.clock);
+}
+
+async function stored(received: ReceivedFile): Promise<string> {
+  return (await collect(store.open(received.ref))).toString();
+}
+
+async function leftBehind(): Promise<string[]> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => entry.name);
+}
+
+/** The refusal as text, once it is sure that nothing was left behind. */
+async function refusal(source: Source, options: Options = {}): Promise<string> {
+  const before = await leftBehind();
+  const error = await take(source, options).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(InputError);
+  expect(await leftBehind(), 'files left behind').toEqual(before);
+  const { status, problems, message } = error as InputError;
+  return `${status} ${problems[0].code}: ${message}`;
+}
+
+describe('receive: what is taken', () => {
+  it('stores a CSV as it is and says what it holds', async () => {
+    const received = await take(csv, { hints: { chunkBytes: 8 } });
+    expect(received).toEqual({
+      ref: received.ref,
+      format: 'csv',
+      header: { delimiter: ',', columns: ['user_id', 'name'] },
+      receivedBytes: csv.length,
+      storedBytes: csv.length,
+      sha256: createHash('sha256').update(csv).digest('hex'),
+      totalRows: 3,
+      chunks: [
+        { byteStart: 13, byteEnd: 30, firstRow: 1, firstLine: 2, rowCount: 2, oversized: false },
+        { byteStart: 30, byteEnd: 36, firstRow: 3, firstLine: 5, rowCount: 1, oversized: false },
+      ],
+    });
+    expect(await stored(received)).toBe(csv);
+  });
+
+  it('gives the same answer however the bytes come', async () => {
+    const { ref: _, ...whole } = await take(csv);
+    for (const end of bytewise(Buffer.from(csv))) {
+      const { ref: __, ...split } = await take(inPieces(Buffer.from(csv), [end]));
+      expect(split).toEqual(whole);
+    }
+  });
+
+  it('keeps a byte order mark in the file and out of the first name', async () => {
+    const received = await take(`\ufeff"user_id"\nu1\n`);
+    expect(received.header?.columns).toEqual(['user_id']);
+    expect(received.chunks[0]?.byteStart).toBe(13);
+    expect(await stored(received)).toBe(`\ufeff"user_id"\nu1\n`);
+    const ndjson = await take('\ufeff{"user_id":"u1"}\n');
+    expect(ndjson.chunks[0]).toMatchObject({ byteStart: 3, rowCount: 1 });
+  });
+
+  it('stores UTF-16 as UTF-8', async () => {
+    for (const bytes of [Buffer.from(`\ufeff${csv}`, 'utf16le'), Buffer.from(csv, 'utf16le').swap16()]) {
+      const received = await take(bytes);
+      expect(await stored(received)).toBe(csv);
+      expect(received).toMatchObject({ totalRows: 3, receivedBytes: bytes.length, storedBytes: csv.length });
+    }
+  });
+
+  it('unpacks gzip, named or not, twice if need be', async () => {
+    for (const bytes of [
+      gzipSync(csv),
+      gzipSync(gzipSync(csv)),
+      Buffer.concat([gzipSync(csv.slice(0, 20)), gzipSync(csv.slice(20))]),
+    ]) {
+      const received = await take(bytes, { hints: { contentEncodingGzip: true } });
+      expect(received.totalRows).toBe(3);
+      expect(received.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
+      expect(await stored(received)).toBe(csv);
+    }
+  });
+
+  it('stores an array as NDJSON', async () => {
+    const received = await take('{"users":[{"user_id":"u1"},\n {"user_id":"u2"}]}', {
+      hints: { envelope: 'users' },
+    });
+    expect(await stored(received)).toBe('{"user_id":"u1"}\n{"user_id":"u2"}\n');
+    expect(received).toMatchObject({ format: 'ndjson', header: null, totalRows: 2 });
+  });
+
+  it('takes a last line without an end, every kind of line end, and many columns', async () => {
+    expect((await take('a,b\r1,2\r\n3,4\n5,6')).totalRows).toBe(3);
+    const columns = Array.from({ length: 2500 }, (_, i) => `c${i}`).join(',');
+    expect((await take(`${columns}\n${columns}\n`)).header?.columns).toHaveLength(2500);
+  });
+
+  it('loses one line to a stray quote at the start of a large file', async () => {
+    const rows = Array.from({ length: 200_000 }, (_, i) => `u${i},name\n`);
+    rows[10] = 'u10,"name\n';
+    const received = await take(`user_id,name\n${rows.join('')}`);
+    expect(received.totalRows).toBe(200_000);
+  });
+
+  it('takes a quoted cell of nearly a record, and gives an over-long line a chunk of its own', async () => {
+    const long = `u1,"${'x\n'.repeat(MiB / 2 - 10)}"\n`;
+    const tooLong = `u2,${'y'.repeat(5 * MiB)}\r\n`;
+    const text = `user_id,name\n${long}${tooLong}u3,z\n`;
+    const ends = Array.from({ length: 100 }, (_, i) => i * 70_001);
+    const received = await take(inPieces(Buffer.from(text), ends));
+    const start = 13 + long.length;
+    expect(received.chunks).toEqual([
+      { byteStart: 13, byteEnd: start, firstRow: 1, firstLine: 2, rowCount: 1, oversized: false },
+      {
+        byteStart: start,
+        byteEnd: start + tooLong.length,
+        firstRow: 2,
+        firstLine: MiB / 2 - 7,
+        rowCount: 1,
+        oversized: true,
+      },
+      {
+        byteStart: start + tooLong.length,
+        byteEnd: text.length,
+        firstRow: 3,
+        firstLine: MiB / 2 - 6,
+        rowCount: 1,
+        oversized: false,
+      },
+    ]);
+    expect((await stored(received)) === text).toBe(true);
+  });
+
+  it('gives an over-long element of an array a chunk of its own', async () => {
+    const huge = { user_id: 'u2', note: 'x'.repeat(3 * MiB) };
+    const received = await take(JSON.stringify({ users: [{ user_id: 'u1' }, huge, { user_id: 'u3' }] }));
+    expect(received.chunks.map((chunk) => [chunk.rowCount, chunk.oversized])).toEqual([
+      [1, false],
+      [1, true],
+      [1, false],
+    ]);
+  });
+});
+
+describe('receive: what is refused, leaving nothing behind', () => {
+  it('refuses what has no record', async () => {
+    for (const empty of ['', '\ufeff', ' \n\r\n\t\n', gzipSync('')]) {
+      expect(await refusal(empty)).toBe('400 empty_file: The file is empty');
+    }
+    expect(await refusal('user_id,name\n\n\r\n')).toBe(
+      '400 empty_file: The file has a header but no record (columns: user_id, name)',
+    );
+    expect(await refusal('\n\n', { hints: { format: 'ndjson' } })).toContain('400 empty_file');
+    expect(await refusal('{"users":[]}', { hints: { envelope: 'users' } })).toBe(
+      '400 empty_file: The array has no element (users)',
+    );
+    expect(await refusal('[ ]')).toContain('400 empty_file: The array has no element');
+    expect(await refusal('', { hints: { format: 'json' } })).toContain('400 empty_file');
+  });
+
+  it('refuses a header that names columns twice or not at all', async () => {
+    expect(await refusal('user_id,a,a\n1,2,3\n')).toContain(
+      '400 invalid_field: The header names the column "a"',
+    );
+    expect(await refusal('user_id,,a\n1,2,3\n')).toContain(
+      '400 invalid_field: The header has a column without a name',
+    );
+  });
+
+  it('refuses an upload over the limit, exactly from there', async () => {
+    expect((await take(csv, { limits: { maxUploadBytes: csv.length } })).totalRows).toBe(3);
+    expect(await refusal(csv, { limits: { maxUploadBytes: csv.length - 1 } })).toContain(
+      '413 payload_too_large',
+    );
+  });
+
+  it('refuses gzip that is cut, damaged, followed by something, or packed three times', async () => {
+    const packed = gzipSync(csv);
+    expect(await refusal(packed.subarray(0, 30))).toBe('400 unsupported_format: The gzip data ends early');
+    expect(await refusal(Buffer.concat([packed, Buffer.from('rest')]))).toContain(
+      '400 unsupported_format: The gzip data is damaged',
+    );
+    expect(await refusal(gzipSync(gzipSync(packed)))).toContain('packed more than 2 times');
+    expect(await refusal(csv, { hints: { contentEncodingGzip: true } })).toContain(
+      'says that its body is gzip',
+    );
+  });
+
+  it('refuses a decompression bomb, by its size and by its growth', async () => {
+    const bomb = gzipSync(Buffer.alloc(64 * MiB, 'a\n'));
+    expect(await refusal(bomb)).toContain('413 payload_too_large: The upload unpacks to more than 200 times');
+    expect(await refusal(gzipSync(bomb))).toContain('413 payload_too_large');
+    expect(await refusal(bomb, { limits: { maxInflatedBytes: MiB } })).toContain('413 payload_too_large');
+  });
+
+  it('refuses binary files', async () => {
+    expect(await refusal('PK\x03\x04\x14\0\x06')).toContain('400 unsupported_format: This is a zip archive');
+  });
+
+  it('refuses an array that ends early or is not there', async () => {
+    expect(await refusal('{"users":[{"user_id":"u1"},', { hints: { envelope: 'users' } })).toContain(
+      '400 invalid_json',
+    );
+    const hints = { envelope: 'users', contentType: 'application/json' } as const;
+    expect(await refusal('{"companies":[{}]}', { hints })).toContain('400 missing_field');
+    expect(await refusal('{"people":[{}]}', { hints })).toContain('400 missing_field');
+  });
+
+  it('refuses a source that stalls', async () => {
+    async function* stalling(): AsyncGenerator<Buffer> {
+      yield Buffer.from(csv);
+      await new Promise(() => undefined);
+    }
+    expect(await refusal(stalling(), { limits: { stallMs: 5 } })).toContain(
+      '408 upload_too_slow: The upload has stalled',
+    );
+    const packed = async function* () {
+      yield gzipSync(csv).subarray(0, 30);
+      await new Promise(() => undefined);
+    };
+    expect(await refusal(packed(), { limits: { stallMs: 5 } })).toContain('408 upload_too_slow');
+  });
+
+  it('refuses a source that is too slow, and no other', async () => {
+    let now = 0;
+    const clock = { now: () => now };
+    async function* slow(pieces: number, ms: number): AsyncGenerator<Buffer> {
+      yield Buffer.from('user_id\n');
+      for (let i = 0; i < pieces; i++) {
+        now += ms;
+        yield Buffer.from(`u${i}\n`.padEnd(100, '\n'));
+      }
+    }
+    const limits = { minBytesPerSecond: 100 };
+    expect(await refusal(slow(100, 1100), { clock, limits })).toContain(
+      '408 upload_too_slow: The upload is too slow (',
+    );
+    expect((await take(slow(100, 900), { clock, limits })).totalRows).toBe(100);
+    expect((await take(slow(8, 1100), { clock, limits })).totalRows, 'within the grace').toBe(8);
+  });
+
+  it('does not hold against the sender that storing takes long', async () => {
+    let now = 0;
+    const slowStore: FileStore = {
+      ...store,
+      create: async () => {
+        const writer = await store.create();
+        const write = (bytes: Uint8Array) => {
+          now += 60_000;
+          return writer.write(bytes);
+        };
+        return { ref: writer.ref, write, commit: () => writer.commit(), discard: () => writer.discard() };
+      },
+    };
+    async function* source(): AsyncGenerator<Buffer> {
+      yield Buffer.from('user_id\n');
+      for (let i = 0; i < 5; i++) yield Buffer.alloc(300_000, 'abcdefghi\n');
+    }
+    const options = { store: slowStore, clock: { now: () => now }, limits: { minBytesPerSecond: 1e9 } };
+    expect((await take(source(), options)).totalRows).toBe(150_000);
+  });
+
+  it('passes on what the source throws', async () => {
+    const lost = new Error('connection reset');
+    for (const head of [csv, gzipSync(csv).subarray(0, 30), '{"users":[1,', csv + 'u'.repeat(2 * MiB)]) {
+      const cutOff = async function* () {
+        yield Buffer.from(head as string);
+        throw lost;
+      };
+      await expect(take(cutOff())).rejects.toBe(lost);
+      expect(await leftBehind()).toEqual([]);
+    }
+  });
+
+  it('stops when it is aborted, with the reason given', async () => {
+    const reason = new Error('going down');
+    const controller = new AbortController();
+    async function* endless(): AsyncGenerator<Buffer> {
+      yield Buffer.from(csv);
+      setImmediate(() => controller.abort(reason));
+      await new Promise(() => undefined);
+    }
+    await expect(take(endless(), { signal: controller.signal })).rejects.toBe(reason);
+    await expect(take(csv, { signal: controller.signal })).rejects.toBe(reason);
+    expect(await leftBehind()).toEqual([]);
+  });
+
+  it('passes on a full disk, whichever write finds it and whatever else happens', async () => {
+    const full = new TransientError('disk full');
+    for (const failAt of [1, 2, 3]) {
+      let writes = 0;
+      let discarded = 0;
+      const failing: FileStore = {
+        ...store,
+        create: async () => ({
+          ref: 'never' as FileRef,
+          write: async () => {
+            if (++writes === failAt) throw full;
+          },
+          commit: () => Promise.reject(new Error('must not be called')),
+          discard: async () => {
+            discarded++;
+          },
+        }),
+      };
+      const rows = Buffer.alloc(700_000, 'abcdefghi\n');
+      const source = inPieces(Buffer.concat([Buffer.from('user_id\n'), rows]), [260_000, 520_000]);
+      await expect(take(source, { store: failing })).rejects.toBe(full);
+      expect(discarded).toBe(1);
+    }
+  });
+
+  it('leaves the source to its owner', async () => {
+    let closed = false;
+    const source: AsyncIterable<Buffer> = {
+      [Symbol.asyncIterator]: () => ({
+        next: async () => ({ done: false, value: Buffer.from('user_id,user_id\n1,2\n'.repeat(20_000)) }),
+        return: async () => {
+          closed = true;
+          return { done: true, value: undefined };
+        },
+      }),
+    };
+    expect(await refusal(source)).toContain('invalid_field');
+    expect(closed).toBe(false);
+  });
+});

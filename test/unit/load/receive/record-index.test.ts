@@ -1,0 +1,186 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ChunkRange } from '../../../../src/domain/load.ts';
+import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
+import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
+import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
+import { referenceCsv } from '../../formats/reference-csv.ts';
+
+const COMMA = 44;
+
+interface Found {
+  readonly row: number;
+  readonly line: number;
+  readonly start: number;
+  readonly text: string;
+  readonly problem: string | null;
+}
+
+/** What a worker finds that reads each chunk by itself. */
+function readChunks(
+  text: string,
+  chunks: readonly ChunkRange[],
+  createScanner: () => RecordScanner,
+): Found[] {
+  return chunks.flatMap((chunk) => {
+    const bytes = Buffer.from(text.slice(chunk.byteStart, chunk.byteEnd), 'latin1');
+    const scanner = createScanner();
+    const found: Found[] = [];
+    let { firstLine: line } = chunk;
+    for (let at = 0; at < bytes.length; ) {
+      const end = scanner.next(bytes, at, bytes.length, true);
+      const start = chunk.byteStart + at;
+      const row = chunk.firstRow + found.length;
+      const record = {
+        row,
+        line,
+        start,
+        text: bytes.toString('latin1', at, scanner.contentEnd),
+        problem: scanner.problem,
+      };
+      if (!scanner.blank) found.push(record);
+      line += scanner.lines;
+      at = end;
+    }
+    expect(found.length, 'rowCount').toBe(chunk.rowCount);
+    expect(found[0]?.start, 'a chunk starts with a record').toBe(chunk.byteStart);
+    expect(chunk.oversized, 'oversized').toBe(found[0]?.problem === 'record_too_large');
+    return found;
+  });
+}
+
+/** What the whole file holds, after `from`. */
+function readWhole(text: string, from: number, maxBytes: number): Found[] {
+  let line = 1 + (text.slice(0, from).match(/\r\n|\r|\n/g)?.length ?? 0);
+  let row = 0;
+  const found: Found[] = [];
+  for (const record of referenceCsv(text.slice(from), ',', maxBytes)) {
+    const { problem, blank, lines } = record;
+    const content = text.slice(from + record.start, from + record.contentEnd);
+    if (!blank) found.push({ row: ++row, line, start: from + record.start, text: content, problem });
+    line += lines;
+  }
+  return found;
+}
+
+function indexInPieces(index: RecordIndex, text: string, ends: readonly number[]): void {
+  let start = 0;
+  for (const end of ends) {
+    index.add(Buffer.from(text.slice(start, end), 'latin1'));
+    start = end;
+  }
+  index.end();
+}
+
+const body = fc
+  .array(fc.constantFrom('a', 'bc', '"', '""', ',', '\n', '\r', '\r\n', '"a"', ',"', '",', 'a,b\n', '\n\n'), {
+    maxLength: 60,
+  })
+  .map((parts) => parts.join(''));
+
+const pieces = (length: number) =>
+  fc
+    .array(fc.integer({ min: 1, max: Math.max(1, length) }), { maxLength: 12 })
+    .map((at) => [...at.sort((a, b) => a - b), length]);
+
+describe('record index', () => {
+  it('cuts a CSV so that the chunks hold exactly its records, with their rows and lines', () => {
+    const header = fc.constantFrom('h,i\n', '\n \r\nh,i\r', '"h\n1",i\r\n', 'h,i');
+    const input = fc.tuple(header, body).chain(([head, rest]) => {
+      const text = /[\r\n]$/.test(head) ? head + rest : head;
+      const options = [fc.integer({ min: 1, max: 40 }), fc.integer({ min: 12, max: 30 })] as const;
+      return fc.tuple(fc.constant(text), fc.constant(head), pieces(text.length), ...options);
+    });
+    fc.assert(
+      fc.property(input, ([text, head, ends, chunkBytes, maxBytes]) => {
+        // The LF of a CRLF that the header ends with may come from the body.
+        const from = head.endsWith('\r') && text[head.length] === '\n' ? head.length + 1 : head.length;
+        const index = new RecordIndex('csv', chunkBytes, 0, maxBytes);
+        indexInPieces(index, text, ends);
+        const expected = readWhole(text, from, maxBytes);
+        expect(readChunks(text, index.chunks, () => createCsvScanner(COMMA, maxBytes))).toEqual(expected);
+        expect(index.rows).toBe(expected.length);
+        expect(index.header?.columns.length).toBe(2);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('cuts NDJSON so that the chunks hold exactly its lines', () => {
+    const ndjson = fc
+      .array(fc.constantFrom('{}', '{"a":1}', '\n', '\n', '\r\n', '\r', ' ', 'xxxxxxxxxxxx'), {
+        maxLength: 50,
+      })
+      .map((parts) => parts.join(''));
+    const input = ndjson.chain((text) =>
+      fc.tuple(fc.constant(text), pieces(text.length), fc.integer({ min: 1, max: 40 })),
+    );
+    fc.assert(
+      fc.property(input, ([text, ends, chunkBytes]) => {
+        const index = new RecordIndex('ndjson', chunkBytes, 0, 20);
+        indexInPieces(index, text, ends);
+        const expected = text
+          .split('\n')
+          .map((line, number, all) => ({
+            text: number < all.length - 1 ? line.replace(/\r$/, '') : line,
+            line: number + 1,
+          }))
+          .filter((each) => each.text.length > 20 || !/^[ \t\r]*$/.test(each.text));
+        const found = readChunks(text, index.chunks, () => createLineScanner(20));
+        expect(found.map((each) => ({ text: each.text, line: each.line }))).toEqual(expected);
+        expect(found.map((each) => each.row)).toEqual(expected.map((_, row) => row + 1));
+      }),
+      { numRuns: 3000 },
+    );
+  });
+
+  it('makes chunks of about the length asked for', () => {
+    const text = `h\n${'abcdefg\n'.repeat(1000)}`;
+    const index = new RecordIndex('csv', 80, 0);
+    indexInPieces(index, text, [text.length]);
+    expect(index.chunks).toHaveLength(100);
+    expect(index.chunks[1]).toEqual({
+      byteStart: 82,
+      byteEnd: 162,
+      firstRow: 11,
+      firstLine: 12,
+      rowCount: 10,
+      oversized: false,
+    });
+  });
+
+  it('makes no chunk of blank lines, however many', () => {
+    const text = `h\n${'\n'.repeat(100)}a\n${'\n'.repeat(100)}b\n${'\n'.repeat(3)}`;
+    const index = new RecordIndex('csv', 16, 0);
+    indexInPieces(index, text, [text.length]);
+    expect(
+      index.chunks.map((chunk) => [chunk.byteStart, chunk.byteEnd - chunk.byteStart, chunk.firstLine]),
+    ).toEqual([
+      [102, 16, 102],
+      [204, 5, 203],
+    ]);
+  });
+
+  it('gives an over-long record a chunk of its own and keeps its neighbours, wherever the buffers end', () => {
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      const tooLong = `${'x'.repeat(50)}${lineEnd}`;
+      const text = `h\nab\ncd\n${tooLong}ef\n`;
+      const everyByte = Array.from({ length: text.length }, (_, at) => at + 1);
+      for (const ends of [everyByte, ...everyByte.map((at) => [at, text.length])]) {
+        const index = new RecordIndex('csv', 1000, 0, 10);
+        indexInPieces(index, text, ends);
+        const found = index.chunks.map((chunk) => [
+          chunk.oversized,
+          text.slice(chunk.byteStart, chunk.byteEnd),
+          chunk.firstRow,
+          chunk.firstLine,
+        ]);
+        expect(found, `buffers end at ${ends}`).toEqual([
+          [false, 'ab\ncd\n', 1, 2],
+          [true, tooLong, 3, 4],
+          [false, 'ef\n', 4, 5],
+        ]);
+      }
+    }
+  });
+});
