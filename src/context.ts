@@ -21,7 +21,7 @@ import { createHealth, type Health } from './telemetry/health.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics } from './telemetry/metrics.ts';
 
-/** One running system: what every surface (HTTP, CLI, worker) is built on. */
+/** One running system: what HTTP, the CLI and the workers are built on. */
 export interface System extends LoadContext, ExportContext {
   readonly config: Config;
   readonly databaseUrl: string;

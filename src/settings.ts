@@ -76,8 +76,8 @@ export const settings = {
     20,
     3_600_000,
   ),
-  inboxSettleMs: integer(
-    'INBOX_SETTLE_MS',
+  inboxStableMs: integer(
+    'INBOX_STABLE_MS',
     '5000',
     'Milliseconds that a file in the inbox must stay unchanged before it is taken; at least two polls.',
     0,

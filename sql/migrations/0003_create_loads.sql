@@ -70,7 +70,7 @@ comment on table sluice.loads is 'One row per accepted import or bulk identify; 
 comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
-comment on column sluice.loads.notify is '{emails, on}: addresses that are told if the load ends so; null: none.';
+comment on column sluice.loads.notify is '{emails, on}: addresses that are notified if the load ends so; null: none.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');

@@ -60,7 +60,7 @@ comment on table sluice.schedule_runs is
 comment on column sluice.schedule_runs.attempts is 'Those that were begun.';
 comment on column sluice.schedule_runs.last_error is 'What went wrong before it got as far as waiting; until then its task has it.';
 comment on column sluice.schedule_runs.definition is 'What is to be done, as the file said when the row was made; secrets stand in it as ${env:…}.';
-comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are told if the run ends so; null: none.';
+comment on column sluice.schedule_runs.notify is '{emails, on}: addresses that are notified if the run ends so; null: none.';
 comment on column sluice.schedule_runs.missed is 'Due times before this one that passed unused and that this run stands for.';
 create unique index schedule_runs_one_at_a_time on sluice.schedule_runs (environment_id, schedule_name)
 where status = 'waiting';

@@ -1,4 +1,4 @@
--- Who is told of the end of jobs, what is to be told, and how far the telling is.
+-- Who is notified of the end of jobs, what is to be notified, and how far the telling is.
 
 create table sluice.notification_subscriptions (
   subscription_id integer generated always as identity,
@@ -33,7 +33,7 @@ create table sluice.notification_subscriptions (
   constraint notification_subscriptions_disabled_check check ((disabled_reason is not null) = (disabled_at is not null))
 );
 comment on table sluice.notification_subscriptions is
-  'Who is told of the end of an environment''s jobs. A removed one stays, without its secrets, for its deliveries.';
+  'Who is notified of the end of an environment''s jobs. A removed one stays, without its secrets, for its deliveries.';
 comment on column sluice.notification_subscriptions.secret is
   'Webhooks are signed by it, so it stands here as it is. Shown once, when it is made.';
 create index notification_subscriptions_environment_idx on sluice.notification_subscriptions (environment_id);
@@ -52,7 +52,7 @@ create table sluice.notification_events (
   )
 );
 comment on table sluice.notification_events is
-  'What is to be told: written in the transaction that ends the job or run, and only if somebody is to be told.';
+  'What is to be notified: written in the transaction that ends the job or run, and only if somebody is to be notified.';
 comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every try.';
 create index notification_events_created_idx on sluice.notification_events (created_at);
 

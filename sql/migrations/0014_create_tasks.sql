@@ -35,7 +35,7 @@ comment on column sluice.tasks.attempt is 'Counts claims. Every write of a claim
 comment on column sluice.tasks.lease_until is 'Until when a worker owns it, on this clock; null: it waits.';
 comment on column sluice.tasks.waiting_since is 'When it was made or last given back.';
 comment on column sluice.tasks.not_before is 'Not to be claimed before: after an error, a while later.';
-comment on column sluice.tasks.notified_at is 'When the queue was told of it; null: not since it was given back.';
+comment on column sluice.tasks.notified_at is 'When the queue was notified of it; null: not since it was given back.';
 comment on column sluice.tasks.failures is 'Errors that count, since it last got on.';
 comment on column sluice.tasks.losses is 'Workers that vanished with it, since it last got on.';
 

@@ -157,12 +157,12 @@ export class KeyCache {
     if (underWay !== undefined && now < underWay.startedAt + this.#ttlMs) return underWay.caller;
     const lookup: Lookup = { startedAt: now, caller: this.#lookUp(header) };
     this.#underWay.set(header, lookup);
-    const settle = (caller?: Caller | KeyRefusal): void => {
+    const remember = (caller?: Caller | KeyRefusal): void => {
       if (this.#underWay.get(header) !== lookup) return;
       this.#underWay.delete(header);
       if (caller !== undefined) this.#keep(header, caller, lookup.startedAt);
     };
-    lookup.caller.then(settle, () => settle());
+    lookup.caller.then(remember, () => remember());
     return lookup.caller;
   }
 

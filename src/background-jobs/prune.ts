@@ -53,7 +53,7 @@ export interface Pruned {
   readonly months: number;
   /** Of these events, those that are in files now; null where it was not looked for. */
   readonly archived: number | null;
-  /** Events that somebody was told of. */
+  /** Events of which somebody was notified. */
   readonly notifications: number;
   /** Runs of schedules. */
   readonly runs: number;
@@ -103,7 +103,7 @@ export interface Retention {
   readonly jobDays: number;
 }
 
-const filesPerRound = 500;
+const filesPerBatch = 500;
 const removalsAtATime = 4;
 const workerForgottenHours = 1;
 
@@ -114,8 +114,8 @@ export async function pruneFiles(
 ): Promise<{ files: number; jobs: number }> {
   const { db } = context;
   let files = 0;
-  // Round after round: more may come to their end in a day than one round takes.
-  for (let removed = filesPerRound; removed === filesPerRound; files += removed) {
+  // Batch after batch: more may expire in a day than one batch takes.
+  for (let removed = filesPerBatch; removed === filesPerBatch; files += removed) {
     removed = await pruneRound(context, retention.fileDays);
   }
   const jobs = await db
@@ -134,7 +134,7 @@ export async function pruneFiles(
   return { files, jobs: Number(jobs.numDeletedRows) };
 }
 
-/** How many were removed, at most `filesPerRound`. */
+/** How many were removed, at most `filesPerBatch`. */
 async function pruneRound(
   { db, files }: Pick<LoadContext, 'db' | 'files'>,
   fileDays: number,
@@ -144,7 +144,7 @@ async function pruneRound(
     .select(['load_id', 'file_ref'])
     .where('file_ref', 'is not', null)
     .where('ended_at', '<', sql<Date>`now() - ${fileDays} * interval '1 day'`)
-    .limit(filesPerRound)
+    .limit(filesPerBatch)
     .execute();
   const atATime = pLimit(removalsAtATime);
   await Promise.all(
@@ -168,7 +168,7 @@ export interface ExportRetention {
   readonly jobDays: number;
 }
 
-const exportsPerRound = 500;
+const exportsPerBatch = 500;
 
 /** Removes what has outlived its retention: the files of exports first, their records later. */
 export async function pruneExports(
@@ -176,8 +176,8 @@ export async function pruneExports(
   { exportDays, jobDays }: ExportRetention,
 ): Promise<{ exports: number; records: number }> {
   let exports = 0;
-  for (let removed = exportsPerRound; removed === exportsPerRound; exports += removed) {
-    const expired = await findExpired(db, exportDays, exportsPerRound);
+  for (let removed = exportsPerBatch; removed === exportsPerBatch; exports += removed) {
+    const expired = await findExpired(db, exportDays, exportsPerBatch);
     for (const { exportId, jobId } of expired) {
       // The whole folder: with it goes whatever an attempt that was lost may have left.
       await files.removeFolder(exportFolder(jobId));
@@ -213,7 +213,7 @@ export async function sweep({ pool, db, files }: Context): Promise<number> {
   return abandoned + replaced + (await files.sweepTemporary(ABANDONED_FILE_MS));
 }
 
-/** Sweeps at once and then every half hour; what fails is done by the next round. */
+/** Sweeps at once and then every half hour; the next sweep does what this one could not. */
 export function startSweeping({ log, ...context }: Context & { readonly log: Logger }): Poller {
   return startPoller(sweepMs, async () => {
     try {
@@ -222,7 +222,7 @@ export function startSweeping({ log, ...context }: Context & { readonly log: Log
     } catch (error) {
       log.warn(
         { err: error },
-        'what killed processes have left could not be removed; the next round tries again',
+        'what killed processes have left could not be removed; the next sweep tries again',
       );
     }
   });

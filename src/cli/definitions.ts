@@ -31,7 +31,7 @@ const apply = defineCommand({
   environment: true,
   json: true,
   details: `Exit code: 0 applied, or nothing to do; 1 failed; 2 the file is wrong (every
-problem is told with its line), or lacks a protected segment.`,
+problem is named with its line), or lacks a protected segment.`,
   examples: [
     'sluice definitions apply definitions.yaml --dry-run',
     'sluice definitions apply definitions.yaml --env staging',

@@ -11,8 +11,8 @@ import { withEnvironment } from './session.ts';
 
 export const deliveries = defineCommand({
   name: 'deliveries',
-  summary: 'what was told to whom',
-  description: 'Lists what was told, and what is still to be told, newest first.',
+  summary: 'what was sent to whom',
+  description: 'Lists what was sent and what is still to be sent, newest first.',
   options: {
     failed: flag('--failed', 'only what was given up, or failed and will be tried again'),
     limit: parsed('--limit <n>', `how many, at most ${MAX_PAGE_SIZE}`, parseCount, 20),

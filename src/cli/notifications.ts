@@ -27,7 +27,7 @@ const subscription = required(
 
 const add = defineCommand({
   name: 'add',
-  summary: 'tell a webhook or an address',
+  summary: 'notify a webhook or an address',
   description:
     'Subscribes a webhook or an e-mail address to the ends of jobs. The secret of a webhook, by which it is signed, is\n' +
     'shown this once, and is the only thing on standard output.',
@@ -55,7 +55,7 @@ const add = defineCommand({
       const { subscription, secret } = await addSubscription(system.db, environmentId, wish, policy);
       if (json) return terminal.json({ ...render(subscription), ...(secret === null ? {} : { secret }) });
       const id = subscription.subscriptionId;
-      if (secret === null) return terminal.print(`Subscription ${id}: ${subscription.target} is told.`);
+      if (secret === null) return terminal.print(`Subscription ${id}: ${subscription.target} is notified.`);
       terminal.inform(`Subscription ${id}. Its secret, shown only this once:`);
       terminal.print(secret);
       terminal.inform(`To try it: sluice notifications test ${id}`);
@@ -66,12 +66,12 @@ const add = defineCommand({
 function readTarget(url: string | undefined, email: string | undefined) {
   if (url !== undefined && email === undefined) return { channel: 'webhook', target: url } as const;
   if (email !== undefined && url === undefined) return { channel: 'email', target: email } as const;
-  throw new UsageError('Say who is to be told: either --url or --email.');
+  throw new UsageError('Say who is to be notified: either --url or --email.');
 }
 
 const list = defineCommand({
   name: 'list',
-  summary: 'who is told',
+  summary: 'who is notified',
   description: 'Lists the subscriptions of an environment, the disabled ones too; never their secrets.',
   environment: true,
   json: true,
@@ -89,7 +89,7 @@ const list = defineCommand({
         kinds.join(','),
         printable(disabled === null ? 'live' : `disabled: ${disabled.reason}`, 60),
       ],
-      none: `Nobody is told of the jobs of ${env}.`,
+      none: `Nobody is notified of the jobs of ${env}.`,
     });
   },
 });
@@ -160,7 +160,7 @@ function parseHours(text: string): number {
 
 const remove = defineCommand({
   name: 'remove',
-  summary: 'tell somebody no more',
+  summary: 'stop notifying somebody',
   description: 'Ends a subscription. What waits for it is given up; its deliveries stay listed for a while.',
   argument: subscription,
   environment: true,
@@ -176,7 +176,7 @@ const remove = defineCommand({
 export const notifications = defineCommand({
   name: 'notifications',
   summary: 'webhooks and e-mail when jobs end: add, list, test, replay …',
-  description: 'Who is told when a load, an export or a run of a schedule ends. A server need not run.',
+  description: 'Who is notified when a load, an export or a run of a schedule ends. A server need not run.',
   examples: [
     'sluice notifications add --url https://example.com/hooks',
     'sluice notifications deliveries --failed',

@@ -26,7 +26,7 @@ export interface Settings {
   readonly processEnv: ProcessEnv;
   /** For a service: everything at LOG_LEVEL. */
   readonly serviceLog: (role: string) => Logger;
-  /** For a command of a person, who is told by the command itself: errors only, unless a level was asked for. */
+  /** For a command of a person, who is notified by the command itself: errors only, unless a level was asked for. */
   readonly commandLog: (role: string) => Logger;
 }
 

@@ -7,7 +7,7 @@ import {
   archiveFolder,
   findArchives,
   forgetArchive,
-  noteArchive,
+  recordArchive,
   replaceArchive,
 } from '../postgres/stores/archives.ts';
 import {
@@ -129,7 +129,7 @@ async function erase(
   const { db, files } = context;
   const { deletionId, environmentId, entity } = deletion;
   const folder = archiveFolder(uuidv7());
-  await noteArchive(db, folder, { environmentId, month: archive.month, retirementId: null });
+  await recordArchive(db, folder, { environmentId, month: archive.month, retirementId: null });
   const written = await rewriteArchive(
     files,
     archive,

@@ -9,8 +9,8 @@ import {
   deleteEvents,
   releaseEvents,
   releaseUsers,
-  settleCompanies,
-  settleUsers,
+  removeCompanies,
+  removeUsers,
   withoutProfile,
 } from '../postgres/stores/deleted-profiles.ts';
 import { earlierWritersEnded, markNow } from '../postgres/stores/deletion-traces.ts';
@@ -119,7 +119,7 @@ async function deleteUsers({ step }: Attempt, batch: DeletionBatch): Promise<voi
     const done = await step(async (db) => {
       const events = await deleteEvents(db, batch, DELETION_BATCH_ROWS);
       if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-      return { events, left: false, ...(await settleUsers(db, batch)) };
+      return { events, left: false, ...(await removeUsers(db, batch)) };
     });
     left = done.left;
   }
@@ -133,7 +133,7 @@ async function deleteCompanies({ step }: Attempt, batch: DeletionBatch): Promise
       if (users >= DELETION_BATCH_ROWS) return { events: 0, left: true };
       const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
       if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-      return { events, left: false, ...(await settleCompanies(db, batch)) };
+      return { events, left: false, ...(await removeCompanies(db, batch)) };
     });
     left = done.left;
   }

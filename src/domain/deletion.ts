@@ -10,7 +10,7 @@ export type DeletionStatus = (typeof deletionStatuses)[number];
 export const deletionOutcomes = ['pending', 'deleted', 'not_found'] as const;
 export type DeletionOutcome = (typeof deletionOutcomes)[number];
 
-/** A deletion as its ledger row tells it. Times in UTC. */
+/** A deletion as its row in the ledger. Times in UTC. */
 export interface Deletion {
   readonly deletionId: number;
   readonly jobId: string;
@@ -23,7 +23,7 @@ export interface Deletion {
   readonly endedAt: Date | null;
   /** How often it was begun. */
   readonly attempts: number;
-  /** Ids: requested, and of those that are settled. */
+  /** Ids: requested, and of those that are done. */
   readonly counts: { readonly requested: number; readonly deleted: number; readonly not_found: number };
   /** What else went. `events` of companies are those from which the company was taken. */
   readonly removed: {

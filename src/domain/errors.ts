@@ -51,10 +51,10 @@ export class InputError extends Error {
   readonly problems: readonly [Problem, ...Problem[]];
 
   constructor(first: Problem, ...more: readonly Problem[]) {
-    const told = keepable(first);
-    super(told.details === '' ? told.message : `${told.message} (${told.details})`);
+    const kept = keepable(first);
+    super(kept.details === '' ? kept.message : `${kept.message} (${kept.details})`);
     this.name = 'InputError';
-    this.problems = [told, ...more.map(keepable)];
+    this.problems = [kept, ...more.map(keepable)];
   }
 
   get status(): number {

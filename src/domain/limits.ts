@@ -200,7 +200,7 @@ export const MAX_EXPORT_VALUES = 10_000;
 export const MAX_EXCLUSIONS = 1_000;
 /** Of these, terms with a wildcard: each is held against every row and name, and takes up to the product of the two lengths. */
 export const MAX_EXCLUSION_PATTERNS = 100;
-/** Addresses that are told of the end of one export. */
+/** Addresses that are notified of the end of one export. */
 export const MAX_EXPORT_EMAILS = 20;
 /** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
 export const EXPORT_PART_BYTES = GiB;
@@ -233,9 +233,9 @@ export const DELETION_BATCH_ROWS = 5_000;
 export const MAX_DELETION_LOSSES = 10;
 export const MAX_DELETION_FAILURES = 5;
 
-/** Addresses that one job names to be told of its end. */
+/** Addresses that one job names to be notified of its end. */
 export const MAX_NOTIFY_EMAILS = 20;
-/** Items that are told of the end of a schedule's run. */
+/** Items that are notified of the end of a schedule's run. */
 export const MAX_TOLD_ITEMS = 100;
 export const MAX_SUBSCRIPTIONS = 100;
 /** Of a webhook's address, in characters. */
@@ -246,7 +246,7 @@ export const MAX_SENDS_PER_SUBSCRIPTION = 2;
 /** What is read of a webhook's answer, and kept of it. */
 export const MAX_ANSWER_BYTES = KiB;
 export const MAX_NOTIFICATION_ERROR_CHARS = 500;
-/** Days that is kept what was told to whom; shorter where JOB_RETENTION_DAYS is. */
+/** Days that is kept what was sent to whom; shorter where JOB_RETENTION_DAYS is. */
 export const NOTIFICATION_RETENTION_DAYS = 30;
 
 /** Attempts at a file of the inbox that meets errors which are not known to pass; then it is moved to failed. */

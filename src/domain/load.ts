@@ -36,7 +36,7 @@ export const defaultLoadOptions: LoadOptions = {
   ifDuplicate: 'load',
 };
 
-/** A load as its ledger row tells it, for every surface that shows one. Times in UTC. */
+/** A load as its row in the ledger, for everything that shows one. Times in UTC. */
 export interface Load {
   readonly jobId: string;
   readonly type: LoadType;

@@ -1,7 +1,7 @@
 import { inputError } from './errors.ts';
 import { MAX_NOTIFY_EMAILS } from './limits.ts';
 
-/** How a job can end, as those see it who want to be told. */
+/** How a job can end, as those see it who want to be notified. */
 export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
 
@@ -24,7 +24,7 @@ export type Channel = (typeof channels)[number];
 export const deliveryStates = ['pending', 'delivered', 'dead'] as const;
 export type DeliveryState = (typeof deliveryStates)[number];
 
-/** Addresses that a job or a run itself names, to be told if it ends in one of these ways. */
+/** Addresses that a job or a run itself names, to be notified if it ends in one of these ways. */
 export interface Notify {
   readonly emails: readonly string[];
   readonly on: readonly Outcome[];
@@ -44,7 +44,7 @@ export function addressesFor(notify: Notify | null, outcome: Outcome): readonly 
 export function checkNotify(notify: Notify | null): void {
   if (notify === null) return;
   if (notify.emails.length > MAX_NOTIFY_EMAILS) {
-    throw inputError('invalid_field', `at most ${MAX_NOTIFY_EMAILS} addresses are told`, 'notify.emails');
+    throw inputError('invalid_field', `at most ${MAX_NOTIFY_EMAILS} addresses are notified`, 'notify.emails');
   }
   const wrong = notify.emails.find((email) => !isMailAddress(email));
   if (wrong !== undefined) {

@@ -3,7 +3,7 @@ export const queueName = 'sluice';
 /** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
 export const exportQueueName = 'sluice-exports';
 
-/** Every kind of background work, and the queue that tells the workers of it. `jobs/<kind>.ts` has the rest. */
+/** Every kind of background work, and the queue that notifies the workers of it. `jobs/<kind>.ts` has the rest. */
 export const taskQueues = {
   chunk: queueName,
   finish: queueName,
@@ -44,7 +44,7 @@ export interface TaskClaim extends Task {
   readonly failures: number;
 }
 
-/** A task that the workers are to be told of. */
+/** A task that the workers are to be notified of. */
 export interface DueTask {
   readonly taskId: number;
   readonly kind: TaskKindName;

@@ -84,7 +84,7 @@ async function removeAbandonedAttempts(layout: Layout): Promise<void> {
   }
 }
 
-/** Patient, because the initdb of a killed process may be writing its last file. */
+/** Waits, because the initdb of a killed process may be writing its last file. */
 function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 25 });
 }

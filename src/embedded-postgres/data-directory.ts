@@ -93,7 +93,7 @@ export async function ensureRoot(layout: Layout): Promise<void> {
   }
 }
 
-/** One step at a time: where nothing can be made, as in /proc, Node's own `recursive` goes round for ever. */
+/** One step at a time: where nothing can be made, as in /proc, Node's own `recursive` loops for ever. */
 async function makeFolder(path: string): Promise<void> {
   const above = dirname(path);
   try {

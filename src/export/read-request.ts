@@ -79,7 +79,7 @@ export const exportRequest = Type.Object(
     emails: list(
       address,
       `emails may list ${MAX_EXPORT_EMAILS} addresses`,
-      'Who is told when the export has ended: one plain address each.',
+      'Who is notified when the export has ended: one plain address each.',
       MAX_EXPORT_EMAILS,
     ),
     event_type: values(

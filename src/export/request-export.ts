@@ -19,7 +19,7 @@ export interface ExportExtras {
   /** Null: as the configuration says. */
   readonly retentionDays?: number | null;
   /** Written in the transaction of the export, so that both are there or neither. */
-  readonly alongside?: (db: Database, jobId: string) => Promise<void>;
+  readonly inSameTransaction?: (db: Database, jobId: string) => Promise<void>;
 }
 
 /**
@@ -37,7 +37,7 @@ export async function requestExport(
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
-    await extras?.alongside?.(db, accepted.jobId);
+    await extras?.inSameTransaction?.(db, accepted.jobId);
     return accepted;
   });
   if (answer.jobId !== jobId) return answer.jobId;

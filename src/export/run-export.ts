@@ -5,7 +5,7 @@ import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, taskFields } from '../domain/task.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/maintenance.ts';
-import { beginExport, completeExport, type ExportWork, noteProgress } from '../postgres/stores/exports.ts';
+import { beginExport, completeExport, type ExportWork, recordProgress } from '../postgres/stores/exports.ts';
 import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { nameTaskSession, taskSessionName } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
@@ -68,7 +68,7 @@ async function writeFiles(
   const segments = await findSegments(db, environmentId, request);
   if (segments.segment !== null || segments.excludedSegments.length > 0) await analyzeStale(db, log);
   const progress = { rowsExpected: null as number | null, rowsWritten: 0, bytesWritten: 0 };
-  const beat = keepAlive(HEARTBEAT_MS, () => noteProgress(db, claim, progress));
+  const beat = keepAlive(HEARTBEAT_MS, () => recordProgress(db, claim, progress));
   const fields = jobFields({ jobId, requestId: claim.requestId });
   try {
     return await context.writeExport(

@@ -17,7 +17,7 @@ export interface Difference {
   readonly problem: string;
 }
 
-export interface FileVerdict {
+export interface FileCheck {
   readonly filename: string;
   readonly bytes: number;
   readonly rows: number;
@@ -25,7 +25,7 @@ export interface FileVerdict {
   readonly problems: readonly string[];
 }
 
-export interface Verdict {
+export interface Verification {
   readonly files: number;
   readonly rows: number;
   readonly bytes: number;
@@ -39,19 +39,19 @@ export interface Verdict {
  */
 export async function verifyExport(
   directory: string,
-  onFile: (verdict: FileVerdict) => void = () => undefined,
-): Promise<Verdict> {
+  onFile: (check: FileCheck) => void = () => undefined,
+): Promise<Verification> {
   const manifest = await readManifest(join(directory, manifestName));
   const differences: Difference[] = await findAdditional(directory, manifest.files);
   const datasets = new Map(manifest.datasets.map((dataset) => [dataset.dataset, new DatasetCheck(dataset)]));
   let bytes = 0;
   let rows = 0;
   for (const file of manifest.files) {
-    const verdict = await verifyFile(directory, file, datasets.get(file.dataset));
-    differences.push(...verdict.problems.map((problem) => ({ filename: file.filename, problem })));
-    bytes += verdict.bytes;
-    rows += verdict.rows;
-    onFile(verdict);
+    const check = await verifyFile(directory, file, datasets.get(file.dataset));
+    differences.push(...check.problems.map((problem) => ({ filename: file.filename, problem })));
+    bytes += check.bytes;
+    rows += check.rows;
+    onFile(check);
   }
   for (const check of datasets.values()) {
     differences.push(...check.problems().map((problem) => ({ filename: null, problem })));
@@ -72,7 +72,7 @@ async function verifyFile(
   directory: string,
   file: ListedFile,
   dataset: DatasetCheck | undefined,
-): Promise<FileVerdict> {
+): Promise<FileCheck> {
   const { filename } = file;
   const path = join(directory, filename);
   const stats = await lstat(path).catch(() => null);

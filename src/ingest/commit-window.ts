@@ -20,7 +20,7 @@ export interface CommitWindowOptions<T> {
   readonly deadlineMs?: number;
   /** Told of every window that was committed. */
   readonly onCommitted?: (records: number, seconds: number) => void;
-  /** Told, with every window, that more or fewer records wait than when it was told last. */
+  /** Told, with every window, that more or fewer records wait than when it was reported last. */
   readonly onWaiting?: (difference: number) => void;
 }
 
@@ -43,8 +43,8 @@ export class CommitWindow<T extends { readonly bytes: number }> {
   readonly #options: CommitWindowOptions<T>;
   #waiting: Waiting<T>[] = [];
   #waitingBytes = 0;
-  /** How many records wait, as told last. */
-  #told = 0;
+  /** How many records wait, as reported last. */
+  #reported = 0;
   readonly #underWay = new Set<readonly Waiting<T>[]>();
   #watch: NodeJS.Timeout | undefined;
   #gathering = false;
@@ -93,7 +93,7 @@ export class CommitWindow<T extends { readonly bytes: number }> {
     while (this.#underWay.size < this.#options.inFlight && this.#waiting.length > 0) {
       const window = this.#take();
       this.#underWay.add(window);
-      this.#tellWaiting();
+      this.#reportWaiting();
       void this.#commit(window).finally(() => {
         this.#underWay.delete(window);
         if (this.#waiting.length > 0) this.#start();
@@ -102,10 +102,10 @@ export class CommitWindow<T extends { readonly bytes: number }> {
     }
   }
 
-  #tellWaiting(): void {
-    if (this.#told === this.#waiting.length) return;
-    this.#options.onWaiting?.(this.#waiting.length - this.#told);
-    this.#told = this.#waiting.length;
+  #reportWaiting(): void {
+    if (this.#reported === this.#waiting.length) return;
+    this.#options.onWaiting?.(this.#waiting.length - this.#reported);
+    this.#reported = this.#waiting.length;
   }
 
   get #deadlineMs(): number {
@@ -122,7 +122,7 @@ export class CommitWindow<T extends { readonly bytes: number }> {
     const late = rejectOlder(this.#waiting, before);
     this.#waitingBytes -= late.reduce((bytes, { record }) => bytes + record.bytes, 0);
     this.#waiting = this.#waiting.slice(late.length);
-    this.#tellWaiting();
+    this.#reportWaiting();
     if (this.#underWay.size > 0 || this.#waiting.length > 0) return;
     clearInterval(this.#watch);
     this.#watch = undefined;

@@ -11,7 +11,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
     async prepare(records) {
       const instants = records.flatMap(({ insertedAt }) => (insertedAt === null ? [] : [insertedAt.ms]));
       await partitions.ensure(context.pool, instants);
-      await noteNames(context, records);
+      await learnNames(context, records);
       return records.map(eventRow);
     },
     async write(connection, rows) {
@@ -31,7 +31,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
   };
 }
 
-async function noteNames(
+async function learnNames(
   { knownProperties, db }: IngestContext,
   records: readonly EventRecord[],
 ): Promise<void> {

@@ -15,7 +15,7 @@ import {
   condemnAbandoned,
   condemnReceived,
   forgetReceived,
-  noteReceived,
+  recordReceived,
   takeReceived,
 } from '../postgres/stores/received-files.ts';
 import type { LoadContext } from './context.ts';
@@ -32,10 +32,10 @@ export interface AcceptRequest {
   readonly idempotencyKey: string | null;
   /** Of the HTTP request that it came by; by default none. */
   readonly requestId?: string;
-  /** Addresses to tell of its end, beside those that are subscribed; by default none. */
+  /** Addresses to notify of its end, beside those that are subscribed; by default none. */
   readonly notify?: Notify | null;
   /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
-  readonly alongside?: (db: Database, accepted: Accepted) => Promise<void>;
+  readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
 
 export interface Accepted {
@@ -46,7 +46,7 @@ export interface Accepted {
 
 /**
  * Turns a received file into a load: ledger first, in one transaction, then the queue. Unless a new load is
- * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `alongside` throws.
+ * created the received file is removed. Throws `InputError` (columns, idempotency, duplicate), and what `inSameTransaction` throws.
  */
 export async function acceptLoad(context: LoadContext, request: AcceptRequest): Promise<Accepted> {
   const { received } = request;
@@ -74,7 +74,7 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     const entity = resolveEntity(request);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, request, entity, jobId);
-      await request.alongside?.(db, accepted);
+      await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
     });
@@ -112,7 +112,7 @@ async function isInLedger({ db }: LoadContext, jobId: string): Promise<boolean> 
   return row !== undefined;
 }
 
-/** In a CSV the header settles what the records are. */
+/** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   if (received.header === null) return options.entity;
   return planColumns(received.header.columns, options.map, options.entity, received.header.defused).entity;
@@ -195,7 +195,7 @@ function digest({ type, received, options }: AcceptRequest): Buffer {
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
 
-const filesPerRound = 100;
+const filesPerBatch = 100;
 
 /**
  * Where a file is received into that is to become a load. Its name is in the ledger before it is complete in the store, so
@@ -209,7 +209,7 @@ export function receivingStore({ db, files }: Context): Pick<FileStore, 'create'
         ref: writer.ref,
         write: (bytes) => writer.write(bytes),
         async commit() {
-          await noteReceived(db, writer.ref);
+          await recordReceived(db, writer.ref);
           return writer.commit();
         },
         discard: () => writer.discard(),
@@ -228,12 +228,12 @@ export async function discardReceived({ db, files }: Context, ref: FileRef): Pro
 export async function removeAbandoned({ db, files }: Context): Promise<number> {
   let removed = 0;
   for (;;) {
-    const refs = await condemnAbandoned(db, ABANDONED_FILE_MS, filesPerRound);
+    const refs = await condemnAbandoned(db, ABANDONED_FILE_MS, filesPerBatch);
     for (const ref of refs) {
       await files.remove(ref);
       await forgetReceived(db, ref);
     }
     removed += refs.length;
-    if (refs.length < filesPerRound) return removed;
+    if (refs.length < filesPerBatch) return removed;
   }
 }

@@ -143,7 +143,7 @@ async function replayChunk(
         removes: buffer.removes,
         flat: !buffer.removes && !buffer.nested,
         counted: 'none',
-        noteKeys: false,
+        keepKeys: false,
       });
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);

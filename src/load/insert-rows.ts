@@ -47,7 +47,7 @@ export async function insertRows(
     removes: false,
     flat: true,
     counted: 'all',
-    noteKeys: severalChunks,
+    keepKeys: severalChunks,
   } as const;
   await insertNewUsers(
     transaction,

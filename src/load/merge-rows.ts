@@ -95,7 +95,7 @@ async function createTheirCompanies(
   if (rows.users.rows === 0 || source.dryRun) return;
   const scope = scopeOf(source, chunkNo, rows.users);
   // Only where companies may have records of their own does it matter who made them.
-  await createCompanies(db, { ...scope, noteKeys: scope.noteKeys && source.entity === 'auto' });
+  await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
 }
 
 /** All rows of the entity, or some keys given by their rows. */
@@ -124,7 +124,7 @@ function scopeOf(source: LoadSource, chunkNo: number, buffer: RowBuffer): MergeS
     removes: buffer.removes,
     flat: !buffer.removes && !buffer.nested,
     counted: buffer.counted === 0 ? 'none' : buffer.counted === buffer.rows ? 'all' : 'some',
-    noteKeys: source.chunkCount > 1,
+    keepKeys: source.chunkCount > 1,
   };
 }
 

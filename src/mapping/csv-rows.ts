@@ -159,7 +159,7 @@ export class CsvRows {
     if (problem !== null) return problem;
     out.at = companyEnd;
     out.endRow(rowStart, keyEnd, propertyEnd, companyEnd, record, 0);
-    if (record < SAMPLED_ROWS) this.#types.noteWalked(bytes, start, end, this.#cells);
+    if (record < SAMPLED_ROWS) this.#types.recordWalked(bytes, start, end, this.#cells);
     return null;
   }
 
@@ -255,7 +255,7 @@ export class CsvRows {
       flags,
       record,
     );
-    if (record < SAMPLED_ROWS) this.#types.noteCells(cells);
+    if (record < SAMPLED_ROWS) this.#types.countCells(cells);
     return null;
   }
 

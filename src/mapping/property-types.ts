@@ -119,12 +119,12 @@ export class ColumnTypes {
   }
 
   /** Notes the record whose cells these are (byte strings). */
-  noteCells(cells: readonly string[]): void {
+  countCells(cells: readonly string[]): void {
     for (const column of this.#columns) this.#note(column, cells[column] ?? '');
   }
 
   /** Notes the record in bytes [start, end), which was walked last. */
-  noteWalked(bytes: Buffer, start: number, end: number, { starts, ends }: CsvCells): void {
+  recordWalked(bytes: Buffer, start: number, end: number, { starts, ends }: CsvCells): void {
     // One string that the cells are cut from: one for each costs several times as much.
     const record = bytes.toString('latin1', start, end);
     for (const column of this.#columns) {

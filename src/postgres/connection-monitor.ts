@@ -16,7 +16,7 @@ import { KEEP_ALIVE_IDLE_MS, type PostgresSession, readSession, SessionReader } 
  */
 const tickMs = 1_000;
 /** An answer is overdue after so many looks without a byte, so that a pause of our own process is not taken for silence; … */
-const patientTicks = 5;
+const silentTicksAllowed = 5;
 /** … and after one more for every so many bytes that we sent, which a slow network may still carry. */
 const bytesPerTick = 512 * 1024;
 /** Until what is found against a connection counts, if it is found again. */
@@ -191,7 +191,7 @@ function isNamed(connection: Connection): connection is Named {
 }
 
 function isSuspect({ silentTicks, unanswered }: Connection): boolean {
-  return silentTicks >= patientTicks + Math.floor(unanswered / bytesPerTick);
+  return silentTicks >= silentTicksAllowed + Math.floor(unanswered / bytesPerTick);
 }
 
 /** Notes what has moved since the last look. */
@@ -214,7 +214,8 @@ function look(connection: Connection, now: number, late: boolean): void {
     connection.movedAt = now;
     connection.silentTicks = 0;
     connection.evidence = null;
-    if (connection.listens && now - connection.readAt >= patientTicks * tickMs) askForSignOfLife(client);
+    if (connection.listens && now - connection.readAt >= silentTicksAllowed * tickMs)
+      askForSignOfLife(client);
   } else if (!late) {
     connection.silentTicks++;
   }

@@ -24,8 +24,8 @@ export function isFree(column: string, lengthMs: Length = LEASE_MS): RawBuilder<
   return sql<boolean>`(${sql.ref(column)} is null or ${isLapsed(column, lengthMs)})`;
 }
 
-/** The queue was not told of it for so long, or, by a clock that went back, will only be told. */
-export function isToldLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
+/** The queue was not notified of it for so long, or, by a clock that went back, will only be told. */
+export function isNotifiedLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;
   return sql<boolean>`(${at} is null or ${at} < now() - ${age} or ${at} > now() + ${age})`;
@@ -34,7 +34,7 @@ export function isToldLongAgo(olderThanMs: number, column = 'dispatched_at'): Ra
 /** When a task that failed is due again. */
 export const afterPause = sql<Date>`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`;
 
-/** Nobody is told to wait for longer than a pause: what lies further ahead was written before the clock went back. */
+/** Nobody is notified to wait for longer than a pause: what lies further ahead was written before the clock went back. */
 export function isDue(column: string): RawBuilder<boolean> {
   const at = sql.ref(column);
   return sql<boolean>`(${at} <= now() or ${at} > now() + 2 * ${TASK_PAUSE_MS} * interval '1 millisecond')`;

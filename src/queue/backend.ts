@@ -64,7 +64,7 @@ function onPostgres(databaseUrl: string, monitor: ConnectionMonitor | undefined)
     connectionTimeoutMillis,
     onConnect: (client: pg.ClientBase) => monitor?.watch(client),
   };
-  const createBackend = patientBackend(monitor);
+  const createBackend = reconnectingBackend(monitor);
   return {
     kind: 'postgres',
     // BullMQ types its constructors for Redis unless told otherwise; this is the one place that tells it.
@@ -115,11 +115,11 @@ const pauseMs = 1_000;
  * failed first connect for ever, and a worker whose question for work fails asks again at once: together a loop of
  * microtasks that no timer, signal or end of the parent ever interrupts.
  */
-function patientBackend(
+function reconnectingBackend(
   monitor: ConnectionMonitor | undefined,
 ): BackendFactory<PostgresQueueBackend, PostgresConnectionOptions> {
   return (name, options, { withBlockingConnection = false } = {}) =>
-    new PatientBackend(
+    new ReconnectingBackend(
       new ForgivingConnection(options.connection, monitor),
       name,
       options,
@@ -174,7 +174,7 @@ class ForgivingConnection extends PostgresConnection {
 const ignore = (): void => undefined;
 
 /** Takes its time to report a failure to the worker, which does not take its own. */
-class PatientBackend extends PostgresQueueBackend {
+class ReconnectingBackend extends PostgresQueueBackend {
   override async moveToActive(token: string, name?: string): Promise<unknown[]> {
     try {
       return await super.moveToActive(token, name);

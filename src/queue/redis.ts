@@ -130,7 +130,7 @@ export async function askRedis<T>(
 
 /**
  * Throws unless it answers within the time, connected first where that was left for now. Its own deadlines are not
- * enough: connecting to a cluster that breaks at that moment may never settle.
+ * enough: connecting to a cluster that breaks at that moment may never end.
  */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

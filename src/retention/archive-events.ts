@@ -17,7 +17,7 @@ import { type Database, databaseOn, inTransaction } from '../postgres/database.t
 import {
   type ArchivePlace,
   archiveFolder,
-  noteArchive,
+  recordArchive,
   storeArchive,
   type WrittenArchive,
 } from '../postgres/stores/archives.ts';
@@ -131,7 +131,7 @@ export function archiveStore(
     ...files,
     create: async () => {
       const folder = archiveFolder(uuidv7());
-      await noteArchive(db, folder, place);
+      await recordArchive(db, folder, place);
       return files.create(folder);
     },
   };

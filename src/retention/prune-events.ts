@@ -16,8 +16,8 @@ import {
   findOldMonths,
   type HeldNames,
   type Month,
-  noteEventPruning,
   readHeldNames,
+  recordEventPruning,
   withPruningLock,
 } from '../postgres/stores/retention.ts';
 import {
@@ -26,9 +26,9 @@ import {
   findRetirements,
   forgetIds,
   moveEvents,
-  noteDeleted,
   openRetirement,
   type Retirement,
+  recordDeleted,
   retireMonth,
 } from '../postgres/stores/retirements.ts';
 import { archiveEvents, type RetentionContext } from './archive-events.ts';
@@ -74,7 +74,7 @@ async function pruneAll(context: RetentionContext): Promise<PrunedEvents> {
   for (const month of await findOldMonths(context.db, context.config.eventRetentionDays)) {
     await attempt(month.month, () => pruneMonth(context, month));
   }
-  await noteEventPruning(context.db, problem);
+  await recordEventPruning(context.db, problem);
   return pruned;
 }
 
@@ -162,7 +162,7 @@ async function deletePast(
       left = removed > 0;
     }
   }
-  await noteDeleted(db, month.month, events);
+  await recordDeleted(db, month.month, events);
   log.info({ month: month.month, events }, 'events of a month were removed');
   return { events, months: 0, archived: 0 };
 }

@@ -6,13 +6,13 @@ import {
   type LostTask,
   rescueTasks,
   type Suspect,
-  takeUntoldTasks,
+  takeUnnotifiedTasks,
 } from '../postgres/stores/tasks.ts';
 import { type Poller, startPoller } from './poller.ts';
 import type { StopSignals } from './run-task.ts';
 import { notifyQueue, type TaskContext, type TaskKind } from './task-kind.ts';
 
-/** A task that the queue was told of and nobody took is told of again after this long. */
+/** A task that the queue was notified of and nobody took is told of again after this long. */
 const notifyAgainMs = 5_000;
 
 /**
@@ -28,20 +28,24 @@ export async function reconcileTasks<C extends TaskContext>(
   await endLostSessions(db, names);
   const lost = await rescueTasks(db, names);
   for (const kind of kinds) {
-    for (const task of lost) if (task.kind === kind.name) await noteLoss(context, kind, task);
+    for (const task of lost) if (task.kind === kind.name) await handleLoss(context, kind, task);
   }
-  const untold = await takeUntoldTasks(db, names, notifyAgainMs);
+  const unnotified = await takeUnnotifiedTasks(db, names, notifyAgainMs);
   for (const again of [false, true]) {
     await notifyQueue(
       context,
-      untold.filter((task) => task.again === again),
+      unnotified.filter((task) => task.again === again),
       again,
     );
   }
   for (const kind of kinds) await kind.reconcile?.(context);
 }
 
-async function noteLoss<C extends TaskContext>(context: C, kind: TaskKind<C>, task: LostTask): Promise<void> {
+async function handleLoss<C extends TaskContext>(
+  context: C,
+  kind: TaskKind<C>,
+  task: LostTask,
+): Promise<void> {
   const { losses } = task;
   context.log.warn({ ...taskFields(task), losses }, 'a task is taken back from a worker that went silent');
   if (losses < kind.maxLosses) return;

@@ -20,7 +20,7 @@ export interface TaskContext {
   readonly log: Logger;
 }
 
-/** Tells the workers that work is due. Losing what it tells costs time only: the reconciler tells it again. */
+/** Notifies the workers that work is due. A lost notification costs time only: the reconciler notifies again. */
 export interface TaskQueue {
   /**
    * `again`: also where a job for the same attempt is in the queue, since whoever took that seems to have died with it; at most
@@ -66,7 +66,7 @@ export interface TaskKind<Context> {
   readonly reconcile?: (context: Context) => Promise<void>;
 }
 
-/** Tells the queue. One that is away is no error here: what is due stands in the table, and the reconciler tells again. */
+/** Notifies the queue. One that is away is no error here: what is due stands in the table, and the reconciler notifies again. */
 export async function notifyQueue(
   { queue, log }: Pick<TaskContext, 'queue' | 'log'>,
   tasks: readonly DueTask[],

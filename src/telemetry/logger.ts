@@ -161,7 +161,7 @@ export class LogSink {
   #waitingBytes = 0;
   #isWriting = false;
   /** Dropped, and not said yet. */
-  #untold = 0;
+  #unnotified = 0;
   /** A line was begun whose end could not be written. */
   #isTorn = false;
 
@@ -196,7 +196,7 @@ export class LogSink {
 
   #drop(lines: number): void {
     this.dropped += lines;
-    this.#untold += lines;
+    this.#unnotified += lines;
   }
 
   #writeNext(): void {
@@ -210,7 +210,8 @@ export class LogSink {
     const lines = this.#waiting;
     this.#waiting = [];
     this.#waitingBytes = 0;
-    const preface = (this.#isTorn ? '\n' : '') + (this.#untold > 0 ? this.#describe(this.#untold) : '');
+    const preface =
+      (this.#isTorn ? '\n' : '') + (this.#unnotified > 0 ? this.#describe(this.#unnotified) : '');
     return { bytes: Buffer.from(preface + lines.join('')), prefaceBytes: Buffer.byteLength(preface) };
   }
 
@@ -224,7 +225,7 @@ export class LogSink {
       } else if (at + written < batch.bytes.length) {
         this.#writeFrom(batch, at + written);
       } else {
-        this.#untold = 0;
+        this.#unnotified = 0;
         this.#isTorn = false;
         this.#writeNext();
       }
@@ -233,7 +234,7 @@ export class LogSink {
 
   /** All from `at` on. */
   #lose({ bytes, prefaceBytes }: Batch, at: number): void {
-    if (at >= prefaceBytes) this.#untold = 0;
+    if (at >= prefaceBytes) this.#unnotified = 0;
     if (at > 0) this.#isTorn = bytes[at - 1] !== newline;
     this.#drop(countLines(bytes.subarray(Math.max(at, prefaceBytes))));
   }

@@ -47,7 +47,7 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   for (const folder of Object.values(volumes)) await mkdir(folder).then(() => chmod(folder, 0o777));
   const here: Record<string, string> = {
     ...volumes,
-    INBOX_SETTLE_MS: '100',
+    INBOX_STABLE_MS: '100',
     PORT: String(port),
     PUBLIC_URL: `http://127.0.0.1:${port}`,
   };

@@ -8,7 +8,7 @@ import { runCli, startService, temporaryFolder } from './cli.ts';
 test('the workers of `sluice start` load what is dropped, and `sluice inbox status` tells of it', async () => {
   const dataDir = await temporaryFolder();
   const inbox = await temporaryFolder();
-  const env = { INBOX_DIR: inbox, INBOX_SCAN_MS: '100', INBOX_SETTLE_MS: '200' };
+  const env = { INBOX_DIR: inbox, INBOX_SCAN_MS: '100', INBOX_STABLE_MS: '200' };
   const status = (...args: string[]) => runCli(['inbox', 'status', '--data-dir', dataDir, ...args], { env });
   await startService(dataDir, { WORKERS: '2', ...env });
   const folder = join(inbox, 'default');

@@ -47,7 +47,7 @@ let environments = 0;
 beforeAll(async () => {
   inbox = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
   logged = collectLog();
-  const settings = { INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_SETTLE_MS: '400', LOG_LEVEL: 'info' };
+  const settings = { INBOX_DIR: inbox, INBOX_SCAN_MS: '50', INBOX_STABLE_MS: '400', LOG_LEVEL: 'info' };
   t = await openTestSystem({ settings, log: logged.log });
   t.startWorker();
   t.startWorker();
@@ -677,7 +677,7 @@ test('files wait while the store is away and connections are lost, and go on by 
   const settings = {
     INBOX_DIR: join(directory, 'inbox'),
     INBOX_SCAN_MS: '50',
-    INBOX_SETTLE_MS: '100',
+    INBOX_STABLE_MS: '100',
     STORAGE_URL: join(blocked, 'files'),
   };
   const own = await openTestSystem({ settings, worker: true, log: log.log });

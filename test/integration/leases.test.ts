@@ -6,7 +6,7 @@ import type { Database } from '../../src/postgres/database.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
 import { endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
-import { claimTask, rescueTasks, takeUntoldTasks } from '../../src/postgres/stores/tasks.ts';
+import { claimTask, rescueTasks, takeUnnotifiedTasks } from '../../src/postgres/stores/tasks.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
@@ -193,9 +193,9 @@ test.each(kinds)(
   },
 );
 
-test('what the queue was told of by a clock that went back is told again, and what it is to wait for is over', async () => {
+test('what the queue was notified of by a clock that went back is told again, and what it is to wait for is over', async () => {
   const { loadId } = await start();
-  const due = async () => (await takeUntoldTasks(db, ['chunk'], 5_000)).length;
+  const due = async () => (await takeUnnotifiedTasks(db, ['chunk'], 5_000)).length;
   const hour = sql`now() + interval '1 hour'`;
   expect(await due()).toBe(0);
   await sql`update tasks set notified_at = ${hour} where subject_id = ${loadId}`.execute(db);

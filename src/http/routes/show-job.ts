@@ -108,7 +108,7 @@ export const deletionJobDetail = component(
   Type.Object(
     {
       ...listItemFields,
-      completed_rows: count('Ids settled so far.'),
+      completed_rows: count('Ids done so far.'),
       progress: Type.Number({ minimum: 0, maximum: 1 }),
       counts: Type.Object(
         {

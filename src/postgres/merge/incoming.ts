@@ -59,7 +59,7 @@ export interface MergeScope {
   /** Which rows of the batch stand for a record and so belong in the tally. */
   readonly counted: 'all' | 'some' | 'none';
   /** Keep the hashes of the keys met: only a load of several chunks can meet a key in two. */
-  readonly noteKeys: boolean;
+  readonly keepKeys: boolean;
 }
 
 /** 64-bit hash of `key`, two low bits clear. */

@@ -30,7 +30,7 @@ export async function insertNewUsers(
   { client, db }: Transaction,
   scope: MergeScope,
   users: NewUsers,
-  noteCompanies: boolean,
+  keepCompanies: boolean,
 ): Promise<void> {
   const copy = copyFrom(`
     copy users (user_id, metadata, company_id, environment_id, load_id, load_chunk, load_touches)
@@ -43,6 +43,6 @@ export async function insertNewUsers(
   }
   if (users.companies.length > 0) {
     const named = sql`select company from unnest(${users.companies}::text[]) company`;
-    await createCompanies(db, { ...scope, noteKeys: noteCompanies }, named);
+    await createCompanies(db, { ...scope, keepKeys: keepCompanies }, named);
   }
 }

@@ -3,7 +3,7 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
 import { copyIncoming, holdsAlready, incomingTable, keyHash, type MergeScope } from './incoming.ts';
-import { settleRemovals, upsert } from './upsert.ts';
+import { applyRemovals, upsert } from './upsert.ts';
 
 interface Batch {
   readonly entity: Entity;
@@ -35,7 +35,7 @@ export async function mergeBatch({ client, db }: Transaction, batch: Batch): Pro
   if (before.rows + written.rows + after.rows !== batch.rows) {
     throw new Fault(`of ${batch.rows} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
   }
-  if (scope.removes) await settleRemovals(db, entity, scope);
+  if (scope.removes) await applyRemovals(db, entity, scope);
   return {
     inserted: written.inserted,
     updated: written.updated,
@@ -47,7 +47,7 @@ export async function mergeBatch({ client, db }: Transaction, batch: Batch): Pro
 /** Merges again what `copyIncoming` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await upsert(db, entity, scope);
-  if (scope.removes) await settleRemovals(db, entity, scope);
+  if (scope.removes) await applyRemovals(db, entity, scope);
 }
 
 export interface Unchanged {
@@ -76,7 +76,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
       )
       returning i.key, i.flags
     )
-    ${scope.noteKeys ? noted(entity, scope) : sql``}
+    ${scope.keepKeys ? noted(entity, scope) : sql``}
     select count(*)::int as rows, count(*) filter (where flags & 2 = 0)::int as counted
     from dropped`.execute(db);
   return rows[0] ?? nothingUnchanged;

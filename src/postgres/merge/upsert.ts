@@ -41,7 +41,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
   const counted = countedExpression(scope);
   const { rows } = await sql<Written>`
     with written as (${query})
-    ${scope.noteKeys ? noted(entity, scope, counted) : sql``}
+    ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
       count(*) filter (where is_new and ${counted})::int as inserted,
@@ -212,7 +212,7 @@ export async function createCompanies(
     ) is null
     order by named.company
     on conflict (environment_id, company_id) do nothing`;
-  await (scope.noteKeys ? creating(create, scope) : create).execute(db);
+  await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
 
 const namedByBatch = sql`select distinct company from incoming_users where company <> ''`;
@@ -230,7 +230,7 @@ const creating = (create: RawBuilder<unknown>, scope: MergeScope) => sql`
  * A row that removes something and turned out to be new was inserted with its nulls (ON CONFLICT knows no other
  * values than those to be inserted). Takes them out before anybody can see them.
  */
-export async function settleRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+export async function applyRemovals(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   const company = entity === 'users' ? sql`, company_id = nullif(p.company_id, '')` : sql``;
   await sql`
     update ${sql.table(entity)} p

@@ -46,7 +46,7 @@ export function archiveFolder(uuid: string): FileFolder {
 const uuidOf = (folder: FileFolder): string => folder.slice('archives/'.length);
 
 /** Before anything is written: so that what a killed process leaves is known. */
-export async function noteArchive(
+export async function recordArchive(
   db: Database,
   folder: FileFolder,
   { environmentId, month, retirementId }: ArchivePlace,

@@ -9,8 +9,8 @@ export interface DeletionBatch {
   readonly ids: readonly string[];
 }
 
-/** How many ids were settled, and how. */
-interface Settled {
+/** How many ids are done, and how. */
+interface IdsDone {
   readonly deleted: number;
   readonly notFound: number;
 }
@@ -68,12 +68,12 @@ async function deleteEventsOf(
   return rows[0]?.removed ?? 0;
 }
 
-/** Removes the profiles, in key order as every writer, and settles the ids. */
-export async function settleUsers(
+/** Removes the profiles, in key order as every writer, and marks the ids as done. */
+export async function removeUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
-): Promise<Settled> {
-  const { rows } = await sql<Settled>`
+): Promise<IdsDone> {
+  const { rows } = await sql<IdsDone>`
     with doomed as materialized (
       select user_id
       from users
@@ -87,7 +87,7 @@ export async function settleUsers(
       where u.environment_id = ${environmentId} and u.user_id = d.user_id
       returning u.user_id
     ),
-    settled as (
+    finished as (
       update deletion_ids i
       set outcome = case
         when i.events > 0 or exists (select from removed r where r.user_id = i.id) then 'deleted'
@@ -99,7 +99,7 @@ export async function settleUsers(
     select
       count(*) filter (where outcome = 'deleted') as deleted,
       count(*) filter (where outcome = 'not_found') as "notFound"
-    from settled`.execute(db);
+    from finished`.execute(db);
   return rows[0] ?? { deleted: 0, notFound: 0 };
 }
 
@@ -184,12 +184,12 @@ async function releaseEventsOf(
   return rows[0]?.released ?? 0;
 }
 
-/** Removes the profiles, in key order as every writer, and settles the ids. */
-export async function settleCompanies(
+/** Removes the profiles, in key order as every writer, and marks the ids as done. */
+export async function removeCompanies(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
-): Promise<Settled> {
-  const { rows } = await sql<Settled>`
+): Promise<IdsDone> {
+  const { rows } = await sql<IdsDone>`
     with doomed as materialized (
       select company_id
       from companies
@@ -203,7 +203,7 @@ export async function settleCompanies(
       where c.environment_id = ${environmentId} and c.company_id = d.company_id
       returning c.company_id
     ),
-    settled as (
+    finished as (
       update deletion_ids i
       set outcome = case
         when i.events > 0
@@ -218,7 +218,7 @@ export async function settleCompanies(
     select
       count(*) filter (where outcome = 'deleted') as deleted,
       count(*) filter (where outcome = 'not_found') as "notFound"
-    from settled`.execute(db);
+    from finished`.execute(db);
   return rows[0] ?? { deleted: 0, notFound: 0 };
 }
 

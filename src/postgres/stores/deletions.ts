@@ -40,7 +40,7 @@ export async function insertDeletion(db: Database, asked: NewDeletion): Promise<
     from unnest(${[...asked.ids]}::text[]) with ordinality as given (id, ordinality)`.execute(db);
 }
 
-/** A deletion that has just been started, and the task that the queue is to be told of. */
+/** A deletion that has just been started, and the task that the queue is to be notified of. */
 export interface StartedDeletion extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }

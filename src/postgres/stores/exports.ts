@@ -18,7 +18,7 @@ export interface NewExport extends JobIdentity {
   readonly retentionDays: number | null;
 }
 
-/** Accepted: queued, with its task, of which the queue is to be told. Call it inside a transaction. */
+/** Accepted: queued, with its task, of which the queue is to be notified. Call it inside a transaction. */
 export async function insertExport(db: Database, asked: NewExport): Promise<DueTask | null> {
   const { export_id } = await db
     .insertInto('exports')
@@ -83,7 +83,7 @@ export interface ExportProgress {
 }
 
 /** For those who look; false when the attempt is no longer the latest of an export under way. */
-export async function noteProgress(
+export async function recordProgress(
   db: Database,
   claim: TaskClaim,
   progress: ExportProgress,

@@ -91,7 +91,7 @@ function toColumns(chunk: ChunkRange): object {
   };
 }
 
-/** A load that has just been started, and the tasks that the queue is to be told of. */
+/** A load that has just been started, and the tasks that the queue is to be notified of. */
 export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }

@@ -3,9 +3,9 @@ import type { Channel, EventType, JobKind, Outcome } from '../../domain/notifica
 import type { Database } from '../database.ts';
 import { killDeliveries, type Recipient } from './deliveries.ts';
 
-/* Subscriptions, and the events that they are told of. The deliveries of events: deliveries.ts. */
+/* Subscriptions, and the events of which they are notified. The deliveries of events: deliveries.ts. */
 
-/** Who is told of an environment's jobs; without its secrets. */
+/** Who is notified of an environment's jobs; without its secrets. */
 export interface Subscription {
   readonly subscriptionId: number;
   readonly channel: Channel;

@@ -21,7 +21,7 @@ export interface Prunable {
 
 /**
  * What has outlived its retention. A record goes once its files are gone, which a pruning sees to first. The last run of a
- * schedule, and events that are still being told, are counted and stay.
+ * schedule, and events that are still being sent, are counted and stay.
  */
 export async function countPrunable(
   db: Database,

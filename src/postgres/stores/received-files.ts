@@ -3,7 +3,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 
 /** Before the file is complete in the store: from then on somebody must know of it. */
-export async function noteReceived(db: Database, ref: FileRef): Promise<void> {
+export async function recordReceived(db: Database, ref: FileRef): Promise<void> {
   await db.insertInto('received_files').values({ file_ref: ref }).execute();
 }
 

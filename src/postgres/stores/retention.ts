@@ -142,7 +142,7 @@ export async function withPruningLock<T>(pool: pg.Pool, work: () => Promise<T>):
 }
 
 /** Writes down how a pruning of events ended; null: well. */
-export async function noteEventPruning(db: Database, error: string | null): Promise<void> {
+export async function recordEventPruning(db: Database, error: string | null): Promise<void> {
   await sql`
     insert into event_prunings as known (ended_at, error, failing_since)
     values (now(), ${error}::text, case when ${error}::text is not null then now() end)

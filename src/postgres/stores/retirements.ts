@@ -137,7 +137,7 @@ export async function deleteEvents(
 }
 
 /** Writes down what was deleted where it stood. */
-export async function noteDeleted(db: Database, month: string, events: number): Promise<void> {
+export async function recordDeleted(db: Database, month: string, events: number): Promise<void> {
   await sql`
     insert into event_retirements (month, archives, is_whole, state, events_removed, ended_at)
     values (${month}::date, false, false, 'removed', ${events}, now())`.execute(db);

@@ -4,7 +4,7 @@ import type { Database } from '../database.ts';
 
 /* Runs of schedules as they are read and shown, and what each took. */
 
-/** A run as its row tells it. Times in UTC. */
+/** A run as its row. Times in UTC. */
 export interface ScheduleRun {
   readonly runId: number;
   readonly environmentId: number;

@@ -8,7 +8,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { LEASE_MS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
-import { isLapsed, isToldLongAgo, leaseFor } from '../lease.ts';
+import { isLapsed, isNotifiedLongAgo, leaseFor } from '../lease.ts';
 
 /**
  * Nobody has it and its pause is over. One that waits from a moment in the future was given back before the clock of the
@@ -259,9 +259,9 @@ export async function rescueTasks(db: Database, kinds: readonly TaskKindName[]):
   return rows;
 }
 
-/** A task that the queue is to be told of. */
-export interface UntoldTask extends DueTask {
-  /** The queue was told before, and nothing of the kind and environment is under way: whoever took it along may have died. */
+/** A task that the queue is to be notified of. */
+export interface UnnotifiedTask extends DueTask {
+  /** The queue was notified before, and nothing of the kind and environment is under way: whoever took it along may have died. */
   readonly again: boolean;
 }
 
@@ -270,13 +270,13 @@ export const NOTIFIED_TASKS = 1_000;
 /** As many are told of again where nothing is under way. */
 const repeatedTasks = 8;
 
-/** Tasks that are due and of which the queue was not told for `olderThanMs`; marks them told. */
-export async function takeUntoldTasks(
+/** Tasks that are due and of which the queue was not notified for `olderThanMs`; marks them notified. */
+export async function takeUnnotifiedTasks(
   db: Database,
   kinds: readonly TaskKindName[],
   olderThanMs: number,
-): Promise<UntoldTask[]> {
-  const { rows } = await sql<UntoldTask>`
+): Promise<UnnotifiedTask[]> {
+  const { rows } = await sql<UnnotifiedTask>`
     with recursive groups as (
       select found.*
       from unnest(${[...kinds]}::text[]) as wanted (kind)
@@ -298,8 +298,8 @@ export async function takeUntoldTasks(
         limit 1
       ) found
     ),
-    untold as (
-      select head.task_id, stands_still and is_told as again
+    unnotified as (
+      select head.task_id, stands_still and is_notified as again
       from groups g
       cross join lateral (
         select not exists (
@@ -309,7 +309,7 @@ export async function takeUntoldTasks(
         ) as stands_still
       ) state
       cross join lateral (
-        select t.task_id, t.notified_at is not null as is_told, ${isDue} and ${isToldLongAgo(olderThanMs, 't.notified_at')} as is_meant
+        select t.task_id, t.notified_at is not null as is_notified, ${isDue} and ${isNotifiedLongAgo(olderThanMs, 't.notified_at')} as is_meant
         from tasks t
         where t.kind = g.kind and t.environment_id = g.environment_id and t.lease_until is null
         order by t.task_id
@@ -318,11 +318,11 @@ export async function takeUntoldTasks(
       where is_meant
     ),
     free as (
-      select t.task_id from tasks t join untold using (task_id) for update of t skip locked
+      select t.task_id from tasks t join unnotified using (task_id) for update of t skip locked
     )
     update tasks t
     set notified_at = now()
-    from untold u
+    from unnotified u
     where u.task_id = t.task_id and t.task_id in (select task_id from free) and t.lease_until is null
     returning t.task_id as "taskId", t.kind, t.attempt, u.again`.execute(db);
   return rows.sort((a, b) => a.taskId - b.taskId);

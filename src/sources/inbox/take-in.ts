@@ -89,7 +89,7 @@ async function accept(
       received,
       options: { ...options, dryRun: false },
       idempotencyKey: null,
-      alongside: (db, { jobId, created }) =>
+      inSameTransaction: (db, { jobId, created }) =>
         markLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 }),
     });
   } catch (error) {

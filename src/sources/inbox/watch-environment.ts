@@ -26,13 +26,13 @@ export class EnvironmentWatch {
   #begun = false;
 
   constructor(context: InboxContext, inbox: Inbox, environment: Environment, tools: ClaimTools) {
-    const { inboxSettleMs } = context.config;
+    const { inboxStableMs } = context.config;
     this.#context = context;
     this.#inbox = inbox;
     this.#environment = environment;
     this.#tools = tools;
-    this.#stable = new StableFiles(inboxSettleMs);
-    this.#mappings = new Map(inboxFolders.map((each) => [each, new FolderMapping(each, inboxSettleMs)]));
+    this.#stable = new StableFiles(inboxStableMs);
+    this.#mappings = new Map(inboxFolders.map((each) => [each, new FolderMapping(each, inboxStableMs)]));
   }
 
   /** Looks into its folders, and claims what is complete. */

@@ -47,7 +47,7 @@ export async function runExportRun(
       : { ...work.body, to: range.to, ...(range.from !== null && { from: range.from }) };
   await requestExport(context, run.environmentId, body, null, {
     retentionDays: work.retentionDays,
-    alongside: async (db, jobId) => {
+    inSameTransaction: async (db, jobId) => {
       await holdRun(db, run);
       await setRange(db, run.runId, range?.from ?? null, range?.to ?? null);
       const item = { item: exportItem, version: null, jobId, isNew: true, error: null };

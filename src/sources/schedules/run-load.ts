@@ -76,7 +76,7 @@ async function takeItem(
       received,
       options: load.options,
       idempotencyKey: null,
-      alongside: async (db, { jobId, created }) => {
+      inSameTransaction: async (db, { jobId, created }) => {
         await holdRun(db, run);
         await insertRunItem(db, run.runId, {
           item: key,

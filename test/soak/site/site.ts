@@ -75,7 +75,7 @@ export async function openSite(folder: string, options: Options, journal: Journa
     ...(redis && { REDIS_URL: redis.url }),
     INBOX_DIR: inboxDir,
     INBOX_SCAN_MS: '500',
-    INBOX_SETTLE_MS: '1000',
+    INBOX_STABLE_MS: '1000',
     SCHEDULES_FILE: schedules.file,
     SCHEDULES_LOCAL_ROOTS: schedules.dropDir,
     SCHEDULES_EXPORT_ROOTS: deliveryDir,

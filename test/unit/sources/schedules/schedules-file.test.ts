@@ -38,7 +38,7 @@ describe('a schedules file', () => {
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });
 
-  test('every problem is told with its line', () => {
+  test('every problem is named with its line', () => {
     const text = `timezone: Mars/Olympus
 schedules:
   - name: a
