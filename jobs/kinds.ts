@@ -1,3 +1,8 @@
+/*
+ * Background jobs: one file for each kind of task, with all that is particular to it: its tolerance of
+ * errors, its pauses, what a final failure means, and its one call into src/. `worker.ts` runs them. A new
+ * kind is a new file and a line here.
+ */
 import type { System } from '../src/context.ts';
 import type { TaskKindName } from '../src/domain/task.ts';
 import type { SendContext } from '../src/notifications/deliver-notification.ts';

@@ -1,3 +1,10 @@
+/*
+ * Access: who may call, and what for. An API key belongs to one environment and has scopes; `verifyKey`
+ * turns a header into a caller, and the cache in front of it asks the database at most once for requests
+ * that come together. Promises: a key is compared in constant time and stored only as a digest; a revoked
+ * or expired key is refused within the time that the cache keeps an answer. `admin-login.ts` is the
+ * operator's way in.
+ */
 import { sql } from 'kysely';
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';

@@ -1,3 +1,8 @@
+/*
+ * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
+ * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
+ * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
+ */
 import { sql } from 'kysely';
 import {
   renderDeletion,

@@ -1,3 +1,8 @@
+/*
+ * The command line. A file holds the commands of one noun, made by `defineCommand` (`define-command.ts`),
+ * which gives each its session, `--json`, examples and exit codes. `service/` runs the long ones: start,
+ * serve, work.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Help } from 'commander';

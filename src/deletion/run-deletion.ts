@@ -1,3 +1,9 @@
+/*
+ * Deletions of users and companies. `request-deletion.ts` accepts one; here it runs, in batches of ids,
+ * each a transaction that counts what it removed and ends with the fence; `erase-files.ts` takes the ids
+ * out of what was kept of earlier loads and archives. Promises: an id that was accepted is deleted whatever
+ * dies meanwhile, and nothing that an id does not name is touched.
+ */
 import { setTimeout as delay } from 'node:timers/promises';
 import { ConflictError } from '../domain/errors.ts';
 import { DELETION_BATCH_IDS, DELETION_BATCH_ROWS } from '../domain/limits.ts';

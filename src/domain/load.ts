@@ -1,3 +1,8 @@
+/*
+ * The domain: the nouns of the program, their limits and their errors. It does no I/O and imports no other
+ * folder. Begin with this file for a load, `task.ts` for background work, `errors.ts` for what can go
+ * wrong, `limits.ts` for every bound.
+ */
 import type { LoadEntity } from './entity.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;

@@ -1,3 +1,8 @@
+/*
+ * The file store: received files and exports, in a folder (`file-system.ts`) or in S3 (`s3-store.ts`).
+ * `storage.ts` reads STORAGE_URL and opens the one that is meant. Promises: a file that was written is
+ * whole and on disk; nothing user-supplied becomes part of a path.
+ */
 import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault } from '../domain/errors.ts';

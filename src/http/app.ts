@@ -1,3 +1,8 @@
+/*
+ * The HTTP server. `createApp` puts the plugins and routes together; a route is one file in `routes/` with
+ * its schema, handler and answer. Promises: every refusal is the one error record; every request has an id;
+ * no answer waits for a client that does not read.
+ */
 import type { Socket } from 'node:net';
 import accepts from '@fastify/accepts';
 import type { FastifyInstance } from 'fastify';

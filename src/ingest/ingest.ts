@@ -1,3 +1,8 @@
+/*
+ * Single records and small batches: identify and track. `read-record.ts` checks a body, the commit window
+ * gathers what arrives together into one transaction, `write-profiles.ts` and `write-events.ts` write it.
+ * Promise: a request is acknowledged after its commit.
+ */
 import { idempotencyConflict } from '../domain/errors.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';

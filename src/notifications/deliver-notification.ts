@@ -1,3 +1,9 @@
+/*
+ * Notifications: webhooks and e-mail about jobs that ended. `record-end.ts` writes the event and its
+ * deliveries in the transaction that ends the job; here one delivery is sent; `subscriptions.ts` is who
+ * receives what. Promises: each event reaches each receiver at least once, or its delivery is dead and
+ * listed; a receiver that is slow delays nobody else.
+ */
 import type pg from 'pg';
 import type { Config } from '../config.ts';
 import { ConflictError } from '../domain/errors.ts';

@@ -1,3 +1,8 @@
+/*
+ * Properties: what the data has shown, as against what an operator defines. Names and types of properties
+ * and names of events are learned as records arrive, up to a bound for each environment, and listed by the
+ * look-ups of the API.
+ */
 import type { Logger } from 'pino';
 import type { DataType } from '../domain/data-type.ts';
 import type { Entity } from '../domain/entity.ts';

@@ -1,3 +1,8 @@
+/*
+ * The queue: BullMQ on Redis or on Postgres (`backend.ts`). It only notifies: a job says that a task is
+ * due, and the table of tasks says what. Losing the whole queue costs seconds. `consume.ts` is the other
+ * end.
+ */
 import type { JobsOptions, Queue } from 'bullmq';
 import { TransientError } from '../domain/errors.ts';
 import {

@@ -1,3 +1,7 @@
+/*
+ * Telemetry: metrics for Prometheus, health checks, and the log. Counters are plain numbers until somebody
+ * reads them; the gauges of `ledger-metrics.ts` are read from the database, at most every few seconds.
+ */
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
 import { createLedgerMetrics, type LedgerReader } from './ledger-metrics.ts';
 import { type Distribution, type EntityMetrics, HttpMetrics, IngestMetrics } from './request-metrics.ts';

@@ -1,3 +1,8 @@
+/*
+ * Writing an export: all its rows from one snapshot, by COPY, split into files with a manifest. `filter.ts`
+ * beside this folder says which rows; `csv.ts`, `page.ts` (NDJSON) and `parquet.ts` what they look like.
+ * Memory stays flat however many rows there are.
+ */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Fault } from '../../domain/errors.ts';

@@ -1,3 +1,8 @@
+/*
+ * Receiving a file in one pass: hash, decompress, decode, count, cut into chunks, store. Nothing is held
+ * but a window of bytes, so memory is flat; a file that cannot be read is refused here, before there is a
+ * load.
+ */
 import type { Config } from '../../config.ts';
 import { inputError } from '../../domain/errors.ts';
 import { CHUNK_BYTES, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';

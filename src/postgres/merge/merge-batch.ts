@@ -1,3 +1,8 @@
+/*
+ * The merge: a batch of rows is laid over the profiles that are stored, property by property. COPY into a
+ * temporary table, drop what is there already, one upsert in key order. `insert-new.ts` is the short way
+ * for users of whom nothing is known.
+ */
 import { sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';

@@ -1,3 +1,8 @@
+/*
+ * The inbox: files dropped into a folder are loaded. One worker at a time looks (`watch-environment.ts`),
+ * waits until a file is stable, claims it by a rename, loads it (`take-in.ts`) and puts it with its receipt
+ * into `done` or `failed` (`conclude.ts`). Promise: one load for each file, whatever dies meanwhile.
+ */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Interrupted } from '../../domain/errors.ts';

@@ -1,3 +1,9 @@
+/*
+ * Schedules: loads and exports by the clock. `schedules-file.ts` reads the operator's file, `make-due-
+ * runs.ts` makes one run of each due time, whichever worker is first; a run is a task (`run.ts`) that reads
+ * a source or asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded
+ * twice.
+ */
 import { RECONCILE_MS } from '../../domain/limits.ts';
 import { queueRuns } from '../../postgres/stores/schedule-runs.ts';
 import { startPoller } from '../../tasks/poller.ts';

@@ -388,7 +388,7 @@ describe('METRICS_TOKEN', () => {
     expect(readConfig({}).metricsToken).toBeNull();
     expect(readConfig({ METRICS_TOKEN: token }).metricsToken).toBe(token);
     for (const bad of ['short', 'x'.repeat(201), 'with a blank in between', 'with-ümlaut-in-between']) {
-      expect(() => readConfig({ METRICS_TOKEN: bad })).toThrow(/METRICS_TOKEN: 20 to 200/);
+      expect(() => readConfig({ METRICS_TOKEN: bad })).toThrow(/METRICS_TOKEN: must be 20 to 200/);
     }
   });
 });
