@@ -6,7 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { definitionsFileSchema } from '../src/definitions/definitions-file.ts';
 import { packageRoot } from '../src/package-root.ts';
-import { segmentSchema } from '../src/segments/definition-schema.ts';
+import { segmentSchema } from '../src/segments/segment.ts';
 import { schedulesFileSchema } from '../src/sources/schedules/schedules-file.ts';
 import { describeApi } from './describe-api.ts';
 import { configurationPage, errorsPage } from './pages.ts';

@@ -3,7 +3,9 @@
  * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
  * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
  */
+
 import { sql } from 'kysely';
+import type pg from 'pg';
 import {
   renderDeletion,
   renderDeletionDetail,
@@ -22,7 +24,20 @@ import { countRejects, readLoads, requireLoad } from '../load/inspect-load.ts';
 import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDeletions } from '../postgres/stores/deletions.ts';
+import {
+  type Failure,
+  type LaneOverview,
+  type Retry,
+  type RunningExport,
+  readFailures,
+  readLanes,
+  readRetries,
+  readRunningExports,
+} from '../postgres/stores/lane-overview.ts';
+import { type Backlog, readBacklog } from '../postgres/stores/overview.ts';
 import { readExports } from '../postgres/stores/read-exports.ts';
+import { type EventRetention, readEventRetention } from '../postgres/stores/retention.ts';
+import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts';
 
 /** Every kind of background job there is. */
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
@@ -224,4 +239,31 @@ async function isKnown(db: Database, environmentId: number, idempotencyKey: stri
     .where('idempotency_key', '=', idempotencyKey)
     .executeTakeFirst();
   return known !== undefined;
+}
+
+/** What the service is at, in all environments. */
+export interface ServiceStatus {
+  readonly workers: readonly LiveWorker[];
+  readonly backlog: Backlog;
+  readonly lanes: readonly LaneOverview[];
+  readonly exports: readonly RunningExport[];
+  /** Jobs that go on after an error; the oldest. */
+  readonly retries: readonly Retry[];
+  readonly retention: EventRetention;
+  /** The latest, latest first. */
+  readonly failures: readonly Failure[];
+}
+
+/** Each question has its deadline; throws if the database is away. `watch` comes from `createWatchPool`. */
+export async function readStatus(watch: pg.Pool): Promise<ServiceStatus> {
+  const [workers, backlog, lanes, exports, retries, retention, failures] = await Promise.all([
+    readLiveWorkers(watch),
+    readBacklog(watch),
+    readLanes(watch),
+    readRunningExports(watch),
+    readRetries(watch),
+    readEventRetention(watch),
+    readFailures(watch),
+  ]);
+  return { workers, backlog, lanes, exports, retries, retention, failures };
 }

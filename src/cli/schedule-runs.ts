@@ -10,9 +10,9 @@ import {
   type ScheduleRun,
 } from '../postgres/stores/schedule-run-items.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
-import { askForRun } from '../sources/schedules/make-due-runs.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
+import { askForRun } from '../sources/schedules/start-schedules.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printList, printTable } from './format.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
-import { readStatus, type ServiceStatus } from '../background-jobs/read-status.ts';
+import { readStatus, type ServiceStatus } from '../background-jobs/jobs.ts';
 import type { Config } from '../config.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';

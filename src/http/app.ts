@@ -11,11 +11,16 @@ import type { System } from '../context.ts';
 import { MAX_DELETION_BYTES } from '../domain/limits.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
-import { addErrorHandler, answerClientError, explainError, sendErrors } from './plugins/errors.ts';
+import {
+  addErrorHandler,
+  addNotFound,
+  answerClientError,
+  explainError,
+  sendErrors,
+} from './plugins/errors.ts';
 import { addJsonBody } from './plugins/json-body.ts';
 import { addLingeringClose } from './plugins/lingering-close.ts';
 import { addLoadShedding } from './plugins/load-shedding.ts';
-import { addNotFound } from './plugins/not-found.ts';
 import { addRateLimit } from './plugins/rate-limit.ts';
 import { addExpectContinue, addRawBody } from './plugins/request-body.ts';
 import { addRequestMetrics } from './plugins/request-metrics.ts';

@@ -2,7 +2,7 @@ import { sql } from 'kysely';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
-import { insertNewUsers } from '../postgres/merge/insert-new.ts';
+import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import type { ChunkTally } from '../postgres/stores/chunks.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
 import type { LoadMemory } from './context.ts';

@@ -10,7 +10,7 @@ import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
-import { newUserStamp } from '../postgres/merge/insert-new.ts';
+import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
 import {
   type ChunkTally,

@@ -6,15 +6,17 @@ import {
   MAX_SEGMENT_VALUES,
 } from '../domain/limits.ts';
 import { findProblems, type Keys, pathText, rule } from '../operator-file/schema.ts';
-import { conditions, type Operator, operatorsOf } from './definition-schema.ts';
-import type {
-  Comparison,
-  Condition,
-  EventCondition,
-  EventPropertyCondition,
-  PropertyTest,
-  Scalar,
-  Segment,
+import {
+  type Comparison,
+  type Condition,
+  conditions,
+  type EventCondition,
+  type EventPropertyCondition,
+  type Operator,
+  operatorsOf,
+  type PropertyTest,
+  type Scalar,
+  type Segment,
 } from './segment.ts';
 
 export interface SegmentProblem {

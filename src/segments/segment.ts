@@ -1,3 +1,17 @@
+import { type TSchema, Type } from 'typebox';
+import {
+  MAX_COMPARED_CHARS,
+  MAX_EVENT_NAME_BYTES,
+  MAX_PROPERTY_NAME_CHARS,
+  MAX_SEGMENT_CONDITIONS,
+  MAX_SEGMENT_DAYS,
+  MAX_SEGMENT_DEPTH,
+  MAX_SEGMENT_EVENT_COUNT,
+  MAX_SEGMENT_STRING_CHARS,
+  MAX_SEGMENT_VALUES,
+} from '../domain/limits.ts';
+import { describe, objectOf, published, rule, type Wording } from '../operator-file/schema.ts';
+
 /**
  * A segment as it is worked with: what `readSegment` makes of a definition (docs/segments.md; its schema is in
  * definition-schema.ts). Operators that say the opposite of another are that other one, negated; so the meaning of each
@@ -65,4 +79,184 @@ export interface SegmentScope {
 export interface UserScope extends SegmentScope {
   /** What the query calls sluice.users. */
   readonly user: string;
+}
+
+/**
+ * The language of docs/segments.md as schemas: one for each kind of condition, which `readSegment` validates with, and all
+ * of them with the groups around them for editors.
+ */
+
+const text = (minLength: number, maxLength: number) =>
+  Type.String({
+    description: 'No U+0000, no half of a surrogate pair.',
+    minLength,
+    maxLength,
+    pattern: '^[^\\u0000\\ud800-\\udfff]*$',
+    words: () => 'must not hold U+0000 or half a surrogate pair',
+  });
+
+/** JSON's 1e400 is Infinity to JavaScript, and would not be compared as what was written. */
+const scalar = Type.Union([text(0, MAX_SEGMENT_STRING_CHARS), Type.Number(), Type.Boolean()], {
+  problem(value: unknown) {
+    if (typeof value === 'number') return 'must be a number within ±1.8e308';
+    if (typeof value !== 'string') {
+      const hint =
+        value === null
+          ? 'null; `exists: false` asks for a property that is missing or null'
+          : describe(value);
+      return `must be a string, a number, true or false, not ${hint}`;
+    }
+    return `must have at most ${MAX_SEGMENT_STRING_CHARS} characters, and neither U+0000 nor half a surrogate pair`;
+  },
+});
+const scalars = Type.Array(scalar, { minItems: 1, maxItems: MAX_SEGMENT_VALUES });
+/** Every string contains the empty one: such a condition would be a mistake. */
+const part = text(1, MAX_SEGMENT_STRING_CHARS);
+/** What the lookups call a date, but for what Postgres cannot read as an instant: the year 0000 and zones of 16 hours and more. */
+const date = Type.String({
+  description: 'YYYY-MM-DD, or YYYY-MM-DDTHH:MM[:SS[.fraction]] and perhaps Z or ±HH:MM.',
+  maxLength: MAX_COMPARED_CHARS,
+  pattern:
+    '^(?!0000)([0-9]{4}-(0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|[0-9]{4}-(0[469]|11)-(0[1-9]|[12][0-9]|30)' +
+    '|[0-9]{4}-02-(0[1-9]|1[0-9]|2[0-8])|([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)' +
+    '(T([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\\.[0-9]+)?)?(Z|[+-](0[0-9]|1[0-5]):[0-5][0-9])?)?$',
+});
+const ordered = Type.Union([Type.Number(), date], {
+  problem: rule('must be a number or a date such as "2026-11-20" or "2026-11-20T12:34:56Z"'),
+});
+const days = Type.Integer({ minimum: 1, maximum: MAX_SEGMENT_DAYS });
+const times = (minimum: number) => Type.Integer({ minimum, maximum: MAX_SEGMENT_EVENT_COUNT });
+
+/** What each operator takes. */
+const operands = {
+  equals: scalar,
+  not_equals: scalar,
+  in: scalars,
+  not_in: scalars,
+  contains: part,
+  not_contains: part,
+  starts_with: part,
+  exists: Type.Boolean({ description: 'true: neither missing nor null.' }),
+  greater_than: ordered,
+  greater_or_equal: ordered,
+  less_than: ordered,
+  less_or_equal: ordered,
+  in_last_days: days,
+  not_in_last_days: days,
+} as const satisfies Readonly<Record<string, TSchema>>;
+
+export type Operator = keyof typeof operands;
+export const operators = Object.keys(operands) as readonly Operator[];
+
+/** The operators that a condition has; one, if it is right. */
+export function operatorsOf(condition: object): Operator[] {
+  return operators.filter((operator) => Object.hasOwn(condition, operator));
+}
+
+const optionalOperands = Object.fromEntries(
+  Object.entries(operands).map(([operator, schema]) => [operator, Type.Optional(schema)]),
+);
+const isOneOf = `there are ${operators.join(', ')}`;
+
+/** `{<subject>: …, <operator>: …}` */
+function propertyCondition(subject: string, description: string, more: object = {}) {
+  const problem: Wording = (value, keyword) => {
+    if (keyword === 'type') return rule('must be an object such as {"property": …, "equals": …}')(value);
+    const condition = value as Readonly<Record<string, unknown>>;
+    if (keyword === 'if') {
+      return `${condition[subject]} is the time of the profile itself: compare it with a date, or use in_last_days`;
+    }
+    if (keyword !== 'oneOf') return undefined;
+    const given = operatorsOf(condition);
+    return given.length === 0
+      ? `has no operator; ${isOneOf}`
+      : `has ${given.length} operators (${given.join(', ')}); give each a condition of its own, under \`all\``;
+  };
+  return Type.Object(
+    { [subject]: text(1, MAX_PROPERTY_NAME_CHARS), ...optionalOperands },
+    {
+      title: 'a condition',
+      description,
+      additionalProperties: false,
+      oneOf: operators.map((operator) => ({ required: [operator] })),
+      problem,
+      unknown: () => `is no operator; ${isOneOf}`,
+      ...more,
+    },
+  );
+}
+
+/** What can be asked of the time of a profile itself. */
+const instantOnly = (subject: string) => ({
+  if: { properties: { [subject]: { enum: ['first_seen_at', 'last_seen_at'] } } },
+  // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+  then: {
+    properties: Object.fromEntries(
+      operators
+        .filter((operator) => operands[operator] !== days && operator !== 'exists')
+        .map((operator) => [operator, operands[operator] === ordered ? date : false]),
+    ),
+  },
+});
+
+const eventProperty = propertyCondition('property', "A property in the event's metadata.");
+
+/** The conditions, by the name that says which it is. */
+export const conditions = {
+  property: propertyCondition(
+    'property',
+    "A property of the user; user_id, company_id, first_seen_at and last_seen_at are the profile's own.",
+    instantOnly('property'),
+  ),
+  company_property: propertyCondition(
+    'company_property',
+    "A property of the user's company; company_id, first_seen_at and last_seen_at are the profile's own.",
+    instantOnly('company_property'),
+  ),
+  event: Type.Object(
+    {
+      event: text(1, MAX_EVENT_NAME_BYTES),
+      at_least: Type.Optional(times(1)),
+      at_most: Type.Optional(times(0)),
+      never: Type.Optional(Type.Literal(true, { problem: rule('can only be true') })),
+      within_days: Type.Optional(days),
+      where: Type.Optional(Type.Array(eventProperty, { minItems: 1, maxItems: MAX_SEGMENT_CONDITIONS })),
+    },
+    {
+      title: 'an event',
+      description:
+        'How often the user did something: once or more unless at_least, at_most or never says otherwise.',
+      additionalProperties: false,
+      dependentSchemas: { never: { properties: { at_least: false, at_most: false } } },
+    },
+  ),
+} as const;
+
+/** The JSON Schema of a definition, for editors: docs/schemas/segment.schema.json. */
+export function segmentSchema(): object {
+  const ref = (name: string) => ({ $ref: `#/$defs/${name}` });
+  const group = (name: string, description: string, inner: string) => ({
+    ...objectOf('', description, { [name]: Type.Unsafe(ref(inner)) }),
+    title: undefined,
+  });
+  const { property, company_property, event } = conditions;
+  const names = ['all', 'any', 'not', 'userProperty', 'companyProperty', 'event'];
+  return published({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $id: 'https://sluice.invalid/schemas/segment.schema.json',
+    title: 'Segment',
+    description: `A set of users, as docs/segments.md says. Not said here: groups nest at most ${MAX_SEGMENT_DEPTH} deep, a definition has at most ${MAX_SEGMENT_CONDITIONS} conditions, and at_most is not below at_least.`,
+    ...ref('node'),
+    $defs: {
+      node: { type: 'object', oneOf: names.map(ref) },
+      nodes: { type: 'array', items: ref('node'), minItems: 1, maxItems: MAX_SEGMENT_CONDITIONS },
+      all: group('all', 'Everything in the list holds.', 'nodes'),
+      any: group('any', 'Something in the list holds.', 'nodes'),
+      not: group('not', 'What is inside does not hold.', 'node'),
+      userProperty: property,
+      companyProperty: company_property,
+      eventProperty,
+      event,
+    },
+  }) as object;
 }

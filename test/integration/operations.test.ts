@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pruneJob } from '../../jobs/prune.ts';
+import { readStatus } from '../../src/background-jobs/jobs.ts';
 import { planPrune, prune, schedulePruning } from '../../src/background-jobs/prune.ts';
-import { readStatus } from '../../src/background-jobs/read-status.ts';
 import { describeStatus, renderStatus } from '../../src/cli/status.ts';
 import { createWatchPool } from '../../src/postgres/pool.ts';
 import { findNextTasks } from '../../src/postgres/stores/tasks.ts';

@@ -22,11 +22,10 @@ import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts'
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
-import type { ScheduleContext } from '../../src/sources/schedules/context.ts';
-import { scheduleSettings } from '../../src/sources/schedules/context.ts';
+import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
-import { askForRun } from '../../src/sources/schedules/make-due-runs.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
+import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';

@@ -7,12 +7,15 @@ import {
   type ScheduleRun,
 } from '../../src/postgres/stores/schedule-run-items.ts';
 import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
-import type { ScheduleContext, ScheduleSettings } from '../../src/sources/schedules/context.ts';
-import { scheduleSettings } from '../../src/sources/schedules/context.ts';
+import {
+  type ScheduleContext,
+  type ScheduleSettings,
+  scheduleSettings,
+} from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
-import { askForRun, makeDueRuns } from '../../src/sources/schedules/make-due-runs.ts';
 import type { Schedule } from '../../src/sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
+import { askForRun, makeDueRuns } from '../../src/sources/schedules/start-schedules.ts';
 import { runTask, withoutStop } from '../../src/tasks/run-task.ts';
 import type { TestSystem } from './system.ts';
 import { takeTask } from './tasks.ts';

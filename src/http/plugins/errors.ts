@@ -4,11 +4,10 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
 import type { System } from '../../context.ts';
-import { errorCodes, InputError, type Problem, TransientError } from '../../domain/errors.ts';
+import { errorCodes, InputError, inputError, type Problem, TransientError } from '../../domain/errors.ts';
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { createProbe } from '../../telemetry/health.ts';
-import { noSuchAddress } from './not-found.ts';
 
 /** One entry of the error record; every field is a string. */
 interface ErrorEntry {
@@ -252,4 +251,40 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
   // Whoever sends half a request and then nothing would keep the connection for ever.
   const timer = setTimeout(() => socket.destroy(), lingerMs);
   socket.once('close', () => clearTimeout(timer));
+}
+
+const noSuchAddress = 'There is no such address; /docs shows those there are';
+
+/** A path that exists under other methods: 405 with `Allow`. No such path: 404. Register before the routes. */
+export function addNotFound(app: FastifyInstance): void {
+  const methods = new Map<string, Set<string>>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const known = methods.get(url) ?? new Set();
+    for (const each of [method].flat()) known.add(each);
+    methods.set(url, known);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?', 1)[0]?.replace(/\/+$/, '') ?? '';
+    const allowed = [...methods]
+      .filter(([pattern]) => matches(pattern, path))
+      .flatMap(([, each]) => [...each]);
+    if (allowed.length === 0) {
+      throw inputError('route_not_found', noSuchAddress, `${request.method} ${printable(path)}`);
+    }
+    const allow = [...new Set(allowed)].sort().join(', ');
+    reply.header('allow', allow);
+    throw inputError('method_not_allowed', `${request.method} is not allowed here`, `allowed: ${allow}`);
+  });
+}
+
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.replace(/\/$/, '').split('/');
+  const given = path.split('/');
+  return (
+    wanted.length === given.length && wanted.every((each, at) => each.startsWith(':') || each === given[at])
+  );
+}
+
+function printable(path: string): string {
+  return path.replace(/[^\x20-\x7e]/g, '?').slice(0, 200);
 }

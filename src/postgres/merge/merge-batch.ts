@@ -3,12 +3,16 @@
  * temporary table, drop what is there already, one upsert in key order. `insert-new.ts` is the short way
  * for users of whom nothing is known.
  */
+
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
+import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
 import { copyIncoming, holdsAlready, incomingTable, keyHash, type MergeScope } from './incoming.ts';
-import { applyRemovals, upsert } from './upsert.ts';
+import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
 interface Batch {
   readonly entity: Entity;
@@ -146,4 +150,45 @@ export async function classifyBatch({ client, db }: Transaction, batch: Batch): 
     from classified
     where flags & 2 = 0`.execute(db);
   return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+}
+
+export interface NewUsers {
+  /** COPY text of rows stamped by `newUserStamp`. Each key once. */
+  readonly text: Buffer;
+  /** Hashes of their keys as a binary bigint[], flagged as new. */
+  readonly keyHashes: Buffer | null;
+  /** Companies they name that may be new. */
+  readonly companies: readonly string[];
+}
+
+/** What each row ends with: environment, load, chunk, and that this chunk is the first of its load to touch it. */
+export function newUserStamp(scope: Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo'>): Buffer {
+  return Buffer.from(`\t${scope.environmentId}\t${scope.loadId}\t${scope.chunkNo}\t1\n`);
+}
+
+/**
+ * For users that are all expected to be new: COPY straight into the table, which PostgreSQL does in about half the
+ * time of the merge (pages filled many rows at a time, no temporary table, no sort, no look-up for conflicts).
+ * Throws a unique violation if one of them is known after all, or comes at the same time by another way; the caller
+ * then rolls back and merges. Nothing but time is lost.
+ */
+export async function insertNewUsers(
+  { client, db }: Transaction,
+  scope: MergeScope,
+  users: NewUsers,
+  keepCompanies: boolean,
+): Promise<void> {
+  const copy = copyFrom(`
+    copy users (user_id, metadata, company_id, environment_id, load_id, load_chunk, load_touches)
+    from stdin`);
+  await pipeline(Readable.from([users.text], { objectMode: false }), client.query(copy));
+  if (users.keyHashes !== null) {
+    await sql`
+      insert into load_chunk_keys (load_id, chunk_no, entity, written)
+      values (${scope.loadId}, ${scope.chunkNo}, 'users', ${users.keyHashes}::bigint[])`.execute(db);
+  }
+  if (users.companies.length > 0) {
+    const named = sql`select company from unnest(${users.companies}::text[]) company`;
+    await createCompanies(db, { ...scope, keepKeys: keepCompanies }, named);
+  }
 }

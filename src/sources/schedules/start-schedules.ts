@@ -4,13 +4,30 @@
  * a source or asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded
  * twice.
  */
-import { RECONCILE_MS } from '../../domain/limits.ts';
-import { queueRuns } from '../../postgres/stores/schedule-runs.ts';
+
+import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
+import { type Database, inTransaction } from '../../postgres/database.ts';
+import { listEnvironments } from '../../postgres/stores/environments.ts';
+import {
+  hasOpenRun,
+  insertRun,
+  type NewRun,
+  queueRuns,
+  requeueRun,
+} from '../../postgres/stores/schedule-runs.ts';
+import {
+  addSchedule,
+  lockSchedule,
+  markConsidered,
+  readConsidered,
+  scheduleKey,
+} from '../../postgres/stores/schedules.ts';
 import { startPoller } from '../../tasks/poller.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
+import { dueTimes } from './due-times.ts';
 import { endWaitingRuns } from './end-run.ts';
-import { makeDueRuns } from './make-due-runs.ts';
+import type { RunDefinition, Schedule } from './schedule.ts';
 import type { SchedulesFile } from './schedules-file.ts';
 
 export interface RunningSchedules {
@@ -49,4 +66,122 @@ async function seeToSchedules(
   const tasks = await queueRuns(context.db);
   await notifyQueue(context, tasks);
   return tasks.length > 0;
+}
+
+/** How far `considered_until` may lag behind while nothing is due. */
+const considerAgainMs = 30_000;
+
+/**
+ * Makes a run of every due time that has passed and has none: once, however many processes do this. A schedule that is
+ * met for the first time is due from then on. Returns how many were made.
+ */
+export async function makeDueRuns(context: ScheduleContext, schedules: readonly Schedule[]): Promise<number> {
+  if (schedules.length === 0) return 0;
+  const environments = new Map((await listEnvironments(context.db)).map((each) => [each.name, each]));
+  const considered = await readConsidered(context.db);
+  const now = context.schedules.now();
+  let made = 0;
+  for (const schedule of schedules) {
+    const environment = environments.get(schedule.environment);
+    if (environment === undefined) continue;
+    const { environmentId } = environment;
+    const since = considered.get(scheduleKey(environmentId, schedule.name));
+    if (since === undefined) await addSchedule(context.db, environmentId, schedule.name, now);
+    else if (findDue(schedule, since, now).length > 0)
+      made += await makeRuns(context, environmentId, schedule, now);
+    else if (now.getTime() - since.getTime() > considerAgainMs) {
+      await markConsidered(context.db, environmentId, schedule.name, now);
+    }
+  }
+  return made;
+}
+
+function findDue({ cron, timeZone, enabled, missedWithinMs }: Schedule, since: Date, now: Date): number[] {
+  if (!enabled) return [];
+  const after = Math.max(since.getTime(), now.getTime() - missedWithinMs);
+  return dueTimes(cron, timeZone, after, now.getTime(), 10 * MAX_MADE_UP_RUNS);
+}
+
+async function makeRuns(
+  context: ScheduleContext,
+  environmentId: number,
+  schedule: Schedule,
+  now: Date,
+): Promise<number> {
+  const { name } = schedule;
+  return inTransaction(context.pool, async ({ db }) => {
+    const due = findDue(schedule, await lockSchedule(db, environmentId, name), now);
+    const isBusy = schedule.overlap === 'skip' && (await hasOpenRun(db, environmentId, name));
+    let made = 0;
+    for (const run of planRuns(schedule, due, now)) {
+      const skip = run.skip ?? (isBusy ? overlapping : null);
+      const runId = await insertRun(db, environmentId, name, { ...run, skip });
+      if (runId === null) continue;
+      made++;
+      const fields = { schedule: name, due_at: run.dueAt, cause: run.cause, missed: run.missed };
+      context.log.info({ ...fields, skipped: skip?.code }, 'schedule is due');
+    }
+    await markConsidered(db, environmentId, name, now);
+    return made;
+  });
+}
+
+const overlapping = { code: 'overlap', reason: 'the run before it had not ended' };
+const tooLate = { code: 'missed', reason: 'nobody was there when it was due' };
+
+/** The runs that these due times ask for, by the policy of the schedule. */
+function planRuns(schedule: Schedule, due: readonly number[], now: Date): NewRun[] {
+  const isMissed = (ms: number): boolean => now.getTime() - ms > MISSED_AFTER_MS;
+  const [missed, onTime] = [due.filter(isMissed), due.filter((ms) => !isMissed(ms))];
+  const run = (ms: number, cause: NewRun['cause'], passed: number, skip: NewRun['skip']): NewRun => ({
+    dueAt: new Date(ms),
+    cause,
+    missed: passed,
+    skip,
+    definition: definitionOf(schedule),
+    notify: schedule.notify,
+  });
+  const last = missed.at(-1);
+  const before = missed.length - 1;
+  const regular = (passed: number): NewRun[] =>
+    onTime.map((ms, index) => run(ms, 'due', index === 0 ? passed : 0, null));
+  switch (schedule.missed) {
+    case 'run_all': {
+      const kept = missed.slice(-MAX_MADE_UP_RUNS);
+      const dropped = missed.length - kept.length;
+      return [...kept.map((ms, index) => run(ms, 'made_up', index === 0 ? dropped : 0, null)), ...regular(0)];
+    }
+    case 'run_once':
+      if (onTime.length > 0) return regular(missed.length);
+      return last === undefined ? [] : [run(last, 'made_up', before, null)];
+    case 'skip':
+      return [...(last === undefined ? [] : [run(last, 'due', before, tooLate)]), ...regular(0)];
+  }
+}
+
+function definitionOf({ timeZone, work }: Schedule): RunDefinition {
+  return { timeZone, work };
+}
+
+/**
+ * Makes a run that a person asks for, whatever the clock says. `asked`: it is made; `again`: the run of that time had
+ * failed or was skipped and is to be done again; `known`: there is one, which is under way or went well.
+ */
+export async function askForRun(
+  db: Database,
+  environmentId: number,
+  schedule: Schedule,
+  dueAt: Date,
+  now: Date,
+): Promise<'asked' | 'again' | 'known'> {
+  return db.transaction().execute(async (transaction) => {
+    await addSchedule(transaction, environmentId, schedule.name, now);
+    await lockSchedule(transaction, environmentId, schedule.name);
+    const asTheFileSays = { definition: definitionOf(schedule), notify: schedule.notify };
+    const run = { dueAt, cause: 'asked', missed: 0, skip: null, ...asTheFileSays } as const;
+    if ((await insertRun(transaction, environmentId, schedule.name, run)) !== null) return 'asked';
+    return (await requeueRun(transaction, environmentId, schedule.name, dueAt, asTheFileSays))
+      ? 'again'
+      : 'known';
+  });
 }

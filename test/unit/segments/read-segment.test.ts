@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isIsoDate } from '../../../src/domain/data-type.ts';
 import { MAX_COMPARED_CHARS } from '../../../src/domain/limits.ts';
-import { operators, segmentSchema } from '../../../src/segments/definition-schema.ts';
 import { readSegment } from '../../../src/segments/read-segment.ts';
+import { operators, segmentSchema } from '../../../src/segments/segment.ts';
 import { definition } from '../../support/random-segments.ts';
 
 const schemaUrl = new URL('../../../docs/schemas/segment.schema.json', import.meta.url);
