@@ -5,10 +5,9 @@
  * or expired key is refused within the time that the cache keeps an answer. `admin-login.ts` is the
  * operator's way in.
  */
-import { sql } from 'kysely';
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
+import { digestKey, isLive, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
 import {
   defaultEnvironmentName,
   type Environment,
@@ -56,18 +55,6 @@ export async function verifyKey(
   if (staticKey !== null && matchesDigest(text, digestKey(staticKey))) return defaultCaller(db);
   const keyId = keyIdOf(text);
   return keyId === null ? { refused: 'malformed', keyId } : findCaller(db, keyId, text);
-}
-
-const isLive = sql<boolean>`revoked_at is null and (expires_at is null or expires_at > clock_timestamp())`;
-
-/** Whether a key is neither revoked nor expired. */
-export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('api_keys')
-    .select(isLive.as('live'))
-    .where('key_id', '=', keyId)
-    .executeTakeFirst();
-  return row?.live === true;
 }
 
 async function findCaller(db: Database, keyId: string, text: string): Promise<Caller | KeyRefusal> {

@@ -1,3 +1,4 @@
+import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-loads.ts';
 /*
  * Background jobs: loads, exports and deletions as the API lists them, one order and one shape for all.
  * Begin here for finding, showing, cancelling and retrying a job; what a job does stands in src/load,
@@ -20,7 +21,6 @@ import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail, renderExportListItem, renderExportRecord } from '../export/inspect-exports.ts';
 import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end-load.ts';
-import { countRejects, readLoads, requireLoad } from '../load/inspect-load.ts';
 import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readDeletions } from '../postgres/stores/deletions.ts';

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import pLimit from 'p-limit';
 import type pg from 'pg';
 import type { Logger } from 'pino';
@@ -6,16 +5,23 @@ import type { Config } from '../config.ts';
 import { ABANDONED_FILE_MS } from '../domain/limits.ts';
 import { SYSTEM_ENVIRONMENT_ID } from '../domain/task.ts';
 import { type ExportContext, exportFolder } from '../export/context.ts';
-import type { FileRef, FileStore } from '../files/file-store.ts';
+import type { FileStore } from '../files/file-store.ts';
 import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
-import { countPrunable } from '../postgres/stores/prunable.ts';
+import {
+  countPrunable,
+  deleteLoads,
+  findExpiredFiles,
+  forgetFile,
+  forgetOldKeys,
+} from '../postgres/stores/prunable.ts';
 import { deleteRuns } from '../postgres/stores/schedule-runs.ts';
 import { insertTask } from '../postgres/stores/tasks.ts';
+import { forgetOldWorkers } from '../postgres/stores/workers.ts';
 import { planEventPruning, pruneEvents, removeReplaced } from '../retention/prune-events.ts';
 import { pruneInbox } from '../sources/inbox/inspect-inbox.ts';
 import { type Poller, startPoller } from '../tasks/poller.ts';
@@ -105,7 +111,6 @@ export interface Retention {
 
 const filesPerBatch = 500;
 const removalsAtATime = 4;
-const workerForgottenHours = 1;
 
 /** Removes what has outlived its retention: received files, job records with their rejects, old keys. */
 export async function pruneFiles(
@@ -116,45 +121,26 @@ export async function pruneFiles(
   let files = 0;
   // Batch after batch: more may expire in a day than one batch takes.
   for (let removed = filesPerBatch; removed === filesPerBatch; files += removed) {
-    removed = await pruneRound(context, retention.fileDays);
+    removed = await pruneBatch(context, retention.fileDays);
   }
-  const jobs = await db
-    .deleteFrom('loads')
-    .where('file_ref', 'is', null)
-    .where('ended_at', '<', sql<Date>`now() - ${retention.jobDays} * interval '1 day'`)
-    .executeTakeFirst();
-  await db
-    .deleteFrom('idempotency_keys')
-    .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
-    .execute();
-  await db
-    .deleteFrom('workers')
-    .where('seen_at', '<', sql<Date>`now() - ${workerForgottenHours} * interval '1 hour'`)
-    .execute();
-  return { files, jobs: Number(jobs.numDeletedRows) };
+  const jobs = await deleteLoads(db, retention.jobDays);
+  await forgetOldKeys(db);
+  await forgetOldWorkers(db);
+  return { files, jobs };
 }
 
 /** How many were removed, at most `filesPerBatch`. */
-async function pruneRound(
+async function pruneBatch(
   { db, files }: Pick<LoadContext, 'db' | 'files'>,
   fileDays: number,
 ): Promise<number> {
-  const expired = await db
-    .selectFrom('loads')
-    .select(['load_id', 'file_ref'])
-    .where('file_ref', 'is not', null)
-    .where('ended_at', '<', sql<Date>`now() - ${fileDays} * interval '1 day'`)
-    .limit(filesPerBatch)
-    .execute();
+  const expired = await findExpiredFiles(db, fileDays, filesPerBatch);
   const atATime = pLimit(removalsAtATime);
   await Promise.all(
-    expired.map(({ load_id, file_ref }) =>
+    expired.map(({ loadId, ref }) =>
       atATime(async () => {
-        await files.remove(file_ref as FileRef);
-        await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', load_id).execute();
-        // Kept for a retry, which without the file there cannot be.
-        await db.deleteFrom('load_chunk_keys').where('load_id', '=', load_id).execute();
-        await db.deleteFrom('load_replays').where('load_id', '=', load_id).execute();
+        await files.remove(ref);
+        await forgetFile(db, loadId);
       }),
     ),
   );

@@ -12,10 +12,10 @@ import {
 } from '../background-jobs/jobs.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { type Load, loadStatuses } from '../domain/load.ts';
-import { requireLoad } from '../load/inspect-load.ts';
 import { exportRejects, listRejects } from '../load/rejects.ts';
 import { renderLoadListItem, renderReject } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
+import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { followJob, followLoad } from './follow.ts';

@@ -3,9 +3,9 @@ import { type Job, renderJob } from '../background-jobs/jobs.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import type { Load } from '../domain/load.ts';
-import { countRejects } from '../load/inspect-load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/read-exports.ts';
+import { countRejects } from '../postgres/stores/read-loads.ts';
 import {
   columnsOf,
   formatBytes,

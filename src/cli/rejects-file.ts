@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { System } from '../context.ts';
 import type { Load } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
-import { countRejects } from '../load/inspect-load.ts';
 import { exportRejects, listRejects, type RejectsFormat } from '../load/rejects.ts';
+import { countRejects } from '../postgres/stores/read-loads.ts';
 import { readRejectsSource } from '../postgres/stores/rejects.ts';
 
 /** The refused records of a load, and where they were written to. */

@@ -1,13 +1,13 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
-import { isLiveKey, staticKeyId } from '../access/verify-key.ts';
+import { staticKeyId } from '../access/verify-key.ts';
 import { InputError, inputError } from '../domain/errors.ts';
 import type { Export, ExportFile } from '../domain/export.ts';
 import { MAX_PRESIGNED_SECONDS } from '../domain/limits.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, readSigningKey } from '../postgres/stores/api-keys.ts';
+import { digestKey, isLiveKey, readSigningKey } from '../postgres/stores/api-keys.ts';
 import { findExportFile, readExports } from '../postgres/stores/read-exports.ts';
 import type { ExportContext } from './context.ts';
 

@@ -9,9 +9,9 @@ import { startDeletion } from '../postgres/stores/deletions.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { findLaneHead, idleLanes } from '../postgres/stores/lanes.ts';
 import { cancelLoad as markCancelled, failLoad as markFailed, startLoad } from '../postgres/stores/loads.ts';
+import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
-import { countRejects, requireLoad } from './inspect-load.ts';
 import { renderLoadDetail } from './render-load.ts';
 
 /**

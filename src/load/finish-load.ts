@@ -14,6 +14,7 @@ import {
   readFinishState,
   readLoadSource,
 } from '../postgres/stores/loads.ts';
+import { countRejects } from '../postgres/stores/read-loads.ts';
 import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
 import { chunksToReplay, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
@@ -21,7 +22,7 @@ import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { recordLoadEnd, startLane, tooManyRejects } from './end-load.ts';
-import { countRejects, explainRefusals } from './inspect-load.ts';
+import { explainRefusals } from './explain-refusals.ts';
 import { createChunkReader } from './process-chunk.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';

@@ -12,6 +12,7 @@ import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } f
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
 import { CsvCells } from '../mapping/csv-cells.ts';
+import { requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   type ReadRejects,
   type RejectsSource,
@@ -19,7 +20,6 @@ import {
   readRejectsSource,
 } from '../postgres/stores/rejects.ts';
 import type { LoadContext } from './context.ts';
-import { requireLoad } from './inspect-load.ts';
 
 export type RejectsFormat = 'csv' | 'ndjson';
 

@@ -5,9 +5,9 @@ import { isBeforeDeletion } from '../postgres/stores/deletion-traces.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { requeueLoad } from '../postgres/stores/loads.ts';
+import { requireLoad } from '../postgres/stores/read-loads.ts';
 import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
-import { requireLoad } from './inspect-load.ts';
 
 /**
  * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left. Does

@@ -4,8 +4,8 @@ import { sweep } from '../../src/background-jobs/prune.ts';
 import type { System } from '../../src/context.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
-import { requireLoad } from '../../src/load/inspect-load.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   manualLoad,

@@ -11,7 +11,6 @@ import { defaultOutcomes, type JobKind, jobKinds, type Outcome } from '../../src
 import { cancelExport } from '../../src/export/end-export.ts';
 import { writeExport } from '../../src/export/write/write-export.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
-import { countRejects } from '../../src/load/inspect-load.ts';
 import { renderLoadDetail } from '../../src/load/render-load.ts';
 import {
   type DeliveryPolicy,
@@ -26,6 +25,7 @@ import { addSubscription, removeSubscription, rotateSecret } from '../../src/not
 import { packageRoot } from '../../src/package-root.ts';
 import { beginAttempt, type Delivery, listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../../src/postgres/stores/notifications.ts';
+import { countRejects } from '../../src/postgres/stores/read-loads.ts';
 import { endTask, findNextTasks } from '../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { withoutStop } from '../../src/tasks/run-task.ts';

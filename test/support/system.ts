@@ -7,13 +7,13 @@ import { type Config, readConfig } from '../../src/config.ts';
 import { openSystem, type System } from '../../src/context.ts';
 import { endedStatuses, type Load } from '../../src/domain/load.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
-import { requireLoad } from '../../src/load/inspect-load.ts';
 import { createApiKey } from '../../src/postgres/stores/api-keys.ts';
 import {
   createEnvironment,
   type Environment,
   ensureDefaultEnvironment,
 } from '../../src/postgres/stores/environments.ts';
+import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { createTestDatabase } from './postgres.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 import { startS3, type TestS3 } from './s3.ts';

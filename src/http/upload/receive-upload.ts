@@ -5,7 +5,7 @@ import type { System } from '../../context.ts';
 import { Interrupted, inputError } from '../../domain/errors.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
-import { requireLoad } from '../../load/inspect-load.ts';
+import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { idempotencyKeyOf, readEncoding } from '../request-headers.ts';

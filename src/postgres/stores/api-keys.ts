@@ -208,3 +208,15 @@ async function find(db: Database, purpose: string): Promise<Buffer | undefined> 
     .executeTakeFirst();
   return row?.secret;
 }
+
+export const isLive = sql<boolean>`revoked_at is null and (expires_at is null or expires_at > clock_timestamp())`;
+
+/** Whether a key is neither revoked nor expired. */
+export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('api_keys')
+    .select(isLive.as('live'))
+    .where('key_id', '=', keyId)
+    .executeTakeFirst();
+  return row?.live === true;
+}

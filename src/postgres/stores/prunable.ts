@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
+import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 
 export interface RetentionDays {
@@ -69,3 +70,46 @@ export async function countPrunable(
   if (row === undefined) throw new Error('a row was expected');
   return row;
 }
+
+/** Received files that have outlived their retention, up to `limit`. */
+export async function findExpiredFiles(
+  db: Database,
+  fileDays: number,
+  limit: number,
+): Promise<{ readonly loadId: number; readonly ref: FileRef }[]> {
+  const rows = await db
+    .selectFrom('loads')
+    .select(['load_id', 'file_ref'])
+    .where('file_ref', 'is not', null)
+    .where('ended_at', '<', daysAgo(fileDays))
+    .limit(limit)
+    .execute();
+  return rows.map((row) => ({ loadId: row.load_id, ref: row.file_ref as FileRef }));
+}
+
+/** The file of a load is gone, and with it what was kept for a retry, which without the file there cannot be. */
+export async function forgetFile(db: Database, loadId: number): Promise<void> {
+  await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', loadId).execute();
+  await db.deleteFrom('load_chunk_keys').where('load_id', '=', loadId).execute();
+  await db.deleteFrom('load_replays').where('load_id', '=', loadId).execute();
+}
+
+/** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects; how many that were. */
+export async function deleteLoads(db: Database, jobDays: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom('loads')
+    .where('file_ref', 'is', null)
+    .where('ended_at', '<', daysAgo(jobDays))
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
+/** Idempotency keys hold for 24 hours. */
+export async function forgetOldKeys(db: Database): Promise<void> {
+  await db
+    .deleteFrom('idempotency_keys')
+    .where('created_at', '<', sql<Date>`now() - interval '24 hours'`)
+    .execute();
+}
+
+const daysAgo = (days: number) => sql<Date>`now() - ${days} * interval '1 day'`;

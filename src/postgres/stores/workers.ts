@@ -36,3 +36,13 @@ export async function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
     order by started_at, worker_id`;
   return (await watch.query<LiveWorker>(withTimeout(statement, timeoutMs))).rows;
 }
+
+const forgottenHours = 1;
+
+/** Workers that were killed stay in the table until then. */
+export async function forgetOldWorkers(db: Database): Promise<void> {
+  await db
+    .deleteFrom('workers')
+    .where('seen_at', '<', sql<Date>`now() - ${forgottenHours} * interval '1 hour'`)
+    .execute();
+}

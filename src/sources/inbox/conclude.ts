@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { type InboxFile, isSameFile } from '../../domain/inbox.ts';
 import type { Load } from '../../domain/load.ts';
-import { countRejects, readLoads } from '../../load/inspect-load.ts';
 import { exportRejects } from '../../load/rejects.ts';
 import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
+import { countRejects, readLoads } from '../../postgres/stores/read-loads.ts';
 import { claimPaths, removeClaimFolder, statOf } from './claimed-file.ts';
 import { ensureFolder, identify, syncFolder, writeWhole } from './folders.ts';
 import {

@@ -3,11 +3,11 @@ import { endedStatuses, type Tally } from '../../domain/load.ts';
 import { addressesFor } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { exportUrl } from '../../export/inspect-exports.ts';
-import { readLoads } from '../../load/inspect-load.ts';
 import { loadUrl } from '../../load/render-load.ts';
 import { recordEnd } from '../../notifications/record-end.ts';
 import { type Database, inTransaction } from '../../postgres/database.ts';
 import { readExports } from '../../postgres/stores/read-exports.ts';
+import { readLoads } from '../../postgres/stores/read-loads.ts';
 import {
   type RunItem,
   readRunItems,

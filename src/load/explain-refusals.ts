@@ -1,0 +1,109 @@
+import type { Reject, RejectCode } from '../domain/reject.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
+
+/** What is known of a load whose records were all refused. */
+export interface Refusals {
+  /** Null for NDJSON. */
+  readonly header: CsvHeader | null;
+  /** How many by code, the most frequent first. */
+  readonly byCode: Readonly<Record<string, number>>;
+  /** The first of the most frequent code. */
+  readonly sample: Reject;
+}
+
+const mostNames = 12;
+const longestName = 40;
+/** What people call the column that names a user or a company. */
+const idLike =
+  /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
+const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
+/** A line of an object or array that goes on below. */
+const spread = /^\s*(?:[[{\]}]+,?|"[^"]*"\s*:.*[^}\]])\s*$/s;
+
+/** The failure of a load of which every record was refused: how many, and what the reason probably is. No values of the data. */
+export function explainRefusals({ header, byCode, sample }: Refusals): string {
+  const count = Object.values(byCode).reduce((sum, each) => sum + each, 0);
+  const all = count === 1 ? 'the only record was refused' : `all ${count} records were refused`;
+  const shares = Object.entries(byCode).map(([code, each]) => (each === count ? code : `${each} ${code}`));
+  const likely = header === null ? ofNdjson(sample) : ofCsv(header, sample);
+  return `${all} (${shares.join(', ')}): ${likely ?? `the first, in line ${sample.line}: ${sample.message}`}`;
+}
+
+function ofNdjson(sample: Reject): string | null {
+  const text = textOf(sample);
+  const start = text.trimStart();
+  switch (sample.code) {
+    case 'invalid_json':
+      if (spread.test(text)) {
+        return 'this looks like JSON that is spread over lines; NDJSON has one whole record in each (jq -c . does that), or send an array as .json';
+      }
+      if (/^[{[]\s*'/.test(start)) return 'names and text stand in single quotes; JSON wants double ones';
+      return start.startsWith('{')
+        ? null
+        : 'the lines are no JSON; if this is CSV, send it with format=csv or as .csv';
+    case 'not_an_object':
+      return 'each line is to be an object such as {"user_id":"a","metadata":{}}';
+    case 'missing_id':
+      return lacksId(namesOf(text));
+    default:
+      return ofAnyFormat(sample.code);
+  }
+}
+
+function ofCsv(header: CsvHeader, sample: Reject): string | null {
+  if (textOf(sample).trimStart().startsWith('{')) {
+    return 'the lines look like NDJSON; send it with format=ndjson or as .ndjson';
+  }
+  switch (sample.code) {
+    case 'missing_id':
+      return `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
+    case 'wrong_field_count':
+      return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one?`;
+    case 'invalid_quote':
+    case 'unclosed_quote':
+      return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them';
+    default:
+      return ofAnyFormat(sample.code);
+  }
+}
+
+function ofAnyFormat(code: RejectCode): string | null {
+  if (code === 'invalid_utf8') {
+    return 'the file is not in UTF-8; convert it first, for example: iconv -f WINDOWS-1252 -t UTF-8 FILE';
+  }
+  return code === 'nul_character' ? 'the file holds zero bytes: is it text, in UTF-8?' : null;
+}
+
+function lacksId(names: readonly string[]): string {
+  const seen = names.length === 0 ? '' : `; the first one has ${list(names)}`;
+  return `no record has a user_id or company_id${seen}. If another field is the id, name it with map (${example(names)})`;
+}
+
+function example(names: readonly string[]): string {
+  const found = names.find((name) => !ours.has(name) && idLike.test(name)) ?? 'Their Name';
+  return `map=${shorten(found)}=${/compan|org|account/i.test(found) ? 'company_id' : 'user_id'}`;
+}
+
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, mostNames).map(shorten);
+  return shown.join(', ') + (names.length > mostNames ? ' …' : '');
+}
+
+function shorten(name: string): string {
+  const cut = name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+  return cut.replace(/\p{Cc}/gu, ' ').toWellFormed();
+}
+
+/** None if the record is no object, or was kept only in part. */
+function namesOf(text: string): string[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? Object.keys(value) : [];
+  } catch {
+    return [];
+  }
+}
+
+function textOf({ raw }: Reject): string {
+  return Buffer.from(raw).toString('utf8');
+}

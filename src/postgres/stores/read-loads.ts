@@ -1,0 +1,162 @@
+import { sql } from 'kysely';
+import type { LoadEntity } from '../../domain/entity.ts';
+import { inputError } from '../../domain/errors.ts';
+import { MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
+import type { Load, LoadStatus, LoadType } from '../../domain/load.ts';
+import type { Database } from '../database.ts';
+import { aheadInLane } from './lanes.ts';
+
+/** The environment's loads of these ids, in no order; how many are before them is not looked at. */
+export async function readLoads(
+  context: { readonly db: Database },
+  environmentId: number,
+  jobIds: readonly string[],
+): Promise<Load[]> {
+  if (jobIds.length === 0) return [];
+  const rows = await context.db
+    .selectFrom('loads')
+    .select(loadColumns)
+    .where('loads.environment_id', '=', environmentId)
+    .where('loads.job_id', 'in', jobIds)
+    .execute();
+  return rows.map((row) => toLoad(row, null));
+}
+
+/** Throws `InputError` `not_found`, also for another environment's job. */
+export async function requireLoad(
+  context: { readonly db: Database },
+  environmentId: number,
+  jobId: string,
+): Promise<Load> {
+  const row = await context.db
+    .selectFrom('loads')
+    .select([...loadColumns, aheadInLane('loads').as('ahead')])
+    .where('loads.environment_id', '=', environmentId)
+    .where('loads.job_id', '=', jobId)
+    .executeTakeFirst();
+  if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  return toLoad(row, row.ahead);
+}
+
+/** Rejects of a load by code, most frequent first; of a load with more of them than MAX_COUNTED_REJECTS, those that stand first. */
+export async function countRejects(
+  context: { readonly db: Database },
+  environmentId: number,
+  jobId: string,
+): Promise<Record<string, number>> {
+  const rows = await context.db
+    .selectFrom((eb) =>
+      eb
+        .selectFrom('load_rejects')
+        .where('load_id', '=', ({ selectFrom }) =>
+          selectFrom('loads')
+            .select('load_id')
+            .where('environment_id', '=', environmentId)
+            .where('job_id', '=', jobId),
+        )
+        .orderBy('row_number')
+        .limit(MAX_COUNTED_REJECTS)
+        .select('error_code')
+        .as('first'),
+    )
+    .groupBy('error_code')
+    .select((eb) => ['error_code', eb.fn.countAll<number>().as('count')])
+    .orderBy('count', 'desc')
+    .execute();
+  return Object.fromEntries(rows.map((row) => [row.error_code, row.count]));
+}
+
+/** What the last try of a task ran into that is still to be done; of a load that runs, of which there is one a lane. */
+const lastError = sql<string | null>`(
+  select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
+  from tasks t
+  where t.subject_id = loads.load_id and t.kind in ('chunk', 'finish') and t.last_error is not null
+  order by t.part
+  limit 1
+)`.as('last_error');
+
+const loadColumns = [
+  'loads.job_id',
+  'loads.type',
+  'loads.entity',
+  'loads.status',
+  'loads.filename',
+  'loads.file_size',
+  'loads.total_rows',
+  'loads.accepted_at',
+  'loads.started_at',
+  'loads.ended_at',
+  'loads.rows_read',
+  'loads.rows_inserted',
+  'loads.rows_updated',
+  'loads.rows_unchanged',
+  'loads.rows_superseded',
+  'loads.rows_rejected',
+  'loads.dry_run',
+  'loads.failure_code',
+  'loads.failure_message',
+  lastError,
+  'loads.attempts',
+  'loads.sha256',
+  'loads.duplicate_of',
+] as const;
+
+interface LoadRow {
+  job_id: string;
+  type: string;
+  entity: string;
+  status: string;
+  filename: string;
+  file_size: number;
+  total_rows: number;
+  accepted_at: Date;
+  started_at: Date | null;
+  ended_at: Date | null;
+  rows_read: number;
+  rows_inserted: number;
+  rows_updated: number;
+  rows_unchanged: number;
+  rows_superseded: number;
+  rows_rejected: number;
+  dry_run: boolean;
+  failure_code: string | null;
+  failure_message: string | null;
+  last_error: string | null;
+  attempts: number;
+  sha256: Buffer;
+  duplicate_of: string | null;
+}
+
+function toLoad(row: LoadRow, ahead: number | null): Load {
+  const status = row.status as LoadStatus;
+  return {
+    jobId: row.job_id,
+    type: row.type as LoadType,
+    entity: row.entity as LoadEntity,
+    status,
+    filename: row.filename,
+    fileSize: row.file_size,
+    totalRows: row.total_rows,
+    acceptedAt: row.accepted_at,
+    startedAt: row.started_at,
+    endedAt: row.ended_at,
+    tally: {
+      read: row.rows_read,
+      inserted: row.rows_inserted,
+      updated: row.rows_updated,
+      unchanged: row.rows_unchanged,
+      superseded: row.rows_superseded,
+      rejected: row.rows_rejected,
+    },
+    dryRun: row.dry_run,
+    failure:
+      row.failure_code === null
+        ? null
+        : { code: row.failure_code, message: row.failure_message ?? row.failure_code },
+    lastError: row.last_error,
+    attempts: row.attempts,
+    queuePosition: status === 'queued' ? ahead : status === 'processing' ? 0 : null,
+    sha256: row.sha256.toString('hex'),
+    duplicateOf: row.duplicate_of,
+  };
+}
