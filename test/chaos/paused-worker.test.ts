@@ -61,7 +61,8 @@ async function pauseInTransaction(
   });
   const release =
     brake ?? (await hold(site, 'select from sluice.loads where load_id = $1 for no key update', [load_id]));
-  const worker = await site.work();
+  // At `info` it says that it lost its task.
+  const worker = await site.work({ LOG_LEVEL: 'info' });
   const session = await waitFor('the worker to wait for the test', () =>
     workingSession(sql, 'chunk', "wait_event_type = 'Lock'"),
   );
