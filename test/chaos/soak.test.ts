@@ -33,8 +33,10 @@ describe.concurrent('a short soak', () => {
   test('notices workers that do not bring repeated keys in order, says what is wrong, and keeps the data', async (context) => {
     const { code, report } = await soak(context, ['--minutes', '0.1', '--no-kills', '--forget-replays']);
     expect(code).toBe(1);
-    const broken = report.invariants.find(({ name }) => name === 'all is as uploads-a left it');
-    expect(broken?.problems.join()).toMatch(/users with other properties: uploads-a-\d+ is \{.*\}, not \{/);
+    // Whose users it is is by chance: of each actor only some keys come twice in a file, and out of order.
+    const broken = report.invariants.filter(({ name }) => /^all is as [\w-]+ left it$/.test(name));
+    const problems = broken.flatMap((invariant) => invariant.problems).join();
+    expect(problems).toMatch(/(?:users|companies) with other properties: [\w-]+-\d+ is \{.*\}, not \{/);
     expect(report.faults).toEqual({});
     expect(existsSync(join(report.folder ?? '', 'journal.log'))).toBe(true);
     await rm(report.folder ?? '', { recursive: true, force: true });
