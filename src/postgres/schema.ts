@@ -440,7 +440,7 @@ export interface Loads {
   load_id: Generated<number>;
   max_errors: number | null;
   /**
-   * {emails, on}: addresses that are told if the load ends so; null: none.
+   * {emails, on}: addresses that are notified if the load ends so; null: none.
    */
   notify: Json | null;
   repeats_resolved_at: Date | null;
@@ -588,7 +588,7 @@ export interface ScheduleRuns {
    */
   missed: Generated<number>;
   /**
-   * {emails, on}: addresses that are told if the run ends so; null: none.
+   * {emails, on}: addresses that are notified if the run ends so; null: none.
    */
   notify: Json | null;
   range_from: Date | null;
@@ -708,7 +708,7 @@ export interface Tasks {
    */
   not_before: Generated<Date>;
   /**
-   * When the queue was told of it; null: not since it was given back.
+   * When the queue was notified of it; null: not since it was given back.
    */
   notified_at: Date | null;
   /**
