@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -75,7 +76,10 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   const { job_id: jobId } = await upload(url, key, usersCsv(2_000));
   expect(await jobEnded(url, key, jobId)).toMatchObject({ status: 'completed', counts: { inserted: 2_000 } });
   expect(await exportedLines(url, key)).toBe(2_000);
-  await writeFile(join(volumes.INBOX_DIR, 'default', 'dropped.csv'), 'user_id\ndropped\n');
+  const folder = join(volumes.INBOX_DIR, 'default');
+  // The worker that watches the inbox makes it.
+  await waitFor('the folder of the environment', () => existsSync(folder));
+  await writeFile(join(folder, 'dropped.csv'), 'user_id\ndropped\n');
   await waitFor('the dropped file', async () => {
     const users = await execute(database.url, `select from sluice.users where user_id = 'dropped'`);
     return users.length === 1;
