@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -8,3 +8,11 @@ export const packageRoot: string = (() => {
   while (!existsSync(join(folder, 'package.json'))) folder = dirname(folder);
   return folder;
 })();
+
+/** What package.json says the program is. */
+export function readPackage(): { readonly name: string; readonly version: string } {
+  return JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+    name: string;
+    version: string;
+  };
+}

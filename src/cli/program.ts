@@ -3,10 +3,8 @@
  * which gives each its session, `--json`, examples and exit codes. `service/` runs the long ones: start,
  * serve, work.
  */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command, Help } from 'commander';
-import { packageRoot } from '../package-root.ts';
+import { readPackage } from '../package-root.ts';
 import type { AddCommand } from './define-command.ts';
 import { addGlobalOptions, type Cli } from './settings.ts';
 
@@ -48,7 +46,7 @@ export async function createProgram(cli: Cli, words: readonly string[]): Promise
     .description(
       'Loads product-analytics data, CSV, NDJSON and arrays, into Postgres: exactly once, and fast.',
     )
-    .version(readVersion(), '-v, --version', 'print the version')
+    .version(readPackage().version, '-v, --version', 'print the version')
     .helpCommand('help [command]', 'show what a command does')
     .showHelpAfterError('(see --help)')
     .configureHelp({
@@ -75,9 +73,4 @@ function needed(words: readonly string[]): readonly (() => Promise<AddCommand>)[
   if (words[0] === '--version' || words[0] === '-v') return [];
   const wanted = words.includes('help') || named.length === 0 ? all : named;
   return wanted.map(([, load]) => load);
-}
-
-function readVersion(): string {
-  const text = readFileSync(join(packageRoot, 'package.json'), 'utf8');
-  return (JSON.parse(text) as { version: string }).version;
 }

@@ -15,8 +15,7 @@ import {
   deleteEvents,
   releaseEvents,
   releaseUsers,
-  removeCompanies,
-  removeUsers,
+  removeProfiles,
   withoutProfile,
 } from '../postgres/stores/deleted-profiles.ts';
 import { earlierWritersEnded, markNow } from '../postgres/stores/deletion-traces.ts';
@@ -125,7 +124,7 @@ async function deleteUsers({ step }: Attempt, batch: DeletionBatch): Promise<voi
     const done = await step(async (db) => {
       const events = await deleteEvents(db, batch, DELETION_BATCH_ROWS);
       if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-      return { events, left: false, ...(await removeUsers(db, batch)) };
+      return { events, left: false, ...(await removeProfiles(db, 'users', batch)) };
     });
     left = done.left;
   }
@@ -139,7 +138,7 @@ async function deleteCompanies({ step }: Attempt, batch: DeletionBatch): Promise
       if (users >= DELETION_BATCH_ROWS) return { events: 0, left: true };
       const events = await releaseEvents(db, batch, DELETION_BATCH_ROWS);
       if (events >= DELETION_BATCH_ROWS) return { events, left: true };
-      return { events, left: false, ...(await removeCompanies(db, batch)) };
+      return { events, left: false, ...(await removeProfiles(db, 'companies', batch)) };
     });
     left = done.left;
   }

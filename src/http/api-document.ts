@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { packageRoot } from '../package-root.ts';
+import { readPackage } from '../package-root.ts';
 import { answerHeaders } from './schemas/answers.ts';
 
 export interface ApiDocument {
@@ -77,7 +75,7 @@ const tags = [
 export function documentFrame() {
   return {
     openapi: '3.1.0',
-    info: { ...info, version: readVersion() },
+    info: { ...info, version: readPackage().version },
     tags,
     components: {
       securitySchemes: {
@@ -96,13 +94,6 @@ export function documentFrame() {
       },
     },
   } as const;
-}
-
-export function readVersion(): string {
-  const { version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
-    version: string;
-  };
-  return version;
 }
 
 /** The names of answers that stand under components, by `responseKey`. */

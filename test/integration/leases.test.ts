@@ -6,7 +6,14 @@ import type { Database } from '../../src/postgres/database.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { queueRuns } from '../../src/postgres/stores/schedule-runs.ts';
 import { endLostSessions } from '../../src/postgres/stores/task-sessions.ts';
-import { claimTask, rescueTasks, takeUnnotifiedTasks } from '../../src/postgres/stores/tasks.ts';
+import {
+  claimTask,
+  endTask,
+  releaseTask,
+  renewTask,
+  rescueTasks,
+  takeUnnotifiedTasks,
+} from '../../src/postgres/stores/tasks.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
 import { type ManualLoad, startManually } from '../support/load-file.ts';
@@ -206,6 +213,18 @@ test('what the queue was notified of by a clock that went back is told again, an
   expect(await due()).toBe(0);
   await sql`update tasks set waiting_since = ${hour} where subject_id = ${loadId}`.execute(db);
   expect(await due()).toBe(1);
+});
+
+test('an attempt that lost its task cannot renew it, give it back or end it while another attempt has it', async () => {
+  const { loadId } = await start();
+  const late = await claimTaskOf('chunk', loadId);
+  await db.updateTable('tasks').set({ lease_until: sql`now() - interval '1 minute'` }).execute();
+  const owner = await claimTaskOf('chunk', loadId);
+  if (late === null || owner === null) throw new Error('the task could not be claimed twice');
+  expect(await renewTask(db, late)).toBe(false);
+  expect(await releaseTask(db, late)).toBeNull();
+  expect(await endTask(db, late)).toBe(false);
+  expect(await endTask(db, owner)).toBe(true);
 });
 
 /** Null: it is another's. */

@@ -337,6 +337,23 @@ describe('a load of which every record was refused', () => {
   });
 });
 
+describe('the balance', () => {
+  test('is held by the tables: neither a load nor a chunk can be done with counts that do not add up', async () => {
+    const { ended } = await loaded('user_id\nu\nv\n\n,\n');
+    expect(ended.tally.read).toBe(ended.tally.inserted + ended.tally.rejected);
+    const { db } = t.system;
+    const counts = db.updateTable('loads').set({ rows_inserted: 1 }).where('job_id', '=', ended.jobId);
+    await expect(counts.execute()).rejects.toMatchObject({ constraint: 'loads_completed_balances' });
+    const chunks = db
+      .updateTable('load_chunks')
+      .set({ rows_inserted: 1 })
+      .where('load_id', '=', ({ selectFrom }) =>
+        selectFrom('loads').select('load_id').where('job_id', '=', ended.jobId),
+      );
+    await expect(chunks.execute()).rejects.toMatchObject({ constraint: 'load_chunks_done_balances' });
+  });
+});
+
 describe('loading again', () => {
   test('the same bytes say which job they repeat and rewrite no row', async () => {
     const environmentId = await newEnvironment();

@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Dataset, ExportFile, ExportRequest } from '../../domain/export.ts';
-import { packageRoot } from '../../package-root.ts';
+import { readPackage } from '../../package-root.ts';
 
 export const manifestName = 'manifest.json';
 
@@ -51,8 +49,9 @@ export function createManifest(
   request: ExportRequest,
   files: readonly ExportFile[],
 ): Manifest {
+  const { name, version } = readPackage();
   return {
-    application: readApplication(),
+    application: { name, version },
     environment: { name: facts.environmentName, app_token: facts.appToken },
     job_id: facts.jobId,
     snapshot_at: facts.snapshotAt.toISOString(),
@@ -87,12 +86,4 @@ function describeRequest(request: ExportRequest): object {
     compression: request.compression,
     escape_formulas: request.escapeFormulas,
   };
-}
-
-function readApplication(): Manifest['application'] {
-  const { name, version } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as Record<
-    'name' | 'version',
-    string
-  >;
-  return { name, version };
 }

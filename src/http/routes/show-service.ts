@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { readVersion } from '../api-document.ts';
+import { readPackage } from '../../package-root.ts';
 import { baseUrl } from '../page.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 import { queuesPath } from './show-queues.ts';
@@ -48,7 +48,7 @@ const contentSecurityPolicy =
 
 /** What stands at the address itself: for people who open it in a browser, and for programs that lost their path. */
 export function showService(app: FastifyInstance, { config }: System): void {
-  const version = readVersion();
+  const { version } = readPackage();
   const paths = {
     health: '/health/ready',
     docs: '/docs',

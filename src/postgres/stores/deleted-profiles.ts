@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Database } from '../database.ts';
 import { inEventTables } from './retirements.ts';
 
@@ -69,28 +70,31 @@ async function deleteEventsOf(
 }
 
 /** Removes the profiles, in key order as every writer, and marks the ids as done. */
-export async function removeUsers(
+export async function removeProfiles(
   db: Database,
+  entity: Entity,
   { deletionId, environmentId, ids }: DeletionBatch,
 ): Promise<IdsDone> {
+  const profiles = sql.table(entity);
+  const id = sql.ref(idColumn[entity]);
   const { rows } = await sql<IdsDone>`
     with doomed as materialized (
-      select user_id
-      from users
-      where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
-      order by user_id
+      select ${id} as id
+      from ${profiles}
+      where environment_id = ${environmentId} and ${id} = any(${[...ids]}::text[])
+      order by ${id}
       for update
     ),
     removed as (
-      delete from users u
+      delete from ${profiles} p
       using doomed d
-      where u.environment_id = ${environmentId} and u.user_id = d.user_id
-      returning u.user_id
+      where p.environment_id = ${environmentId} and p.${id} = d.id
+      returning d.id
     ),
     finished as (
       update deletion_ids i
       set outcome = case
-        when i.events > 0 or exists (select from removed r where r.user_id = i.id) then 'deleted'
+        when i.events > 0 or i.users > 0 or exists (select from removed r where r.id = i.id) then 'deleted'
         else 'not_found'
       end
       where i.deletion_id = ${deletionId} and i.id = any(${[...ids]}::text[]) and i.outcome is null
@@ -182,44 +186,6 @@ async function releaseEventsOf(
     select count(*) as released
     from released`.execute(db);
   return rows[0]?.released ?? 0;
-}
-
-/** Removes the profiles, in key order as every writer, and marks the ids as done. */
-export async function removeCompanies(
-  db: Database,
-  { deletionId, environmentId, ids }: DeletionBatch,
-): Promise<IdsDone> {
-  const { rows } = await sql<IdsDone>`
-    with doomed as materialized (
-      select company_id
-      from companies
-      where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
-      order by company_id
-      for update
-    ),
-    removed as (
-      delete from companies c
-      using doomed d
-      where c.environment_id = ${environmentId} and c.company_id = d.company_id
-      returning c.company_id
-    ),
-    finished as (
-      update deletion_ids i
-      set outcome = case
-        when i.events > 0
-          or i.users > 0
-          or exists (select from removed r where r.company_id = i.id)
-        then 'deleted'
-        else 'not_found'
-      end
-      where i.deletion_id = ${deletionId} and i.id = any(${[...ids]}::text[]) and i.outcome is null
-      returning i.outcome
-    )
-    select
-      count(*) filter (where outcome = 'deleted') as deleted,
-      count(*) filter (where outcome = 'not_found') as "notFound"
-    from finished`.execute(db);
-  return rows[0] ?? { deleted: 0, notFound: 0 };
 }
 
 /** Of the companies, those that have no profile: what still refers to one was written on the strength of the old profile. */
