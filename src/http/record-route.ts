@@ -2,7 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { type ErrorCode, InputError } from '../domain/errors.ts';
 import { MAX_ID_BYTES } from '../domain/limits.ts';
+import type { Fields } from '../ingest/fields.ts';
 import type { Idempotency } from '../ingest/ingest.ts';
+import { openRecord } from '../ingest/read-record.ts';
 import type { IngestEntity } from '../ingest/records.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { environmentId } from './plugins/auth.ts';
@@ -53,7 +55,7 @@ export function ingestAnswers(...codes: readonly ErrorCode[]): Record<number, ob
 /** How the records of one entity are read and committed. */
 export interface RecordRoute<T> {
   readonly entity: IngestEntity;
-  readonly read: (body: Buffer, environmentId: number) => T;
+  readonly read: (fields: Fields, environmentId: number) => T;
   readonly commit: (record: T, idempotency: Idempotency | null) => Promise<void>;
 }
 
@@ -66,7 +68,7 @@ export async function commitRecord<T>(
 ): Promise<FastifyReply> {
   try {
     const body = bodyBytes(request);
-    await commit(read(body, environmentId(request)), readIdempotency(request, body));
+    await commit(read(openRecord(body), environmentId(request)), readIdempotency(request, body));
   } catch (error) {
     metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
     throw error;

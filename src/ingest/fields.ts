@@ -16,21 +16,22 @@ export type ValueRule = 'text' | 'primitive' | 'any';
 /** Reads the fields of one record, and notes everything that is wrong with them. */
 export class Fields {
   readonly #parsed: ParsedJson;
-  readonly #bytes: number;
   readonly #problems: Problem[] = [];
   readonly object: JsonObject;
+  /** Length of the text it was read from. */
+  readonly bytes: number;
 
   /** Numbers inside may be marked. */
   get marked(): boolean {
     return this.#parsed.marked;
   }
 
-  /** @throws InputError if the record is no object. */
-  constructor(parsed: ParsedJson, bytes: number) {
+  /** `what` it is read from, for the message. @throws InputError if the record is no object. */
+  constructor(parsed: ParsedJson, bytes: number, what: string) {
     this.#parsed = parsed;
-    this.#bytes = bytes;
+    this.bytes = bytes;
     if (!isObject(parsed.value)) {
-      throw inputError('invalid_field', 'The body must be a JSON object', `got ${kindOf(parsed.value)}`);
+      throw inputError('invalid_field', `${what} must be a JSON object`, `got ${kindOf(parsed.value)}`);
     }
     this.object = parsed.value;
   }
@@ -77,14 +78,14 @@ export class Fields {
 
   /** Checks names and values. A null stands for removal and is always allowed. */
   properties(object: JsonObject, path: string, rule: ValueRule): Properties {
-    if (hasTooManyProperties(object, this.#bytes)) {
+    if (hasTooManyProperties(object, this.bytes)) {
       this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);
       return object;
     }
     for (const name in object) {
       const value = object[name];
       if (value === undefined) continue;
-      const reason = propertyProblem(name, value, this.#parsed, path, this.#bytes > MAX_VALUE_BYTES);
+      const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
       if (reason !== null) {
         this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);
       } else if (!allows(rule, value)) {

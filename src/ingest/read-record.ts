@@ -10,14 +10,13 @@ import { Fields, type ValueRule } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
 
 /** The body of /v1/identify. @throws InputError with every problem found. */
-export function readUser(body: Buffer, environmentId: number): UserRecord {
-  const fields = readBody(body);
+export function readUser(fields: Fields, environmentId: number): UserRecord {
   const { user_id, company_id, company, metadata, ...beside } = fields.object;
   const userId = fields.requiredText(user_id, 'user_id');
   const properties = profileProperties(fields, beside, metadata, '', 'text');
   const moved = readMove(fields, company, company_id);
   fields.check();
-  return { environmentId, userId, properties, ...moved, marked: fields.marked, bytes: body.length };
+  return { environmentId, userId, properties, ...moved, marked: fields.marked, bytes: fields.bytes };
 }
 
 interface Moved {
@@ -42,18 +41,16 @@ function readMove(fields: Fields, company: unknown, plainId: unknown): Moved {
 }
 
 /** The body of /v1/companies/identify. @throws InputError with every problem found. */
-export function readCompany(body: Buffer, environmentId: number): CompanyRecord {
-  const fields = readBody(body);
+export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
   const { company_id, metadata, ...beside } = fields.object;
   const companyId = fields.requiredText(company_id, 'company_id');
   const properties = profileProperties(fields, beside, metadata, '', 'any');
   fields.check();
-  return { environmentId, companyId, properties, marked: fields.marked, bytes: body.length };
+  return { environmentId, companyId, properties, marked: fields.marked, bytes: fields.bytes };
 }
 
 /** The body of /v1/track. @throws InputError with every problem found. */
-export function readEvent(body: Buffer, environmentId: number): EventRecord {
-  const fields = readBody(body);
+export function readEvent(fields: Fields, environmentId: number): EventRecord {
   const {
     user_id,
     event_name,
@@ -88,7 +85,7 @@ export function readEvent(body: Buffer, environmentId: number): EventRecord {
     insertedAt,
     metadata: properties,
     marked: fields.marked,
-    bytes: body.length,
+    bytes: fields.bytes,
   };
 }
 
@@ -150,18 +147,18 @@ function profileProperties(
 
 const byteOrderMark = '\ufeff';
 
-/** Opens the body of a single record. @throws InputError `invalid_json`, `invalid_field`. */
-function readBody(body: Buffer): Fields {
+/** Opens the body of a single record, or an item of a batch. @throws InputError `invalid_json`, `invalid_field`. */
+export function openRecord(body: Buffer, what = 'The body'): Fields {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
-  if (!isUtf8(body)) throw inputError('invalid_json', 'The body is not valid UTF-8');
+  if (!isUtf8(body)) throw inputError('invalid_json', `${what} is not valid UTF-8`);
   const text = body.toString('utf8');
   const parsed = parseJsonText(text.startsWith(byteOrderMark) ? text.slice(1) : text);
-  if ('code' in parsed) throw unreadable(parsed);
-  return new Fields(parsed, body.length);
+  if ('code' in parsed) throw unreadable(parsed, what);
+  return new Fields(parsed, body.length, what);
 }
 
-/** Why a body that is a JSON object was not read. */
-function unreadable({ code, message }: Reason): Error {
-  if (code === 'too_deep') return inputError('invalid_metadata_value', `The body is ${message}`);
-  return inputError('invalid_json', 'The body is not JSON', message);
+/** Why a text that is a JSON object was not read. */
+function unreadable({ code, message }: Reason, what: string): Error {
+  if (code === 'too_deep') return inputError('invalid_metadata_value', `${what} is ${message}`);
+  return inputError('invalid_json', `${what} is not JSON`, message);
 }

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { planPrune, prune } from '../../src/background-jobs/prune.ts';
 import { checkEventRetention } from '../../src/doctor/check-postgres.ts';
-import { readEvent } from '../../src/ingest/read-record.ts';
+import { openRecord, readEvent } from '../../src/ingest/read-record.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEventRetention } from '../../src/postgres/stores/retention.ts';
 import { connectTo } from '../support/connect.ts';
@@ -36,6 +36,9 @@ function event(environment: number, at: string, more: Partial<StoredEvent> = {})
     ...more,
   };
 }
+
+const eventOf = (record: object, environmentId: number) =>
+  readEvent(openRecord(Buffer.from(JSON.stringify(record))), environmentId);
 
 describe('retention of events', () => {
   test('what remains is exactly what is within its retention, by environment and name; the rest goes with its ids and tables', async () => {
@@ -120,12 +123,7 @@ describe('retention of events', () => {
     const month = `events_${monthName(monthsAgo(12))}`;
     const track = () =>
       t.system.ingest.track(
-        readEvent(
-          Buffer.from(
-            JSON.stringify({ user_id: 'u', event_name: 'page_view', event_id: 'late', timestamp: at }),
-          ),
-          environmentId,
-        ),
+        eventOf({ user_id: 'u', event_name: 'page_view', event_id: 'late', timestamp: at }, environmentId),
         null,
       );
     await track();
@@ -158,7 +156,7 @@ describe('retention of events', () => {
       while (pruning) {
         const began = performance.now();
         const body = { user_id: 'u', event_name: 'kept', timestamp };
-        await t.system.ingest.track(readEvent(Buffer.from(JSON.stringify(body)), environmentId), null);
+        await t.system.ingest.track(eventOf(body, environmentId), null);
         slowest = Math.max(slowest, performance.now() - began);
         sent++;
       }
@@ -187,8 +185,8 @@ describe('retention of events', () => {
       await reader.query('begin');
       await reader.query('select count(*) from events');
       const pruning = prune(t.system);
-      const body = Buffer.from(JSON.stringify({ user_id: 'u', event_name: 'now' }));
-      for (let n = 0; n < 20; n++) await t.system.ingest.track(readEvent(body, environmentId), null);
+      const event = { user_id: 'u', event_name: 'now' };
+      for (let n = 0; n < 20; n++) await t.system.ingest.track(eventOf(event, environmentId), null);
       expect(await pruning).toMatchObject({ events: 0, months: 0 });
     } finally {
       await reader.query('rollback');

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readCompany, readEvent, readUser } from '../../../src/ingest/read-record.ts';
+import { openRecord, readCompany, readEvent, readUser } from '../../../src/ingest/read-record.ts';
 
 const seen = { first_seen_at: '2026-01-01', last_seen_at: '2026-01-01' };
-const body = (record: object): Buffer => Buffer.from(JSON.stringify(record));
+const body = (record: object) => openRecord(Buffer.from(JSON.stringify(record)));
 
 describe('when a profile was seen', () => {
   it('is no property of a single user or company', () => {
