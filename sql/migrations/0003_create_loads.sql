@@ -21,7 +21,6 @@ create table sluice.loads (
   dry_run boolean not null default false,
   max_errors bigint,
   duplicate_of uuid,
-  notify jsonb,
   request_id text,
   accepted_at timestamptz not null default now(),
   started_at timestamptz,
@@ -47,10 +46,6 @@ create table sluice.loads (
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
   constraint loads_sha256_check check (octet_length(sha256) = 32),
-  constraint loads_notify_check check (
-    notify is null
-    or (jsonb_typeof(notify -> 'emails') = 'array' and jsonb_typeof(notify -> 'on') = 'array') is true
-  ),
   constraint loads_request_id_check check (length(request_id) <= 128),
   constraint loads_ended_at_set check (
     (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
@@ -70,7 +65,6 @@ comment on table sluice.loads is 'One row per accepted import or bulk identify; 
 comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
-comment on column sluice.loads.notify is '{emails, on}: addresses that are notified if the load ends so; null: none.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');

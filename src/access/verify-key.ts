@@ -7,7 +7,7 @@
  */
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, isLive, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
+import { digestKey, findKey, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
 import {
   defaultEnvironmentName,
   type Environment,
@@ -58,13 +58,7 @@ export async function verifyKey(
 }
 
 async function findCaller(db: Database, keyId: string, text: string): Promise<Caller | KeyRefusal> {
-  const row = await db
-    .selectFrom('api_keys as k')
-    .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
-    .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
-    .select([isLive.as('live'), 'k.revoked_at'])
-    .where('k.key_id', '=', keyId)
-    .executeTakeFirst();
+  const row = await findKey(db, keyId);
   const matches = matchesDigest(text, row?.digest ?? nobody);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };

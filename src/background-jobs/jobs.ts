@@ -5,7 +5,6 @@ import { countRejects, readLoads, requireLoad } from '../postgres/stores/read-lo
  * src/export and src/deletion. `prune.ts` removes what has outlived its retention.
  */
 
-import { sql } from 'kysely';
 import type pg from 'pg';
 import {
   renderDeletion,
@@ -15,7 +14,7 @@ import {
 import { type Deletion, deletionTypes } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import type { Export } from '../domain/export.ts';
-import { type Load, type LoadStatus, loadTypes } from '../domain/load.ts';
+import { type Load, loadTypes } from '../domain/load.ts';
 import type { ExportContext } from '../export/context.ts';
 import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail, renderExportListItem, renderExportRecord } from '../export/inspect-exports.ts';
@@ -23,7 +22,9 @@ import type { LoadContext } from '../load/context.ts';
 import { cancelLoad } from '../load/end-load.ts';
 import { renderLoad, renderLoadDetail, renderLoadListItem } from '../load/render-load.ts';
 import type { Database } from '../postgres/database.ts';
+import { hasQueueRoom, type JobFilter, pageJobIds } from '../postgres/stores/background-jobs.ts';
 import { readDeletions } from '../postgres/stores/deletions.ts';
+import { isKeyKnown } from '../postgres/stores/idempotency.ts';
 import {
   type Failure,
   type LaneOverview,
@@ -61,13 +62,6 @@ export async function requireJob(context: Context, environmentId: number, jobId:
   return job.kind === 'load' ? { ...job, load: await requireLoad(context, environmentId, jobId) } : job;
 }
 
-export interface JobFilter {
-  readonly type?: JobType | undefined;
-  readonly status?: LoadStatus | undefined;
-  /** Accepted at or after. */
-  readonly since?: Date | undefined;
-}
-
 export interface JobPage {
   readonly jobs: readonly Job[];
   /** Jobs that match, on all pages. */
@@ -80,26 +74,12 @@ export interface JobPage {
 export async function listJobs(
   context: Context,
   environmentId: number,
-  { type, status, since }: JobFilter,
+  filter: JobFilter,
   page: { readonly limit: number; readonly after: string | null },
 ): Promise<JobPage> {
-  let matching = context.db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
-  if (type !== undefined) matching = matching.where('type', '=', type);
-  if (status !== undefined) matching = matching.where('status', '=', status);
-  if (since !== undefined) matching = matching.where('accepted_at', '>=', since);
-  const { total } = await matching
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow();
-  let rows = matching
-    .select('job_id')
-    .orderBy('job_id', 'desc')
-    .limit(page.limit + 1);
-  if (page.after !== null) rows = rows.where('job_id', '<', page.after);
-  // Columns of a view are nullable to the generated types.
-  const ids = (await rows.execute()).flatMap((row) => row.job_id ?? []);
-  const shown = ids.slice(0, page.limit);
+  const { ids: shown, total, next } = await pageJobIds(context.db, environmentId, filter, page);
   const jobs = (await readJobs(context, environmentId, shown)).sort((a, b) => (a.jobId < b.jobId ? 1 : -1));
-  return { jobs, total, next: ids.length > page.limit ? (shown.at(-1) ?? null) : null };
+  return { jobs, total, next };
 }
 
 /** In no order. */
@@ -209,36 +189,10 @@ export async function requireQueueRoom(
   idempotencyKey: string | null,
   maxUnfinished: number,
 ): Promise<void> {
-  if (maxUnfinished === 0 || (await hasRoom(db, environmentId, maxUnfinished))) return;
-  if (idempotencyKey !== null && (await isKnown(db, environmentId, idempotencyKey))) return;
+  if (maxUnfinished === 0 || (await hasQueueRoom(db, environmentId, maxUnfinished))) return;
+  if (idempotencyKey !== null && (await isKeyKnown(db, environmentId, idempotencyKey))) return;
   const message = `This environment has ${maxUnfinished} jobs that have not ended; try again when some have`;
   throw inputError('rate_limited', message, 'MAX_QUEUED_JOBS');
-}
-
-/** Reads as many entries of an index as there are unfinished jobs, and no more than count. */
-async function hasRoom(db: Database, environmentId: number, most: number): Promise<boolean> {
-  const of = (table: 'loads' | 'exports' | 'deletions') => sql`(
-    select count(*)
-    from (
-      select
-      from ${sql.table(table)}
-      where environment_id = ${environmentId} and status in ('queued', 'processing')
-      limit ${most}
-    ) unfinished
-  )`;
-  const { rows } = await sql<{ unfinished: number }>`
-    select ${of('loads')} + ${of('exports')} + ${of('deletions')} as unfinished`.execute(db);
-  return (rows[0]?.unfinished ?? 0) < most;
-}
-
-async function isKnown(db: Database, environmentId: number, idempotencyKey: string): Promise<boolean> {
-  const known = await db
-    .selectFrom('idempotency_keys')
-    .select('idempotency_key')
-    .where('environment_id', '=', environmentId)
-    .where('idempotency_key', '=', idempotencyKey)
-    .executeTakeFirst();
-  return known !== undefined;
 }
 
 /** What the service is at, in all environments. */

@@ -12,6 +12,7 @@ import type { SourceFormat } from '../formats/detect-format.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
+import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';
 import { formatCount, printable } from './format.ts';
@@ -20,7 +21,7 @@ import { createProgress, showReceiving } from './progress.ts';
 import { type RejectsReport, reportRejects } from './rejects-file.ts';
 import type { EnvironmentSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
-import { countLiveWorkers, type Workers } from './workers.ts';
+import type { Workers } from './workers.ts';
 
 /** A file, or standard input. */
 export interface Input {
@@ -198,7 +199,7 @@ async function remarkOn(
   if (load.failure?.code === ALL_RECORDS_REFUSED) return null;
   if (load.status === 'failed') return `When what made it fail is mended: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
-  if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system)) > 0)) {
+  if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system.db)) > 0)) {
     return `The running workers go on with it. To look: sluice jobs show ${load.jobId} --watch`;
   }
   return (

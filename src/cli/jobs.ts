@@ -16,6 +16,7 @@ import { exportRejects, listRejects } from '../load/rejects.ts';
 import { renderLoadListItem, renderReject } from '../load/render-load.ts';
 import { retryLoad } from '../load/retry-load.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
+import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import { followJob, followLoad } from './follow.ts';
@@ -26,7 +27,7 @@ import { createProgress } from './progress.ts';
 import { formatOfRejects } from './rejects-file.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { countLiveWorkers, withWorkers } from './workers.ts';
+import { withWorkers } from './workers.ts';
 
 const jobId = required('<job-id>', '', parseJobId);
 
@@ -173,7 +174,7 @@ function printRetried(
 }
 
 async function whoGoesOn({ system }: EnvironmentSession): Promise<string> {
-  if ((await countLiveWorkers(system)) > 0) return 'Queued again; the running workers go on with it.';
+  if ((await countLiveWorkers(system.db)) > 0) return 'Queued again; the running workers go on with it.';
   return 'Queued again; it goes on as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
 }
 

@@ -9,6 +9,7 @@ import {
   readRuns,
   type ScheduleRun,
 } from '../postgres/stores/schedule-run-items.ts';
+import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
@@ -22,7 +23,6 @@ import { listenForStop } from './service/stop-signals.ts';
 import { requireEnvironment, withSession } from './session.ts';
 import { readSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
-import { countLiveWorkers } from './workers.ts';
 
 /** The schedules of SCHEDULES_FILE, or of another file that is named. @throws UsageError */
 export async function readFileInForce(
@@ -77,7 +77,7 @@ while waiting: the run goes on.`,
       const { environmentId } = await requireEnvironment(session, schedule.environment);
       const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
       if (outcome === 'known') terminal.inform('There is a run of that time already.');
-      const hasWorkers = (await countLiveWorkers(session.system)) > 0;
+      const hasWorkers = (await countLiveWorkers(session.system.db)) > 0;
       if (flags.wait && !hasWorkers) {
         throw new CommandFailed(
           'It is queued, but no worker is there. Start one: `sluice start`, with SCHEDULES_FILE set.',

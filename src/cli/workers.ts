@@ -1,14 +1,11 @@
 /** The workers of a command that waits for what it asked for. */
-import { sql } from 'kysely';
-import type { System } from '../context.ts';
+import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { CommandFailed } from './errors.ts';
 import { checkRedis } from './service/preflight.ts';
 import type { StopRequest } from './service/stop-signals.ts';
 import { type Supervisor, superviseWorkers, workerEnvironment } from './service/supervisor.ts';
 import type { Session } from './session.ts';
 
-/** A worker updates its row every 5 seconds; one silent for this long counts as dead. */
-const aliveMs = 15_000;
 const checkMs = 3_000;
 
 export interface Workers {
@@ -32,15 +29,6 @@ export async function withWorkers<T>(
   }
 }
 
-export async function countLiveWorkers({ db }: Pick<System, 'db'>): Promise<number> {
-  const row = await db
-    .selectFrom('workers')
-    .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('seen_at', '>', sql<Date>`now() - ${aliveMs} * interval '1 millisecond'`)
-    .executeTakeFirstOrThrow();
-  return row.count;
-}
-
 /**
  * Makes sure that workers run: those that live already, or processes of our own. Those of others are watched, and
  * replaced by our own should they end before we do.
@@ -62,10 +50,10 @@ async function provideWorkers({ settings, database, system, log }: Session, entr
     own = superviseWorkers({ size: Math.max(settings.config.workers, 1), entry, processEnv, log });
   };
   // If this command started the server, the rows in the table are of former workers.
-  if (database.embedded !== null || (await countLiveWorkers(system)) === 0) launch();
+  if (database.embedded !== null || (await countLiveWorkers(system.db)) === 0) launch();
   const watch = setInterval(() => {
     if (own !== null) return clearInterval(watch);
-    countLiveWorkers(system).then(
+    countLiveWorkers(system.db).then(
       (count) => {
         if (count === 0 && own === null) launch();
       },

@@ -1,6 +1,3 @@
-import { inputError } from './errors.ts';
-import { MAX_NOTIFY_EMAILS } from './limits.ts';
-
 /** How a job can end, as those see it who want to be notified. */
 export const outcomes = ['completed', 'completed_with_rejects', 'failed', 'cancelled'] as const;
 export type Outcome = (typeof outcomes)[number];
@@ -38,21 +35,6 @@ export function outcomeOf(status: 'completed' | 'failed' | 'cancelled', rejected
 /** The addresses of a job or run that ended so. */
 export function addressesFor(notify: Notify | null, outcome: Outcome): readonly string[] {
   return notify?.on.includes(outcome) === true ? notify.emails : [];
-}
-
-/** Throws `InputError` `invalid_field`. Null is nobody. */
-export function checkNotify(notify: Notify | null): void {
-  if (notify === null) return;
-  if (notify.emails.length > MAX_NOTIFY_EMAILS) {
-    throw inputError('invalid_field', `at most ${MAX_NOTIFY_EMAILS} addresses are notified`, 'notify.emails');
-  }
-  const wrong = notify.emails.find((email) => !isMailAddress(email));
-  if (wrong !== undefined) {
-    throw inputError('invalid_field', 'a plain address such as ada@example.com is wanted', 'notify.emails');
-  }
-  if (notify.on.some((outcome) => !outcomes.includes(outcome))) {
-    throw inputError('invalid_field', `one of ${outcomes.join(', ')} is wanted`, 'notify.on');
-  }
 }
 
 /*

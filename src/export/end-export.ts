@@ -5,6 +5,7 @@ import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { cancelExport as markCancelled, failExport as markFailed } from '../postgres/stores/exports.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
+import { readExportEnd } from '../postgres/stores/read-exports.ts';
 import { endTaskSessions } from '../postgres/stores/task-sessions.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
@@ -69,12 +70,7 @@ export async function recordExportEnd(
   environmentId: number,
   jobId: string,
 ): Promise<DueTask[]> {
-  const row = await db
-    .selectFrom('exports')
-    .select(['status', 'emails'])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow();
+  const row = await readExportEnd(db, environmentId, jobId);
   const status = endedStatuses.find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`export ${jobId} is ${row.status} and has not ended`);
   return recordEnd(db, {

@@ -5,19 +5,20 @@
  * inserted + updated + unchanged + superseded + rejected, and the result is that of reading the file from
  * top to bottom.
  */
+
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
-import { checkNotify, type Notify } from '../domain/notification.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { insertLoad } from '../postgres/stores/loads.ts';
+import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import {
   condemnAbandoned,
   condemnReceived,
@@ -39,8 +40,6 @@ export interface AcceptRequest {
   readonly idempotencyKey: string | null;
   /** Of the HTTP request that it came by; by default none. */
   readonly requestId?: string;
-  /** Addresses to notify of its end, beside those that are subscribed; by default none. */
-  readonly notify?: Notify | null;
   /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
@@ -77,7 +76,6 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   let isWritten = false;
   try {
-    checkNotify(request.notify ?? null);
     const entity = resolveEntity(request);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, request, entity, jobId);
@@ -106,17 +104,12 @@ async function wasCommitted(
 ): Promise<boolean> {
   try {
     const isFree = await inTransaction(context.pool, ({ db }) => condemnReceived(db, ref, COMMIT_DOUBT_MS));
-    if (!isFree) return await isInLedger(context, jobId);
+    if (!isFree) return await isInLedger(context.db, jobId);
   } catch {
     throw cause;
   }
   await discardReceived(context, ref);
   return false;
-}
-
-async function isInLedger({ db }: LoadContext, jobId: string): Promise<boolean> {
-  const row = await db.selectFrom('loads').select('job_id').where('job_id', '=', jobId).executeTakeFirst();
-  return row !== undefined;
 }
 
 /** In a CSV the header decides what the records are. */
@@ -137,7 +130,7 @@ async function writeLoad(
     if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, created: false };
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
-  const duplicateOf = options.dryRun ? null : await findDuplicate(db, request, entity);
+  const duplicateOf = options.dryRun ? null : await findDuplicate(db, environmentId, received.sha256, entity);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
     if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
     return { jobId: duplicateOf, created: false };
@@ -164,7 +157,6 @@ async function writeLoad(
     dryRun: options.dryRun,
     maxErrors: allowedErrors(options.maxErrors, received.totalRows),
     duplicateOf,
-    notify: request.notify ?? null,
     chunks: received.chunks,
   });
   return { jobId, created: true };
@@ -173,25 +165,6 @@ async function writeLoad(
 function allowedErrors(maxErrors: MaxErrors | null, totalRows: number): number | null {
   if (maxErrors === null) return null;
   return 'count' in maxErrors ? maxErrors.count : Math.floor((totalRows * maxErrors.percent) / 100);
-}
-
-async function findDuplicate(
-  db: Database,
-  request: AcceptRequest,
-  entity: LoadEntity,
-): Promise<string | null> {
-  const row = await db
-    .selectFrom('loads')
-    .select('job_id')
-    .where('environment_id', '=', request.environmentId)
-    .where('sha256', '=', Buffer.from(request.received.sha256, 'hex'))
-    .where('status', '=', 'completed')
-    .where('entity', '=', entity)
-    .where('dry_run', '=', false)
-    .orderBy('job_id', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row?.job_id ?? null;
 }
 
 function digest({ type, received, options }: AcceptRequest): Buffer {

@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { Fault, inputError } from '../domain/errors.ts';
 import { endedStatuses } from '../domain/load.ts';
-import { addressesFor, type Notify, outcomeOf } from '../domain/notification.ts';
+import { outcomeOf } from '../domain/notification.ts';
 import { type DueTask, type JobIdentity, jobFields, type TaskFailure } from '../domain/task.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
@@ -9,7 +9,7 @@ import { startDeletion } from '../postgres/stores/deletions.ts';
 import { claimJobAction } from '../postgres/stores/idempotency.ts';
 import { findLaneHead, idleLanes } from '../postgres/stores/lanes.ts';
 import { cancelLoad as markCancelled, failLoad as markFailed, startLoad } from '../postgres/stores/loads.ts';
-import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
+import { countRejects, readLoadEnd, requireLoad } from '../postgres/stores/read-loads.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { renderLoadDetail } from './render-load.ts';
@@ -73,12 +73,7 @@ export async function recordLoadEnd(
   environmentId: number,
   jobId: string,
 ): Promise<DueTask[]> {
-  const row = await db
-    .selectFrom('loads')
-    .select(['status', 'rows_rejected', 'notify'])
-    .where('environment_id', '=', environmentId)
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow();
+  const row = await readLoadEnd(db, environmentId, jobId);
   const status = endedStatuses.find((ended) => ended === row.status);
   if (status === undefined) throw new Fault(`load ${jobId} is ${row.status} and has not ended`);
   const outcome = outcomeOf(status, row.rows_rejected);
@@ -87,7 +82,7 @@ export async function recordLoadEnd(
     environmentId,
     jobId,
     outcome,
-    emails: addressesFor(row.notify as unknown as Notify | null, outcome),
+    emails: [],
     async describe() {
       const load = await requireLoad({ db }, environmentId, jobId);
       const byCode = row.rows_rejected === 0 ? {} : await countRejects({ db }, environmentId, jobId);

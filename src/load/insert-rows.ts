@@ -1,10 +1,10 @@
-import { sql } from 'kysely';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
 import type { ChunkTally } from '../postgres/stores/chunks.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
+import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import type { LoadMemory } from './context.ts';
 
 const NEW_ROW = 1;
@@ -18,12 +18,6 @@ export async function expectsNewUsers(
   if (source.dryRun || source.entity === 'companies') return false;
   if (memory.users === 'unknown' && (await hasNoUsers(db, source.environmentId))) memory.users = 'new';
   return memory.users === 'new';
-}
-
-async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
-  const { rows } = await sql<{ none: boolean }>`
-    select not exists (select from users where environment_id = ${environmentId}) as none`.execute(db);
-  return rows[0]?.none ?? false;
 }
 
 /** Whether the rows read are fit for it: users only, and none that removes anything. */

@@ -442,7 +442,6 @@ export interface Loads {
   /**
    * {emails, on}: addresses that are notified if the load ends so; null: none.
    */
-  notify: Json | null;
   repeats_resolved_at: Date | null;
   /**
    * Of the HTTP request that it came by; null if it came another way.

@@ -10,7 +10,6 @@ import {
   type LoadOptions,
   type StoredFormat,
 } from '../../src/domain/load.ts';
-import type { Notify } from '../../src/domain/notification.ts';
 import type { Reject } from '../../src/domain/reject.ts';
 import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
@@ -30,7 +29,6 @@ export interface FileOptions extends Partial<LoadOptions> {
   readonly filename?: string;
   /** Said rather than found out. */
   readonly format?: StoredFormat;
-  readonly notify?: Notify;
   readonly idempotencyKey?: string;
 }
 
@@ -43,7 +41,7 @@ export async function acceptFile(
   content: string | Uint8Array,
   options: FileOptions = {},
 ): Promise<string> {
-  const { chunkBytes, filename, format, notify, idempotencyKey, ...load } = options;
+  const { chunkBytes, filename, format, idempotencyKey, ...load } = options;
   const bytes = Buffer.from(content as string);
   const name = filename ?? (bytes[0] === 0x7b ? 'users.ndjson' : 'users.csv');
   async function* source() {
@@ -59,7 +57,6 @@ export async function acceptFile(
     received,
     options: { ...defaultLoadOptions, ...load },
     idempotencyKey: idempotencyKey ?? null,
-    notify: notify ?? null,
   });
   return jobId;
 }

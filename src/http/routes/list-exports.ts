@@ -2,7 +2,8 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { listExports, renderExportItem } from '../../export/inspect-exports.ts';
+import { renderExportItem } from '../../export/inspect-exports.ts';
+import { pageExports } from '../../postgres/stores/read-exports.ts';
 import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
@@ -42,7 +43,7 @@ export function listExportsRoute(app: FastifyInstance, system: System): void {
       const environment = callerEnvironment(request);
       const filter = status === undefined ? {} : { status };
       const after = readJobCursor(cursor);
-      const page = await listExports(system.reader, environment.environmentId, filter, { limit, after });
+      const page = await pageExports(system.reader.db, environment.environmentId, filter, { limit, after });
       const base = baseUrl(request, system.config.publicUrl);
       reply.header('x-total-count', String(page.total));
       if (page.next !== null) reply.header('link', nextLink(request, base, writeJobCursor(page.next)));

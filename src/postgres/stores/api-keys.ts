@@ -220,3 +220,14 @@ export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
     .executeTakeFirst();
   return row?.live === true;
 }
+
+/** A key by its public id, with the environment that it opens. */
+export function findKey(db: Database, keyId: string) {
+  return db
+    .selectFrom('api_keys as k')
+    .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
+    .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
+    .select([isLive.as('live'), 'k.revoked_at'])
+    .where('k.key_id', '=', keyId)
+    .executeTakeFirst();
+}

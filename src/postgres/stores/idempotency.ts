@@ -88,3 +88,18 @@ export async function claimJobAction(
   if (claim.outcome === 'conflict') throw idempotencyConflict();
   return claim.outcome === 'known' ? claim.claimedAt : null;
 }
+
+/** Whether the key was used before. */
+export async function isKeyKnown(
+  db: Database,
+  environmentId: number,
+  idempotencyKey: string,
+): Promise<boolean> {
+  const known = await db
+    .selectFrom('idempotency_keys')
+    .select('idempotency_key')
+    .where('environment_id', '=', environmentId)
+    .where('idempotency_key', '=', idempotencyKey)
+    .executeTakeFirst();
+  return known !== undefined;
+}

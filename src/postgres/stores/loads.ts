@@ -8,7 +8,6 @@ import {
   type StoredFormat,
   type Tally,
 } from '../../domain/load.ts';
-import type { Notify } from '../../domain/notification.ts';
 import type { DueTask, JobIdentity, TaskFailure } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
@@ -37,7 +36,6 @@ export interface NewLoad extends JobIdentity {
   readonly dryRun: boolean;
   readonly maxErrors: number | null;
   readonly duplicateOf: string | null;
-  readonly notify: Notify | null;
   readonly chunks: readonly ChunkRange[];
 }
 
@@ -62,7 +60,6 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       dry_run: load.dryRun,
       max_errors: load.maxErrors,
       duplicate_of: load.duplicateOf,
-      notify: load.notify === null ? null : JSON.stringify(load.notify),
       chunk_count: load.chunks.length,
     })
     .returning('load_id')

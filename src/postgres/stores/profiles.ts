@@ -1,5 +1,6 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
-import { inTransaction, readQuery, runQuery } from '../database.ts';
+import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
 
 /** A profile to be laid over what is stored. */
 export interface ProfileRow {
@@ -74,4 +75,10 @@ function userText(row: UserRow): string {
 
 function isRemoving({ removes }: ProfileRow): boolean {
   return removes;
+}
+
+export async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
+  const { rows } = await sql<{ none: boolean }>`
+    select not exists (select from users where environment_id = ${environmentId}) as none`.execute(db);
+  return rows[0]?.none ?? false;
 }

@@ -187,3 +187,48 @@ function progressOf(status: ExportStatus, written: number, expected: number | nu
   if (expected === null || expected <= 0) return 0;
   return Math.floor(Math.min(written / expected, 0.99) * 10_000) / 10_000;
 }
+
+export interface ExportPage {
+  readonly exports: readonly Export[];
+  /** Exports that match, on all pages. */
+  readonly total: number;
+  /** Job id to continue after, or null on the last page. */
+  readonly next: string | null;
+}
+
+/** Newest first. `after` is the job id at which the page before ended. */
+export async function pageExports(
+  db: Database,
+  environmentId: number,
+  filter: { readonly status?: ExportStatus },
+  page: { readonly limit: number; readonly after: string | null },
+): Promise<ExportPage> {
+  let matching = db.selectFrom('exports').where('environment_id', '=', environmentId);
+  if (filter.status !== undefined) matching = matching.where('status', '=', filter.status);
+  const { total } = await matching
+    .select((eb) => eb.fn.countAll<number>().as('total'))
+    .executeTakeFirstOrThrow();
+  let rows = matching
+    .select('job_id')
+    .orderBy('job_id', 'desc')
+    .limit(page.limit + 1);
+  if (page.after !== null) rows = rows.where('job_id', '<', page.after);
+  const ids = (await rows.execute()).map((row) => row.job_id);
+  const shown = ids.slice(0, page.limit);
+  const exports = (await readExports(db, environmentId, shown)).sort(newestFirst);
+  return { exports, total, next: ids.length > page.limit ? (shown.at(-1) ?? null) : null };
+}
+
+function newestFirst(a: Export, b: Export): number {
+  return a.jobId < b.jobId ? 1 : -1;
+}
+
+/** How an export stands, and whom it names. */
+export function readExportEnd(db: Database, environmentId: number, jobId: string) {
+  return db
+    .selectFrom('exports')
+    .select(['status', 'emails'])
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+}

@@ -160,3 +160,39 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     duplicateOf: row.duplicate_of,
   };
 }
+
+export async function isInLedger(db: Database, jobId: string): Promise<boolean> {
+  const row = await db.selectFrom('loads').select('job_id').where('job_id', '=', jobId).executeTakeFirst();
+  return row !== undefined;
+}
+
+/** The newest completed load of the same bytes (SHA-256 as hex), as the same entity. */
+export async function findDuplicate(
+  db: Database,
+  environmentId: number,
+  sha256: string,
+  entity: LoadEntity,
+): Promise<string | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select('job_id')
+    .where('environment_id', '=', environmentId)
+    .where('sha256', '=', Buffer.from(sha256, 'hex'))
+    .where('status', '=', 'completed')
+    .where('entity', '=', entity)
+    .where('dry_run', '=', false)
+    .orderBy('job_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.job_id ?? null;
+}
+
+/** How a load stands. */
+export function readLoadEnd(db: Database, environmentId: number, jobId: string) {
+  return db
+    .selectFrom('loads')
+    .select(['status', 'rows_rejected'])
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+}

@@ -37,6 +37,15 @@ export async function readLiveWorkers(watch: pg.Pool): Promise<LiveWorker[]> {
   return (await watch.query<LiveWorker>(withTimeout(statement, timeoutMs))).rows;
 }
 
+export async function countLiveWorkers(db: Database): Promise<number> {
+  const row = await db
+    .selectFrom('workers')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('seen_at', '>', sql<Date>`now() - ${WORKER_ALIVE_SECONDS} * interval '1 second'`)
+    .executeTakeFirstOrThrow();
+  return row.count;
+}
+
 const forgottenHours = 1;
 
 /** Workers that were killed stay in the table until then. */
