@@ -18,6 +18,10 @@ export const rejectCodes = [
   'forbidden_property',
   'too_deep',
   'number_out_of_range',
+  'unknown_event_type',
+  'unexpected_event_row',
+  'missing_event_name',
+  'invalid_date',
   'refused_by_database',
 ] as const;
 

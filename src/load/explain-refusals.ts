@@ -1,3 +1,4 @@
+import { recordKinds } from '../domain/event.ts';
 import type { Reject, RejectCode } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 
@@ -70,6 +71,9 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
 function ofAnyFormat(code: RejectCode): string | null {
   if (code === 'invalid_utf8') {
     return 'the file is not in UTF-8; convert it first, for example: iconv -f WINDOWS-1252 -t UTF-8 FILE';
+  }
+  if (code === 'unknown_event_type') {
+    return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;
   }
   return code === 'nul_character' ? 'the file holds zero bytes: is it text, in UTF-8?' : null;
 }

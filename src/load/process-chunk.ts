@@ -8,7 +8,7 @@ import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { planColumns } from '../mapping/column-plan.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
-import { Rows } from '../mapping/rows.ts';
+import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
@@ -82,7 +82,7 @@ async function tryInserting(
 ): Promise<LoadProgress | null> {
   const learned = context.memory.of(claim.subjectId);
   if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
-  const rows = await reader.read(chunk, newUserStamp({ ...source, chunkNo: claim.part }));
+  const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
   if (canBeInserted(rows)) {
     await learnProperties(context, source, rows);
     try {
@@ -144,8 +144,7 @@ function commitChunk(
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
 interface ChunkReader {
   readonly rows: Rows;
-  /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
-  read(chunk: ChunkRange, stamp?: Buffer): Promise<Rows>;
+  read(chunk: ChunkRange, scope?: Omit<ChunkScope, 'origin'>): Promise<Rows>;
 }
 
 /** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
@@ -155,8 +154,8 @@ export function createChunkReader(source: LoadSource, files: FileStore, rows = n
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   return {
     rows,
-    async read(chunk, stamp) {
-      rows.reset(stamp);
+    async read(chunk, scope) {
+      rows.reset({ ...scope, origin: source });
       const end = chunk.oversized
         ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
         : chunk.byteEnd;

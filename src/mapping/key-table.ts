@@ -13,6 +13,8 @@ export class KeyTable {
   rows = 0;
   /** Rows whose key an earlier one has. */
   repeated = 0;
+  /** The first row with the key of the one that was added last. */
+  head = 0;
   #starts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   /** Next row with the same key, or 0. */
@@ -27,9 +29,9 @@ export class KeyTable {
   }
 
   reset(): void {
+    if (this.rows > 0) this.#slots.fill(-1);
     this.rows = 0;
     this.repeated = 0;
-    this.#slots.fill(-1);
   }
 
   /** Adds the next row, whose key is bytes [start, end); returns its number. */
@@ -41,6 +43,7 @@ export class KeyTable {
     this.#ends[row] = end;
     this.#next[row] = 0;
     this.#last[row] = row;
+    this.head = row;
     if (this.#enter(bytes, row) > maxProbes) {
       this.#hash.reseed();
       this.#enterAll(bytes);
@@ -103,6 +106,7 @@ export class KeyTable {
     this.#next[this.#last[head] ?? head] = row;
     this.#last[head] = row;
     this.#last[row] = -1;
+    this.head = head;
     this.repeated++;
   }
 

@@ -1,5 +1,5 @@
-import { unescapeCopy } from './json-text.ts';
-import { doubled, KeyHash, KeyTable } from './key-table.ts';
+import { KeyHashes } from './key-hashes.ts';
+import { doubled, KeyTable } from './key-table.ts';
 
 /**
  * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
@@ -18,7 +18,6 @@ const initialRows = 16 * 1024;
 const LF = 10;
 const TAB = 9;
 const ZERO = 48;
-const BACKSLASH = 92;
 
 /** The row removes a property or its company. */
 export const REMOVES = 1;
@@ -165,31 +164,11 @@ export class RowBuffer {
 
   /** Hashes of all keys, each once, as PostgreSQL reads a bigint[] in binary; `flags` go into the two low bits. */
   keyHashes(flags: number): Buffer {
-    const keys = this.rows - this.repeated;
-    const array = Buffer.alloc(bigintArrayHeader.length + 4 + 4 + 12 * keys);
-    bigintArrayHeader.copy(array);
-    let at = array.writeInt32BE(keys, bigintArrayHeader.length);
-    at = array.writeInt32BE(1, at);
-    const hash = new KeyHash();
+    const hashes = new KeyHashes(this.rows - this.repeated, flags);
     for (let row = 0; row < this.rows; row++) {
-      if (!this.#keys.isHead(row)) continue;
-      this.#hashKey(hash, this.#keys.start(row), this.#keys.end(row));
-      at = array.writeInt32BE(8, at);
-      at = array.writeInt32BE(hash.high, at);
-      at = array.writeInt32BE((hash.low & -4) | flags, at);
+      if (this.#keys.isHead(row)) hashes.add(this.bytes, this.#keys.start(row), this.#keys.end(row));
     }
-    return array;
-  }
-
-  #hashKey(hash: KeyHash, start: number, end: number): void {
-    let at = start;
-    while (at < end && this.bytes[at] !== BACKSLASH) at++;
-    if (at === end) {
-      hash.update(this.bytes, start, end);
-      return;
-    }
-    const key = Buffer.from(unescapeCopy(this.bytes.toString('latin1', start, end)), 'latin1');
-    hash.update(key, 0, key.length);
+    return hashes.array;
   }
 
   /** How many of these rows stand for a record. */
@@ -248,8 +227,6 @@ export class RowBuffer {
   }
 }
 
-/** Binary form of an array: one dimension, no nulls, of bigint (type 20); its length and lower bound follow. */
-const bigintArrayHeader = Buffer.from([0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 20]);
 const noCompany = Buffer.from('\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

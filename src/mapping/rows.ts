@@ -3,9 +3,12 @@
  * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
  */
 import type { Entity } from '../domain/entity.ts';
+import { type RecordKind, recordKinds } from '../domain/event.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
+import { DatedBuffer } from './dated-buffer.ts';
+import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
 import { doubled } from './key-table.ts';
 import { PropertyTypes } from './property-types.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -24,19 +27,30 @@ export class Rows {
   readonly records = new RecordIndex();
   readonly users = new RowBuffer();
   readonly companies = new RowBuffer();
+  readonly events = new EventBuffer();
+  /** If any profile row of the chunk is dated, this has all of them, and `users` and `companies` have none. */
+  readonly dated = new DatedBuffer();
+  /** What the records say they are. */
+  readonly kinds = new RecordKinds();
   /** What properties the rows bear. */
-  readonly types = { users: new PropertyTypes(), companies: new PropertyTypes() };
+  readonly types = {
+    users: new PropertyTypes(),
+    companies: new PropertyTypes(),
+    events: new PropertyTypes(),
+  };
   rejects: Reject[] = [];
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
-  reset(stamp: Buffer | null = null): void {
+  reset({ stamp = null, origin = noOrigin, counter = null }: ChunkScope = {}): void {
     this.records.reset();
     this.users.reset(stamp);
     this.companies.reset();
-    this.types.users.reset();
-    this.types.companies.reset();
+    this.events.reset(origin, counter);
+    this.dated.reset();
+    this.kinds.reset();
+    for (const types of Object.values(this.types)) types.reset();
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];
@@ -90,6 +104,49 @@ export class Rows {
     const at = start + out.bytes.write(key + OPEN_BRACE + properties + CLOSE_BRACE + last, start, 'latin1');
     out.at = at;
     out.endRow(start, keyEnd, propertyEnd, at, record, flags);
+  }
+}
+
+/** What a chunk is read for. */
+export interface ChunkScope {
+  /** See `RowBuffer.reset`. */
+  readonly stamp?: Buffer | null;
+  /** Of its load. */
+  readonly origin?: EventOrigin;
+  /** Where the events of several chunks are counted together. */
+  readonly counter?: IdCounter | null;
+}
+
+const noOrigin: EventOrigin = { environmentId: 0, acceptedAt: '1970-01-01T00:00:00.000000Z' };
+
+/** What each record says it is; costs nothing where none does. */
+export class RecordKinds {
+  #kinds = new Uint8Array(0);
+  #some = false;
+
+  /** Whether any record of the chunk says what it is. */
+  get some(): boolean {
+    return this.#some;
+  }
+
+  reset(): void {
+    if (this.#some) this.#kinds.fill(0);
+    this.#some = false;
+  }
+
+  set(record: number, kind: RecordKind): void {
+    if (record >= this.#kinds.length) {
+      const grown = new Uint8Array(Math.max(16 * 1024, 2 * record));
+      grown.set(this.#kinds);
+      this.#kinds = grown;
+    }
+    this.#some = true;
+    this.#kinds[record] = recordKinds.indexOf(kind) + 1;
+  }
+
+  /** Null if the record does not say it, or says what no kind is. */
+  of(record: number): RecordKind | null {
+    return recordKinds[(this.#kinds[record] ?? 0) - 1] ?? null;
   }
 }
 

@@ -122,6 +122,8 @@ export interface LoadSource {
   readonly jobId: string;
   readonly environmentId: number;
   readonly entity: LoadEntity;
+  /** As `Instant` writes it. */
+  readonly acceptedAt: string;
   readonly fileRef: FileRef | null;
   readonly fileFormat: StoredFormat;
   readonly header: CsvHeader | null;
@@ -144,6 +146,9 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
       'dry_run',
       'chunk_count',
     ])
+    .select(
+      sql<string>`to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`.as('accepted_at'),
+    )
     .where('load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
@@ -152,6 +157,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     jobId: row.job_id,
     environmentId: row.environment_id,
     entity: row.entity as LoadEntity,
+    acceptedAt: row.accepted_at,
     fileRef: row.file_ref as FileRef | null,
     fileFormat: row.file_format as StoredFormat,
     header: row.header as CsvHeader | null,

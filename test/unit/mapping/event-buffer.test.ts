@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto';
+import { describe, expect, it } from 'vitest';
+import { EventBuffer, EventRow, instantChars } from '../../../src/mapping/event-buffer.ts';
+import { KeyHash } from '../../../src/mapping/key-table.ts';
+
+const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
+
+interface Given {
+  readonly id?: string;
+  readonly kind?: 'track' | 'page_view';
+  readonly name?: string;
+  readonly at?: string | null;
+}
+
+function add(events: EventBuffer, record: number, given: Given = {}): void {
+  const { id, kind = 'track', name = 'Paid', at = '2026-03-04T05:06:07.000000Z' } = given;
+  const row = Object.assign(new EventRow(), { record, kind, hasId: id !== undefined });
+  let to = events.startRow(200);
+  const write = (text: string): void => {
+    to += events.bytes.write(text, to, 'latin1');
+  };
+  if (id === undefined) to = events.reserveId(to);
+  else write(id);
+  row.idEnd = to;
+  write(`\t${kind}\t`);
+  row.nameStart = to;
+  write(name);
+  row.nameEnd = to;
+  write('\tu1\t\\N\timport\t');
+  row.timeStart = to;
+  write(at ?? '-'.repeat(instantChars));
+  row.ms = at === null ? null : Date.parse(at);
+  write('\t{"a": 1}');
+  events.endRow(row, to);
+}
+
+function filled(...rows: readonly Given[]): EventBuffer {
+  const events = new EventBuffer();
+  events.reset(origin);
+  for (const [record, row] of rows.entries()) add(events, record, row);
+  return events;
+}
+
+const lines = (text: Buffer): string[][] =>
+  text
+    .toString()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.split('\t'));
+const ids = (events: EventBuffer): (string | undefined)[] => lines(events.text()).map(([, id]) => id);
+const sha = (row: string): string => createHash('sha256').update(row).digest('hex').slice(0, 32);
+const content = (occurrence: number, time = '2026-03-04T05:06:07.000000Z'): string =>
+  `7\t${String(occurrence).padStart(32, '0')}\ttrack\tPaid\tu1\t\\N\timport\t${time}\t{"a": 1}`;
+
+describe('the ids of events', () => {
+  it('are a hash of the content where the record gives none, which no release may change', () => {
+    expect(ids(filled({}))).toEqual(['0decd042d8ce057810bb9a944ace6650']);
+    expect(ids(filled({}))).toEqual([sha(content(0))]);
+  });
+
+  it('tell the occurrences of one content apart', () => {
+    const events = filled({}, { name: 'Left' }, {}, {});
+    const [first, , second, third] = ids(events);
+    expect([first, second, third]).toEqual([sha(content(0)), sha(content(1)), sha(content(2))]);
+    expect(events.repeated).toBe(0);
+  });
+
+  it('do not depend on when the load was accepted, also of a row without a time', () => {
+    const events = filled({ at: null });
+    const [row = []] = lines(events.text());
+    expect(row[1]).toBe(sha(content(0, '0'.repeat(instantChars))));
+    expect(row[7]).toBe(origin.acceptedAt);
+  });
+
+  it('go on counting from chunk to chunk with a counter', () => {
+    const counts = new Map<string, number>();
+    const counter = {
+      next(id: string): number {
+        const before = counts.get(id) ?? 0;
+        counts.set(id, before + 1);
+        return before;
+      },
+    };
+    const events = new EventBuffer();
+    for (const [from, to] of [
+      [0, 2],
+      [2, 4],
+    ] as const) {
+      events.reset(origin, counter);
+      for (let record = from; record < to; record++) add(events, record);
+      expect(ids(events)).toEqual([sha(content(from)), sha(content(from + 1))]);
+    }
+  });
+});
+
+describe('event rows', () => {
+  it('with one given id are one, the first that is let through', () => {
+    const events = filled({ id: 'x', name: 'A' }, { id: 'y', name: 'B' }, { id: 'x', name: 'C' });
+    expect(events.rows).toBe(3);
+    expect(events.repeated).toBe(1);
+    expect(lines(events.text()).map((row) => row[3])).toEqual(['A', 'B']);
+    const withoutFirst = (record: number): boolean => record > 0;
+    expect(lines(events.text(withoutFirst)).map((row) => row[3])).toEqual(['B', 'C']);
+    expect(events.repeatedAmong(withoutFirst)).toBe(0);
+  });
+
+  it('name for event_ids the given ids and those of rows without a time', () => {
+    const events = filled({ id: 'x' }, {}, { at: null }, { id: 'x' });
+    const [, , untimed] = ids(events);
+    expect(lines(events.idText())).toEqual([
+      ['7', 'x', '2026-03-04T05:06:07.000000Z'],
+      ['7', untimed, origin.acceptedAt],
+    ]);
+  });
+
+  it('say which months, names and kinds they are of', () => {
+    const events = filled(
+      { name: 'Grüße' },
+      { at: '2025-12-31T23:59:59.999999Z', kind: 'page_view' },
+      { at: null },
+    );
+    const months = [...events.months].map((ms) => new Date(ms).toISOString().slice(0, 7));
+    expect(months).toEqual(['2026-03', '2025-12', '2026-11']);
+    expect(events.kindOf(1)).toBe('page_view');
+    expect(events.names).toEqual(new Set([Buffer.from('Grüße', 'latin1').toString(), 'Paid']));
+  });
+
+  it('have one key hash for each id, whatever the occurrence', () => {
+    const events = filled({}, {}, { id: 'x' });
+    const array = events.keyHashes(1);
+    expect(array.readInt32BE(12)).toBe(2);
+    const hash = new KeyHash();
+    const id = Buffer.from(sha(content(0)));
+    hash.update(id, 0, id.length);
+    expect([array.readInt32BE(24), array.readInt32BE(28)]).toEqual([hash.high, (hash.low & -4) | 1]);
+  });
+});
