@@ -1,32 +1,39 @@
 import type { Entity } from '../domain/entity.ts';
+import { doubled } from './key-table.ts';
+import { REMOVES, type RowBuffer, UNCOUNTED } from './row-buffer.ts';
 
-/** One dated profile row. Texts are byte strings, escaped for COPY. */
-export interface DatedRow {
-  readonly entity: Entity;
-  readonly key: string;
-  /** When it was so, as `Instant` writes it; null: when the load was accepted. */
-  readonly at: string | null;
-  /** The inside of a JSON object. */
-  readonly properties: string;
-  /** null leaves the company as it is, '' removes it. */
-  readonly company: string | null;
-  /** As in `RowBuffer`. */
-  readonly flags: number;
-  readonly record: number;
-}
+/*
+ * Profile rows that say since when they hold, on their way into the database, as the text that COPY reads:
+ *
+ *     key TAB record TAB time or \N TAB {properties as JSON} TAB company or \N TAB flags NEWLINE
+ *
+ * Not folded by key, as those of `RowBuffer` are: which of a key's rows counts is decided property by property, by time
+ * and then by the order of the file, and only Postgres knows the times of what is stored.
+ */
+const initialBytes = 64 * 1024;
+const initialRows = 1024;
+/** What an unusually large chunk made a buffer grow to is given back beyond this. */
+const keptBytes = 16 * 1024 * 1024;
 
-/** Dated profile rows of a chunk, in file order, one per record: a repeated key stays several rows. */
+/** The dated rows of a chunk. If any row of a profile is dated, all of the chunk are here, those without a time too. */
 export class DatedBuffer {
-  readonly all: DatedRow[] = [];
+  readonly users = new DatedRows();
+  readonly companies = new DatedRows();
 
   get rows(): number {
-    return this.all.length;
+    return this.users.rows + this.companies.rows;
   }
 
   reset(): void {
-    this.all.length = 0;
+    this.users.reset();
+    this.companies.reset();
   }
 
+  /**
+   * Adds a row of record `record`. All texts are byte strings, already escaped for COPY. `at` is an instant as `Instant`
+   * writes it; null: the row holds since its load was accepted. `properties` is the inside of a JSON object; `company`
+   * null leaves the company as it is and '' removes it; `flags` as in `RowBuffer`.
+   */
   add(
     entity: Entity,
     key: string,
@@ -36,6 +43,96 @@ export class DatedBuffer {
     flags: number,
     record: number,
   ): void {
-    this.all.push({ entity, key, at, properties, company, flags, record });
+    const rest = `\t{${properties}}\t${company ?? '\\N'}\t${flags & (REMOVES | UNCOUNTED)}\n`;
+    this[entity].add(`${key}\t${record}\t${at ?? '\\N'}${rest}`, record, flags);
+  }
+
+  /** Adds the rows of `buffer`, as rows without a time. It must have been reset without a stamp. */
+  addUndated(entity: Entity, buffer: RowBuffer): void {
+    for (let row = 0; row < buffer.rows; row++) {
+      const line = buffer.text([[row]]).toString('latin1');
+      const keyEnd = line.indexOf('\t');
+      const record = buffer.recordOf(row);
+      const flags = line.charCodeAt(line.length - 2) - zero;
+      this[entity].add(`${line.slice(0, keyEnd)}\t${record}\t\\N${line.slice(keyEnd)}`, record, flags);
+    }
+  }
+}
+
+const zero = '0'.charCodeAt(0);
+
+/** Those of users, or those of companies. */
+export class DatedRows {
+  rows = 0;
+  /** Whether any row removes a property or its company. */
+  removes = false;
+  /** Rows that stand for a record. */
+  counted = 0;
+  #bytes: Buffer = Buffer.alloc(0);
+  #at = 0;
+  /** Per row: where its line ends, its record, its flags. */
+  #ends = new Int32Array(initialRows);
+  #records = new Int32Array(initialRows);
+  #flags = new Uint8Array(initialRows);
+
+  reset(): void {
+    this.rows = 0;
+    this.removes = false;
+    this.counted = 0;
+    this.#at = 0;
+    if (this.#bytes.length > keptBytes) this.#bytes = Buffer.alloc(0);
+  }
+
+  /** `line` is a byte string. */
+  add(line: string, record: number, flags: number): void {
+    const row = this.rows++;
+    if (row === this.#ends.length) this.#growRows();
+    this.#reserve(line.length);
+    this.#at += this.#bytes.write(line, this.#at, 'latin1');
+    this.#ends[row] = this.#at;
+    this.#records[row] = record;
+    this.#flags[row] = flags;
+    if ((flags & REMOVES) !== 0) this.removes = true;
+    if ((flags & UNCOUNTED) === 0) this.counted++;
+  }
+
+  /** The records that rows came from, each once, in order. */
+  records(): number[] {
+    return [...new Set(this.#records.subarray(0, this.rows))].sort((a, b) => a - b);
+  }
+
+  /** How many rows of some records stand for one. */
+  countedAmong(includes: (record: number) => boolean): number {
+    let counted = 0;
+    for (let row = 0; row < this.rows; row++) {
+      if (((this.#flags[row] ?? 0) & UNCOUNTED) === 0 && includes(this.#records[row] ?? -1)) counted++;
+    }
+    return counted;
+  }
+
+  /** The COPY text of all rows, or of those of some records. Valid until the next `reset`. */
+  text(includes?: (record: number) => boolean): Buffer {
+    if (includes === undefined) return this.#bytes.subarray(0, this.#at);
+    const lines: Buffer[] = [];
+    for (let row = 0; row < this.rows; row++) {
+      if (!includes(this.#records[row] ?? -1)) continue;
+      lines.push(this.#bytes.subarray(row === 0 ? 0 : this.#ends[row - 1], this.#ends[row]));
+    }
+    return Buffer.concat(lines);
+  }
+
+  #reserve(length: number): void {
+    if (this.#at + length <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafe(Math.max(initialBytes, this.#bytes.length * 2, this.#at + length));
+    this.#bytes.copy(grown, 0, 0, this.#at);
+    this.#bytes = grown;
+  }
+
+  #growRows(): void {
+    this.#ends = doubled(this.#ends);
+    this.#records = doubled(this.#records);
+    const flags = new Uint8Array(this.#flags.length * 2);
+    flags.set(this.#flags);
+    this.#flags = flags;
   }
 }
