@@ -37,6 +37,7 @@ create table sluice.loads (
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
   repeats_resolved_at timestamptz,
+  has_event_types boolean not null default false,
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
@@ -66,9 +67,32 @@ comment on column sluice.loads.lane_position is 'Loads of one environment take e
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
+comment on column sluice.loads.has_event_types is
+  'Some record says by its event_type what it is: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
+
+create table sluice.load_kinds (
+  load_id bigint not null,
+  kind text not null,
+  rows_inserted bigint not null default 0,
+  rows_updated bigint not null default 0,
+  rows_unchanged bigint not null default 0,
+  rows_superseded bigint not null default 0,
+  rows_rejected bigint not null default 0,
+  constraint load_kinds_pkey primary key (load_id, kind),
+  constraint load_kinds_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_kinds_kind_check check (
+    kind in ('identify_user', 'identify_company', 'track', 'page_view', 'unknown')
+  ),
+  constraint load_kinds_counts_check check (
+    least(rows_inserted, rows_updated, rows_unchanged, rows_superseded, rows_rejected) >= 0
+  )
+);
+comment on table sluice.load_kinds is
+  'The counts of a load by kind of record, where its file may hold several. Their sums are the counts in sluice.loads.';
+comment on column sluice.load_kinds.kind is 'unknown: the record was refused before its kind could be told.';
 
 create table sluice.load_chunks (
   load_id bigint not null,
@@ -111,13 +135,14 @@ create table sluice.load_chunk_keys (
   repeated bigint[] not null default '{}',
   constraint load_chunk_keys_pkey primary key (load_id, chunk_no, entity),
   constraint load_chunk_keys_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
-  constraint load_chunk_keys_entity_check check (entity in ('users', 'companies'))
+  constraint load_chunk_keys_entity_check check (entity in ('users', 'companies', 'events'))
 );
 comment on table sluice.load_chunk_keys is
   'Hashes of the keys each chunk met, while the load runs: how keys that stand in several chunks are found.';
 comment on column sluice.load_chunk_keys.written is
-  'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally.';
-comment on column sluice.load_chunk_keys.unchanged is 'Keys whose row already held all this chunk brings.';
+  'Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller''s.';
+comment on column sluice.load_chunk_keys.unchanged is
+  'Keys whose row already held all this chunk brings. Of events: ids of the caller that were there.';
 comment on column sluice.load_chunk_keys.repeated is 'Keys that another chunk of the load had written before.';
 
 create table sluice.load_replays (
@@ -130,6 +155,21 @@ create table sluice.load_replays (
 );
 comment on table sluice.load_replays is
   'Keys that were written out of file order, to be replayed from the file before the load completes.';
+
+create table sluice.load_event_replays (
+  load_id bigint not null,
+  chunk_no integer not null,
+  key_hash bigint not null,
+  rows_before bigint not null,
+  is_written boolean not null,
+  constraint load_event_replays_pkey primary key (load_id, chunk_no, key_hash),
+  constraint load_event_replays_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_event_replays_rows_before_check check (rows_before >= 0)
+);
+comment on table sluice.load_event_replays is
+  'Events that stand in several chunks: what is still to be put right before the load completes. A chunk''s rows go when it is done.';
+comment on column sluice.load_event_replays.rows_before is 'Rows of earlier chunks with this key.';
+comment on column sluice.load_event_replays.is_written is 'The chunk has written the event.';
 
 create table sluice.load_rejects (
   load_id bigint not null,

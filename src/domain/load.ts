@@ -4,6 +4,7 @@
  * wrong, `limits.ts` for every bound.
  */
 import type { LoadEntity } from './entity.ts';
+import { type RecordKind, recordKinds } from './event.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;
 export type LoadType = (typeof loadTypes)[number];
@@ -56,6 +57,8 @@ export interface Load {
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
   readonly tally: Tally;
+  /** Null unless some record says by its `event_type` what it is. */
+  readonly tallyByKind: TallyByKind | null;
   readonly dryRun: boolean;
   readonly failure: { readonly code: string; readonly message: string } | null;
   /** What the last try ran into, as long as the job goes on trying. */
@@ -100,4 +103,41 @@ export interface Tally {
 /** read = inserted + updated + unchanged + superseded + rejected. */
 export function balances(tally: Tally): boolean {
   return tally.read === tally.inserted + tally.updated + tally.unchanged + tally.superseded + tally.rejected;
+}
+
+/** What is counted apart. `unknown`: the record was refused before its kind could be told. */
+export const countedKinds = [...recordKinds, 'unknown'] as const satisfies readonly (
+  | RecordKind
+  | 'unknown'
+)[];
+export type CountedKind = (typeof countedKinds)[number];
+export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
+
+/** What the records of a chunk came to. */
+export type Outcomes = Omit<Tally, 'read'>;
+export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
+
+export const noOutcomes: Outcomes = { inserted: 0, updated: 0, unchanged: 0, superseded: 0, rejected: 0 };
+
+export const noOutcomesByKind: OutcomesByKind = {
+  identify_user: noOutcomes,
+  identify_company: noOutcomes,
+  track: noOutcomes,
+  page_view: noOutcomes,
+  unknown: noOutcomes,
+};
+
+export function addOutcomes(a: Outcomes, b: Partial<Outcomes>): Outcomes {
+  return {
+    inserted: a.inserted + (b.inserted ?? 0),
+    updated: a.updated + (b.updated ?? 0),
+    unchanged: a.unchanged + (b.unchanged ?? 0),
+    superseded: a.superseded + (b.superseded ?? 0),
+    rejected: a.rejected + (b.rejected ?? 0),
+  };
+}
+
+export function toTally(outcomes: Outcomes): Tally {
+  const { inserted, updated, unchanged, superseded, rejected } = outcomes;
+  return { read: inserted + updated + unchanged + superseded + rejected, ...outcomes };
 }

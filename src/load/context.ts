@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { FileStore } from '../files/file-store.ts';
 import { Rows } from '../mapping/rows.ts';
+import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 
@@ -24,15 +25,18 @@ const maxIdleRows = 4;
 export interface LoadMemory {
   /** Whether the users of the load have so far been new, all of them. */
   users: 'unknown' | 'new' | 'known';
+  /** Whether the last chunk brought events that were there. */
+  events: 'unknown' | 'new' | 'known';
 }
 
 /** What a process learns as it works, and buffers to use again. To lose it costs time only. */
 export class ChunkMemory {
   readonly #loads = new Map<number, LoadMemory>();
   readonly #idleRows: Rows[] = [];
+  readonly eventPartitions = new EventPartitions();
 
   of(loadId: number): LoadMemory {
-    const known: LoadMemory = this.#loads.get(loadId) ?? { users: 'unknown' };
+    const known: LoadMemory = this.#loads.get(loadId) ?? { users: 'unknown', events: 'unknown' };
     // Last in, last out: a Map keeps the order of insertion.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, known);

@@ -7,16 +7,11 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { copyIncoming, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
-import {
-  completeLoad,
-  findRepeats,
-  type LoadSource,
-  readFinishState,
-  readLoadSource,
-} from '../postgres/stores/loads.ts';
+import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
+import { completeLoad, type LoadSource, readFinishState, readLoadSource } from '../postgres/stores/loads.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
 import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
-import { chunksToReplay, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
+import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -24,18 +19,20 @@ import type { LoadContext } from './context.ts';
 import { recordLoadEnd, startLane, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
 import { createChunkReader } from './process-chunk.ts';
+import { replayEvents } from './replay-events.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 
 /**
- * Ends a load whose chunks are all done: put the tally of keys that stood in several chunks right, replay those written out of order,
- * check that the ledger balances, complete, start the next of the lane. May be called twice, late, or again after half of it.
+ * Ends a load whose chunks are all done: put the tally of keys that stood in several chunks right, replay those written out of order
+ * and the events that stood in several chunks, check that the ledger balances, complete, start the next of the lane. May be called twice, late, or again after half of it.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const hasRepeats = await findRepeats(context.db, claim.subjectId);
   if (hasRepeats === null) throw new ConflictError(notOurs);
   if (hasRepeats) await countRepeats(context, claim);
   await replayLoad(context, claim);
+  await replayEvents(context, claim);
   const due = await complete(context, claim);
   await startLane(context, claim.environmentId);
   await notifyQueue(context, due);
@@ -44,6 +41,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
 async function countRepeats(context: LoadContext, claim: TaskClaim): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
+    await noteEventRepeats(db, claim.subjectId);
     await resolveRepeats(db, claim.subjectId);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
@@ -54,10 +52,12 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<DueTask
   const ended = await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-    const { jobId, tally, totalRows, openChunks, maxErrors } = await readFinishState(db, claim.subjectId);
+    const state = await readFinishState(db, claim.subjectId);
+    const { jobId, tally, totalRows, openChunks, maxErrors } = state;
     if (!balances(tally) || tally.read !== totalRows) {
       throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
     }
+    if (!state.kindsAddUp) throw new Fault('the counts by kind do not add up to those of the load');
     if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
     if (maxErrors !== null && tally.rejected > maxErrors) {
       throw fails(tooManyRejects(tally.rejected, maxErrors));

@@ -1,11 +1,13 @@
+import { noOutcomes } from '../domain/load.ts';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
 import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
-import type { ChunkTally } from '../postgres/stores/chunks.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
+import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
+import type { MergedKinds } from './merge-rows.ts';
 
 const NEW_ROW = 1;
 
@@ -25,14 +27,15 @@ export function canBeInserted(rows: Rows): boolean {
   return rows.users.rows > 0 && rows.companies.rows === 0 && !rows.users.removes;
 }
 
-/** Inserts a chunk's users, stamped as new. Throws a unique violation if one of them is known. */
+/** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. */
 export async function insertRows(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
-): Promise<ChunkTally> {
-  const { users } = rows;
+  memory: LoadMemory,
+): Promise<MergedKinds> {
+  const { users, events } = rows;
   const severalChunks = source.chunkCount > 1;
   const scope = {
     environmentId: source.environmentId,
@@ -53,15 +56,15 @@ export async function insertRows(
     },
     severalChunks && source.entity === 'auto',
   );
-  const inserted = users.rows - users.repeated;
-  const rejected = rows.rejects.length;
-  return { inserted, updated: 0, unchanged: 0, superseded: users.repeated, rejected };
+  const { repeated } = users;
+  const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
+  const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);
+  return { identify_user: inserted, ...added };
 }
 
 /** What a merged chunk teaches: after one in which every user was new, the next may be inserted. */
-export function learn(of: LoadMemory, tally: ChunkTally): void {
+export function learn(of: LoadMemory, { identify_user: users = noOutcomes }: MergedKinds): void {
   if (of.users !== 'unknown') return;
-  const known = tally.updated + tally.unchanged;
-  if (known > 0) of.users = 'known';
-  else if (tally.inserted > 0) of.users = 'new';
+  if (users.updated + users.unchanged > 0) of.users = 'known';
+  else if (users.inserted > 0) of.users = 'new';
 }

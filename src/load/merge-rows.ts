@@ -1,5 +1,8 @@
 import type pg from 'pg';
 import { type Entity, entities } from '../domain/entity.ts';
+import { eventKinds, type RecordKind } from '../domain/event.ts';
+import { addOutcomes, type CountedKind, noOutcomes, type Outcomes } from '../domain/load.ts';
+import type { RecordFilter } from '../mapping/event-buffer.ts';
 import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Transaction } from '../postgres/database.ts';
@@ -7,28 +10,39 @@ import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts'
 import { classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import type { ChunkTally } from '../postgres/stores/chunks.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
+import { addEvents, addMissingEvents } from './add-events.ts';
+import type { LoadMemory } from './context.ts';
+
+/** What the rows came to, by kind of record; what is absent, to nothing. */
+export type MergedKinds = Readonly<Partial<Record<CountedKind, Outcomes>>>;
+
+export const kindOfEntity = {
+  users: 'identify_user',
+  companies: 'identify_company',
+} as const satisfies Readonly<Record<Entity, RecordKind>>;
 
 const none: Refused = new Map();
 
 /**
- * Merges all rows of a chunk: users first, then companies, then those that only users name. Every writer keeps this
- * order, so that deadlocks are rare (and such a chunk is simply done again).
+ * Merges all rows of a chunk: users first, then companies, then those that only users name; then its events. Every writer
+ * keeps this order, so that deadlocks are rare (and such a chunk is simply done again).
  */
 export async function mergeRows(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
-): Promise<ChunkTally> {
-  await prepareIncoming(transaction.client);
-  return mergeAccepted(transaction, source, chunkNo, rows, none);
+  memory: LoadMemory,
+): Promise<MergedKinds> {
+  const profiles = await mergeProfiles(transaction, source, chunkNo, rows, none);
+  if (rows.events.rows === 0) return profiles;
+  return { ...profiles, ...(await addEvents(transaction, source, chunkNo, rows.events, memory)) };
 }
 
 /**
  * For the case that the database refused the chunk's data although every record passed our checks: leaves out the
- * records at fault and merges all others. `refuse` is told of each, with its number within the chunk.
+ * records at fault and merges all others. `refuse` is called for each, with its number within the chunk.
  */
 export async function mergeRowsCarefully(
   transaction: Transaction,
@@ -36,53 +50,89 @@ export async function mergeRowsCarefully(
   chunkNo: number,
   rows: Rows,
   refuse: (record: number, message: string) => void,
-): Promise<ChunkTally> {
-  await prepareIncoming(transaction.client);
-  const refused = new Map<number, string>();
+): Promise<MergedKinds> {
+  const refused = new Map<number, Refusal>();
   for (;;) {
-    const merged = await attempt(transaction.client, 'keep', () =>
-      mergeAccepted(transaction, source, chunkNo, rows, refused),
-    );
-    if (!('error' in merged)) {
-      for (const [record, message] of refused) refuse(record, message);
-      return merged.result;
-    }
+    const merged = await attempt(transaction.client, 'keep', async () => ({
+      ...(await mergeProfiles(transaction, source, chunkNo, rows, refused)),
+      ...(await addAccepted(transaction, source, chunkNo, rows, (record) => !refused.has(record))),
+    }));
+    if (!('error' in merged)) return withRefused(merged.result, refused, refuse);
     const known = refused.size;
-    for (const entity of entities) {
-      await findRefused(transaction.client, rows[entity], refused, async (groups) => {
-        await mergeGroups(transaction, source, chunkNo, rows, entity, groups);
-        if (entity === 'users') await createTheirCompanies(transaction, source, chunkNo, rows);
-      });
-    }
+    await findAllRefused(transaction, source, chunkNo, rows, refused);
     // Not the data's fault, or not one record's.
     if (refused.size === known) throw merged.error;
   }
 }
 
-async function mergeAccepted(
+async function findAllRefused(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  rows: Rows,
+  refused: Map<number, Refusal>,
+): Promise<void> {
+  const { client } = transaction;
+  for (const entity of entities) {
+    const buffer = rows[entity];
+    await findRefused(client, buffer.records(), kindOfEntity[entity], refused, async (includes) => {
+      await mergeGroups(transaction, source, chunkNo, rows, entity, buffer.groups(includes));
+      if (entity === 'users') await createTheirCompanies(transaction, source, chunkNo, rows);
+    });
+  }
+  for (const kind of eventKinds) {
+    await findRefused(client, rows.events.records(kind), kind, refused, (includes) =>
+      addAccepted(transaction, source, chunkNo, rows, includes),
+    );
+  }
+}
+
+async function addAccepted(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  { events }: Rows,
+  includes: RecordFilter,
+): Promise<MergedKinds> {
+  return events.rows === 0 ? {} : addMissingEvents(transaction, source, chunkNo, events, includes);
+}
+
+function withRefused(
+  merged: MergedKinds,
+  refused: Refused,
+  refuse: (record: number, message: string) => void,
+): MergedKinds {
+  const kinds: Partial<Record<CountedKind, Outcomes>> = { ...merged };
+  for (const [record, { kind, message }] of refused) {
+    refuse(record, message);
+    kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, { rejected: 1 });
+  }
+  return kinds;
+}
+
+async function mergeProfiles(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
   refused: Refused,
-): Promise<ChunkTally> {
-  const rejected = rows.rejects.length + refused.size;
-  const tally = { inserted: 0, updated: 0, unchanged: 0, superseded: 0, rejected };
+): Promise<MergedKinds> {
+  if (rows.users.rows + rows.companies.rows === 0) return {};
+  await prepareIncoming(transaction.client);
+  const kinds: Partial<Record<CountedKind, Outcomes>> = {};
   for (const entity of entities) {
     const buffer = rows[entity];
     if (buffer.rows === 0) continue;
     const groups = refused.size === 0 ? null : buffer.groups((record) => !refused.has(record));
     const merged = await mergeGroups(transaction, source, chunkNo, rows, entity, groups);
     const counted = groups === null ? buffer.counted : buffer.countedIn(groups);
-    const keys = merged.inserted + merged.updated + merged.unchanged + merged.superseded;
-    tally.inserted += merged.inserted;
-    tally.updated += merged.updated;
-    tally.unchanged += merged.unchanged;
+    const { inserted, updated, unchanged } = merged;
     // What stands for a record and is not merged has a later record with its key in this chunk.
-    tally.superseded += merged.superseded + counted - keys;
+    const superseded = counted - inserted - updated - unchanged;
+    kinds[kindOfEntity[entity]] = { inserted, updated, unchanged, superseded, rejected: 0 };
   }
   await createTheirCompanies(transaction, source, chunkNo, rows);
-  return tally;
+  return kinds;
 }
 
 /** Those that the merged users name and that are new. */
@@ -129,23 +179,27 @@ function scopeOf(source: LoadSource, chunkNo: number, buffer: RowBuffer): MergeS
 }
 
 /** Records (by their number within the chunk) that the database refuses, and what it says. */
-type Refused = ReadonlyMap<number, string>;
+type Refused = ReadonlyMap<number, Refusal>;
 
-type Groups = readonly (readonly number[])[];
+interface Refusal {
+  readonly kind: RecordKind;
+  readonly message: string;
+}
 
 /**
- * Adds to `refused` the records of `buffer` that the database refuses to merge. Halves them until those at fault stand
- * alone; of records that are refused only together, the last is at fault. Every trial is undone.
+ * Adds to `refused` those of `all` records, all of one kind, that the database refuses to merge. Halves them until those at
+ * fault stand alone; of records that are refused only together, the last is at fault. Every trial is undone.
  */
 async function findRefused(
   client: pg.PoolClient,
-  buffer: RowBuffer,
-  refused: Map<number, string>,
-  merge: (groups: Groups) => Promise<unknown>,
+  all: readonly number[],
+  kind: RecordKind,
+  refused: Map<number, Refusal>,
+  merge: (includes: RecordFilter) => Promise<unknown>,
 ): Promise<void> {
   const trial = async (records: readonly number[]): Promise<string | null> => {
     const tried = new Set(records);
-    const outcome = await attempt(client, 'undo', () => merge(buffer.groups((record) => tried.has(record))));
+    const outcome = await attempt(client, 'undo', () => merge((record) => tried.has(record)));
     return 'error' in outcome ? outcome.error.message : null;
   };
   const search = async (records: readonly number[]): Promise<boolean> => {
@@ -169,10 +223,10 @@ async function findRefused(
   };
   const refuse = (records: readonly number[], error: string): boolean => {
     const last = records.at(-1);
-    if (last !== undefined) refused.set(last, `the database refuses the record: ${error}`);
+    if (last !== undefined) refused.set(last, { kind, message: `the database refuses the record: ${error}` });
     return true;
   };
-  await search(buffer.records().filter((record) => !refused.has(record)));
+  await search(all.filter((record) => !refused.has(record)));
 }
 
 /** Runs `work` in a savepoint. What the database says against the data is a result. */

@@ -1,7 +1,7 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault } from '../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
-import type { ChunkRange } from '../domain/load.ts';
+import { addOutcomes, type ChunkRange, countedKinds, noOutcomes, noOutcomesByKind } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
@@ -11,7 +11,7 @@ import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
-import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
+import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
 import {
   type ChunkTally,
   finishChunk,
@@ -26,7 +26,7 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { failLoad, tooManyRejects } from './end-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
-import { mergeRows, mergeRowsCarefully } from './merge-rows.ts';
+import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
@@ -52,7 +52,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<LoadPr
     const inserted = await tryInserting(context, source, { claim, chunk }, reader);
     if (inserted !== null) return inserted;
     await reader.read(chunk);
-    await learnProperties(context, source, rows);
+    await prepareChunk(context, source, rows);
     try {
       return await mergeChunk(context, source, { claim, chunk }, rows, false);
     } catch (error) {
@@ -84,10 +84,10 @@ async function tryInserting(
   if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
   const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
   if (canBeInserted(rows)) {
-    await learnProperties(context, source, rows);
+    await prepareChunk(context, source, rows);
     try {
-      return await commitChunk(context, claim, rows, (transaction) =>
-        insertRows(transaction, source, claim.part, rows),
+      return await commitChunk(context, source, { claim, chunk }, rows, (transaction) =>
+        insertRows(transaction, source, claim.part, rows, learned),
       );
     } catch (error) {
       // A key is known after all (or another defect of the data, which merging names): from now on, merge.
@@ -106,43 +106,66 @@ async function mergeChunk(
   careful: boolean,
 ): Promise<LoadProgress> {
   const refused: Reject[] = [];
-  return commitChunk(context, claim, rows, async (transaction) => {
+  const memory = context.memory.of(claim.subjectId);
+  return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
     refused.length = 0;
-    const tally = careful
+    const kinds = careful
       ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, message) =>
           refused.push(rows.rejectRecord(record, message, chunk)),
         )
-      : await mergeRows(transaction, source, claim.part, rows);
+      : await mergeRows(transaction, source, claim.part, rows, memory);
     await insertRejects(transaction.db, claim.subjectId, refused);
-    learn(context.memory.of(claim.subjectId), tally);
-    return tally;
+    learn(memory, kinds);
+    return kinds;
   });
 }
 
 /** One transaction: the rows by way of `write`, the rejects, the tally, and that the chunk is done. */
-function commitChunk(
+async function commitChunk(
   context: LoadContext,
-  claim: TaskClaim,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
   rows: Rows,
-  write: (transaction: Transaction) => Promise<ChunkTally>,
+  write: (transaction: Transaction) => Promise<MergedKinds>,
 ): Promise<LoadProgress> {
-  return inTransaction(
-    context.pool,
-    async (transaction) => {
-      await nameTaskSession(transaction.db, claim);
-      const tally = await write(transaction);
-      await insertRejects(transaction.db, claim.subjectId, rows.rejects);
-      const progress = await finishChunk(transaction.db, claim, tally);
-      if (progress === null) throw new ConflictError(notOurs);
-      return progress;
-    },
-    // Rows and ledger are lost together and done again together; completing the load waits for the disk.
-    { asynchronous: true },
-  );
+  try {
+    return await inTransaction(
+      context.pool,
+      async (transaction) => {
+        await nameTaskSession(transaction.db, claim);
+        const kinds = await write(transaction);
+        await insertRejects(transaction.db, claim.subjectId, rows.rejects);
+        const tally = countChunk(source, chunk, rows, kinds);
+        const progress = await finishChunk(transaction.db, claim, tally);
+        if (progress === null) throw new ConflictError(notOurs);
+        return progress;
+      },
+      // Rows and ledger are lost together and done again together; completing the load waits for the disk.
+      { asynchronous: true },
+    );
+  } catch (error) {
+    if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();
+    throw error;
+  }
+}
+
+/** The tally of a chunk; by kind too where a file may hold several. */
+function countChunk(source: LoadSource, chunk: ChunkRange, rows: Rows, merged: MergedKinds): ChunkTally {
+  const kinds = { ...noOutcomesByKind, ...merged };
+  for (const { row } of rows.rejects) {
+    const kind = rows.kinds.of(row - chunk.firstRow) ?? 'unknown';
+    kinds[kind] = addOutcomes(kinds[kind], { rejected: 1 });
+  }
+  const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
+  return {
+    ...sum,
+    kinds: source.entity === 'auto' ? kinds : null,
+    hasEventTypes: source.entity === 'auto' && rows.kinds.some,
+  };
 }
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
-interface ChunkReader {
+export interface ChunkReader {
   readonly rows: Rows;
   read(chunk: ChunkRange, scope?: Omit<ChunkScope, 'origin'>): Promise<Rows>;
 }
@@ -192,9 +215,9 @@ function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
   );
 }
 
-/** Learns the properties of the rows of a chunk; to be called before the transaction that writes them. */
-async function learnProperties(
-  { knownProperties, db }: LoadContext,
+/** What is to be there before the transaction that writes the rows: names that are learned, partitions of the events. */
+async function prepareChunk(
+  { knownProperties, db, pool, memory }: LoadContext,
   { dryRun, environmentId }: LoadSource,
   rows: Rows,
 ): Promise<void> {
@@ -202,4 +225,7 @@ async function learnProperties(
   for (const entity of entities) {
     await knownProperties.learnProperties(db, environmentId, entity, rows.types[entity].types());
   }
+  if (rows.events.rows === 0) return;
+  await knownProperties.learnEventNames(db, environmentId, rows.events.names);
+  await memory.eventPartitions.ensure(pool, [...rows.events.months]);
 }

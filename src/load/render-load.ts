@@ -41,6 +41,7 @@ export function renderLoadDetail(
     completed_rows: load.tally.read,
     progress: progress(load),
     counts: load.tally,
+    counts_by_kind: load.tallyByKind,
     rejects: { count: load.tally.rejected, by_code: rejectsByCode, links: `${item.links}/rejects` },
     failure: load.failure && { error_code: load.failure.code, message: load.failure.message },
     last_error: load.lastError,

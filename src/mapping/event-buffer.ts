@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
-import type { EventKind } from '../domain/event.ts';
+import { type EventKind, eventKinds } from '../domain/event.ts';
 import { fromByteString, unescapeCopy } from './json-text.ts';
-import { KeyHashes } from './key-hashes.ts';
+import { eventKey, KeyHashes } from './key-hashes.ts';
 import { doubled, KeyTable } from './key-table.ts';
 
 /*
@@ -47,6 +47,11 @@ export class EventRow {
   ms: number | null = null;
 }
 
+interface EventCount {
+  readonly rows: number;
+  readonly repeated: number;
+}
+
 /** What events have of their load. */
 export interface EventOrigin {
   readonly environmentId: number;
@@ -60,11 +65,12 @@ export interface EventOrigin {
  * in an earlier chunk gave are for the caller to leave out.
  */
 export interface IdCounter {
-  next(id: string, record: number): number;
+  next(id: string, isGiven: boolean, record: number): number;
 }
 
-type Includes = (record: number) => boolean;
-const all: Includes = () => true;
+/** Lets some records through, by their numbers. */
+export type RecordFilter = (record: number) => boolean;
+const all: RecordFilter = () => true;
 
 /** The events of a chunk, one row per record and in their order. */
 export class EventBuffer {
@@ -80,6 +86,8 @@ export class EventBuffer {
   readonly #months = new Set<number>();
   #lastMonth = Number.NaN;
   #repeated = 0;
+  /** Rows of which the primary key of the events says all. */
+  #timedContents = 0;
   /** Per row. `#heads`: the first row with its id. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
@@ -125,6 +133,7 @@ export class EventBuffer {
     this.#months.clear();
     this.#lastMonth = Number.NaN;
     this.#repeated = 0;
+    this.#timedContents = 0;
     this.at = 0;
     // What an unusually large chunk made it grow to is given back.
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
@@ -150,6 +159,7 @@ export class EventBuffer {
     if (ms === null) this.bytes.fill(ZERO, timeStart, timeStart + instantChars);
     this.#contents[number] = 0;
     this.#givens[number] = 0;
+    if (!hasId && ms !== null) this.#timedContents++;
     if (hasId) this.#enterGivenId(row);
     else this.#enterContentId(row, end);
     this.#heads[number] = this.#ids.head;
@@ -172,7 +182,7 @@ export class EventBuffer {
     const given = this.#givens[head] ?? 0;
     this.#givens[head] = given + 1;
     if (given > 0) this.#repeated++;
-    this.#counter?.next(this.#byteString(idStart, idEnd), record);
+    this.#counter?.next(this.#byteString(idStart, idEnd), true, record);
   }
 
   #enterContentId({ idEnd, record }: EventRow, end: number): void {
@@ -182,7 +192,7 @@ export class EventBuffer {
     this.#ids.add(this.bytes, idStart, idEnd);
     const { head } = this.#ids;
     const contents = this.#contents[head] ?? 0;
-    const occurrence = this.#counter?.next(first, record) ?? contents;
+    const occurrence = this.#counter?.next(first, false, record) ?? contents;
     this.#contents[head] = contents + 1;
     if (occurrence === 0) return;
     this.bytes.write(String(occurrence).padStart(contentIdChars, '0'), idStart, 'latin1');
@@ -198,15 +208,25 @@ export class EventBuffer {
     return ((this.#flags[row] ?? 0) & PAGE_VIEW) === 0 ? 'track' : 'page_view';
   }
 
-  /** How many of some records' rows give an id which a row before them gave. */
-  repeatedAmong(includes: Includes): number {
-    let rows = 0;
-    for (let row = 0; row < this.rows; row++) if (includes(this.recordOf(row))) rows++;
-    return rows - this.#firstRows(includes).length;
+  /** The records of a kind. */
+  records(kind: EventKind): number[] {
+    const records: number[] = [];
+    for (let row = 0; row < this.rows; row++) if (this.kindOf(row) === kind) records.push(this.recordOf(row));
+    return records;
+  }
+
+  /** Rows of some records, and how many of them are in no text, as they give an id which a row before them gave. */
+  countByKind(includes: RecordFilter = all): Readonly<Record<EventKind, EventCount>> {
+    const counts = { track: { rows: 0, repeated: 0 }, page_view: { rows: 0, repeated: 0 } };
+    for (let row = 0; row < this.rows; row++)
+      if (includes(this.recordOf(row))) counts[this.kindOf(row)].rows++;
+    for (const kind of eventKinds) counts[kind].repeated = counts[kind].rows;
+    for (const row of this.#firstRows(includes)) counts[this.kindOf(row)].repeated--;
+    return counts;
   }
 
   /** COPY text of all rows, or of those of some records; of those that give the same id the first. Valid until `reset`. */
-  text(includes: Includes = all): Buffer {
+  text(includes: RecordFilter = all): Buffer {
     if (includes === all && this.#repeated === 0) return this.bytes.subarray(0, this.at);
     return Buffer.concat(
       this.#firstRows(includes).map((row) => this.bytes.subarray(this.#startOf(row), this.#ends[row])),
@@ -217,34 +237,59 @@ export class EventBuffer {
    * COPY text for `event_ids`, `environment_id event_id inserted_at`, of those rows whose id the primary key of the events
    * does not keep single: those that give an id, and those without a time.
    */
-  idText(includes: Includes = all): Buffer {
+  idText(includes: RecordFilter = all): Buffer {
+    return this.#idLines(includes, () => newline);
+  }
+
+  /** The same, and at the end of each line the hash of the id (see `eventKey`) if the record gives it, else \N. */
+  hashedIdText(includes: RecordFilter = all): Buffer {
+    return this.#idLines(includes, (row) =>
+      Buffer.from(this.#isGiven(row) ? `\t${this.#keyOf(row).readBigInt64BE()}\n` : '\t\\N\n'),
+    );
+  }
+
+  #idLines(includes: RecordFilter, end: (row: number) => Buffer): Buffer {
+    if (this.#timedContents === this.rows) return noBytes;
     const rows = this.#firstRows(includes).filter(
       (row) => ((this.#flags[row] ?? 0) & (GIVEN | UNTIMED)) !== 0,
     );
     return Buffer.concat(
       rows.flatMap((row) => {
         const time = this.#timeStarts[row] ?? 0;
-        return [
-          this.bytes.subarray(this.#startOf(row), this.#ids.end(row)),
-          tab,
-          this.bytes.subarray(time, time + instantChars),
-          newline,
-        ];
+        const id = this.bytes.subarray(this.#startOf(row), this.#ids.end(row));
+        return [id, tab, this.bytes.subarray(time, time + instantChars), end(row)];
       }),
     );
   }
 
-  /** Hashes of all ids, each once, a content id being that of the first occurrence; see `RowBuffer.keyHashes`. */
-  keyHashes(flags: number): Buffer {
-    const hashes = new KeyHashes(this.#ids.rows - this.#ids.repeated, flags);
-    for (let row = 0; row < this.rows; row++) {
-      if (this.#ids.isHead(row)) hashes.add(this.bytes, this.#ids.start(row), this.#ids.end(row));
-    }
+  /** Hashes of the ids of all rows that are in the text (see `eventKey`), as PostgreSQL reads a bigint[] in binary. */
+  keyHashes(): Buffer {
+    return this.#hashesOf(this.#firstRows(all));
+  }
+
+  /** The same of those whose records give no id. A content has its hash as often as it has rows. */
+  contentHashes(includes: RecordFilter = all): Buffer {
+    return this.#hashesOf(this.#firstRows(includes).filter((row) => !this.#isGiven(row)));
+  }
+
+  #hashesOf(rows: readonly number[]): Buffer {
+    const hashes = new KeyHashes(rows.length, 0);
+    for (const row of rows) hashes.addEventKey(this.#keyOf(row));
     return hashes.array;
   }
 
+  /** Of a content id: that of the first occurrence. */
+  #keyOf(row: number): Buffer {
+    const head = this.#heads[row] ?? row;
+    return eventKey(this.#byteString(this.#ids.start(head), this.#ids.end(head)), this.#isGiven(row));
+  }
+
+  #isGiven(row: number): boolean {
+    return ((this.#flags[row] ?? 0) & GIVEN) !== 0;
+  }
+
   /** Rows of records that `includes` lets through, without those that give an id which one before them gave. */
-  #firstRows(includes: Includes): number[] {
+  #firstRows(includes: RecordFilter): number[] {
     const given = new Set<number>();
     const rows: number[] = [];
     for (let row = 0; row < this.rows; row++) {
@@ -299,3 +344,4 @@ export class EventBuffer {
 
 const tab = Buffer.from('\t');
 const newline = Buffer.from('\n');
+const noBytes = Buffer.alloc(0);

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { unescapeCopy } from './json-text.ts';
 import { KeyHash } from './key-table.ts';
 
@@ -24,9 +25,18 @@ export class KeyHashes {
   /** Adds the key that is written, for COPY, in bytes [start, end). */
   add(bytes: Buffer, start: number, end: number): void {
     this.#update(bytes, start, end);
+    this.#write(this.#hash.high, (this.#hash.low & -4) | this.#flags);
+  }
+
+  /** Adds the hash of an event's id; see `eventKey`. */
+  addEventKey(key: Buffer): void {
+    this.#write(key.readInt32BE(0), key.readInt32BE(4));
+  }
+
+  #write(high: number, low: number): void {
     this.#at = this.array.writeInt32BE(8, this.#at);
-    this.#at = this.array.writeInt32BE(this.#hash.high, this.#at);
-    this.#at = this.array.writeInt32BE((this.#hash.low & -4) | this.#flags, this.#at);
+    this.#at = this.array.writeInt32BE(high, this.#at);
+    this.#at = this.array.writeInt32BE(low, this.#at);
   }
 
   #update(bytes: Buffer, start: number, end: number): void {
@@ -39,4 +49,17 @@ export class KeyHashes {
     const key = Buffer.from(unescapeCopy(bytes.toString('latin1', start, end)), 'latin1');
     this.#hash.update(key, 0, key.length);
   }
+}
+
+/**
+ * The hash of an event's id, in eight bytes: that of a content id is its beginning, that of a caller's id the beginning of
+ * its SHA-256, so that nobody can make two with one hash. The last bit says that it is the caller's, the one before is 0.
+ * `id` is a byte string, as it is written for COPY.
+ */
+export function eventKey(id: string, isGiven: boolean): Buffer {
+  const key = isGiven
+    ? hash('sha256', Buffer.from(id, 'latin1'), 'buffer').subarray(0, 8)
+    : Buffer.from(id.slice(0, 16), 'hex');
+  key[7] = ((key[7] ?? 0) & -4) | (isGiven ? 1 : 0);
+  return key;
 }

@@ -357,11 +357,11 @@ export interface LoadChunkKeys {
    */
   repeated: Generated<ArrayType<number>>;
   /**
-   * Keys whose row already held all this chunk brings.
+   * Keys whose row already held all this chunk brings. Of events: ids of the caller that were there.
    */
   unchanged: Generated<ArrayType<number>>;
   /**
-   * Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally.
+   * Keys this chunk was the first of its load to write. Two low bits are flags: 1 the row is new, 2 not in the tally. Of events: one for each row, 1 the id is the caller's.
    */
   written: Generated<ArrayType<number>>;
 }
@@ -392,6 +392,33 @@ export interface LoadChunks {
   rows_superseded: number | null;
   rows_unchanged: number | null;
   rows_updated: number | null;
+}
+
+export interface LoadEventReplays {
+  chunk_no: number;
+  /**
+   * The chunk has written the event.
+   */
+  is_written: boolean;
+  key_hash: number;
+  load_id: number;
+  /**
+   * Rows of earlier chunks with this key.
+   */
+  rows_before: number;
+}
+
+export interface LoadKinds {
+  /**
+   * unknown: the record was refused before its kind could be told.
+   */
+  kind: string;
+  load_id: number;
+  rows_inserted: Generated<number>;
+  rows_rejected: Generated<number>;
+  rows_superseded: Generated<number>;
+  rows_unchanged: Generated<number>;
+  rows_updated: Generated<number>;
 }
 
 export interface LoadRejects {
@@ -431,6 +458,10 @@ export interface Loads {
   file_ref: string | null;
   file_size: number;
   filename: string;
+  /**
+   * Some record says by its event_type what it is: the counts are shown by kind.
+   */
+  has_event_types: Generated<boolean>;
   header: Json | null;
   job_id: string;
   /**
@@ -787,6 +818,8 @@ export interface DB {
   keyed_items: KeyedItems;
   load_chunk_keys: LoadChunkKeys;
   load_chunks: LoadChunks;
+  load_event_replays: LoadEventReplays;
+  load_kinds: LoadKinds;
   load_rejects: LoadRejects;
   load_replays: LoadReplays;
   loads: Loads;

@@ -1,5 +1,11 @@
 import { type Selectable, sql } from 'kysely';
-import type { ChunkRange } from '../../domain/load.ts';
+import {
+  type ChunkRange,
+  countedKinds,
+  type Outcomes,
+  type OutcomesByKind,
+  toTally,
+} from '../../domain/load.ts';
 import type { DueTask, TaskClaim } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import type { LoadChunks } from '../schema.ts';
@@ -30,12 +36,11 @@ function toRange(row: Pick<Selectable<LoadChunks>, (typeof rangeColumns)[number]
   };
 }
 
-export interface ChunkTally {
-  readonly inserted: number;
-  readonly updated: number;
-  readonly unchanged: number;
-  readonly superseded: number;
-  readonly rejected: number;
+export interface ChunkTally extends Outcomes {
+  /** Null where the file holds one kind only. */
+  readonly kinds: OutcomesByKind | null;
+  /** Some record says by its `event_type` what it is. */
+  readonly hasEventTypes: boolean;
 }
 
 export interface LoadProgress {
@@ -83,11 +88,13 @@ export async function finishChunk(
         rows_updated = rows_updated + ${tally.updated},
         rows_unchanged = rows_unchanged + ${tally.unchanged},
         rows_superseded = rows_superseded + ${tally.superseded},
-        rows_rejected = rows_rejected + ${tally.rejected}
+        rows_rejected = rows_rejected + ${tally.rejected},
+        has_event_types = has_event_types or ${tally.hasEventTypes}
       from done
       where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
       returning loads.*
     ),
+    ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
     finish as (
       insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
       select 'finish', load_id, environment_id, job_id, request_id, now()
@@ -101,4 +108,26 @@ export async function finishChunk(
   if (row === undefined) return null;
   const { finishId, ...progress } = row;
   return { ...progress, finish: finishId === null ? null : { taskId: finishId, kind: 'finish', attempt: 0 } };
+}
+
+/** The kinds that were met; a chunk holds few. Nobody waits for another's row who does not wait for the load's. */
+function countedByKind(kinds: OutcomesByKind) {
+  const met = countedKinds
+    .filter((kind) => toTally(kinds[kind]).read > 0)
+    .map((kind) => ({ kind, ...kinds[kind] }));
+  return sql`
+    counted_by_kind as (
+      insert into load_kinds as k
+        (load_id, kind, rows_inserted, rows_updated, rows_unchanged, rows_superseded, rows_rejected)
+      select load_id, met.*
+      from counted, json_to_recordset(${JSON.stringify(met)}) as met (
+        kind text, inserted bigint, updated bigint, unchanged bigint, superseded bigint, rejected bigint
+      )
+      on conflict (load_id, kind) do update set
+        rows_inserted = k.rows_inserted + excluded.rows_inserted,
+        rows_updated = k.rows_updated + excluded.rows_updated,
+        rows_unchanged = k.rows_unchanged + excluded.rows_unchanged,
+        rows_superseded = k.rows_superseded + excluded.rows_superseded,
+        rows_rejected = k.rows_rejected + excluded.rows_rejected
+    ),`;
 }

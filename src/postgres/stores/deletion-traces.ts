@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
+import { forgetRepeats } from './repeats.ts';
 import { restartTasks } from './tasks.ts';
 
 /** Loads of the deletion's environment that were accepted before it. By then all of them have ended. */
@@ -46,8 +47,7 @@ export async function findKeptFiles(db: Database, deletionId: number, limit: num
 /** Their files are gone, and so is what was kept for a retry. */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
-  await db.deleteFrom('load_chunk_keys').where('load_id', 'in', loadIds).execute();
-  await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
+  await forgetRepeats(db, loadIds);
 }
 
 /** Earlier loads that have refused records. */

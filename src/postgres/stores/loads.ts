@@ -13,6 +13,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
+import { forgetRepeats } from './repeats.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
 /*
@@ -167,42 +168,6 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
   };
 }
 
-/**
- * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
- * by a record of their own later, which then was not counted.
- */
-const unresolved = sql`
-  select
-  from load_chunk_keys k
-  where k.load_id = loads.load_id
-    and (
-      k.unchanged <> '{}'
-      or (
-        k.entity = 'companies'
-        and loads.entity = 'auto'
-        and exists (select from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
-      )
-    )`;
-
-/**
- * Whether keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. Null if the load does not run, or
- * not all of its chunks are done.
- */
-export async function findRepeats(db: Database, loadId: number): Promise<boolean | null> {
-  const row = await db
-    .selectFrom('loads')
-    .select(
-      sql<boolean>`repeats_resolved_at is null
-        and chunk_count > 1
-        and (attempts > 1 or dry_run or exists (${unresolved}))`.as('repeats'),
-    )
-    .where('load_id', '=', loadId)
-    .where('status', '=', 'processing')
-    .whereRef('chunks_done', '=', 'chunk_count')
-    .executeTakeFirst();
-  return row?.repeats ?? null;
-}
-
 /** What is looked at before a load is completed. */
 export interface FinishState {
   readonly jobId: string;
@@ -211,7 +176,20 @@ export interface FinishState {
   readonly openChunks: number;
   readonly maxErrors: number | null;
   readonly tally: Tally;
+  /** Whether the counts by kind, where there are any, add up to these. */
+  readonly kindsAddUp: boolean;
 }
+
+const kindsAddUp = sql<boolean>`coalesce(
+  (
+    select
+      (sum(n.rows_inserted), sum(n.rows_updated), sum(n.rows_unchanged), sum(n.rows_superseded), sum(n.rows_rejected))
+      = (loads.rows_inserted, loads.rows_updated, loads.rows_unchanged, loads.rows_superseded, loads.rows_rejected)
+    from load_kinds n
+    where n.load_id = loads.load_id
+  ),
+  true
+)`;
 
 export async function readFinishState(db: Database, loadId: number): Promise<FinishState> {
   const row = await db
@@ -231,6 +209,7 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
         from load_chunks c
         where c.load_id = loads.load_id and c.done_at is null
       )`.as('open_chunks'),
+      kindsAddUp.as('kinds_add_up'),
     ])
     .where('load_id', '=', loadId)
     .executeTakeFirstOrThrow();
@@ -239,6 +218,7 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
     totalRows: row.total_rows,
     openChunks: row.open_chunks,
     maxErrors: row.max_errors,
+    kindsAddUp: row.kinds_add_up,
     tally: {
       read: row.rows_read,
       inserted: row.rows_inserted,
@@ -258,8 +238,7 @@ export async function completeLoad(db: Database, loadId: number): Promise<void> 
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
     .execute();
-  await db.deleteFrom('load_chunk_keys').where('load_id', '=', loadId).execute();
-  await db.deleteFrom('load_replays').where('load_id', '=', loadId).execute();
+  await forgetRepeats(db, [loadId]);
 }
 
 /** A load that has just ended. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
+import { forgetRepeats } from './repeats.ts';
 
 export interface RetentionDays {
   readonly fileDays: number;
@@ -90,8 +91,7 @@ export async function findExpiredFiles(
 /** The file of a load is gone, and with it what was kept for a retry, which without the file there cannot be. */
 export async function forgetFile(db: Database, loadId: number): Promise<void> {
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', loadId).execute();
-  await db.deleteFrom('load_chunk_keys').where('load_id', '=', loadId).execute();
-  await db.deleteFrom('load_replays').where('load_id', '=', loadId).execute();
+  await forgetRepeats(db, [loadId]);
 }
 
 /** Deletes the records of loads that ended `jobDays` ago and have no file any more, with their rejects; how many that were. */

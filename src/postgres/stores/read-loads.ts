@@ -2,7 +2,16 @@ import { sql } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
-import type { Load, LoadStatus, LoadType } from '../../domain/load.ts';
+import {
+  countedKinds,
+  type Load,
+  type LoadStatus,
+  type LoadType,
+  noOutcomes,
+  type Outcomes,
+  type TallyByKind,
+  toTally,
+} from '../../domain/load.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 
@@ -75,6 +84,25 @@ const lastError = sql<string | null>`(
   limit 1
 )`.as('last_error');
 
+/** By kind of record, of a load whose records say what they are. */
+const outcomesByKind = sql<Readonly<Record<string, Outcomes>> | null>`case when loads.has_event_types then (
+  select coalesce(
+    json_object_agg(
+      n.kind,
+      json_build_object(
+        'inserted', n.rows_inserted,
+        'updated', n.rows_updated,
+        'unchanged', n.rows_unchanged,
+        'superseded', n.rows_superseded,
+        'rejected', n.rows_rejected
+      )
+    ),
+    '{}'
+  )
+  from load_kinds n
+  where n.load_id = loads.load_id
+) end`.as('outcomes_by_kind');
+
 const loadColumns = [
   'loads.job_id',
   'loads.type',
@@ -92,6 +120,7 @@ const loadColumns = [
   'loads.rows_unchanged',
   'loads.rows_superseded',
   'loads.rows_rejected',
+  outcomesByKind,
   'loads.dry_run',
   'loads.failure_code',
   'loads.failure_message',
@@ -118,6 +147,7 @@ interface LoadRow {
   rows_unchanged: number;
   rows_superseded: number;
   rows_rejected: number;
+  outcomes_by_kind: Readonly<Record<string, Outcomes>> | null;
   dry_run: boolean;
   failure_code: string | null;
   failure_message: string | null;
@@ -148,6 +178,7 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
       superseded: row.rows_superseded,
       rejected: row.rows_rejected,
     },
+    tallyByKind: row.outcomes_by_kind && toTallyByKind(row.outcomes_by_kind),
     dryRun: row.dry_run,
     failure:
       row.failure_code === null
@@ -195,4 +226,9 @@ export function readLoadEnd(db: Database, environmentId: number, jobId: string) 
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)
     .executeTakeFirstOrThrow();
+}
+
+function toTallyByKind(outcomes: Readonly<Record<string, Outcomes>>): TallyByKind {
+  const entries = countedKinds.map((kind) => [kind, toTally(outcomes[kind] ?? noOutcomes)] as const);
+  return Object.fromEntries(entries) as TallyByKind;
 }

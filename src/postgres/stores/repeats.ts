@@ -1,6 +1,45 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { Database } from '../database.ts';
+import { unchangedEvents } from './event-repeats.ts';
+
+/**
+ * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
+ * by a record of their own later, which then was not counted.
+ */
+const unresolved = sql`
+  select
+  from load_chunk_keys k
+  where k.load_id = loads.load_id
+    and (
+      k.unchanged <> '{}'
+      or (
+        k.entity = 'companies'
+        and loads.entity = 'auto'
+        and exists (select from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
+      )
+    )`;
+
+/**
+ * Whether keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. Null if the load does not run, or
+ * not all of its chunks are done.
+ */
+export async function findRepeats(db: Database, loadId: number): Promise<boolean | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select(
+      sql<boolean>`repeats_resolved_at is null
+        and chunk_count > 1
+        and (attempts > 1 or dry_run or exists (${unresolved}) or exists (${unchangedEvents(sql.ref('loads.load_id'))}))`.as(
+        'repeats',
+      ),
+    )
+    .where('load_id', '=', loadId)
+    .where('status', '=', 'processing')
+    .whereRef('chunks_done', '=', 'chunk_count')
+    .executeTakeFirst();
+  return row?.repeats ?? null;
+}
 
 /**
  * Finds the keys that stand in several chunks of which some found nothing to change and so left no mark, puts the
@@ -19,7 +58,7 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
       select k.entity, bool_or(l.attempts > 1) as is_retried
       from load_chunk_keys k
       join loads l using (load_id)
-      where load_id = ${loadId}
+      where load_id = ${loadId} and k.entity <> 'events'
       group by k.entity
       having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run)
     ),
@@ -60,12 +99,31 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
       where out_of_order
       on conflict do nothing
     ),
+    surplus_by_kind as (
+      select
+        case entity when 'users' then 'identify_user' else 'identify_company' end as kind,
+        sum(inserts - (is_counted and is_new)::int)::bigint as inserts,
+        sum(updates - (is_counted and not is_new and is_written)::int)::bigint as updates,
+        sum(unchanged - (is_counted and not is_new and not is_written)::int)::bigint as unchanged
+      from repeated
+      group by entity
+    ),
+    corrected as (
+      update load_kinds k
+      set
+        rows_inserted = rows_inserted - s.inserts,
+        rows_updated = rows_updated - s.updates,
+        rows_unchanged = rows_unchanged - s.unchanged,
+        rows_superseded = rows_superseded + s.inserts + s.updates + s.unchanged
+      from surplus_by_kind s
+      where k.load_id = ${loadId} and k.kind = s.kind
+    ),
     surplus as (
       select
-        coalesce(sum(inserts - (is_counted and is_new)::int), 0)::bigint as inserts,
-        coalesce(sum(updates - (is_counted and not is_new and is_written)::int), 0)::bigint as updates,
-        coalesce(sum(unchanged - (is_counted and not is_new and not is_written)::int), 0)::bigint as unchanged
-      from repeated
+        coalesce(sum(inserts), 0)::bigint as inserts,
+        coalesce(sum(updates), 0)::bigint as updates,
+        coalesce(sum(unchanged), 0)::bigint as unchanged
+      from surplus_by_kind
     )
     update loads
     set
@@ -104,4 +162,11 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
     )`.execute(db);
   const { rows } = await sql<{ left: number }>`select count(*)::int as left from ${table}`.execute(db);
   return rows[0]?.left ?? 0;
+}
+
+/** Events too. What only a running load needs, or one that may be retried. */
+export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
+  await db.deleteFrom('load_chunk_keys').where('load_id', 'in', loadIds).execute();
+  await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
+  await db.deleteFrom('load_event_replays').where('load_id', 'in', loadIds).execute();
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { EventBuffer, EventRow, instantChars } from '../../../src/mapping/event-buffer.ts';
-import { KeyHash } from '../../../src/mapping/key-table.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 
@@ -101,7 +100,6 @@ describe('event rows', () => {
     expect(lines(events.text()).map((row) => row[3])).toEqual(['A', 'B']);
     const withoutFirst = (record: number): boolean => record > 0;
     expect(lines(events.text(withoutFirst)).map((row) => row[3])).toEqual(['B', 'C']);
-    expect(events.repeatedAmong(withoutFirst)).toBe(0);
   });
 
   it('name for event_ids the given ids and those of rows without a time', () => {
@@ -125,13 +123,31 @@ describe('event rows', () => {
     expect(events.names).toEqual(new Set([Buffer.from('Grüße', 'latin1').toString(), 'Paid']));
   });
 
-  it('have one key hash for each id, whatever the occurrence', () => {
-    const events = filled({}, {}, { id: 'x' });
-    const array = events.keyHashes(1);
-    expect(array.readInt32BE(12)).toBe(2);
-    const hash = new KeyHash();
-    const id = Buffer.from(sha(content(0)));
-    hash.update(id, 0, id.length);
-    expect([array.readInt32BE(24), array.readInt32BE(28)]).toEqual([hash.high, (hash.low & -4) | 1]);
+  it('have a key hash each: of a content that of its first occurrence, of a given id one that nobody can choose', () => {
+    const events = filled({}, {}, { id: 'x' }, { id: 'x' });
+    const first = BigInt.asIntN(64, BigInt(`0x${sha(content(0)).slice(0, 16)}`)) & -4n;
+    const given = (BigInt.asIntN(64, BigInt(`0x${sha('x').slice(0, 16)}`)) & -4n) | 1n;
+    expect(hashesIn(events.keyHashes())).toEqual([first, first, given]);
+    expect(hashesIn(events.contentHashes())).toEqual([first, first]);
+    expect(lines(events.hashedIdText())).toEqual([['7', 'x', '2026-03-04T05:06:07.000000Z', String(given)]]);
+  });
+
+  it('are counted by kind, those that give an id again apart', () => {
+    const events = filled({ id: 'x' }, { id: 'x', kind: 'page_view' }, {}, {});
+    expect(events.countByKind()).toEqual({
+      track: { rows: 3, repeated: 0 },
+      page_view: { rows: 1, repeated: 1 },
+    });
+    expect(events.countByKind((record) => record > 0)).toEqual({
+      track: { rows: 2, repeated: 0 },
+      page_view: { rows: 1, repeated: 0 },
+    });
+    expect(events.records('page_view')).toEqual([1]);
   });
 });
+
+/** Of a bigint[] in PostgreSQL's binary form. */
+function hashesIn(array: Buffer): bigint[] {
+  const count = array.readInt32BE(12);
+  return Array.from({ length: count }, (_, index) => array.readBigInt64BE(24 + 12 * index));
+}

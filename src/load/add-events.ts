@@ -1,0 +1,89 @@
+import type { EventKind } from '../domain/event.ts';
+import { noOutcomes, type Outcomes } from '../domain/load.ts';
+import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
+import type { Transaction } from '../postgres/database.ts';
+import { type AddedEvents, classifyEvents, copyEvents, mergeEvents } from '../postgres/merge/add-events.ts';
+import { isDeadlock, isUniqueViolation } from '../postgres/sqlstate.ts';
+import type { LoadSource } from '../postgres/stores/loads.ts';
+import type { LoadMemory } from './context.ts';
+
+export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;
+
+/**
+ * Adds the events of a chunk: copied straight into their table, unless the chunk before held some that were there. What is
+ * found out too late costs no more than a COPY.
+ */
+export async function addEvents(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  events: EventBuffer,
+  memory: LoadMemory,
+): Promise<EventOutcomes> {
+  if (!source.dryRun && memory.events !== 'known') {
+    const added = await tryCopying(transaction, source, chunkNo, events);
+    if (added !== null) return added;
+  }
+  const outcomes = await addMissingEvents(transaction, source, chunkNo, events);
+  memory.events = outcomes.track.unchanged + outcomes.page_view.unchanged > 0 ? 'known' : 'new';
+  return outcomes;
+}
+
+/** Null if one of them is there; then none was added. */
+async function tryCopying(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  events: EventBuffer,
+): Promise<EventOutcomes | null> {
+  const { client } = transaction;
+  const scope = scopeOf(source, chunkNo);
+  await client.query('savepoint copying');
+  try {
+    await copyEvents(transaction, scope, {
+      text: events.text(),
+      ids: events.idText(),
+      keyHashes: scope.keepKeys ? events.keyHashes() : null,
+    });
+  } catch (error) {
+    // A deadlock: another chunk adds the same events in another order.
+    if (!isUniqueViolation(error) && !isDeadlock(error)) throw error;
+    await client.query('rollback to savepoint copying; release savepoint copying');
+    return null;
+  }
+  await client.query('release savepoint copying');
+  return outcomesOf(events);
+}
+
+/** For events of which some may be there; of those records only that `includes` lets through. */
+export async function addMissingEvents(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  events: EventBuffer,
+  includes?: RecordFilter,
+): Promise<EventOutcomes> {
+  const scope = scopeOf(source, chunkNo);
+  const batch = {
+    text: events.text(includes),
+    ids: events.hashedIdText(includes),
+    contentHashes: scope.keepKeys ? events.contentHashes(includes) : null,
+  };
+  const added = await (source.dryRun ? classifyEvents : mergeEvents)(transaction, scope, batch);
+  return outcomesOf(events, includes, added);
+}
+
+function scopeOf({ environmentId, loadId, chunkCount }: LoadSource, chunkNo: number) {
+  return { environmentId, loadId, chunkNo, keepKeys: chunkCount > 1 };
+}
+
+/** Without `added`, all were added. */
+function outcomesOf(events: EventBuffer, includes?: RecordFilter, added?: AddedEvents): EventOutcomes {
+  const counts = events.countByKind(includes);
+  const outcome = (kind: EventKind): Outcomes => {
+    const { rows, repeated } = counts[kind];
+    const inserted = added?.[kind] ?? rows - repeated;
+    return { ...noOutcomes, inserted, unchanged: rows - repeated - inserted, superseded: repeated };
+  };
+  return { track: outcome('track'), page_view: outcome('page_view') };
+}

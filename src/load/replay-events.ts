@@ -1,0 +1,176 @@
+import { ConflictError } from '../domain/errors.ts';
+import { type EventKind, eventKinds } from '../domain/event.ts';
+import {
+  addOutcomes,
+  type ChunkRange,
+  noOutcomesByKind,
+  type Outcomes,
+  type OutcomesByKind,
+} from '../domain/load.ts';
+import { type TaskClaim, taskFields } from '../domain/task.ts';
+import type { IdCounter } from '../mapping/event-buffer.ts';
+import { eventKey } from '../mapping/key-hashes.ts';
+import type { Rows } from '../mapping/rows.ts';
+import { inTransaction, type Transaction } from '../postgres/database.ts';
+import {
+  type AddedEvents,
+  classifyEvents,
+  type EventBatch,
+  mergeEvents,
+  replaceEvents,
+} from '../postgres/merge/add-events.ts';
+import { readChunkRange } from '../postgres/stores/chunks.ts';
+import {
+  type EventRepeat,
+  endEventReplay,
+  eventChunksToReplay,
+  readEventRepeats,
+} from '../postgres/stores/event-repeats.ts';
+import { type LoadSource, readLoadSource } from '../postgres/stores/loads.ts';
+import { readRefusedRows } from '../postgres/stores/rejects.ts';
+import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
+import { renewTask } from '../postgres/stores/tasks.ts';
+import type { LoadContext } from './context.ts';
+import { type ChunkReader, createChunkReader } from './process-chunk.ts';
+
+const notOurs = 'another worker finishes the load, or it has ended';
+
+/**
+ * Puts right what chunks could not know of each other: adds events that stand in several as often as the file has them,
+ * gives an id of the caller the first event of the file that bears it, and corrects the counts. A chunk a transaction, in
+ * which its notes go: may be done again after half of it.
+ */
+export async function replayEvents(context: LoadContext, claim: TaskClaim): Promise<void> {
+  const chunks = await eventChunksToReplay(context.db, claim.subjectId);
+  if (chunks.length === 0) return;
+  context.log.info(
+    { ...taskFields(claim), chunks: chunks.length },
+    'replaying events that stand in several chunks',
+  );
+  const source = await readLoadSource(context.db, claim.subjectId);
+  const reader = createChunkReader(source, context.files);
+  for (const chunkNo of chunks) await replayChunk(context, claim, source, chunkNo, reader);
+}
+
+async function replayChunk(
+  context: LoadContext,
+  claim: TaskClaim,
+  source: LoadSource,
+  chunkNo: number,
+  reader: ChunkReader,
+): Promise<void> {
+  const { db, pool, memory } = context;
+  const range = await readChunkRange(db, source.loadId, chunkNo);
+  const repeats = new Repeats(
+    await readEventRepeats(db, source.loadId, chunkNo),
+    await readRefusedRows(db, source.loadId, range),
+    range,
+  );
+  const rows = await reader.read(range, { counter: repeats });
+  if (!source.dryRun) await memory.eventPartitions.ensure(pool, [...rows.events.months]);
+  const counted = batchOf(rows, repeats.more);
+  const replacing = batchOf(rows, repeats.replacing);
+  const corrections = repeats.corrections(rows);
+  // As the chunk itself numbered them, for the dry run: what it took them for.
+  const own = source.dryRun ? batchOf(await reader.read(range), repeats.more) : null;
+  await inTransaction(pool, async (transaction) => {
+    await nameTaskSession(transaction.db, claim);
+    const added =
+      own === null
+        ? await addRepeats(transaction, source, chunkNo, counted, replacing)
+        : await classifyRepeats(transaction, source, chunkNo, counted, own);
+    const all = withAdded(corrections, added);
+    if (!(await endEventReplay(transaction.db, source.loadId, chunkNo, all)))
+      throw new ConflictError(notOurs);
+    if (!(await renewTask(transaction.db, claim))) throw new ConflictError(notOurs);
+  });
+}
+
+function batchOf({ events }: Rows, records: ReadonlySet<number>): EventBatch {
+  const includes = (record: number) => records.has(record);
+  return { text: events.text(includes), ids: events.hashedIdText(includes), contentHashes: null };
+}
+
+async function addRepeats(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  counted: EventBatch,
+  replacing: EventBatch,
+): Promise<AddedEvents> {
+  const added = await mergeEvents(transaction, { ...source, chunkNo, keepKeys: false }, counted);
+  await replaceEvents(transaction, replacing);
+  return added;
+}
+
+/** How many more would be added than the chunk thought, or fewer. */
+async function classifyRepeats(
+  transaction: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  counted: EventBatch,
+  own: EventBatch,
+): Promise<AddedEvents> {
+  const scope = { ...source, chunkNo, keepKeys: false };
+  const right = await classifyEvents(transaction, scope, counted);
+  const thought = await classifyEvents(transaction, scope, own);
+  return { track: right.track - thought.track, page_view: right.page_view - thought.page_view };
+}
+
+function withAdded(corrections: OutcomesByKind, added: AddedEvents): OutcomesByKind {
+  const corrected = (kind: EventKind) =>
+    addOutcomes(corrections[kind], { inserted: added[kind], unchanged: -added[kind] });
+  return { ...corrections, track: corrected('track'), page_view: corrected('page_view') };
+}
+
+/** The events of a chunk that stand in others, by their records, as reading the chunk meets them. */
+class Repeats implements IdCounter {
+  /** Without an id of their own: as many more of their content. */
+  readonly more = new Set<number>();
+  /** Theirs is the id that a later chunk has added. */
+  readonly replacing = new Set<number>();
+  /** An earlier record has their id. Whether the chunk has added it. */
+  readonly #superseded = new Map<number, boolean>();
+  readonly #met = new Map<bigint, number>();
+  readonly #noted: ReadonlyMap<bigint, EventRepeat>;
+  readonly #refused: ReadonlySet<number>;
+  readonly #range: ChunkRange;
+
+  constructor(noted: ReadonlyMap<bigint, EventRepeat>, refusedRows: ReadonlySet<number>, range: ChunkRange) {
+    this.#noted = noted;
+    this.#refused = refusedRows;
+    this.#range = range;
+  }
+
+  next(id: string, isGiven: boolean, record: number): number {
+    if (this.#refused.has(this.#range.firstRow + record)) return 0;
+    const hash = eventKey(id, isGiven).readBigInt64BE();
+    const noted = this.#noted.get(hash);
+    if (noted === undefined) return 0;
+    const met = this.#met.get(hash) ?? 0;
+    this.#met.set(hash, met + 1);
+    if (!isGiven) {
+      this.more.add(record);
+      return noted.rowsBefore + met;
+    }
+    // Of several in this chunk the first counts; the others were counted as superseded by the chunk.
+    if (met > 0) return 0;
+    if (noted.rowsBefore > 0) this.#superseded.set(record, noted.isWritten);
+    else this.replacing.add(record);
+    return 0;
+  }
+
+  /** Of the counts, as far as ids of the caller are concerned. */
+  corrections({ kinds }: Rows): OutcomesByKind {
+    const corrections: Record<keyof OutcomesByKind, Outcomes> = { ...noOutcomesByKind };
+    const correct = (record: number, correction: Partial<Outcomes>): void => {
+      const kind = eventKinds.find((eventKind) => eventKind === kinds.of(record));
+      if (kind !== undefined) corrections[kind] = addOutcomes(corrections[kind], correction);
+    };
+    for (const [record, isWritten] of this.#superseded) {
+      correct(record, isWritten ? { inserted: -1, superseded: 1 } : { unchanged: -1, superseded: 1 });
+    }
+    for (const record of this.replacing) correct(record, { inserted: 1, unchanged: -1 });
+    return corrections;
+  }
+}

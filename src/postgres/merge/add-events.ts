@@ -1,0 +1,216 @@
+/*
+ * Events are only ever added, each id once. New ones are copied straight into their table. Where one of them is there
+ * already, the batch goes through temporary tables, and what is new is added.
+ *
+ * The primary key of the events keeps a content id single, which says the time too. Ids of callers, and of events without
+ * a time, come with another time when they come again: they are kept single by `sluice.event_ids`.
+ */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { TransientError } from '../../domain/errors.ts';
+import type { EventKind } from '../../domain/event.ts';
+import type { Transaction } from '../database.ts';
+import { isMissingPartition } from '../sqlstate.ts';
+import type { MergeScope } from './incoming.ts';
+
+type Scope = Pick<MergeScope, 'environmentId' | 'loadId' | 'chunkNo' | 'keepKeys'>;
+
+/** New events as COPY text. See `EventBuffer`. */
+export interface NewEvents {
+  readonly text: Buffer;
+  /** Rows of `event_ids`. */
+  readonly ids: Buffer;
+  /** Hashes of all ids as a binary bigint[]. */
+  readonly keyHashes: Buffer | null;
+}
+
+/** Events of which some may be there, as COPY text. */
+export interface EventBatch {
+  readonly text: Buffer;
+  /** Rows of `event_ids`, and with each the hash of its id if it is the caller's. */
+  readonly ids: Buffer;
+  /** Hashes of content ids as a binary bigint[]. */
+  readonly contentHashes: Buffer | null;
+}
+
+/** How many events were added, or would be. */
+export type AddedEvents = Readonly<Record<EventKind, number>>;
+
+const columns =
+  'environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata';
+const idColumns = 'environment_id, event_id, inserted_at';
+
+/** Throws a unique violation if one of the events is there, or comes at the same time by another way. */
+export async function copyEvents(
+  { client, db }: Transaction,
+  scope: Scope,
+  events: NewEvents,
+): Promise<void> {
+  if (events.ids.length > 0) await copy(client, `event_ids (${idColumns})`, events.ids);
+  await copy(client, `events (${columns})`, events.text);
+  if (!scope.keepKeys) return;
+  await sql`
+    insert into load_chunk_keys (load_id, chunk_no, entity, written)
+    values (${scope.loadId}, ${scope.chunkNo}, 'events', ${events.keyHashes}::bigint[])`.execute(db);
+}
+
+/** Adds the events that are not there. In the order of their keys, so that deadlocks are rare. */
+export async function mergeEvents(
+  { client, db }: Transaction,
+  scope: Scope,
+  batch: EventBatch,
+): Promise<AddedEvents> {
+  await copyIncomingEvents(client, batch);
+  return reportingPartitions(async () => {
+    const { rows } = await sql<AddedEvents>`
+      with fresh as (
+        insert into event_ids (environment_id, event_id, inserted_at)
+        select environment_id, event_id, inserted_at
+        from incoming_event_ids
+        order by event_id
+        on conflict do nothing
+        returning event_id
+      ),
+      added as (
+        insert into events (${sql.raw(columns)})
+        select i.*
+        from incoming_events i
+        left join incoming_event_ids k on k.event_id = i.event_id
+        left join fresh f on f.event_id = i.event_id
+        where k.event_id is null or f.event_id is not null
+        order by i.inserted_at, i.event_id
+        on conflict do nothing
+        returning event_id, event_type
+      )
+      ${scope.keepKeys ? noted(scope, batch) : sql``}
+      select ${countedByKind} from added`.execute(db);
+    return rows[0] ?? noEvents;
+  });
+}
+
+/** How many of the events would be added: the dry run. */
+export async function classifyEvents(
+  { client, db }: Transaction,
+  scope: Scope,
+  batch: EventBatch,
+): Promise<AddedEvents> {
+  await copyIncomingEvents(client, batch);
+  const { rows } = await sql<AddedEvents>`
+    with added as (
+      select i.event_id, i.event_type
+      from incoming_events i
+      left join incoming_event_ids k on k.event_id = i.event_id
+      where (
+          k.event_id is null
+          or (
+            select true
+            from event_ids o
+            where o.environment_id = k.environment_id and o.event_id = k.event_id
+          ) is null
+        )
+        and (
+          select true
+          from events e
+          where e.environment_id = i.environment_id and e.inserted_at = i.inserted_at and e.event_id = i.event_id
+        ) is null
+    )
+    ${scope.keepKeys ? noted(scope, batch) : sql``}
+    select ${countedByKind} from added`.execute(db);
+  return rows[0] ?? noEvents;
+}
+
+/**
+ * Puts these events in the place of those that this load added under their ids. An event that has left the table meanwhile,
+ * because it outlived its retention, is not replaced.
+ */
+export async function replaceEvents({ client, db }: Transaction, batch: EventBatch): Promise<void> {
+  await copyIncomingEvents(client, batch);
+  const { rows } = await sql<{ id: string }>`
+    delete from events e
+    using incoming_event_ids i
+    join event_ids o using (environment_id, event_id)
+    where e.environment_id = o.environment_id and e.inserted_at = o.inserted_at and e.event_id = o.event_id
+    returning e.event_id as id`.execute(db);
+  const replaced = rows.map(({ id }) => id);
+  if (replaced.length === 0) return;
+  await reportingPartitions(() =>
+    sql`
+        with moved as (
+          update event_ids o
+          set inserted_at = i.inserted_at
+          from incoming_event_ids i
+          where o.environment_id = i.environment_id and o.event_id = i.event_id and i.event_id = any (${replaced})
+        )
+        insert into events (${sql.raw(columns)})
+        select *
+        from incoming_events
+        where event_id = any (${replaced})
+        on conflict do nothing`.execute(db),
+  );
+}
+
+const noEvents: AddedEvents = { track: 0, page_view: 0 };
+
+const countedByKind = sql`
+  count(*) filter (where event_type = 'track')::int as track,
+  count(*) filter (where event_type = 'page_view')::int as page_view`;
+
+const isAdded = sql`k.event_id in (select event_id from added)`;
+
+const noted = (scope: Scope, batch: EventBatch) => sql`
+  , noted as (
+    insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
+    select
+      ${scope.loadId},
+      ${scope.chunkNo},
+      'events',
+      ${batch.contentHashes}::bigint[] || coalesce(array_agg(k.key_hash) filter (where ${isAdded}), '{}'),
+      coalesce(array_agg(k.key_hash) filter (where not (${isAdded})), '{}')
+    from incoming_event_ids k
+    where k.key_hash is not null
+  )`;
+
+/** Temporary tables are the session's: made by its first batch, emptied here, since a transaction may bring several. */
+async function copyIncomingEvents(client: pg.PoolClient, { text, ids }: EventBatch): Promise<void> {
+  await client.query(`
+    create temporary table if not exists incoming_events (
+      environment_id integer,
+      event_id text collate "C",
+      event_type text,
+      event_name text collate "C",
+      user_id text collate "C",
+      company_id text collate "C",
+      source text,
+      inserted_at timestamptz,
+      metadata jsonb
+    ) on commit delete rows;
+    create temporary table if not exists incoming_event_ids (
+      environment_id integer,
+      event_id text collate "C",
+      inserted_at timestamptz,
+      key_hash bigint
+    ) on commit delete rows;
+    delete from incoming_events;
+    delete from incoming_event_ids`);
+  await copy(client, `incoming_events (${columns})`, text);
+  if (ids.length > 0) await copy(client, `incoming_event_ids (${idColumns}, key_hash)`, ids);
+}
+
+async function copy(client: pg.PoolClient, into: string, text: Buffer): Promise<void> {
+  await reportingPartitions(() =>
+    pipeline(Readable.from([text], { objectMode: false }), client.query(copyFrom(`copy ${into} from stdin`))),
+  );
+}
+
+/** No partition: it was there before the transaction, and has outlived its retention since. */
+async function reportingPartitions<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!isMissingPartition(error)) throw error;
+    throw new TransientError('a partition of the events is gone', { cause: error });
+  }
+}
