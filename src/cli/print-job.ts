@@ -2,7 +2,7 @@
 import { type Job, renderJob } from '../background-jobs/jobs.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
-import type { Load } from '../domain/load.ts';
+import { countedKinds, type Load, type Tally } from '../domain/load.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/read-exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
@@ -69,15 +69,23 @@ function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Recor
   terminal.print(`The refused records: sluice jobs rejects ${load.jobId}`);
 }
 
-/** The counts of a load as a table of one line, under its heads. */
+const countHeads = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected'];
+
+/** The counts of a load as a table, under its heads: in one line, and by kind of record where there are several. */
 export function summarise(load: Load): string[] {
-  const { read, inserted, updated, unchanged, superseded, rejected } = load.tally;
-  const cells = [read, inserted, updated, unchanged, superseded, rejected].map(formatCount);
   const rate = rowsPerSecond(load, Date.now());
   const ms = (load.endedAt?.getTime() ?? Date.now()) - load.acceptedAt.getTime();
-  cells.push(formatDuration(ms / 1000), rate === null ? '–' : formatCount(rate));
-  const counts = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected'];
-  return renderTable(columnsOf(...counts, '>time', '>rows/s'), [cells]);
+  const speed = [formatDuration(ms / 1000), rate === null ? '–' : formatCount(rate)];
+  const all = [...countCells(load.tally), ...speed];
+  const { tallyByKind } = load;
+  if (tallyByKind === null) return renderTable(columnsOf(...countHeads, '>time', '>rows/s'), [all]);
+  const kinds = countedKinds.filter((kind) => tallyByKind[kind].read > 0);
+  const rows = kinds.map((kind) => [kind, ...countCells(tallyByKind[kind]), '', '']);
+  return renderTable(columnsOf('kind', ...countHeads, '>time', '>rows/s'), [...rows, ['all', ...all]]);
+}
+
+function countCells({ read, inserted, updated, unchanged, superseded, rejected }: Tally): string[] {
+  return [read, inserted, updated, unchanged, superseded, rejected].map(formatCount);
 }
 
 function printExportJob(terminal: Terminal, found: Export, request: ExportRequest): void {

@@ -141,3 +141,18 @@ export function toTally(outcomes: Outcomes): Tally {
   const { inserted, updated, unchanged, superseded, rejected } = outcomes;
   return { read: inserted + updated + unchanged + superseded + rejected, ...outcomes };
 }
+
+/** Of several loads; null if none of them counts by kind. */
+export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind | null {
+  const some = tallies.filter((tally) => tally !== null);
+  if (some.length === 0) return null;
+  const sum = (kind: CountedKind) =>
+    toTally(some.reduce((total, tally) => addOutcomes(total, tally[kind]), noOutcomes));
+  return {
+    identify_user: sum('identify_user'),
+    identify_company: sum('identify_company'),
+    track: sum('track'),
+    page_view: sum('page_view'),
+    unknown: sum('unknown'),
+  };
+}

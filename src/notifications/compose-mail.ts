@@ -32,6 +32,7 @@ interface JobData {
   readonly links?: string;
   readonly dry_run?: boolean;
   readonly counts?: Readonly<Record<string, number>> | null;
+  readonly counts_by_kind?: Readonly<Record<string, Readonly<Record<string, number>>>> | null;
   readonly rejects?: {
     readonly count: number;
     readonly by_code: Readonly<Record<string, number>>;
@@ -125,9 +126,14 @@ function describeRun(data: RunData): string[] {
 
 function describeCounts(data: JobData): string[] {
   const counts = Object.entries(data.counts ?? {});
+  const kinds = Object.entries(data.counts_by_kind ?? {}).filter(([, { read = 0 }]) => read > 0);
   const reasons = Object.entries(data.rejects?.by_code ?? {}).slice(0, shownCodes);
   return [
     ...counts.map(([name, rows]) => `Records ${name}: ${count.format(rows)}`),
+    ...kinds.map(([kind, { read = 0, inserted = 0, rejected = 0 }]) => {
+      const numbers = [read, inserted, rejected].map((rows) => count.format(rows));
+      return `Of kind ${kind}: ${numbers[0]} read, ${numbers[1]} inserted, ${numbers[2]} rejected`;
+    }),
     ...reasons.map(([code, rows]) => `Rejected as ${code}: ${count.format(rows)}`),
   ];
 }

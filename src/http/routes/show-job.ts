@@ -45,6 +45,21 @@ export const tally = component(
   ),
 );
 
+const tallyByKind = Type.Object(
+  {
+    identify_user: tally.ref,
+    identify_company: tally.ref,
+    track: tally.ref,
+    page_view: tally.ref,
+    unknown: tally.ref,
+  },
+  {
+    additionalProperties: false,
+    description:
+      'The counts by kind of record; they add up to `counts`. `unknown`: refused before its kind could be told. Null if no record has an `event_type`.',
+  },
+);
+
 const rejects = Type.Object(
   {
     count: count(),
@@ -69,6 +84,7 @@ export const jobDetail = component(
       completed_rows: count('Records read so far.'),
       progress: Type.Number({ minimum: 0, maximum: 1 }),
       counts: tally.ref,
+      counts_by_kind: orNull(tallyByKind),
       rejects,
       failure: orNull(failure),
       last_error: lastError,

@@ -25,6 +25,7 @@ export function renderReceipt(
     entity: load?.entity ?? null,
     duplicate_of: file.isDuplicate ? file.jobId : (load?.duplicateOf ?? null),
     counts: own?.tally ?? null,
+    counts_by_kind: own?.tallyByKind ?? null,
     rejects: {
       count: rejected,
       by_code: rejectsByCode,

@@ -1,5 +1,5 @@
 import { MAX_TOLD_ITEMS } from '../../domain/limits.ts';
-import { endedStatuses, type Tally } from '../../domain/load.ts';
+import { addOutcomes, endedStatuses, noOutcomes, sumByKind, toTally } from '../../domain/load.ts';
 import { addressesFor } from '../../domain/notification.ts';
 import type { DueTask } from '../../domain/task.ts';
 import { exportUrl } from '../../export/inspect-exports.ts';
@@ -164,22 +164,17 @@ async function describeRun(
       ...item,
       links: item.job_id === null ? null : linkOf(baseUrl, item.job_id),
     })),
-    counts: isLoad ? await countTogether(db, run.environmentId, items) : null,
+    ...(isLoad ? await countTogether(db, run.environmentId, items) : { counts: null, counts_by_kind: null }),
   };
 }
 
 /** A load that the run did not make, since the bytes had been loaded before, counts for nothing. */
-async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]): Promise<Tally> {
+async function countTogether(db: Database, environmentId: number, items: readonly RunItem[]) {
   const made = items.flatMap(({ jobId, isNew }) => (jobId !== null && isNew ? jobId : []));
-  const tallies = (await readLoads({ db }, environmentId, made)).map(({ tally }) => tally);
-  const sum = (count: keyof Tally): number => tallies.reduce((total, tally) => total + tally[count], 0);
+  const loads = await readLoads({ db }, environmentId, made);
   return {
-    read: sum('read'),
-    inserted: sum('inserted'),
-    updated: sum('updated'),
-    unchanged: sum('unchanged'),
-    superseded: sum('superseded'),
-    rejected: sum('rejected'),
+    counts: toTally(loads.reduce((total, { tally }) => addOutcomes(total, tally), noOutcomes)),
+    counts_by_kind: sumByKind(loads.map(({ tallyByKind }) => tallyByKind)),
   };
 }
 
