@@ -6,7 +6,7 @@ import pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
 import { readRequest } from '../src/export/read-request.ts';
 import { type CopySelect, setParameters } from '../src/export/write/copy-out.ts';
-import { planDatasets } from '../src/export/write/write-export.ts';
+import { planFiles } from '../src/export/write/plan.ts';
 import { createFileSystemStore } from '../src/files/file-system.ts';
 
 export type Body = Readonly<Record<string, unknown>>;
@@ -57,8 +57,8 @@ async function selectsOf(client: pg.PoolClient, body: Body): Promise<CopySelect[
   const { request, problems } = readRequest(body);
   if (problems.length > 0) throw new Error(JSON.stringify(problems));
   const filter = { environmentId: 1, request, segment: null, excludedSegments: [] };
-  const plans = await planDatasets(client, files, filter);
-  return plans.map(({ select }) => select);
+  const plans = await planFiles(client, files, filter);
+  return plans.flatMap(({ readings }) => readings.map(({ select }) => select));
 }
 
 async function drain(client: pg.PoolClient, select: CopySelect): Promise<number> {

@@ -13,7 +13,7 @@ import { sql } from 'kysely';
 import { pino } from 'pino';
 import { readConfig } from '../src/config.ts';
 import { openSystem } from '../src/context.ts';
-import { type ExportFormat, exportFormats } from '../src/domain/export.ts';
+import { type ExportFormat, exportFormats, isPackedInside } from '../src/domain/export.ts';
 import { EXPORT_PART_BYTES } from '../src/domain/limits.ts';
 import { writeExport } from '../src/export/write/write-export.ts';
 import type { FileRef } from '../src/files/file-store.ts';
@@ -94,12 +94,14 @@ async function exportOnce(environmentId: number, format: ExportFormat, what: str
         ...{
           from: null,
           to: '9999-12-31T00:00:00.000000Z',
+          layout: 'datasets',
           datasets: ['events'],
+          eventKinds: [],
           eventNames: [],
           userIds: [],
         },
         ...{ companyIds: [], segmentId: null, exclusions: [], format, escapeFormulas: true },
-        compression: format === 'parquet' ? 'none' : 'gzip',
+        compression: isPackedInside(format) ? 'none' : 'gzip',
       },
     }),
   );

@@ -36,6 +36,7 @@ export interface ExportJob {
     readonly rows: number;
     readonly sha256: string;
   }[];
+  readonly manifest: Omit<ExportJob['presigned_urls'][number], 'rows'> | null;
   readonly failure: { readonly message: string } | null;
 }
 

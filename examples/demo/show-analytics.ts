@@ -99,12 +99,14 @@ export async function showExport({ cli, signal, heading }: DemoStage, client: Cl
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(2);
   terminal.print(`   completed after ${seconds} s, from one snapshot\n`);
   for (const line of renderTable(columns, job.presigned_urls.map(cells))) terminal.print(`   ${line}`);
-  for (const { filename, url } of job.presigned_urls) {
-    const text = await client.text(url);
-    const shown = filename === 'manifest.json' ? manifestLines(text) : text.split('\n', 2);
+  const show = (filename: string, lines: readonly string[]) => {
     terminal.print(`\n   ${filename}`);
-    for (const line of shown) terminal.print(`     ${printable(line, 150)}`);
+    for (const line of lines) terminal.print(`     ${printable(line, 150)}`);
+  };
+  for (const { filename, url } of job.presigned_urls) {
+    show(filename, (await client.text(url)).split('\n', 2));
   }
+  if (job.manifest !== null) show(job.manifest.filename, manifestLines(await client.text(job.manifest.url)));
 }
 
 const columns = [

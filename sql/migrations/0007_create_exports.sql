@@ -9,6 +9,7 @@ create table sluice.exports (
   format text not null,
   compression text not null,
   emails text[] not null default '{}',
+  warnings jsonb not null default '[]',
   retention_days integer,
   request_id text,
   requested_at timestamptz not null default now(),
@@ -26,7 +27,7 @@ create table sluice.exports (
   constraint exports_job_id_key unique (job_id),
   constraint exports_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint exports_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
-  constraint exports_format_check check (format in ('ndjson', 'csv', 'parquet')),
+  constraint exports_format_check check (format in ('ndjson', 'csv', 'parquet', 'avro')),
   constraint exports_compression_check check (compression in ('gzip', 'none')),
   constraint exports_request_id_check check (length(request_id) <= 128),
   constraint exports_ended_at_set check (
@@ -36,6 +37,7 @@ create table sluice.exports (
 );
 comment on table sluice.exports is 'One row per export; job_id is what the API shows.';
 comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
+comment on column sluice.exports.warnings is 'What of the request was ignored: [{"message", "details"}].';
 comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';
 comment on column sluice.exports.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.exports.rows_expected is 'The planner''s estimate, for the progress.';
@@ -55,7 +57,7 @@ create table sluice.export_files (
   sha256 bytea not null,
   constraint export_files_pkey primary key (export_id, filename),
   constraint export_files_export_fkey foreign key (export_id) references sluice.exports on delete cascade,
-  constraint export_files_dataset_check check (dataset in ('users', 'companies', 'events', 'manifest')),
+  constraint export_files_dataset_check check (dataset in ('users', 'companies', 'events', 'stream', 'manifest')),
   constraint export_files_sha256_check check (octet_length(sha256) = 32)
 );
 comment on table sluice.export_files is

@@ -3,7 +3,7 @@ import { mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { InputError } from '../domain/errors.ts';
-import { compressions, type Export, exportFormats } from '../domain/export.ts';
+import { compressions, type Export, exportFormats, exportLayouts } from '../domain/export.ts';
 import { cancelExport } from '../export/end-export.ts';
 import { renderExportDetail } from '../export/inspect-exports.ts';
 import { requestExport } from '../export/request-export.ts';
@@ -58,7 +58,7 @@ export const exportData = defineCommand({
     to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: now'),
     eventType: repeated(
       '--event-type <type>',
-      'users, companies, events, or the key of an event; repeatable',
+      'users, companies, events, a kind of events such as page_view, or the key of an event; repeatable',
     ),
     user: repeated('--user <id>', 'only this user; repeatable'),
     company: repeated('--company <id>', 'only this company; repeatable'),
@@ -67,8 +67,18 @@ export const exportData = defineCommand({
       '--exclude <term>',
       'leave out user:ID, company:ID, event:KEY, segment:ID or property:KEY, with * for any text; repeatable',
     ),
+    layout: choice(
+      '--layout <layout>',
+      'a file of each kind, or one of rows of all kinds in order of time',
+      exportLayouts,
+      'datasets',
+    ),
     format: choice('--format <format>', 'of the files', exportFormats, 'ndjson'),
-    compression: choice('--compression <compression>', 'default: gzip, none for parquet', compressions),
+    compression: choice(
+      '--compression <compression>',
+      'default: gzip, none for parquet and avro',
+      compressions,
+    ),
     escapeFormulas: flag(
       '--no-escape-formulas',
       'leave cells as they are that a spreadsheet would run (CSV)',
@@ -135,6 +145,7 @@ interface Wish {
   readonly company: readonly string[];
   readonly segment: string | undefined;
   readonly exclude: readonly string[];
+  readonly layout: string;
   readonly format: string;
   readonly compression: string | undefined;
   readonly escapeFormulas: boolean;
@@ -150,6 +161,7 @@ function toBody(wish: Wish): Readonly<Record<string, unknown>> {
     company_id: wish.company,
     segment_id: wish.segment,
     exclusions: wish.exclude.join(','),
+    layout: wish.layout,
     format: wish.format,
     compression: wish.compression,
     escape_formulas: wish.escapeFormulas,
@@ -187,11 +199,18 @@ function print(
   folder: string | null,
 ): void {
   const files = folder === null ? [] : done.files;
+  const manifest = files.find(({ dataset }) => dataset === 'manifest');
   if (json) {
     terminal.json({
       job: renderExportDetail(done, baseUrl),
       folder,
-      files: files.map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 })),
+      files: files
+        .filter((file) => file !== manifest)
+        .map(({ filename, rows, bytes, sha256 }) => ({ filename, rows, bytes, sha256 })),
+      manifest:
+        manifest === undefined
+          ? null
+          : { filename: manifest.filename, bytes: manifest.bytes, sha256: manifest.sha256 },
     });
     return;
   }

@@ -94,7 +94,10 @@ function printExportJob(terminal: Terminal, found: Export, request: ExportReques
   line('job', found.jobId);
   const howFar = status === 'processing' ? `, ${Math.floor(progress * 100)} %` : '';
   line('status', terminal.style('bold', status) + howFar);
-  line('what', `export of ${request.datasets.join(', ')} as ${request.format}`);
+  line(
+    'what',
+    `export of ${request.datasets.join(', ')} as ${request.layout === 'stream' ? 'a stream in ' : ''}${request.format}`,
+  );
   line('period', `${request.from ?? 'the beginning'} to ${request.to}`);
   line('written', `${formatCount(rowsWritten)} rows, ${formatBytes(bytesWritten)}`);
   printTimes(line, found.requestedAt, found);

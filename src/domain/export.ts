@@ -4,11 +4,23 @@ import type { LoadStatus } from './load.ts';
 export const datasets = ['users', 'companies', 'events'] as const;
 export type Dataset = (typeof datasets)[number];
 
-export const exportFormats = ['ndjson', 'csv', 'parquet'] as const;
+/** What the files hold: a dataset each, or rows of all kinds in order of time. */
+export const exportLayouts = ['datasets', 'stream'] as const;
+export type ExportLayout = (typeof exportLayouts)[number];
+
+/** What the rows of one file are. */
+export type FileDataset = Dataset | 'stream';
+
+export const exportFormats = ['ndjson', 'csv', 'parquet', 'avro'] as const;
 export type ExportFormat = (typeof exportFormats)[number];
 
 export const compressions = ['gzip', 'none'] as const;
 export type Compression = (typeof compressions)[number];
+
+/** Formats that compress inside: their files are not packed once more. */
+export function isPackedInside(format: ExportFormat): boolean {
+  return format === 'parquet' || format === 'avro';
+}
 
 /** queued → processing → completed | failed | cancelled, as loads. */
 export type ExportStatus = LoadStatus;
@@ -21,8 +33,10 @@ export interface ExportRequest {
   /** ISO 8601 instants with microseconds; `from` included, `to` excluded. Null `from`: the beginning. */
   readonly from: string | null;
   readonly to: string;
+  readonly layout: ExportLayout;
   readonly datasets: readonly Dataset[];
-  /** Names of events; empty: all. */
+  /** Stored types of events, and names of others that are wanted beside them; both empty: all. */
+  readonly eventKinds: readonly string[];
   readonly eventNames: readonly string[];
   readonly userIds: readonly string[];
   readonly companyIds: readonly string[];
@@ -44,7 +58,7 @@ export interface Exclusion {
 
 export interface ExportFile {
   readonly filename: string;
-  readonly dataset: Dataset | 'manifest';
+  readonly dataset: FileDataset | 'manifest';
   /** As `FileStore` knows it. */
   readonly ref: string;
   readonly rows: number;
@@ -61,6 +75,8 @@ export interface Export {
   readonly status: ExportStatus;
   readonly format: ExportFormat;
   readonly emails: readonly string[];
+  /** What of the request was ignored. */
+  readonly warnings: readonly ExportWarning[];
   readonly requestedAt: Date;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
@@ -79,33 +95,44 @@ export interface Export {
   readonly filesExpired: boolean;
 }
 
+/** Something in a request that was ignored, and where. */
+export interface ExportWarning {
+  readonly message: string;
+  readonly details: string;
+}
+
 const datasetOf: ReadonlyMap<string, Dataset> = new Map([
   ['identify_user', 'users'],
   ['users', 'users'],
   ['identify_company', 'companies'],
   ['companies', 'companies'],
-  ['track', 'events'],
   ['events', 'events'],
 ]);
 
-export interface Selection {
-  readonly datasets: readonly Dataset[];
-  /** Empty: all events, if events are among the datasets. */
-  readonly eventNames: readonly string[];
-}
+/**
+ * The documented kinds of events. All but `track` are also selected as names, for callers who track them under these
+ * names. Nothing stores the last three: they select no rows, and are no error.
+ */
+const eventKinds: readonly string[] = ['track', 'page_view', 'interaction', 'track_feature', 'session_start'];
 
-/** What `event_type` selects. Files are chosen by their names; any other value is an event, and chooses the events file. */
+export type Selection = Pick<ExportRequest, 'datasets' | 'eventKinds' | 'eventNames'>;
+
+/** What `event_type` selects: files by their names, events by their kinds, and by any other value, which is an event's name. */
 export function selectEvents(eventTypes: readonly string[]): Selection {
-  if (eventTypes.length === 0) return { datasets, eventNames: [] };
+  if (eventTypes.length === 0) return { datasets, eventKinds: [], eventNames: [] };
   const chosen = new Set(eventTypes.map((type) => datasetOf.get(type) ?? 'events'));
-  const isAll = eventTypes.some((type) => datasetOf.get(type) === 'events');
+  const isAll = eventTypes.includes('events');
+  const kinds = eventKinds.filter((kind) => !isAll && eventTypes.includes(kind));
   return {
     datasets: datasets.filter((dataset) => chosen.has(dataset)),
-    eventNames: isAll ? [] : [...new Set(namesAmong(eventTypes))],
+    eventKinds: kinds,
+    eventNames: isAll
+      ? []
+      : [...new Set([...kinds.filter((kind) => kind !== 'track'), ...namesAmong(eventTypes)])],
   };
 }
 
 /** Those that must be known names or keys of events. */
 export function namesAmong(eventTypes: readonly string[]): string[] {
-  return eventTypes.filter((type) => !datasetOf.has(type));
+  return eventTypes.filter((type) => !datasetOf.has(type) && !eventKinds.includes(type));
 }

@@ -38,3 +38,10 @@ export function readInstant(text: string): Instant | null {
     ms: seconds.getTime() + Number(micros.slice(0, 3)),
   };
 }
+
+/** As text with six digits of a second, of so many microseconds since 1970. */
+export function instantOfMicros(micros: number): string {
+  const seconds = Math.floor(micros / 1_000_000);
+  const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
+  return `${whole}.${String(micros - seconds * 1_000_000).padStart(6, '0')}Z`;
+}

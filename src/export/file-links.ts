@@ -20,6 +20,12 @@ export interface FileLink {
   readonly sha256: string;
 }
 
+/** The files of an export. No manifest, no files: they are not there yet, or no more. */
+export interface ExportLinks {
+  readonly files: readonly FileLink[];
+  readonly manifest: FileLink | null;
+}
+
 const purpose = 'export-links';
 const hourMs = 3_600_000;
 
@@ -39,20 +45,23 @@ export async function fileLinks(
   baseUrl: string,
   expireAt: Date,
   keyId: string | null = null,
-): Promise<FileLink[]> {
-  if (files.length === 0) return [];
+): Promise<ExportLinks> {
+  if (files.length === 0) return { files: [], manifest: null };
   const { presign } = store;
   const links =
     presign === undefined
       ? await ourLinks(db, { jobId, environmentId, keyId, apiKey }, baseUrl, expireAt)
       : ({ filename, ref }: Export['files'][number]) =>
           presign(ref as FileRef, { filename, contentType: contentType(filename), expireAt });
-  return Promise.all(
-    files.map(async (file) => {
-      const { filename, bytes, rows, sha256 } = file;
-      return { filename, url: await links(file), bytes, rows, sha256 };
-    }),
-  );
+  const link = async (file: ExportFile): Promise<FileLink> => {
+    const { filename, bytes, rows, sha256 } = file;
+    return { filename, url: await links(file), bytes, rows, sha256 };
+  };
+  const manifest = files.find(({ dataset }) => dataset === 'manifest');
+  return {
+    files: await Promise.all(files.filter((file) => file !== manifest).map(link)),
+    manifest: manifest === undefined ? null : await link(manifest),
+  };
 }
 
 type LinkedJob = Pick<LinkParts, 'jobId' | 'environmentId' | 'keyId' | 'apiKey'>;
@@ -78,11 +87,11 @@ export async function linkFilesForMail(
   context: Pick<ExportContext, 'db' | 'files' | 'baseUrl'> & { readonly linkTtlHours: number },
   environmentId: number,
   jobId: string,
-): Promise<{ readonly files: readonly FileLink[]; readonly expireAt: Date }> {
+): Promise<ExportLinks & { readonly expireAt: Date }> {
   const expireAt = linksExpireAt(context.files, context.linkTtlHours);
   const [found] = await readExports(context.db, environmentId, [jobId]);
-  const files = found === undefined ? [] : await fileLinks(context, found, context.baseUrl, expireAt);
-  return { files, expireAt };
+  if (found === undefined) return { files: [], manifest: null, expireAt };
+  return { ...(await fileLinks(context, found, context.baseUrl, expireAt)), expireAt };
 }
 
 /** API_KEY, where it is set: a link that was given to it ends when it is changed. */
@@ -190,6 +199,7 @@ const types: Readonly<Record<string, string>> = {
   ndjson: 'application/x-ndjson',
   csv: 'text/csv; charset=utf-8',
   parquet: 'application/vnd.apache.parquet',
+  avro: 'application/avro',
   json: 'application/json',
 };
 

@@ -91,13 +91,19 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
     ...inRange(`${alias}.inserted_at`, request),
     ...anyOf(`${alias}.user_id`, request.userIds),
     ...anyOf(`${alias}.company_id`, request.companyIds),
-    ...anyOf(`${alias}.event_name`, request.eventNames),
+    ...isOfKind(alias, request),
     ...noneOf(`${alias}.user_id`, leftOut(exclusions, 'user')),
     ...noneOf(`${alias}.company_id`, leftOut(exclusions, 'company')),
     ...noneOf(`${alias}.event_name`, leftOut(exclusions, 'event')),
     ...(segment === null ? [] : [isByActor(filter, alias, segment)]),
     ...filter.excludedSegments.map((isIn) => eb.not(isByActor(filter, alias, isIn))),
   ]);
+}
+
+/** Of one of the kinds, or of one of the names. */
+function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Condition[] {
+  const either = [...anyOf(`${alias}.event_type`, eventKinds), ...anyOf(`${alias}.event_name`, eventNames)];
+  return either.length === 0 ? [] : [eb.or(either)];
 }
 
 /**

@@ -3,7 +3,7 @@ import type { Export } from '../domain/export.ts';
 import type { Environment } from '../postgres/stores/environments.ts';
 import { readExports } from '../postgres/stores/read-exports.ts';
 import type { ExportContext } from './context.ts';
-import type { FileLink } from './file-links.ts';
+import type { ExportLinks, FileLink } from './file-links.ts';
 
 /** Throws `InputError` `not_found`, also for another environment's export, and for a job that is none. */
 export async function requireExport(
@@ -30,6 +30,7 @@ export function renderCreated(found: Export, { name, appToken }: Environment, ba
     job_id: found.jobId,
     links: exportUrl(baseUrl, found.jobId),
     start_time: found.requestedAt.toISOString(),
+    warnings: [...found.warnings],
   };
 }
 
@@ -53,22 +54,22 @@ export function renderExportItem(found: Export, { appToken }: Environment, baseU
 export function renderExport(
   found: Export,
   environment: Environment,
-  links: readonly FileLink[],
+  { files, manifest }: ExportLinks,
   baseUrl: string,
 ) {
   return {
     ...renderExportItem(found, environment, baseUrl),
     snapshot_time: found.snapshotAt?.toISOString() ?? null,
-    presigned_urls: links.map(({ filename, url, bytes, rows, sha256 }) => ({
-      filename,
-      url,
-      bytes,
-      rows,
-      sha256,
-    })),
+    presigned_urls: files.map((file) => ({ ...renderLink(file), rows: file.rows })),
+    manifest: manifest && renderLink(manifest),
     files_expired: found.filesExpired,
+    warnings: [...found.warnings],
     failure: renderFailure(found),
   };
+}
+
+function renderLink({ filename, url, bytes, sha256 }: FileLink) {
+  return { filename, url, bytes, sha256 };
 }
 
 /** As the list of all background jobs has it. */
@@ -98,6 +99,7 @@ export function renderExportDetail(found: Export, baseUrl: string, now = new Dat
     ...renderExportListItem(found, baseUrl, now),
     completed_rows: found.rowsWritten,
     progress: found.progress,
+    warnings: [...found.warnings],
     failure: renderFailure(found),
     last_error: found.lastError,
     attempts: found.attempts,

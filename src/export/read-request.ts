@@ -4,8 +4,11 @@ import {
   compressions,
   type Exclusion,
   type ExportRequest,
+  type ExportWarning,
   exclusionKinds,
   exportFormats,
+  exportLayouts,
+  isPackedInside,
   selectEvents,
 } from '../domain/export.ts';
 import { readInstant } from '../domain/instant.ts';
@@ -85,7 +88,7 @@ export const exportRequest = Type.Object(
     event_type: values(
       'event_type',
       MAX_EVENT_NAME_BYTES,
-      'What is wanted: `identify_user` or `users`, `identify_company` or `companies`, `track` or `events`; any other value is the key of an event or feature, and selects those events. Default: all three.',
+      'What is wanted: `identify_user` or `users`, `identify_company` or `companies`, `events` (all of them) or one kind of events: `track`, `page_view`; any other value is the key of an event or feature, and selects those events. `interaction`, `track_feature` and `session_start` select events of that name. Default: users, companies and events.',
     ),
     user_id: values('user_id', MAX_ID_BYTES, 'Only these users, their companies and their events.'),
     company_id: values('company_id', MAX_ID_BYTES, 'Only these companies, their users and their events.'),
@@ -107,9 +110,17 @@ export const exportRequest = Type.Object(
         'exclusions must be a string such as user:u1,event:page_*',
       ),
     ),
-    format: oneOf('format', exportFormats, { default: 'ndjson' }),
+    layout: oneOf('layout', exportLayouts, {
+      default: 'datasets',
+      description:
+        '`datasets`: files of users, companies and events. `stream`: one file of rows `event_type`, `user_id`, `company_id`, `inserted_at`, `event_name`, `source`, `metadata` of all kinds, in order of time; it loads back.',
+    }),
+    format: oneOf('format', [...exportFormats, 'json'], {
+      default: 'ndjson',
+      description: '`json` is `ndjson`.',
+    }),
     compression: oneOf('compression', compressions, {
-      description: 'Default: gzip; none for parquet, which packs its columns itself.',
+      description: 'Default: gzip; none for parquet and avro, which compress inside.',
     }),
     escape_formulas: Type.Optional(
       worded(
@@ -121,7 +132,11 @@ export const exportRequest = Type.Object(
       ),
     ),
   },
-  { additionalProperties: false, description: 'Filters of different kinds are combined with AND.' },
+  {
+    additionalProperties: true,
+    description:
+      'Filters of different kinds are combined with AND. Unknown fields are ignored, and named in `warnings` of the answer.',
+  },
 );
 
 const findProblems = compileSchema(exportRequest);
@@ -132,6 +147,7 @@ export interface ReadRequest {
   readonly emails: readonly string[];
   /** As they were given: the names among them are to be looked up. */
   readonly eventTypes: readonly string[];
+  readonly warnings: readonly ExportWarning[];
   /** Nobody is to use the request unless there are none. */
   readonly problems: Problem[];
 }
@@ -145,12 +161,14 @@ export function readRequest(body: Readonly<Record<string, unknown>>, now = new D
   const problems = findProblems(given);
   const fields = withoutWrong(given, problems);
   const eventTypes = distinct(fields.event_type);
-  const { format = 'ndjson', compression = format === 'parquet' ? 'none' : 'gzip' } = fields;
-  if (format === 'parquet' && compression === 'gzip') {
-    problems.push(wrong('Parquet files are compressed inside; leave compression out', 'compression'));
+  const format = fields.format === 'json' ? 'ndjson' : (fields.format ?? 'ndjson');
+  const { layout = 'datasets', compression = isPackedInside(format) ? 'none' : 'gzip' } = fields;
+  if (isPackedInside(format) && compression === 'gzip') {
+    problems.push(wrong(`Files of ${format} are compressed inside; leave compression out`, 'compression'));
   }
   const request: ExportRequest = {
     ...readRange(fields.from, fields.to, now, problems),
+    layout,
     ...selectEvents(eventTypes),
     userIds: distinct(fields.user_id),
     companyIds: distinct(fields.company_id),
@@ -161,7 +179,21 @@ export function readRequest(body: Readonly<Record<string, unknown>>, now = new D
     escapeFormulas: fields.escape_formulas ?? true,
   };
   const emails = distinct(fields.emails);
-  return { request, emails, eventTypes, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
+  const warnings = findIgnored(given);
+  return { request, emails, eventTypes, warnings, problems: problems.slice(0, MAX_REQUEST_PROBLEMS) };
+}
+
+/** Names of fields that are none of ours, as far as anybody reads them. */
+function findIgnored(given: Readonly<Record<string, unknown>>): ExportWarning[] {
+  const unknown = Object.keys(given).filter((name) => !Object.hasOwn(exportRequest.properties, name));
+  return unknown
+    .slice(0, MAX_REQUEST_PROBLEMS)
+    .map((name) => ({ message: 'There is no such field; it was ignored', details: printable(name) }));
+}
+
+/** Postgres takes no U+0000. */
+function printable(name: string): string {
+  return shorten(name.replaceAll('\0', '\ufffd'));
 }
 
 const lists = ['emails', 'event_type', 'user_id', 'company_id'] as const;

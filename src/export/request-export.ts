@@ -71,6 +71,7 @@ async function accept(
     environmentId,
     request: read.request,
     emails: read.emails,
+    warnings: read.warnings,
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };

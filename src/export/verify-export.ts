@@ -132,7 +132,7 @@ export interface ListedExport {
 }
 
 /** Names that we give, and nothing that leads to another directory. */
-const ourNames = /^[a-z]+(-\d{4,})?\.(ndjson|csv|parquet)(\.gz)?$/;
+const ourNames = /^[a-z]+(-\d{4,})?\.(ndjson|csv|parquet|avro)(\.gz)?$/;
 const digest = /^[0-9a-f]{64}$/;
 
 /** @throws InputError if the file is missing, is no manifest of ours, or names files that cannot be of an export. */
@@ -267,14 +267,14 @@ class DatasetCheck {
     const problems: string[] = [];
     if (this.#rows !== rows) problems.push(`${dataset}: the files have ${this.#rows} rows, not ${rows}`);
     if (contentSha256 === null) return problems;
-    const found = this.#content?.digest() ?? new ContentHash('ndjson').digest();
+    const found = this.#content?.digest() ?? new ContentHash(dataset, 'ndjson').digest();
     if (found !== contentSha256) problems.push(`${dataset}: the content has another content_sha256`);
     return problems;
   }
 
   #hash(format: TextFormat): ContentHash | null {
     if (this.#listed.contentSha256 === null) return null;
-    this.#content ??= new ContentHash(format);
+    this.#content ??= new ContentHash(this.#listed.dataset, format);
     return this.#content;
   }
 }

@@ -17,6 +17,8 @@ export interface LinkedFile {
 /** The files that an export's own recipients may download. */
 export interface LinkedFiles {
   readonly files: readonly LinkedFile[];
+  /** What says of each of them what it holds. */
+  readonly manifest: Omit<LinkedFile, 'rows'> | null;
   readonly expireAt: Date;
 }
 
@@ -65,7 +67,7 @@ const count = new Intl.NumberFormat('en-US');
 export function composeMail(
   event: EventBody,
   address: string,
-  linked: LinkedFiles = { files: [], expireAt: new Date(0) },
+  linked: LinkedFiles = { files: [], manifest: null, expireAt: new Date(0) },
 ): Message {
   const subject = cut(`[${event.environment.name}] ${titleOf(event)}`);
   const facts = describe(event).map(cut);
@@ -148,17 +150,10 @@ function linksOf(event: EventBody): string[] {
   return [links, (rejects?.count ?? 0) > 0 ? rejects?.links : undefined].filter((link) => link !== undefined);
 }
 
-function renderText(
-  facts: readonly string[],
-  links: readonly string[],
-  { files, expireAt }: LinkedFiles,
-): string {
-  const listed = files.flatMap((file) => [
-    '',
-    `${oneLine(file.filename)} (${sizeOf(file)})`,
-    oneLine(file.url),
-  ]);
-  const expiry = files.length === 0 ? [] : ['', expiresAt(expireAt)];
+function renderText(facts: readonly string[], links: readonly string[], linked: LinkedFiles): string {
+  const files = listFiles(linked);
+  const listed = files.flatMap(({ name, size, url }) => ['', `${name} (${size})`, url]);
+  const expiry = files.length === 0 ? [] : ['', expiresAt(linked.expireAt)];
   return `${[...facts, '', ...links, ...listed, ...expiry].join('\n').trimEnd()}\n`;
 }
 
@@ -166,17 +161,17 @@ function renderHtml(
   title: string,
   facts: readonly string[],
   links: readonly string[],
-  { files, expireAt }: LinkedFiles,
+  linked: LinkedFiles,
 ): string {
   const paragraphs = [
     ...facts.map(escapeHtml),
     ...links.map((link) => `<a href="${escapeHtml(link)}">${escapeHtml(link)}</a>`),
   ].map((line) => `<p>${line}</p>`);
-  const items = files.map((file) => {
-    const link = `<a href="${escapeHtml(oneLine(file.url))}">${escapeHtml(oneLine(file.filename))}</a>`;
-    return `<li>${link} (${sizeOf(file)})</li>`;
-  });
-  const list = files.length === 0 ? [] : [`<ul>${items.join('\n')}</ul>`, `<p>${expiresAt(expireAt)}</p>`];
+  const items = listFiles(linked).map(
+    ({ name, size, url }) => `<li><a href="${escapeHtml(url)}">${escapeHtml(name)}</a> (${size})</li>`,
+  );
+  const expiry = `<p>${expiresAt(linked.expireAt)}</p>`;
+  const list = items.length === 0 ? [] : [`<ul>${items.join('\n')}</ul>`, expiry];
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>${escapeHtml(title)}</title></head>
 <body>
@@ -185,8 +180,21 @@ ${[...paragraphs, ...list].join('\n')}
 `;
 }
 
-function sizeOf({ rows, bytes }: LinkedFile): string {
-  return `${count.format(rows)} rows, ${count.format(bytes)} bytes`;
+interface ListedFile {
+  readonly name: string;
+  readonly size: string;
+  readonly url: string;
+}
+
+/** The manifest last; it has no rows. */
+function listFiles({ files, manifest }: LinkedFiles): ListedFile[] {
+  const list = ({ filename, url, bytes }: Omit<LinkedFile, 'rows'>, rows: string): ListedFile => ({
+    name: oneLine(filename),
+    size: `${rows}${count.format(bytes)} bytes`,
+    url: oneLine(url),
+  });
+  const listed = files.map((file) => list(file, `${count.format(file.rows)} rows, `));
+  return manifest === null ? listed : [...listed, list(manifest, '')];
 }
 
 function expiresAt(at: Date): string {

@@ -276,6 +276,10 @@ export interface Exports {
   snapshot_at: Date | null;
   started_at: Date | null;
   status: Generated<string>;
+  /**
+   * What of the request was ignored: [{"message", "details"}].
+   */
+  warnings: Generated<Json>;
 }
 
 export interface IdempotencyKeys {

@@ -8,10 +8,12 @@ import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
+import { type Columns, columnsOf, selectValues } from '../export/write/columns.ts';
 import { compileForCopy } from '../export/write/copy-out.ts';
-import { type Columns, ParquetFile, parquetColumns, selectForParquet } from '../export/write/parquet.ts';
+import { ParquetFile } from '../export/write/parquet.ts';
+import { planRows } from '../export/write/plan.ts';
 import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
-import { writeDataset } from '../export/write/write-export.ts';
+import { writeFiles } from '../export/write/write-export.ts';
 import type { FileFolder, FileRef, FileStore, FileWriter } from '../files/file-store.ts';
 import { type Database, databaseOn, inTransaction } from '../postgres/database.ts';
 import {
@@ -42,7 +44,9 @@ export interface RetentionContext {
 const everything: ExportRequest = {
   from: null,
   to: '9999-12-31T23:59:59.999999Z',
+  layout: 'datasets',
   datasets: ['events'],
+  eventKinds: [],
   eventNames: [],
   userIds: [],
   companyIds: [],
@@ -104,17 +108,20 @@ async function writeEnvironment(
       ...{ environmentId: place.environmentId, request: everything, segment: null, excludedSegments: [] },
       events: eventTable(table),
     };
-    const plan = {
-      ...({ dataset: 'events', format: 'parquet', header: Buffer.alloc(0) } as const),
-      select: compileForCopy(selectForParquet('events', filter)),
-      pieces: null,
-    };
-    await writeDataset(snapshot, files, plan, {
-      request: everything,
-      splitBytes: ARCHIVE_PART_BYTES,
-      signal: new AbortController().signal,
-      onProgress: () => undefined,
-    });
+    const select = compileForCopy(selectValues('events', filter));
+    const plan = planRows('events', 'parquet', { select, pieces: null });
+    // Its content is checked by reading it again, and compared with nothing.
+    await writeFiles(
+      snapshot,
+      files,
+      { ...plan, content: null },
+      {
+        request: everything,
+        splitBytes: ARCHIVE_PART_BYTES,
+        signal: new AbortController().signal,
+        onProgress: () => undefined,
+      },
+    );
     return files.files;
   } catch (error) {
     await files.discard(context.log);
@@ -172,15 +179,15 @@ export async function rewriteArchive(
   create: () => Promise<FileWriter>,
   change: ChangeEvent,
 ): Promise<ExportFile | null> {
-  const columns = parquetColumns('events');
+  const columns = columnsOf('events');
   const stored = new StoredFileWriter(await create(), 'none');
   try {
-    const parquet = new ParquetFile(columns, stored);
+    const parquet = new ParquetFile('events', stored);
     let rows = 0;
     for await (const group of readArchive(files, archive)) {
       const kept = group.map(change).filter((event) => event !== null);
       if (kept.length === 0) continue;
-      await parquet.addGroup(columnsOf(columns, kept), kept.length);
+      await parquet.addGroup(toColumns(columns, kept), kept.length);
       rows += kept.length;
     }
     if (rows === 0) {
@@ -195,7 +202,7 @@ export async function rewriteArchive(
   }
 }
 
-function columnsOf(columns: readonly { readonly name: string }[], events: readonly ArchivedEvent[]): Columns {
+function toColumns(columns: readonly { readonly name: string }[], events: readonly ArchivedEvent[]): Columns {
   return columns.map(({ name }) =>
     events.map((event) =>
       name === 'inserted_at' ? BigInt(event.micros) : (event[name as keyof ArchivedEvent] as string | null),

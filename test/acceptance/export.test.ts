@@ -60,7 +60,8 @@ describe('sluice export, without a server', () => {
     expect(JSON.parse(done.stdout)).toMatchObject({
       job: { type: 'export', status: 'completed', total_rows: 1 },
       folder: 'some',
-      files: [{ filename: 'users.csv', rows: 1 }, { filename: 'manifest.json' }],
+      files: [{ filename: 'users.csv', rows: 1 }],
+      manifest: { filename: 'manifest.json' },
     });
   });
 

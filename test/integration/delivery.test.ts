@@ -263,7 +263,9 @@ test('names that would end a header or open a tag do neither', async () => {
   const event = JSON.parse(rows[0]?.body ?? '');
   const environment = { name: 'a\r\nBcc: x@y.z <b>"\u2028\u0000', app_token: 'NX-1' };
   const files = [{ filename: '"><script>', url: 'https://x/?a=1&b="', bytes: 1, rows: 1 }];
-  const message = composeMail({ ...event, environment }, 'ada@example.com', { files, expireAt: new Date() });
+  const manifest = { filename: '</li><script>', url: 'https://x/?m=1', bytes: 1 };
+  const linked = { files, manifest, expireAt: new Date() };
+  const message = composeMail({ ...event, environment }, 'ada@example.com', linked);
   expect(message.subject).not.toMatch(/[\p{Cc}\u2028]/u);
   expect(message.html).not.toContain('<script>');
   expect(message.html).toContain('href="https://x/?a=1&amp;b=&quot;"');

@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import avro from 'avsc';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
 import { expressionBuilder, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { instantOfMicros } from '../../src/domain/instant.ts';
 import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';
 import { compileForCopy, copyOut, setParameters } from '../../src/export/write/copy-out.ts';
 import { heading } from '../../src/export/write/csv.ts';
@@ -591,7 +593,7 @@ describe('files', () => {
       datasets: [
         { dataset: 'users', rows: 1, content_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
         { dataset: 'companies', rows: 0 },
-        { dataset: 'events', rows: 0, content_sha256: null },
+        { dataset: 'events', rows: 0, content_sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
       ],
     });
     expect(manifest.files).toEqual(written.files.slice(0, -1).map(({ ref: _, ...listed }) => listed));
@@ -615,6 +617,37 @@ describe('files', () => {
     expect(await parquetReadObjects({ file: companies })).toEqual([]);
   });
 
+  test('Avro holds the same rows, in as many files as it takes, for a reader that is not ours', async () => {
+    const written = await exportAll(t.system, environmentId, { format: 'avro', splitBytes: 40_000 });
+    const stored = await storedBytes(t.system, written);
+    const found: Record<string, unknown>[] = [];
+    for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
+      const some = await readAvro(stored[filename] ?? Buffer.alloc(0));
+      expect(some).toHaveLength(count);
+      found.push(...some);
+    }
+    const ndjson = records((await exported(environmentId))['users.ndjson']);
+    expect(found).toHaveLength(rows);
+    expect(stored).toHaveProperty(['users-0002.avro']);
+    expect(found.map(readAvroUser)).toEqual(ndjson);
+    expect(await readAvro(stored['companies.avro'] ?? Buffer.alloc(0))).toEqual([]);
+  });
+
+  test('the same rows have the same content hash in NDJSON, Parquet and Avro, and the same files each time', async () => {
+    const of = async (options: ExportOptions) => {
+      const written = await exportAll(t.system, environmentId, options);
+      const files = written.files.slice(0, -1).map(({ filename, sha256 }) => [filename, sha256]);
+      return { files, hashes: await contentHashes(t.system, written) };
+    };
+    const { hashes } = await of({ format: 'ndjson' });
+    expect(hashes['users']).toMatch(/^[0-9a-f]{64}$/);
+    for (const format of ['parquet', 'avro'] as const) {
+      const first = await of({ format });
+      expect(first.hashes).toEqual(hashes);
+      expect(await of({ format })).toEqual(first);
+    }
+  });
+
   test('progress comes to what was written', async () => {
     const seen: [number, number][] = [];
     const written = await exportAll(t.system, environmentId, {
@@ -626,6 +659,31 @@ describe('files', () => {
     expect(seen).toEqual(seen.toSorted((a, b) => a[0] - b[0] || a[1] - b[1]));
   });
 });
+
+/** By an implementation of its own. */
+async function readAvro(file: Buffer): Promise<Record<string, unknown>[]> {
+  const found: Record<string, unknown>[] = [];
+  const decoder = new avro.streams.BlockDecoder();
+  decoder.end(file);
+  for await (const row of decoder) found.push({ ...(row as object) });
+  return found;
+}
+
+function readAvroUser({
+  user_id,
+  company_id,
+  metadata,
+  first_seen_at,
+  last_seen_at,
+}: Record<string, unknown>) {
+  return {
+    user_id,
+    ...(company_id === null ? {} : { company_id: (company_id as { string: string }).string ?? company_id }),
+    metadata: JSON.parse(metadata as string),
+    first_seen_at: instantOfMicros(first_seen_at as number),
+    last_seen_at: instantOfMicros(last_seen_at as number),
+  };
+}
 
 function readParquetUser(row: unknown): object {
   const { user_id, company_id, metadata, first_seen_at, last_seen_at } = row as Record<string, unknown>;

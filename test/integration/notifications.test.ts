@@ -94,7 +94,7 @@ function sender(policy: Partial<DeliveryPolicy> = {}, smtpUrl = 'smtp://127.0.0.
     log,
     mail: openMailTransport({ ...t.config, smtpUrl }, log),
     deliveryPolicy: { ...open, ...policy },
-    linkFiles: async () => ({ files: [], expireAt: new Date() }),
+    linkFiles: async () => ({ files: [], manifest: null, expireAt: new Date() }),
   };
 }
 

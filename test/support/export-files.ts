@@ -48,7 +48,9 @@ export function exportAll(
 export const everything: ExportRequest = {
   from: null,
   to: '9999-12-31T00:00:00.000000Z',
+  layout: 'datasets',
   datasets,
+  eventKinds: [],
   eventNames: [],
   userIds: [],
   companyIds: [],

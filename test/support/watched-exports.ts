@@ -18,6 +18,7 @@ export interface ShownExport {
     readonly bytes: number;
     readonly sha256: string;
   }[];
+  readonly manifest: ShownExport['presigned_urls'][number] | null;
   readonly failure: { readonly error_code: string; readonly message: string } | null;
 }
 
@@ -96,7 +97,7 @@ async function look(api: Api, jobId: string): Promise<ShownExport | null> {
 }
 
 function expectLinksOnlyOfCompleted(shown: ShownExport): void {
-  const names = shown.presigned_urls.map(({ filename }) => filename);
+  const names = linksOf(shown).map(({ filename }) => filename);
   expect(names.includes('manifest.json'), JSON.stringify(shown)).toBe(shown.status === 'completed');
   if (shown.status !== 'completed') expect(names).toEqual([]);
   expect(shown.failure !== null).toBe(shown.status === 'failed');
@@ -109,10 +110,10 @@ function expectNoWayBack(before: string, now: string): void {
 }
 
 /** Every link leads to the bytes that were said, and all of them are what the manifest says; the rows of the data. */
-export async function download(api: Api, { presigned_urls: links }: ShownExport): Promise<number> {
+export async function download(api: Api, shown: ShownExport): Promise<number> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-download-'));
   try {
-    for (const { filename, url, bytes, sha256 } of links) {
+    for (const { filename, url, bytes, sha256 } of linksOf(shown)) {
       const { pathname, search, searchParams } = new URL(url);
       const fromS3 = searchParams.has('X-Amz-Signature');
       const response = await fetch(fromS3 ? url : new URL(`${pathname}${search}`, api.url));
@@ -131,6 +132,11 @@ export async function download(api: Api, { presigned_urls: links }: ShownExport)
   }
 }
 
+/** Of the data, and of the manifest. */
+export function linksOf({ presigned_urls: files, manifest }: ShownExport): ShownExport['presigned_urls'] {
+  return manifest === null ? files : [...files, manifest];
+}
+
 /** What is stored for an export, begun or complete, and the folders that it is in: paths below `exports/<job id>`. */
 export async function storedFor(site: Site, jobId: string): Promise<string[]> {
   const folder = join(site.dataDir, 'files', 'exports', jobId);
@@ -144,7 +150,7 @@ export async function expectNoOrphans(site: Site, jobId: string, shown: ShownExp
     'select file_ref as ref from sluice.export_files join sluice.exports using (export_id) where job_id = $1',
     [jobId],
   );
-  expect(rows).toHaveLength(shown.presigned_urls.length);
+  expect(rows).toHaveLength(linksOf(shown).length);
   const files = rows.map(({ ref }) => ref.slice(`exports/${jobId}/`.length));
   const folders = new Set(files.map((file) => file.slice(0, file.indexOf('/'))));
   expect(await storedFor(site, jobId)).toEqual([...folders, ...files].sort());

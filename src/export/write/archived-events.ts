@@ -1,5 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
+import { instantOfMicros } from '../../domain/instant.ts';
 import {
   ARCHIVE_BATCH_BYTES,
   ARCHIVE_BATCH_ROWS,
@@ -108,14 +109,14 @@ function storedBetween(
 
 /** The time alone as well: partitions are found by it. */
 function bound({ micros, event_id }: Place, sign: RawBuilder<unknown>, timeSign: RawBuilder<unknown>) {
-  const moment = instant(isoOf(micros));
+  const moment = instant(instantOfMicros(micros));
   return sql`e.inserted_at ${timeSign} ${moment} and (e.inserted_at, e.event_id) ${sign} (${moment}, ${text(event_id)})`;
 }
 
 /** The text of their metadata is JSON already, and stays as it is. */
 function asJson(batch: readonly ArchivedEvent[]): RawBuilder<unknown> {
   const rows = batch.map(({ micros, metadata, ...others }) => {
-    const fields = JSON.stringify({ ...others, inserted_at: isoOf(micros) });
+    const fields = JSON.stringify({ ...others, inserted_at: instantOfMicros(micros) });
     return `${fields.slice(0, -1)},"metadata":${metadata}}`;
   });
   return sql`${`[${rows.join(',')}]`}::json`;
@@ -147,7 +148,7 @@ async function* batches(
 }
 
 function createTest({ request }: Filter): (event: ArchivedEvent) => boolean {
-  const { from, to, userIds, companyIds, eventNames } = request;
+  const { from, to, userIds, companyIds, eventKinds, eventNames } = request;
   const first = from === null ? Number.NEGATIVE_INFINITY : microsOf(from);
   const end = microsOf(to);
   const isIn = (list: readonly string[]): ((value: string | null) => boolean) => {
@@ -155,19 +156,20 @@ function createTest({ request }: Filter): (event: ArchivedEvent) => boolean {
     const values = new Set<string | null>(list);
     return (value) => values.has(value);
   };
-  const [isUser, isCompany, isName] = [isIn(userIds), isIn(companyIds), isIn(eventNames)];
-  return ({ micros, user_id, company_id, event_name }) =>
-    micros >= first && micros < end && isUser(user_id) && isCompany(company_id) && isName(event_name);
+  const [isUser, isCompany] = [isIn(userIds), isIn(companyIds)];
+  const [kinds, names] = [new Set(eventKinds), new Set(eventNames)];
+  const isKind = ({ event_type, event_name }: ArchivedEvent): boolean =>
+    kinds.size + names.size === 0 || kinds.has(event_type) || names.has(event_name);
+  return (event) =>
+    event.micros >= first &&
+    event.micros < end &&
+    isUser(event.user_id) &&
+    isCompany(event.company_id) &&
+    isKind(event);
 }
 
 /** An instant of an `ExportRequest`, in microseconds since 1970; beyond the year 2255 not to the last digit. */
 function microsOf(iso: string): number {
   const fraction = (/\.(\d+)Z$/.exec(iso)?.[1] ?? '').padEnd(6, '0');
   return Date.parse(`${iso.slice(0, 19)}Z`) * 1000 + Number(fraction);
-}
-
-function isoOf(micros: number): string {
-  const seconds = Math.floor(micros / 1_000_000);
-  const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
-  return `${whole}.${String(micros - seconds * 1_000_000).padStart(6, '0')}Z`;
 }

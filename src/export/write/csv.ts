@@ -12,7 +12,8 @@ import type { Compilable } from './copy-out.ts';
 import { pageMetadata, pageOf, pageTime, rawSelect } from './page.ts';
 
 export interface CsvPlan {
-  readonly select: Compilable;
+  /** Of a filter that differs in what events are read from, and in nothing else. */
+  selectFrom(filter: Filter): Compilable;
   /** The header line. */
   readonly header: Buffer;
 }
@@ -29,7 +30,8 @@ export async function planCsv(db: Database, dataset: Dataset, filter: Filter): P
   const columns = dataset === 'events' ? eventColumns(filter) : await profileColumns(db, dataset, filter);
   const { escapeFormulas } = filter.request;
   return {
-    select: escapeFormulas ? selectEscaped(dataset, filter, columns) : selectPlain(dataset, filter, columns),
+    selectFrom: (from) =>
+      escapeFormulas ? selectEscaped(dataset, from, columns) : selectPlain(dataset, from, columns),
     header: csvHeader(
       columns.map(({ heading }) => heading),
       escapeFormulas,
@@ -184,7 +186,7 @@ function defused(cell: RawBuilder<string>): RawBuilder<string> {
  * Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. If cells are
  * left as they are, so is the last name quoted: that is how a load knows that there is nothing to undo (`csv-header.ts`).
  */
-function csvHeader(names: readonly string[], escapeFormulas: boolean): Buffer {
+export function csvHeader(names: readonly string[], escapeFormulas: boolean): Buffer {
   const cells = names.map((name) => (escapeFormulas ? defuse(name) : name));
   const quoted = cells.map((cell, index) =>
     /[",;|\t\r\n]|^\s|\s$/.test(cell) || (!escapeFormulas && index === cells.length - 1)

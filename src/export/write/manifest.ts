@@ -1,4 +1,4 @@
-import type { Dataset, ExportFile, ExportRequest } from '../../domain/export.ts';
+import type { ExportFile, ExportRequest, FileDataset } from '../../domain/export.ts';
 import { readPackage } from '../../package-root.ts';
 
 export const manifestName = 'manifest.json';
@@ -17,7 +17,7 @@ export interface ManifestFacts extends JobFacts {
 }
 
 export interface DatasetSummary {
-  readonly dataset: Dataset;
+  readonly dataset: FileDataset;
   readonly rows: number;
   /** Hex, see `ContentHash`; null where there is none. */
   readonly contentSha256: string | null;
@@ -31,7 +31,7 @@ export interface Manifest {
   readonly snapshot_at: string;
   readonly request: object;
   readonly datasets: readonly {
-    readonly dataset: Dataset;
+    readonly dataset: FileDataset;
     readonly rows: number;
     readonly content_sha256: string | null;
   }[];
@@ -76,7 +76,9 @@ function describeRequest(request: ExportRequest): object {
   return {
     from: request.from,
     to: request.to,
+    layout: request.layout,
     datasets: request.datasets,
+    event_kinds: request.eventKinds,
     event_names: request.eventNames,
     user_id: request.userIds,
     company_id: request.companyIds,

@@ -46,6 +46,31 @@ export function pageOf(dataset: Dataset, filter: Filter) {
   }
 }
 
+/**
+ * The profiles of a request in order of time, as rows of a stream: a row stands at the moment at which it last changed, which is
+ * what the range is about. Null where it is about events only.
+ */
+export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
+  const { datasets } = filter.request;
+  const absent = sql`null::text as event_name, null::text as source`;
+  const selects = [
+    ...(datasets.includes('users')
+      ? [
+          sql`select 'identify_user'::text as event_type, user_id, company_id, updated_at as inserted_at, ${absent}, metadata
+            from users as ${sql.ref(alias)} where ${exportsUser(filter, alias)}`,
+        ]
+      : []),
+    ...(datasets.includes('companies')
+      ? [
+          sql`select 'identify_company'::text as event_type, null::text as user_id, company_id, updated_at as inserted_at, ${absent}, metadata
+            from companies as ${sql.ref(alias)} where ${exportsCompany(filter, alias)}`,
+        ]
+      : []),
+  ];
+  if (selects.length === 0) return null;
+  return sql`(${sql.join(selects, sql` union all `)} order by inserted_at, event_type, user_id, company_id)`;
+}
+
 /** A select of `columns`, each an expression over the columns of the page. */
 export function selectFromPage(
   page: ReturnType<typeof pageOf>,

@@ -1,24 +1,32 @@
 import { createHash } from 'node:crypto';
-import type { Dataset, ExportFormat } from '../../domain/export.ts';
+import type { ExportFormat } from '../../domain/export.ts';
 
 const LF = 0x0a;
 
+/** Formats whose files are lines of text. */
+export const textFormats = ['ndjson', 'csv'] as const satisfies readonly ExportFormat[];
+export type TextFormat = (typeof textFormats)[number];
+
 /**
- * The hash of what an export of profiles says apart from when it was seen: the rows of all its files, each without its
- * last two values. The same content, loaded into an empty environment and exported again, has the same hash.
+ * The hash of what the files of a dataset say: all rows as text, those of profiles without their last two values, which
+ * say when they were seen. The same content, loaded into an empty environment and exported again, has the same hash.
+ * Rows of Parquet and Avro are hashed as NDJSON has them: the three formats have one hash.
  */
 export class ContentHash {
   readonly #hash = createHash('sha256');
+  readonly #dataset: string;
   readonly #tail: number;
   #scratch = Buffer.alloc(0);
 
-  constructor(format: TextFormat) {
-    this.#tail = tailLength(format);
+  constructor(dataset: string, format: TextFormat) {
+    this.#dataset = dataset;
+    this.#tail = isOfProfiles(dataset) ? tails[format].length : '\n'.length;
   }
 
   /** Once, however many files repeat it. */
   addCsvHeader(header: Buffer): void {
-    this.#hash.update(header.subarray(0, Math.max(0, header.length - csvHeaderTail.length)));
+    const tail = isOfProfiles(this.#dataset) ? csvHeaderTail : '\n';
+    this.#hash.update(header.subarray(0, Math.max(0, header.length - tail.length)));
     this.#hash.update('\n');
   }
 
@@ -42,7 +50,9 @@ export class ContentHash {
   }
 }
 
-export type TextFormat = Exclude<ExportFormat, 'parquet'>;
+function isOfProfiles(dataset: string): boolean {
+  return dataset === 'users' || dataset === 'companies';
+}
 
 /**
  * What each row of a profile ends in: the two times that a load does not bring back. They have one length, so that they
@@ -54,16 +64,12 @@ const tails: Readonly<Record<TextFormat, string>> = {
   csv: `,${sampleTime},${sampleTime}\n`,
 };
 
-function tailLength(format: TextFormat): number {
-  return tails[format].length;
-}
-
 /** What the header of a CSV of profiles ends in. */
 const csvHeaderTail = ',first_seen_at,last_seen_at\n';
 
-/** Events are told apart by their time: nothing of them is cut off, and they have no content hash of their own. */
-export function hasContentHash(dataset: Dataset): boolean {
-  return dataset !== 'events';
+/** The rows of a stream are ordered by when profiles changed, which a load does not bring back. */
+export function hasContentHash(dataset: string): boolean {
+  return dataset !== 'stream';
 }
 
 const QUOTE = 0x22;

@@ -1,9 +1,9 @@
-import type { Compression, Dataset, ExportFormat } from '../../domain/export.ts';
+import type { Compression, ExportFormat, FileDataset } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import type { RowBlock } from './row-blocks.ts';
 
 export interface SplitOptions {
-  readonly dataset: Dataset;
+  readonly dataset: FileDataset;
   readonly format: ExportFormat;
   readonly compression: Compression;
   /** A file that has come to this length is the last to get a row; a packed one is somewhat longer. */
@@ -14,6 +14,7 @@ export interface SplitOptions {
 
 /** Rows into one file after another. There is always one, rows or not. */
 export class SplitFiles implements DatasetSink {
+  readonly takesValues = false;
   readonly #files: AttemptFiles;
   readonly #options: SplitOptions;
   #writer: StoredFileWriter | null = null;
@@ -79,6 +80,8 @@ export function filenameOf(
 
 /** Where the rows of a dataset go: one file, or several. */
 export interface DatasetSink {
+  /** It wants values, not text. */
+  readonly takesValues: boolean;
   /** Stored so far. */
   readonly bytes: number;
   /** Resolves when more may be added. */

@@ -1,25 +1,17 @@
 /*
  * Writing an export: all its rows from one snapshot, by COPY, split into files with a manifest. `filter.ts`
- * beside this folder says which rows; `csv.ts`, `page.ts` (NDJSON) and `parquet.ts` what they look like.
- * Memory stays flat however many rows there are.
+ * beside this folder says which rows; `csv.ts`, `page.ts` (NDJSON) and `columns.ts` (Parquet, Avro) what they look
+ * like, and `stream.ts` how rows of all kinds become one file. Memory stays flat however many rows there are.
  */
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { Fault } from '../../domain/errors.ts';
-import {
-  type Dataset,
-  datasets,
-  type ExportFile,
-  type ExportFormat,
-  type ExportRequest,
-} from '../../domain/export.ts';
+import type { ExportFile, ExportRequest } from '../../domain/export.ts';
 import type { FileStore } from '../../files/file-store.ts';
-import { databaseOn } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
-import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
 import { AttemptFiles } from './attempt-files.ts';
-import { type CopyFormat, type CopySelect, compileForCopy, copyOut, estimateRows } from './copy-out.ts';
-import { planCsv } from './csv.ts';
+import { estimateRows } from './copy-out.ts';
+import { GroupFiles } from './group-files.ts';
 import {
   createManifest,
   type DatasetSummary,
@@ -27,9 +19,8 @@ import {
   type ManifestFacts,
   manifestName,
 } from './manifest.ts';
-import { selectNdjson } from './page.ts';
-import { ParquetFiles, selectForParquet } from './parquet.ts';
-import { ContentHash, hasContentHash, rowBlocks } from './row-blocks.ts';
+import { type FilePlan, planFiles } from './plan.ts';
+import { ContentHash } from './row-blocks.ts';
 import { inSnapshot, type Snapshot } from './snapshot.ts';
 import { type DatasetSink, SplitFiles } from './split-files.ts';
 
@@ -92,32 +83,32 @@ async function readAll(
   files: AttemptFiles,
   options: WriteExportOptions,
 ): Promise<ManifestFacts> {
-  const plans = await planDatasets(snapshot.client, context.files, options);
+  const plans = await planFiles(snapshot.client, context.files, options);
   const rowsExpected = await estimateAll(snapshot, plans);
   await options.onSnapshot({ at: snapshot.at, rowsExpected, backendPid: snapshot.backendPid });
-  const datasets = await writeDatasets(snapshot, files, plans, options);
+  const datasets = await writeAll(snapshot, files, plans, options);
   return { ...options.manifest, snapshotAt: snapshot.at, datasets };
 }
 
-async function estimateAll({ client }: Snapshot, plans: readonly DatasetPlan[]): Promise<number> {
+async function estimateAll({ client }: Snapshot, plans: readonly FilePlan[]): Promise<number> {
   let rows = 0;
-  for (const { select, pieces } of plans) {
+  for (const { select, pieces } of plans.flatMap(({ readings }) => readings)) {
     rows += (await estimateRows(client, select)) + (pieces?.rows ?? 0);
   }
   return rows;
 }
 
-async function writeDatasets(
+async function writeAll(
   snapshot: Snapshot,
   files: AttemptFiles,
-  plans: readonly DatasetPlan[],
+  plans: readonly FilePlan[],
   options: WriteExportOptions,
 ): Promise<DatasetSummary[]> {
   const summaries: DatasetSummary[] = [];
   const before = { rows: 0, bytes: 0 };
   for (const plan of plans) {
     let bytesOfThis = 0;
-    const summary = await writeDataset(snapshot, files, plan, {
+    const summary = await writeFiles(snapshot, files, plan, {
       ...options,
       onProgress: (rows, bytes) => {
         bytesOfThis = bytes;
@@ -142,60 +133,6 @@ async function writeManifest(
   await files.finish(writer, { filename: manifestName, dataset: 'manifest', rows: 0 });
 }
 
-/** What is to be read, in the order of the files. The client must be in the transaction that reads it. */
-export async function planDatasets(
-  client: pg.PoolClient,
-  files: FileStore,
-  filter: Filter,
-): Promise<DatasetPlan[]> {
-  const plans: DatasetPlan[] = [];
-  for (const dataset of datasets) {
-    if (!filter.request.datasets.includes(dataset)) continue;
-    plans.push(
-      dataset === 'events'
-        ? await planEvents(client, files, filter)
-        : await planDataset(client, dataset, filter),
-    );
-  }
-  return plans;
-}
-
-/** Events may have left the database since. */
-async function planEvents(client: pg.PoolClient, files: FileStore, filter: Filter): Promise<DatasetPlan> {
-  const left = await findLeftEvents(client, filter);
-  if (left.archives.length === 0 && left.tables.length === 0) return planDataset(client, 'events', filter);
-  const planOf = (events: Filter['events']): Promise<DatasetPlan> =>
-    planDataset(client, 'events', { ...filter, ...(events && { events }) });
-  async function* selects(): AsyncGenerator<CopySelect> {
-    for await (const events of allEvents(files, filter, left)) yield (await planOf(events)).select;
-  }
-  return {
-    ...(await planOf(storedEvents(filter, left))),
-    pieces: { selects, rows: left.archives.reduce((sum, { rows }) => sum + rows, 0) },
-  };
-}
-
-async function planDataset(client: pg.PoolClient, dataset: Dataset, filter: Filter): Promise<DatasetPlan> {
-  if (filter.request.format === 'csv') {
-    const { select, header } = await planCsv(databaseOn(client), dataset, filter);
-    return { dataset, format: 'csv', header, select: compileForCopy(select), pieces: null };
-  }
-  const { format } = filter.request;
-  const select = format === 'parquet' ? selectForParquet(dataset, filter) : selectNdjson(dataset, filter);
-  return { dataset, format, header: Buffer.alloc(0), select: compileForCopy(select), pieces: null };
-}
-
-/** A dataset, ready to be read. */
-interface DatasetPlan {
-  readonly dataset: Dataset;
-  readonly format: ExportFormat;
-  readonly select: CopySelect;
-  /** Where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
-  readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
-  /** What every file begins with. */
-  readonly header: Buffer;
-}
-
 interface WriteOptions {
   readonly request: ExportRequest;
   readonly splitBytes: number;
@@ -205,55 +142,42 @@ interface WriteOptions {
 }
 
 /** COPY → rows → files. The next rows are asked for when the last are on their way to the store. */
-export async function writeDataset(
+export async function writeFiles(
   snapshot: Snapshot,
   files: AttemptFiles,
-  plan: DatasetPlan,
+  plan: FilePlan,
   options: WriteOptions,
 ): Promise<DatasetSummary> {
-  const { dataset, format, header } = plan;
-  const parts = createSink(files, plan, options);
-  const content = format !== 'parquet' && hasContentHash(dataset) ? new ContentHash(format) : null;
+  const { dataset, header, toText } = plan;
+  const sink = createSink(files, plan, options);
+  const content = plan.content === null ? null : new ContentHash(dataset, plan.content);
   if (header.length > 0) content?.addCsvHeader(header);
-  const isCsv = format === 'csv';
-  const copied = copyAll(snapshot, plan, isCsv ? 'csv' : 'lines', options.signal);
-  const blocks = rowBlocks(copied, isCsv ? 'csv' : 'ndjson');
+  const blocks = plan.blocks(snapshot.client, options.signal);
   let rows = 0;
   let next = await blocks.next();
   try {
     for (; next.done !== true; next = await blocks.next()) {
-      content?.add(next.value);
-      await parts.add(next.value);
-      rows += next.value.ends.length;
-      options.onProgress(rows, parts.bytes);
+      const block = next.value;
+      const text = toText !== null && (content !== null || !sink.takesValues) ? toText(block) : block;
+      content?.add(text);
+      await sink.add(sink.takesValues ? block : text);
+      rows += block.ends.length;
+      options.onProgress(rows, sink.bytes);
     }
   } finally {
     if (next.done !== true) await blocks.return(0);
   }
   if (next.value !== rows) throw new Fault(`Postgres sent ${next.value} ${dataset}, ${rows} were written`);
-  await parts.end();
-  options.onProgress(rows, parts.bytes);
+  await sink.end();
+  options.onProgress(rows, sink.bytes);
   return { dataset, rows, contentSha256: content?.digest() ?? null };
-}
-
-/** Each piece ends with a whole row. */
-async function* copyAll(
-  { client }: Snapshot,
-  { select, pieces }: DatasetPlan,
-  format: CopyFormat,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer, number> {
-  if (pieces === null) return yield* copyOut(client, select, format, signal);
-  let rows = 0;
-  for await (const piece of pieces.selects()) rows += yield* copyOut(client, piece, format, signal);
-  return rows;
 }
 
 function createSink(
   files: AttemptFiles,
-  { dataset, format, header }: DatasetPlan,
+  { dataset, format, header }: FilePlan,
   { request, splitBytes }: WriteOptions,
 ): DatasetSink {
-  if (format === 'parquet') return new ParquetFiles(files, dataset, splitBytes);
+  if (format === 'parquet' || format === 'avro') return new GroupFiles(files, format, dataset, splitBytes);
   return new SplitFiles(files, { dataset, format, compression: request.compression, header, splitBytes });
 }

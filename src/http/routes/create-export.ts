@@ -10,7 +10,7 @@ import { callerEnvironment } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
 import { component, refusals, withExamples } from '../schemas/answers.ts';
-import { exportFields } from '../schemas/job-record.ts';
+import { exportFields, warnings } from '../schemas/job-record.ts';
 
 export const createdExport = component(
   'CreatedExport',
@@ -21,6 +21,7 @@ export const createdExport = component(
       job_id: exportFields.job_id,
       links: exportFields.links,
       start_time: exportFields.start_time,
+      warnings,
     },
     { additionalProperties: false, description: 'An export that was accepted.' },
   ),
@@ -31,7 +32,7 @@ const createExportSchema = {
   operationId: 'createExport',
   summary: 'Start an export',
   description:
-    'Writes users, companies and events, as they are at one moment, into files to download. Every field is optional, and so is the body.',
+    'Writes users, companies and events, as they are at one moment, into files to download. Every field is optional, and so is the body. Unknown fields are ignored and named in `warnings`.',
   tags: ['exports'],
   headers: Type.Object(bodyHeaders),
   body: {

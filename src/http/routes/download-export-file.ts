@@ -23,6 +23,7 @@ const content = {
   'application/x-ndjson': bytes,
   'text/csv': bytes,
   'application/vnd.apache.parquet': bytes,
+  'application/avro': bytes,
   'application/json': bytes,
 };
 

@@ -13,22 +13,31 @@ import {
   failure,
   jobIdOf,
   jobParameters,
+  warnings,
 } from '../schemas/job-record.ts';
 
-const presignedUrl = Type.Object(
-  {
-    filename: Type.String({ examples: ['users.ndjson.gz'] }),
+function linkFields(filename: string) {
+  return {
+    filename: Type.String({ examples: [filename] }),
     url: Type.String({
       format: 'uri',
       description: 'Whoever has it may read the file, without a key, until it expires.',
-      examples: [`${exampleUrl}/files/${exampleJobId}/users.ndjson.gz?expires=1795000000&signature=…`],
+      examples: [`${exampleUrl}/files/${exampleJobId}/${filename}?expires=1795000000&signature=…`],
     }),
     bytes: Type.Integer({ minimum: 0 }),
-    rows: Type.Integer({ minimum: 0 }),
     sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the file as it is downloaded.' }),
-  },
+  };
+}
+
+const presignedUrl = Type.Object(
+  { ...linkFields('users.ndjson.gz'), rows: Type.Integer({ minimum: 0 }) },
   { additionalProperties: false },
 );
+
+const manifestLink = Type.Object(linkFields('manifest.json'), {
+  additionalProperties: false,
+  description: 'What says of every file its rows, bytes and SHA-256; null as long as there are no files.',
+});
 
 export const exportJob = component(
   'ExportJob',
@@ -39,9 +48,12 @@ export const exportJob = component(
         Type.String({ format: 'date-time', description: 'All files show the data as it was then.' }),
       ),
       presigned_urls: Type.Array(presignedUrl, {
-        description: 'The files, once it is completed and while they are kept; new links at every request.',
+        description:
+          'The files of data, once it is completed and while they are kept; new links at every request.',
       }),
+      manifest: orNull(manifestLink),
       files_expired: Type.Boolean({ description: 'The files are no longer kept.' }),
+      warnings,
       failure: orNull(failure),
     },
     { additionalProperties: false, description: 'An export.' },

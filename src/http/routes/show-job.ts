@@ -7,7 +7,7 @@ import { rejectCodes } from '../../domain/reject.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, jobRefusals, orNull } from '../schemas/answers.ts';
-import { failure, jobIdOf, jobParameters, listItemFields } from '../schemas/job-record.ts';
+import { failure, jobIdOf, jobParameters, listItemFields, warnings } from '../schemas/job-record.ts';
 
 const queuePosition = orNull(
   Type.Integer({
@@ -109,6 +109,7 @@ export const exportJobDetail = component(
       ...listItemFields,
       completed_rows: Type.Integer({ minimum: 0, description: 'Rows written so far.' }),
       progress: Type.Number({ minimum: 0, maximum: 1, description: 'Estimated, until it is 1.' }),
+      warnings,
       failure: orNull(failure),
       last_error: lastError,
       attempts: Type.Integer({ minimum: 0, description: 'How often it was begun.' }),

@@ -109,6 +109,17 @@ export const failure = Type.Object(
 export const exampleJobId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';
 export const exampleUrl = 'https://sluice.example.com/api/v1/analytics/exports';
 
+export const warnings = Type.Array(
+  Type.Object(
+    {
+      message: Type.String({ examples: ['There is no such field; it was ignored'] }),
+      details: Type.String({ description: 'Where: the name of the field.', examples: ['form'] }),
+    },
+    { additionalProperties: false },
+  ),
+  { description: 'What of the request was ignored.' },
+);
+
 export const exportFields = {
   app_token: Type.String({ description: 'App token of the environment.', examples: ['NX-1A2B3C4D'] }),
   job_id: jobFields.job_id,

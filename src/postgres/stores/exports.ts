@@ -1,5 +1,5 @@
 import { sql, type UpdateObject } from 'kysely';
-import type { ExportFile, ExportRequest } from '../../domain/export.ts';
+import type { ExportFile, ExportRequest, ExportWarning } from '../../domain/export.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
 import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
@@ -14,6 +14,7 @@ export interface NewExport extends JobIdentity {
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
+  readonly warnings: readonly ExportWarning[];
   /** Null: as the configuration says. */
   readonly retentionDays: number | null;
 }
@@ -30,6 +31,7 @@ export async function insertExport(db: Database, asked: NewExport): Promise<DueT
       format: asked.request.format,
       compression: asked.request.compression,
       emails: [...asked.emails],
+      warnings: JSON.stringify(asked.warnings),
       retention_days: asked.retentionDays,
     })
     .returning('export_id')

@@ -1,11 +1,12 @@
 import { type Selectable, sql } from 'kysely';
 import type {
-  Dataset,
   Export,
   ExportFile,
   ExportFormat,
   ExportRequest,
   ExportStatus,
+  ExportWarning,
+  FileDataset,
 } from '../../domain/export.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
@@ -57,7 +58,7 @@ async function readFiles(
 function toFile(row: Selectable<ExportFiles>): ExportFile & { readonly ref: FileRef } {
   return {
     filename: row.filename,
-    dataset: row.dataset as Dataset | 'manifest',
+    dataset: row.dataset as FileDataset | 'manifest',
     ref: row.file_ref as FileRef,
     rows: row.row_count,
     bytes: row.byte_count,
@@ -120,6 +121,7 @@ const exportColumns = [
   'status',
   'format',
   'emails',
+  'warnings',
   'requested_at',
   'started_at',
   'ended_at',
@@ -140,6 +142,7 @@ interface ExportRow {
   status: string;
   format: string;
   emails: string[];
+  warnings: unknown;
   requested_at: Date;
   started_at: Date | null;
   ended_at: Date | null;
@@ -163,6 +166,7 @@ function toExport(row: ExportRow, files: readonly ExportFile[]): Export {
     status,
     format: row.format as ExportFormat,
     emails: row.emails,
+    warnings: row.warnings as readonly ExportWarning[],
     requestedAt: row.requested_at,
     startedAt: row.started_at,
     endedAt: row.ended_at,

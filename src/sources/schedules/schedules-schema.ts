@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
+import { exportFormats, exportLayouts } from '../../domain/export.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/notification.ts';
 import { columnMap, fileFormat, ifDuplicate, maxErrors } from '../../operator-file/load-options.ts';
@@ -195,7 +196,8 @@ const requestMembers = {
   company_id: anything({ description: 'Companies.' }),
   segment_id: anything({ description: 'A segment.' }),
   exclusions: anything({ description: 'What is left out.' }),
-  format: anything({ enum: ['ndjson', 'csv', 'parquet'] }),
+  layout: anything({ enum: [...exportLayouts] }),
+  format: anything({ enum: [...exportFormats] }),
   compression: anything({ enum: ['gzip', 'none'] }),
   escape_formulas: anything({ type: 'boolean' }),
   emails: anything({ description: 'Addresses that get the links.' }),

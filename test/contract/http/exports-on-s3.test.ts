@@ -73,9 +73,10 @@ test('with files on S3 an upload is loaded, and the links of its export are answ
   const found = await requireExport(t.system, t.environment.environmentId, jobId);
   const expireAt = linksExpireAt(t.system.files, 1000, 0);
   expect(expireAt.getTime()).toBe(7 * 24 * 3_600_000);
-  expect(
-    (await fileLinks(t.system, found, 'http://us', expireAt)).map((link) => new URL(link.url).origin),
-  ).toEqual(found.files.map(() => t.s3?.endpoint));
+  const { files, manifest } = await fileLinks(t.system, found, 'http://us', expireAt);
+  expect([...files, manifest].map((link) => new URL(link?.url ?? '').origin)).toEqual(
+    found.files.map(() => t.s3?.endpoint),
+  );
 
   await waitFor('the export to have ended a moment ago', async () => {
     return (await pruneExports(t.system, { exportDays: 0, jobDays: 365 })).exports === 1;

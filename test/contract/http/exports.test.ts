@@ -15,6 +15,7 @@ interface Created {
   readonly job_id: string;
   readonly links: string;
   readonly start_time: string;
+  readonly warnings: readonly { readonly details: string }[];
 }
 
 interface FileItem {
@@ -34,7 +35,9 @@ interface Detail {
   readonly end_time: string | null;
   readonly rows: number;
   readonly presigned_urls: readonly FileItem[];
+  readonly manifest: Omit<FileItem, 'rows'> | null;
   readonly files_expired: boolean;
+  readonly warnings: readonly { readonly details: string }[];
   readonly failure: { readonly error_code: string } | null;
 }
 
@@ -152,6 +155,7 @@ describe('POST /api/v1/analytics/exports', () => {
       job_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       links: `${server.address}${exportsPath}/jobs/${body.job_id}`,
       start_time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      warnings: [],
     });
     await ended(body.job_id);
   });
@@ -236,9 +240,40 @@ describe('POST /api/v1/analytics/exports', () => {
     [{ format: 'xml' }, 'invalid_field', 'format'],
     [{ compression: 'zip' }, 'invalid_field', 'compression'],
     [{ escape_formulas: 'no' }, 'invalid_field', 'escape_formulas'],
-    [{ form: '2026-01-01' }, 'invalid_field', 'form'],
+    [{ layout: 'rows' }, 'invalid_field', 'layout'],
+    [{ format: 'avro', compression: 'gzip' }, 'invalid_field', 'compression'],
   ])('refuses %j', async (body, code, details) => {
     expect(await problems(body)).toEqual([[code, details]]);
+  });
+
+  test('ignores unknown fields, and names them in the answer and in the job', async () => {
+    const { status, body } = await create({
+      ...{ form: '2026-01-01', properties: ['plan'], 'a\0b': null, 'c\0d': 1 },
+      event_type: 'users',
+    });
+    expect(status).toBe(201);
+    const named = ['form', 'properties', 'c\ufffdd'];
+    expect(body.warnings.map(({ details }) => details)).toEqual(named);
+    const detail = await ended(body.job_id);
+    expect(detail.warnings).toEqual(body.warnings);
+    expect(await records(detail, 'users')).toHaveLength(2);
+    const job = await server.json<Detail>(`/v1/background_jobs/${body.job_id}`);
+    expect(job.body.warnings).toEqual(body.warnings);
+  });
+
+  test('takes json as ndjson', async () => {
+    const detail = await completed({ format: 'json', event_type: 'users' });
+    expect(detail.presigned_urls.map(({ filename }) => filename)).toEqual(['users.ndjson.gz']);
+  });
+
+  test('gives a stream of all kinds in one file', async () => {
+    const detail = await completed({ layout: 'stream' });
+    expect(detail.presigned_urls.map(({ filename }) => filename)).toEqual(['stream.ndjson.gz']);
+    const rows = await records(detail, 'stream');
+    expect(rows).toHaveLength(6);
+    expect(new Set(rows.map((row) => row['event_type']))).toEqual(
+      new Set(['identify_user', 'identify_company', 'track']),
+    );
   });
 
   test('names every problem at once, those that take looking up too', async () => {
@@ -299,18 +334,28 @@ describe('event_type', () => {
     detail.presigned_urls.map(({ filename }) => filename.split('.')[0]).sort();
 
   test.each([
-    [[], ['companies', 'events', 'manifest', 'users']],
-    [['identify_user'], ['manifest', 'users']],
-    ['users', ['manifest', 'users']],
-    [['identify_company'], ['companies', 'manifest']],
-    [['track'], ['events', 'manifest']],
+    [[], ['companies', 'events', 'users']],
+    [['identify_user'], ['users']],
+    ['users', ['users']],
+    [['identify_company'], ['companies']],
+    [['track'], ['events']],
     [
       ['companies', 'logged_in'],
-      ['companies', 'events', 'manifest'],
+      ['companies', 'events'],
     ],
-    [['a_feature'], ['events', 'manifest']],
+    [['a_feature'], ['events']],
+    [['page_view'], ['events']],
+    [['interaction', 'track_feature', 'session_start'], ['events']],
   ])('%j gives the files %j', async (eventType, files) => {
     expect(names(await completed({ event_type: eventType }))).toEqual(files);
+  });
+
+  test('kinds of which nothing is stored select no rows, beside a name they add none', async () => {
+    for (const kind of ['page_view', 'interaction', 'track_feature', 'session_start']) {
+      expect(await records(await completed({ event_type: kind }), 'events')).toEqual([]);
+    }
+    const some = await completed({ event_type: ['page_view', 'logged_in'] });
+    expect(await records(some, 'events')).toHaveLength(2);
   });
 
   test('an event key selects those events, beside track it selects nothing', async () => {
@@ -335,7 +380,7 @@ describe('an export that is completed', () => {
       failure: null,
       files_expired: false,
     });
-    for (const file of detail.presigned_urls) {
+    for (const file of [...detail.presigned_urls, ...(detail.manifest === null ? [] : [detail.manifest])]) {
       const response = await download(file.url);
       const bytes = Buffer.from(await response.arrayBuffer());
       expect([response.status, bytes.length]).toEqual([200, file.bytes]);
@@ -525,7 +570,8 @@ describe('a link', () => {
     const found = await requireExport(t.system, t.environment.environmentId, detail.job_id);
     const expireAt = new Date(Date.now() + 60_000);
     const { db, files } = t.system;
-    const links = await fileLinks({ db, files, apiKey: 'first' }, found, 'http://us', expireAt, 'API_KEY');
+    const asked = { db, files, apiKey: 'first' };
+    const { files: links } = await fileLinks(asked, found, 'http://us', expireAt, 'API_KEY');
     const { searchParams, pathname } = new URL(links[0]?.url ?? '');
     const request = {
       jobId: detail.job_id,

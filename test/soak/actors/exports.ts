@@ -15,12 +15,13 @@ interface ShownExport {
     readonly url: string;
     readonly sha256: string;
   }[];
+  readonly manifest: ShownExport['presigned_urls'][number] | null;
   readonly failure: { readonly error_code: string; readonly message: string } | null;
 }
 
 const address = '/api/v1/analytics/exports';
 const giveUpMs = 180_000;
-const formats = ['ndjson', 'ndjson', 'csv', 'parquet'] as const;
+const formats = ['ndjson', 'ndjson', 'csv', 'parquet', 'avro'] as const;
 
 /**
  * Asks for exports of everything, downloads each that is completed by its links, and compares it with its manifest. One
@@ -89,7 +90,8 @@ export function createExports(
     const most = tracking.bounds().sent;
     const directory = await mkdtemp(join(stage.site.folder, 'export-'));
     try {
-      for (const file of shown.presigned_urls) {
+      const { presigned_urls: data, manifest } = shown;
+      for (const file of manifest === null ? data : [...data, manifest]) {
         const bytes = await download(file.url);
         if (bytes === null)
           return problem(`file ${file.filename} of export ${jobId} could not be downloaded`);

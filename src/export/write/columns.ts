@@ -1,0 +1,135 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { FileDataset } from '../../domain/export.ts';
+import { instantOfMicros } from '../../domain/instant.ts';
+import type { Filter } from '../filter.ts';
+import type { Compilable } from './copy-out.ts';
+import { pageMetadata, pageOf, rawSelect } from './page.ts';
+import type { RowBlock } from './row-blocks.ts';
+
+/*
+ * Rows as their values. What has columns of a type, Parquet and Avro, is made of them; so is the stream, whose rows are
+ * put in order here. COPY sends a line for each row, with U+0002 between its values, which none of them can hold.
+ */
+
+/** `json`: text as it is. `text`: comes as JSON text, in which nothing has to be escaped any more. */
+export interface Column {
+  readonly name: string;
+  readonly kind: 'text' | 'json' | 'instant';
+  readonly isOptional: boolean;
+}
+
+/**
+ * Properties are not columns of their own: a property may hold a number here and a text there, and a column is of one
+ * type. All of them are in `metadata`, as JSON.
+ */
+const columns: Readonly<Record<FileDataset, readonly Column[]>> = {
+  users: [
+    text('user_id'),
+    optional('company_id'),
+    metadata(),
+    instant('first_seen_at'),
+    instant('last_seen_at'),
+  ],
+  companies: [text('company_id'), metadata(), instant('first_seen_at'), instant('last_seen_at')],
+  events: [
+    ...['event_id', 'event_type', 'event_name', 'user_id'].map(text),
+    ...[optional('company_id'), text('source'), instant('inserted_at'), metadata()],
+  ],
+  stream: [
+    ...[text('event_type'), optional('user_id'), optional('company_id'), instant('inserted_at')],
+    ...[optional('event_name'), optional('source'), metadata()],
+  ],
+};
+
+export function columnsOf(dataset: FileDataset): readonly Column[] {
+  return columns[dataset];
+}
+
+export function selectValues(dataset: Exclude<FileDataset, 'stream'>, filter: Filter): Compilable {
+  return selectValuesFrom(pageOf(dataset, filter), columns[dataset], filter);
+}
+
+/** `page`: a select in which each of the columns is named as here. */
+export function selectValuesFrom(
+  page: ReturnType<typeof pageOf> | RawBuilder<unknown>,
+  of: readonly Column[],
+  filter: Filter,
+): Compilable {
+  const values = of.map((column) => selected(column, filter));
+  return rawSelect(sql`select ${sql.join(values)} from ${page} as page`);
+}
+
+function selected({ name, kind }: Column, filter: Filter): RawBuilder<unknown> {
+  const stored = sql.ref(`page.${name}`);
+  if (kind === 'json') return sql`${pageMetadata(filter)}::text`;
+  if (kind === 'text') return sql`to_json(${stored})::text`;
+  return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;
+}
+
+/** The values of a row group, column by column. */
+export type Columns = (string | bigint | null)[][];
+
+const separator = '\u0002';
+
+/** The values of a line without its end, as COPY wrote them. */
+export function splitValues(line: string): string[] {
+  return line.split(separator);
+}
+
+/** Nothing at all is a null: even an empty text comes with its quotes. */
+export function readValue({ kind }: Column, value: string): string | bigint | null {
+  if (value === '') return null;
+  if (kind === 'instant') return BigInt(value);
+  return kind === 'json' ? value : (JSON.parse(value) as string);
+}
+
+/** The same rows as an export in NDJSON has them, to the byte. */
+export function ndjsonOf(block: RowBlock, of: readonly Column[]): RowBlock {
+  return rewriteRows(block, (values) => ndjsonRow(values, of));
+}
+
+/** Rows made of the values of others, one of one. */
+export function rewriteRows(
+  { bytes, ends }: RowBlock,
+  rowOf: (values: readonly string[]) => string,
+): RowBlock {
+  const rowEnds: number[] = [];
+  const rows: Buffer[] = [];
+  let start = 0;
+  let length = 0;
+  for (const end of ends) {
+    const row = Buffer.from(rowOf(splitValues(bytes.toString('utf8', start, end - 1))));
+    rows.push(row);
+    length += row.length;
+    rowEnds.push(length);
+    start = end;
+  }
+  return { bytes: Buffer.concat(rows, length), ends: rowEnds };
+}
+
+function ndjsonRow(values: readonly string[], of: readonly Column[]): string {
+  let row = '';
+  for (const [index, { name, kind }] of of.entries()) {
+    const value = values[index] ?? '';
+    if (value === '') continue;
+    const member = kind === 'instant' ? `"${instantOfMicros(Number(value))}"` : value;
+    row += `${row === '' ? '{' : ','}"${name}":${member}`;
+  }
+  return `${row}}\n`;
+}
+
+function text(name: string): Column {
+  return { name, kind: 'text', isOptional: false };
+}
+
+function optional(name: string): Column {
+  return { name, kind: 'text', isOptional: true };
+}
+
+function metadata(): Column {
+  return { name: 'metadata', kind: 'json', isOptional: false };
+}
+
+function instant(name: string): Column {
+  return { name, kind: 'instant', isOptional: false };
+}

@@ -1,0 +1,110 @@
+import type { FileDataset } from '../../domain/export.ts';
+import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
+import { AvroFile } from './avro.ts';
+import { type Column, type Columns, columnsOf, readValue, splitValues } from './columns.ts';
+import { ParquetFile } from './parquet.ts';
+import type { RowBlock } from './row-blocks.ts';
+import { type DatasetSink, filenameOf } from './split-files.ts';
+
+/** Held in memory until it is complete, and encoding it holds up everything else in the process. */
+const groupRows = 2_500;
+const maxGroupBytes = 512 * 1024;
+
+/** Formats in which a file is groups of rows: row groups of Parquet, blocks of Avro. */
+const groupFiles = { parquet: ParquetFile, avro: AvroFile } as const;
+export type GroupFormat = keyof typeof groupFiles;
+
+/** A file of groups of rows. */
+export interface GroupFile {
+  addGroup(values: Columns, rows: number): Promise<void>;
+  /** To be called once, after the last group; there may be none. */
+  end(): Promise<void>;
+}
+
+interface OpenFile {
+  readonly stored: StoredFileWriter;
+  readonly file: GroupFile;
+  rows: number;
+}
+
+/** Rows (as `selectValues` gives them) into groups, and those into one file after another. */
+export class GroupFiles implements DatasetSink {
+  readonly takesValues = true;
+  readonly #files: AttemptFiles;
+  readonly #format: GroupFormat;
+  readonly #dataset: FileDataset;
+  readonly #splitBytes: number;
+  /** Before it is encoded. */
+  readonly #groupBytes: number;
+  readonly #columns: readonly Column[];
+  #group: Columns;
+  #rows = 0;
+  #bytes = 0;
+  #file: OpenFile | null = null;
+  #finished = 0;
+  #finishedBytes = 0;
+
+  constructor(files: AttemptFiles, format: GroupFormat, dataset: FileDataset, splitBytes: number) {
+    this.#files = files;
+    this.#format = format;
+    this.#dataset = dataset;
+    this.#splitBytes = splitBytes;
+    this.#groupBytes = Math.min(maxGroupBytes, splitBytes);
+    this.#columns = columnsOf(dataset);
+    this.#group = this.#columns.map(() => []);
+  }
+
+  get bytes(): number {
+    return this.#finishedBytes + (this.#file?.stored.bytes ?? 0);
+  }
+
+  async add({ bytes, ends }: RowBlock): Promise<void> {
+    let start = 0;
+    for (const end of ends) {
+      this.#addRow(bytes.toString('utf8', start, end - 1));
+      this.#bytes += end - start;
+      start = end;
+      if (this.#rows === groupRows || this.#bytes >= this.#groupBytes) await this.#endGroup();
+    }
+  }
+
+  async end(): Promise<void> {
+    if (this.#rows > 0) await this.#endGroup();
+    if (this.#file !== null || this.#finished === 0) await this.#finish(await this.#current());
+  }
+
+  #addRow(line: string): void {
+    const values = splitValues(line);
+    for (const [index, column] of this.#columns.entries()) {
+      this.#group[index]?.push(readValue(column, values[index] ?? ''));
+    }
+    this.#rows++;
+  }
+
+  async #endGroup(): Promise<void> {
+    const open = await this.#current();
+    await open.file.addGroup(this.#group, this.#rows);
+    open.rows += this.#rows;
+    this.#group = this.#columns.map(() => []);
+    this.#rows = 0;
+    this.#bytes = 0;
+    if (open.stored.bytes >= this.#splitBytes) await this.#finish(open);
+  }
+
+  async #current(): Promise<OpenFile> {
+    if (this.#file !== null) return this.#file;
+    const stored = await this.#files.create('none');
+    const file = new groupFiles[this.#format](this.#dataset, stored);
+    this.#file = { stored, file, rows: 0 };
+    return this.#file;
+  }
+
+  async #finish({ stored, file, rows }: OpenFile): Promise<void> {
+    await file.end();
+    const [dataset, format] = [this.#dataset, this.#format];
+    const filename = filenameOf({ dataset, format, compression: 'none' }, ++this.#finished);
+    const { bytes } = await this.#files.finish(stored, { filename, dataset, rows });
+    this.#finishedBytes += bytes;
+    this.#file = null;
+  }
+}

@@ -1,0 +1,142 @@
+import type pg from 'pg';
+import { type Dataset, datasets, type ExportFormat, type FileDataset } from '../../domain/export.ts';
+import type { FileStore } from '../../files/file-store.ts';
+import { databaseOn } from '../../postgres/database.ts';
+import type { Filter } from '../filter.ts';
+import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
+import { columnsOf, ndjsonOf, selectValues } from './columns.ts';
+import { type CopyFormat, type CopySelect, compileForCopy, copyOut } from './copy-out.ts';
+import { planCsv } from './csv.ts';
+import { selectNdjson } from './page.ts';
+import { hasContentHash, type RowBlock, rowBlocks, type TextFormat } from './row-blocks.ts';
+import { csvOf, selectStreamEvents, selectStreamProfiles, streamBlocks, streamCsvHeader } from './stream.ts';
+
+/** What is to be read by COPY. */
+export interface Reading {
+  readonly select: CopySelect;
+  /** Where some of it is not in the database: what is to be read instead, and how many rows there are elsewhere. */
+  readonly pieces: { selects(): AsyncIterable<CopySelect>; readonly rows: number } | null;
+}
+
+/** The files of one kind of rows, ready to be written. */
+export interface FilePlan {
+  readonly dataset: FileDataset;
+  readonly format: ExportFormat;
+  /** What every file begins with. */
+  readonly header: Buffer;
+  /** For the estimate. */
+  readonly readings: readonly Reading[];
+  /** The rows as COPY sends them, and in the end how many PostgreSQL says there were. */
+  blocks(client: pg.PoolClient, signal: AbortSignal): AsyncGenerator<RowBlock, number>;
+  /** Where those are values: what makes text of them. */
+  readonly toText: ((block: RowBlock) => RowBlock) | null;
+  /** The text of which there is a content hash; null: there is none. */
+  readonly content: TextFormat | null;
+}
+
+/** What is to be read, in the order of the files. The client must be in the transaction that reads it. */
+export async function planFiles(
+  client: pg.PoolClient,
+  files: FileStore,
+  filter: Filter,
+): Promise<readonly FilePlan[]> {
+  if (filter.request.layout === 'stream') return [await planStream(client, files, filter)];
+  const plans: FilePlan[] = [];
+  for (const dataset of datasets) {
+    if (filter.request.datasets.includes(dataset))
+      plans.push(await planDataset(client, files, dataset, filter));
+  }
+  return plans;
+}
+
+async function planDataset(
+  client: pg.PoolClient,
+  files: FileStore,
+  dataset: Dataset,
+  filter: Filter,
+): Promise<FilePlan> {
+  const { format } = filter.request;
+  if (format !== 'csv') {
+    const selectOf = format === 'ndjson' ? selectNdjson : selectValues;
+    const select = (of: Filter) => compileForCopy(selectOf(dataset, of));
+    return planRows(dataset, format, await planReading(client, files, dataset, filter, select));
+  }
+  const { header, selectFrom } = await planCsv(databaseOn(client), dataset, filter);
+  const select = (of: Filter) => compileForCopy(selectFrom(of));
+  return { ...planRows(dataset, format, await planReading(client, files, dataset, filter, select)), header };
+}
+
+/** Rows of one dataset, as one reading brings them. */
+export function planRows(dataset: Dataset, format: ExportFormat, reading: Reading): FilePlan {
+  const isCsv = format === 'csv';
+  const isText = isCsv || format === 'ndjson';
+  const columns = columnsOf(dataset);
+  return {
+    dataset,
+    format,
+    header: Buffer.alloc(0),
+    readings: [reading],
+    blocks: (client, signal) =>
+      rowBlocks(copyAll(client, reading, isCsv ? 'csv' : 'lines', signal), isCsv ? 'csv' : 'ndjson'),
+    toText: isText ? null : (block) => ndjsonOf(block, columns),
+    content: hasContentHash(dataset) ? (isCsv ? 'csv' : 'ndjson') : null,
+  };
+}
+
+async function planStream(client: pg.PoolClient, files: FileStore, filter: Filter): Promise<FilePlan> {
+  const { request } = filter;
+  const profiles = selectStreamProfiles(filter);
+  const about = profiles === null ? null : { select: profiles, pieces: null };
+  const events = request.datasets.includes('events')
+    ? await planReading(client, files, 'events', filter, selectStreamEvents)
+    : null;
+  const { format, escapeFormulas } = request;
+  const columns = columnsOf('stream');
+  return {
+    dataset: 'stream',
+    format,
+    header: format === 'csv' ? streamCsvHeader(escapeFormulas) : Buffer.alloc(0),
+    readings: [about, events].filter((reading) => reading !== null),
+    blocks: (copying, signal) =>
+      streamBlocks(
+        files,
+        about && copyAll(copying, about, 'lines', signal),
+        events && copyAll(copying, events, 'lines', signal),
+      ),
+    toText: format === 'csv' ? (block) => csvOf(block, escapeFormulas) : (block) => ndjsonOf(block, columns),
+    content: null,
+  };
+}
+
+/** Events may have left the database since. */
+async function planReading(
+  client: pg.PoolClient,
+  files: FileStore,
+  dataset: Dataset,
+  filter: Filter,
+  select: (filter: Filter) => CopySelect,
+): Promise<Reading> {
+  if (dataset !== 'events') return { select: select(filter), pieces: null };
+  const left = await findLeftEvents(client, filter);
+  if (left.archives.length === 0 && left.tables.length === 0) return { select: select(filter), pieces: null };
+  async function* selects(): AsyncGenerator<CopySelect> {
+    for await (const events of allEvents(files, filter, left)) yield select({ ...filter, events });
+  }
+  return {
+    select: select({ ...filter, events: storedEvents(filter, left) }),
+    pieces: { selects, rows: left.archives.reduce((sum, { rows }) => sum + rows, 0) },
+  };
+}
+
+/** Each piece ends with a whole row. */
+async function* copyAll(
+  client: pg.PoolClient,
+  { select, pieces }: Reading,
+  format: CopyFormat,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer, number> {
+  if (pieces === null) return yield* copyOut(client, select, format, signal);
+  let rows = 0;
+  for await (const piece of pieces.selects()) rows += yield* copyOut(client, piece, format, signal);
+  return rows;
+}

@@ -1,0 +1,107 @@
+import { defuse } from '../../domain/formula.ts';
+import { instantOfMicros } from '../../domain/instant.ts';
+import type { FileRef, FileStore } from '../../files/file-store.ts';
+import type { Filter } from '../filter.ts';
+import { columnsOf, rewriteRows, selectValuesFrom } from './columns.ts';
+import { type CopySelect, compileForCopy } from './copy-out.ts';
+import { csvHeader } from './csv.ts';
+import { mergeByTime } from './merge-by-time.ts';
+import { pageOf, profilesByTime } from './page.ts';
+import { type RowBlock, rowBlocks } from './row-blocks.ts';
+
+/*
+ * The stream: rows of all kinds in order of time. A profile stands at the moment at which it last changed, which is what
+ * the range of an export is about. PostgreSQL sorts the profiles, within its work_mem and then on disk; events come in
+ * order from their index. COPY holds the connection, so that the two cannot be read at once: the profiles are kept aside
+ * in the file store, as they came, and merged with the events as those come.
+ */
+
+const columns = columnsOf('stream');
+
+/** Null: the request is not about profiles. */
+export function selectStreamProfiles(filter: Filter): CopySelect | null {
+  const page = profilesByTime(filter);
+  return page === null ? null : compileForCopy(selectValuesFrom(page, columns, filter));
+}
+
+export function selectStreamEvents(filter: Filter): CopySelect {
+  return compileForCopy(selectValuesFrom(pageOf('events', filter), columns, filter));
+}
+
+type Copied = AsyncIterable<Buffer, number>;
+
+/** The rows of both in order of time, and in the end how many PostgreSQL says there were. */
+export async function* streamBlocks(
+  files: FileStore,
+  profiles: Copied | null,
+  events: Copied | null,
+): AsyncGenerator<RowBlock, number> {
+  if (profiles === null || events === null) {
+    const only = profiles ?? events;
+    return only === null ? 0 : yield* rowBlocks(only, 'ndjson');
+  }
+  const aside = await keepAside(files, profiles);
+  try {
+    const kept = rowBlocks(readAside(files, aside), 'ndjson');
+    return yield* mergeByTime(kept, rowBlocks(events, 'ndjson'));
+  } finally {
+    await files.remove(aside.ref);
+  }
+}
+
+interface Aside {
+  readonly ref: FileRef;
+  readonly rows: number;
+}
+
+async function keepAside(files: FileStore, copied: Copied): Promise<Aside> {
+  const writer = await files.create();
+  const pieces = copied[Symbol.asyncIterator]();
+  let isOver = false;
+  try {
+    for (;;) {
+      const next = await pieces.next();
+      if (next.done === true) {
+        isOver = true;
+        return { ref: await writer.commit(), rows: next.value };
+      }
+      await writer.write(next.value);
+    }
+  } catch (error) {
+    if (!isOver) await pieces.return?.(0);
+    await writer.discard();
+    throw error;
+  }
+}
+
+async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerator<Buffer, number> {
+  yield* files.open(ref) as AsyncIterable<Buffer>;
+  return rows;
+}
+
+/** The header of a CSV. */
+export function streamCsvHeader(escapeFormulas: boolean): Buffer {
+  return csvHeader(
+    columns.map(({ name }) => name),
+    escapeFormulas,
+  );
+}
+
+/** The same rows as CSV, metadata as one cell of JSON. */
+export function csvOf(block: RowBlock, escapeFormulas: boolean): RowBlock {
+  const cellOf = escapeFormulas ? (cell: string) => quoteCell(defuse(cell)) : quoteCell;
+  return rewriteRows(block, (values) => {
+    const cells = columns.map((column, index) => {
+      const value = values[index] ?? '';
+      if (value === '' || (column.kind === 'json' && value === '{}')) return '';
+      if (column.kind === 'instant') return instantOfMicros(Number(value));
+      return column.kind === 'json' ? quoteCell(value) : cellOf(JSON.parse(value) as string);
+    });
+    return `${cells.join(',')}\n`;
+  });
+}
+
+/** As COPY would. */
+function quoteCell(cell: string): string {
+  return /[",\r\n]|^\s|\s$/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+}

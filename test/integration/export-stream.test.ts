@@ -1,0 +1,182 @@
+import { parse } from 'csv-parse/sync';
+import { parquetReadObjects } from 'hyparquet';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { ExportFormat } from '../../src/domain/export.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import {
+  type ExportOptions,
+  exportAll,
+  inDirectory,
+  records,
+  storedBytes,
+  texts,
+} from '../support/export-files.ts';
+import { nextEnvironmentName } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+let environmentId = 0;
+
+/** Users, companies and events at moments of their own, some of them the same, some a microsecond apart. */
+async function fill(): Promise<void> {
+  const { db } = t.system;
+  await sql`insert into users (environment_id, user_id, company_id, metadata, updated_at)
+    select ${environmentId}::int, 'u' || i, case when i % 3 = 0 then 'c1' end,
+      jsonb_build_object('n', i, 'text', repeat('x', i % 900)),
+      '2026-03-01T00:00:00Z'::timestamptz + (i * 7919 % 5000) * interval '1 second'
+    from generate_series(1, 1500) i`.execute(db);
+  await sql`insert into companies (environment_id, company_id, metadata, updated_at)
+    select ${environmentId}::int, 'c' || i, jsonb_build_object('quote', '"a", b'),
+      '2026-03-01T00:00:00Z'::timestamptz + i * interval '100 seconds'
+    from generate_series(1, 40) i`.execute(db);
+  await sql`select ensure_events_partition('2026-02-02'), ensure_events_partition('2026-03-02')`.execute(db);
+  await sql`insert into events
+      (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
+    select ${environmentId}::int, 'e' || i, case when i % 4 = 0 then 'page_view' else 'track' end, '=name',
+      'u' || i % 100, case when i % 2 = 0 then 'c2' end, 'test',
+      '2026-02-28T23:00:00.000001Z'::timestamptz + i * interval '1.5 seconds', '{}'
+    from generate_series(1, 6000) i`.execute(db);
+}
+
+beforeAll(async () => {
+  t = await openTestSystem();
+  ({ environmentId } = await createEnvironment(t.system.db, nextEnvironmentName()));
+  await fill();
+});
+afterAll(() => t.close());
+
+const stream = async (options: ExportOptions = {}) => {
+  const written = await exportAll(t.system, environmentId, { layout: 'stream', ...options });
+  return { written, files: await texts(t.system, written) };
+};
+
+const rowsOf = async (options: ExportOptions = {}) => {
+  const { files } = await stream(options);
+  return records(files['stream.ndjson']);
+};
+
+/** What the ordinary layout says, put in order of time by a sort of its own. */
+async function expected(): Promise<Record<string, unknown>[]> {
+  const { rows } = await sql<{ row: Record<string, unknown> }>`
+    select json_strip_nulls(json_build_object('event_type', event_type, 'user_id', user_id, 'company_id', company_id,
+      'inserted_at', to_char(at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'event_name', event_name,
+      'source', source, 'metadata', metadata)) as row
+    from (
+      select 'identify_user' as event_type, user_id, company_id, updated_at as at, null as event_name, null as source,
+        metadata, 2 as rank, '' as event_id
+      from users where environment_id = ${environmentId}
+      union all
+      select 'identify_company', null, company_id, updated_at, null, null, metadata, 1, ''
+      from companies where environment_id = ${environmentId}
+      union all
+      select event_type, user_id, company_id, inserted_at, event_name, source, metadata, 3, event_id
+      from events where environment_id = ${environmentId}
+    ) all_rows
+    order by at, rank, user_id, company_id, event_id`.execute(t.system.db);
+  return rows.map(({ row }) => row);
+}
+
+describe('a stream', () => {
+  test('is one file of rows of all kinds in order of time, complete', async () => {
+    const { written, files } = await stream();
+    expect(written.files.map(({ filename, rows }) => [filename, rows])).toEqual([
+      ['stream.ndjson', 7540],
+      ['manifest.json', 0],
+    ]);
+    expect(records(files['stream.ndjson'])).toEqual(await expected());
+    const [first = ''] = (files['stream.ndjson'] ?? '').split('\n', 1);
+    expect(Object.keys(JSON.parse(first) as object)).toEqual(
+      ['event_type', 'user_id', 'company_id', 'inserted_at', 'event_name', 'source', 'metadata'].filter(
+        (name) => first.includes(`"${name}":`),
+      ),
+    );
+  });
+
+  test('says the same in CSV, Parquet and Avro, split into as many files as it takes', async () => {
+    const ndjson = await rowsOf();
+    const { files } = await stream({ format: 'csv' });
+    const [header, ...cells] = parse(files['stream.csv'] ?? '') as string[][];
+    expect(header).toEqual([
+      ...['event_type', 'user_id', 'company_id', 'inserted_at', 'event_name', 'source', 'metadata'],
+    ]);
+    expect(
+      cells.map(([type, user, company, at, name, source, metadata]) => [
+        ...[type, user, company, at, name, source],
+        metadata === '' ? {} : JSON.parse(metadata ?? ''),
+      ]),
+    ).toEqual(
+      ndjson.map((row) => [
+        ...['event_type', 'user_id', 'company_id', 'inserted_at'].map((name) => row[name] ?? ''),
+        row['event_name'] === undefined ? '' : "'=name",
+        row['source'] ?? '',
+        row['metadata'],
+      ]),
+    );
+    const written = await exportAll(t.system, environmentId, {
+      ...{ layout: 'stream', format: 'parquet', splitBytes: 15_000 },
+    });
+    const stored = await storedBytes(t.system, written);
+    const found: Record<string, unknown>[] = [];
+    for (const { filename } of written.files.slice(0, -1)) {
+      found.push(...(await parquetReadObjects({ file: Uint8Array.from(stored[filename] ?? []).buffer })));
+    }
+    expect(Object.keys(stored).length).toBeGreaterThan(3);
+    expect(found.map(({ event_type, metadata }) => [event_type, JSON.parse(metadata as string)])).toEqual(
+      ndjson.map(({ event_type, metadata }) => [event_type, metadata]),
+    );
+  });
+
+  test.each(['ndjson', 'csv', 'parquet', 'avro'] as const satisfies readonly ExportFormat[])(
+    'leaves nothing aside in the store, and passes the verification: %s',
+    async (format) => {
+      const before = await t.storedFiles();
+      const written = await exportAll(t.system, environmentId, {
+        layout: 'stream',
+        format,
+        splitBytes: 70_000,
+      });
+      expect(await t.storedFiles()).toHaveLength(before.length + written.files.length);
+      await inDirectory(t.system, written, async (directory) => {
+        const { verifyExport } = await import('../../src/export/verify-export.ts');
+        expect(await verifyExport(directory)).toMatchObject({ differences: [], rows: 7540 });
+      });
+    },
+  );
+
+  test('holds what the filters let through', async () => {
+    const all = await rowsOf();
+    expect(await rowsOf({ datasets: ['users'] })).toEqual(
+      all.filter((row) => row['event_type'] === 'identify_user'),
+    );
+    expect(await rowsOf({ datasets: ['events'], eventKinds: ['page_view'] })).toEqual(
+      all.filter((row) => row['event_type'] === 'page_view'),
+    );
+    const [from, to] = ['2026-03-01T00:10:00.000000Z', '2026-03-01T00:20:00.000000Z'];
+    expect(await rowsOf({ from, to })).toEqual(
+      all.filter((row) => from <= (row['inserted_at'] as string) && (row['inserted_at'] as string) < to),
+    );
+    const without = await rowsOf({
+      exclusions: [
+        { kind: 'user', pattern: 'u1*' },
+        { kind: 'property', pattern: 'text' },
+      ],
+    });
+    expect(without.some((row) => (row['user_id'] as string | undefined)?.startsWith('u1'))).toBe(false);
+    expect(without.some((row) => 'text' in (row['metadata'] as object))).toBe(false);
+    expect(await rowsOf({ datasets: [] })).toEqual([]);
+  });
+
+  test('that is aborted half-way leaves nothing', async () => {
+    const before = await t.storedFiles();
+    const stop = new AbortController();
+    const exporting = exportAll(t.system, environmentId, {
+      ...{ layout: 'stream', signal: stop.signal, splitBytes: 10_000 },
+      onProgress: (rows) => {
+        if (rows > 2000) stop.abort(new Error('no longer wanted'));
+      },
+    });
+    await expect(exporting).rejects.toThrow('no longer wanted');
+    expect(await t.storedFiles()).toEqual(before);
+  });
+});
