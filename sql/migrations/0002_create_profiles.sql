@@ -3,6 +3,9 @@
 -- load_id, load_chunk, load_touches say which load wrote the row last. They are how a load that runs in parallel
 -- finds out that it met one key twice (see docs/architecture.md, "Last record wins"); records that come one by one
 -- over HTTP leave them alone.
+--
+-- times says when what is stored was so, for records that come with a time of their own (docs/decisions/loading.md,
+-- "Times of properties"). It is null until such a record, or a removal, touches the row.
 
 create table sluice.users (
   environment_id integer not null,
@@ -15,7 +18,12 @@ create table sluice.users (
   load_id bigint,
   load_chunk integer,
   load_touches integer,
-  constraint users_pkey primary key (environment_id, user_id)
+  times jsonb,
+  constraint users_pkey primary key (environment_id, user_id),
+  constraint users_times_check check (
+    times is null
+    or (jsonb_typeof(times -> 'base') = 'number' and jsonb_typeof(times -> 'properties') = 'object') is true
+  )
 );
 comment on table sluice.users is 'One row per end user and environment.';
 comment on column sluice.users.company_id is 'The one company the user belongs to now.';
@@ -24,6 +32,8 @@ comment on column sluice.users.updated_at is 'When the row last changed; loads t
 comment on column sluice.users.load_id is 'The load that wrote the row last: sluice.loads.load_id.';
 comment on column sluice.users.load_chunk is 'The highest chunk of that load that wrote the row.';
 comment on column sluice.users.load_touches is 'How many chunks of that load wrote the row.';
+comment on column sluice.users.times is
+  '{"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. Null: last_seen_at, of all.';
 
 create table sluice.companies (
   environment_id integer not null,
@@ -35,9 +45,15 @@ create table sluice.companies (
   load_id bigint,
   load_chunk integer,
   load_touches integer,
-  constraint companies_pkey primary key (environment_id, company_id)
+  times jsonb,
+  constraint companies_pkey primary key (environment_id, company_id),
+  constraint companies_times_check check (
+    times is null
+    or (jsonb_typeof(times -> 'base') = 'number' and jsonb_typeof(times -> 'properties') = 'object') is true
+  )
 );
 comment on table sluice.companies is 'One row per company (account) and environment.';
+comment on column sluice.companies.times is 'As in sluice.users.';
 
 -- What an export filters by. Block ranges for the times: a tree of them would have to be written at every change of a
 -- row, which PostgreSQL could then no longer make in place.
@@ -80,4 +96,125 @@ begin
         end
     );
 end
+$$;
+
+-- Times of properties. An instant is kept as a number, because numbers compare the same in every session.
+create function sluice.micros(moment timestamptz) returns bigint
+  language sql stable strict parallel safe
+  return (extract(epoch from moment) * 1000000)::bigint;
+
+-- The same time for each property; null if there is none.
+create function sluice.times_of(properties jsonb, at bigint) returns jsonb
+  language sql immutable parallel safe
+  return (
+    select jsonb_object_agg(name, at)
+    from jsonb_object_keys(properties) name
+  );
+
+create aggregate sluice.merged_properties(jsonb) (sfunc = jsonb_concat, stype = jsonb, initcond = '{}');
+
+-- Times as a profile keeps them, of what records bring: `times` of their properties, `company_at` of their company. Null where
+-- none is needed: all they bring is as of `accepted`, and removes nothing.
+create function sluice.incoming_times(
+  properties jsonb,
+  times jsonb,
+  company_id text,
+  company_at bigint,
+  is_dated boolean,
+  accepted bigint
+) returns jsonb
+  language sql immutable parallel safe
+  return case
+    when (times = '{}' and company_at is null)
+      or not (is_dated or (company_id = '') is true or properties <> sluice.without_nulls(properties))
+    then null
+    else jsonb_build_object('base', accepted, 'properties', times)
+      || case when company_at is null then '{}' else jsonb_build_object('company', company_at) end
+  end;
+
+-- The times of a profile over which a record without a time is laid: all it brings is as of `at`. A profile without times
+-- gets none, unless something is removed that was there: an older record must not bring it back.
+create function sluice.touch_times(
+  times jsonb,
+  last_seen_at timestamptz,
+  metadata jsonb,
+  company_id text,
+  incoming jsonb,
+  incoming_company text,
+  at timestamptz
+) returns jsonb
+  language sql stable parallel safe
+  return case
+    when times is null
+      and not (incoming_company = '' and company_id is not null) is true
+      and not exists (
+        select
+        from jsonb_each(incoming) i
+        where i.value = 'null'::jsonb and metadata ? i.key
+      )
+    then null
+    else coalesce(times, jsonb_build_object('base', sluice.micros(last_seen_at)))
+      || jsonb_build_object(
+        'properties',
+        coalesce(times -> 'properties', '{}') || coalesce(sluice.times_of(incoming, sluice.micros(at)), '{}')
+      )
+      || case when incoming_company is null then '{}' else jsonb_build_object('company', sluice.micros(at)) end
+  end;
+
+-- Lays a dated record over a profile, property by property: what it brings counts unless something newer was stored.
+-- incoming_times has the times of its properties, and of its company; what it does not name is as of `accepted`, and
+-- counts whatever is stored, as does all that is as of `accepted`. A profile without times is as of last_seen_at; what it
+-- lacks, nothing is known of, and any record may add it.
+create function sluice.merge_dated(
+  stored jsonb,
+  stored_times jsonb,
+  stored_company text,
+  last_seen_at timestamptz,
+  incoming jsonb,
+  incoming_times jsonb,
+  incoming_company text,
+  accepted bigint
+) returns table (merged jsonb, merged_times jsonb, merged_company text)
+  language sql stable rows 1 parallel safe
+as $$
+  select
+    case
+      when won.removes then sluice.without_nulls(stored || won.properties)
+      else stored || won.properties
+    end,
+    case
+      when stored_times is null and (incoming_times is null or (won.times = '{}' and not moved.counts)) then null
+      else coalesce(stored_times, jsonb_build_object('base', known.base))
+        || jsonb_build_object('properties', coalesce(stored_times -> 'properties', '{}') || won.times)
+        || case when moved.counts then jsonb_build_object('company', moved.at) else '{}' end
+    end,
+    case when moved.counts then nullif(incoming_company, '') else stored_company end
+  from (
+    select
+      coalesce((stored_times -> 'base')::bigint, sluice.micros(last_seen_at)) as base,
+      coalesce((incoming_times -> 'company')::bigint, accepted) as company_at
+  ) known
+  cross join lateral (
+    select
+      known.company_at as at,
+      incoming_company is not null and known.company_at >= least(
+        accepted,
+        coalesce((stored_times -> 'company')::bigint, case when stored_company is not null then known.base end, known.company_at)
+      ) as counts
+  ) moved
+  cross join lateral (
+    select
+      coalesce(jsonb_object_agg(p.name, p.value), '{}') as properties,
+      coalesce(jsonb_object_agg(p.name, p.at), '{}') as times,
+      coalesce(bool_or(p.value = 'null'::jsonb), false) as removes
+    from (
+      select
+        i.key as name,
+        i.value,
+        coalesce((incoming_times -> 'properties' -> i.key)::bigint, accepted) as at,
+        coalesce((stored_times -> 'properties' -> i.key)::bigint, case when stored ? i.key then known.base end) as stored_at
+      from jsonb_each(incoming) i
+    ) p
+    where p.at >= least(accepted, coalesce(p.stored_at, p.at))
+  ) won
 $$;

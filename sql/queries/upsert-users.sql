@@ -24,6 +24,12 @@ written_users as (
       when excluded.company_id is null then stored.company_id
       else nullif(excluded.company_id, '')
     end,
+    times = case
+      when stored.times is null and not $3::boolean then null
+      else sluice.touch_times(
+        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, now()
+      )
+    end,
     last_seen_at = now(),
     updated_at = case
       when stored.metadata = case
@@ -49,6 +55,10 @@ on conflict (environment_id, company_id) do update set
   metadata = case
     when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
     else stored.metadata || excluded.metadata
+  end,
+  times = case
+    when stored.times is null and not $3::boolean then null
+    else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, now())
   end,
   last_seen_at = now(),
   updated_at = now()

@@ -61,6 +61,10 @@ export interface Companies {
   load_id: number | null;
   load_touches: number | null;
   metadata: Generated<Json>;
+  /**
+   * As in sluice.users.
+   */
+  times: Json | null;
   updated_at: Generated<Date>;
 }
 
@@ -474,9 +478,6 @@ export interface Loads {
   lane_position: Generated<number>;
   load_id: Generated<number>;
   max_errors: number | null;
-  /**
-   * {emails, on}: addresses that are notified if the load ends so; null: none.
-   */
   repeats_resolved_at: Date | null;
   /**
    * Of the HTTP request that it came by; null if it came another way.
@@ -785,6 +786,10 @@ export interface Users {
    * Free-form properties; never holds a null at the top level.
    */
   metadata: Generated<Json>;
+  /**
+   * {"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. Null: last_seen_at, of all.
+   */
+  times: Json | null;
   /**
    * When the row last changed; loads that bring nothing new do not touch it.
    */

@@ -17,8 +17,18 @@ export interface UserRow extends ProfileRow {
   readonly companyId: string | null;
 }
 
+/** One record of a profile, which may say since when it holds. */
+export interface DatedProfileRow extends ProfileRow {
+  /** As `Instant` writes it; null, and a time that lies ahead, is now. */
+  readonly at: string | null;
+}
+
+export interface DatedUserRow extends DatedProfileRow, UserRow {}
+
 const upsertUsers = readQuery('upsert-users');
 const upsertCompanies = readQuery('upsert-companies');
+const mergeDatedUsers = readQuery('merge-dated-users');
+const mergeDatedCompanies = readQuery('merge-dated-companies');
 const applyUserRemovals = readQuery('apply-user-removals');
 const applyCompanyRemovals = readQuery('apply-company-removals');
 
@@ -51,6 +61,30 @@ export async function writeCompanies(
   });
 }
 
+/**
+ * Lays records that may have times over what is stored, all or nothing: property by property the later counts, of those with one time
+ * the later record. In the order in which they came; a key may have several. `companies`: those with records of their own, and all
+ * that users name, with `{}` where no more is said of them. Given a client: in its transaction.
+ */
+export async function writeDatedProfiles(
+  connection: pg.Pool | pg.PoolClient,
+  users: readonly DatedUserRow[],
+  companies: readonly DatedProfileRow[],
+): Promise<void> {
+  await together(connection, async (client) => {
+    if (users.length > 0) {
+      const given = listOf(users, datedUserText);
+      await runQuery(client, mergeDatedUsers, [given]);
+      if (users.some(isRemoving)) await runQuery(client, applyUserRemovals, [given]);
+    }
+    if (companies.length > 0) {
+      const given = listOf(companies, datedProfileText);
+      await runQuery(client, mergeDatedCompanies, [given]);
+      if (companies.some(isRemoving)) await runQuery(client, applyCompanyRemovals, [given]);
+    }
+  });
+}
+
 function together(
   connection: pg.Pool | pg.PoolClient,
   work: (client: pg.PoolClient) => Promise<void>,
@@ -71,6 +105,19 @@ function userText(row: UserRow): string {
   const { environmentId, key, companyId, properties } = row;
   const company = companyId === null ? '' : `"c":${JSON.stringify(companyId)},`;
   return `{"e":${environmentId},"k":${JSON.stringify(key)},${company}"p":${properties}}`;
+}
+
+function datedUserText(row: DatedUserRow): string {
+  return withTime(userText(row), row);
+}
+
+function datedProfileText(row: DatedProfileRow): string {
+  return withTime(profileText(row), row);
+}
+
+/** The row's text with its time as one more member. */
+function withTime(text: string, { at }: DatedProfileRow): string {
+  return at === null ? text : `{"t":"${at}",${text.slice(1)}`;
 }
 
 function isRemoving({ removes }: ProfileRow): boolean {

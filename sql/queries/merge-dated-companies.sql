@@ -1,0 +1,40 @@
+-- As merge-dated-users.sql, for companies; and for those that users name, of whom p is {} unless they say more.
+-- $1 json  [{"e": environment_id, "k": company_id, "t": time, "p": properties}]
+-- apply-company-removals.sql must follow in the transaction if some property is null.
+with incoming as (
+  select i.e, i.k, i.p, i.n, sluice.micros(least(coalesce(i.t, now()), now())) as at
+  from rows from (
+    json_to_recordset($1::json) as (e integer, k text, t timestamptz, p jsonb)
+  ) with ordinality as i (e, k, t, p, n)
+),
+folded as (
+  select
+    e,
+    k,
+    sluice.merged_properties(p order by at, n) as p,
+    sluice.merged_properties(sluice.times_of(p, at) order by at, n) as times,
+    bool_or(at < sluice.micros(now())) as is_dated
+  from incoming
+  group by e, k
+)
+insert into sluice.companies as stored (environment_id, company_id, metadata, times)
+select
+  e,
+  k,
+  p,
+  sluice.incoming_times(p, times, null, null, is_dated, sluice.micros(now()))
+from folded
+order by e, k collate "C"
+on conflict (environment_id, company_id) do update set
+  (metadata, times, last_seen_at, updated_at) = (
+    select
+      m.merged,
+      m.merged_times,
+      now(),
+      case when m.merged = stored.metadata then stored.updated_at else now() end
+    from sluice.merge_dated(
+      stored.metadata, stored.times, null, stored.last_seen_at,
+      excluded.metadata, excluded.times, null, sluice.micros(now())
+    ) m
+  )
+  where excluded.metadata <> '{}'

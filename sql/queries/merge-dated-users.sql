@@ -1,0 +1,49 @@
+-- Lays single records of users that may have a time of their own over what is stored. Property by property the later time
+-- wins, of equal ones the later record.
+-- $1 json  records in the order in which they came: [{"e": environment_id, "k": user_id, "t": time, "c": company_id, "p": properties}]
+--          t absent, or ahead of now: now; c absent leaves the user's company as it is, '' takes the user out of it
+-- apply-user-removals.sql must follow in the transaction if some property is null or some c is ''.
+with incoming as (
+  select i.e, i.k, i.c, i.p, i.n, sluice.micros(least(coalesce(i.t, now()), now())) as at
+  from rows from (
+    json_to_recordset($1::json) as (e integer, k text, t timestamptz, c text, p jsonb)
+  ) with ordinality as i (e, k, t, c, p, n)
+),
+folded as (
+  select
+    e,
+    k,
+    (array_agg(c order by at desc, n desc) filter (where c is not null))[1] as c,
+    sluice.merged_properties(p order by at, n) as p,
+    sluice.merged_properties(sluice.times_of(p, at) order by at, n) as times,
+    max(at) filter (where c is not null) as company_at,
+    bool_or(at < sluice.micros(now())) as is_dated
+  from incoming
+  group by e, k
+)
+insert into sluice.users as stored (environment_id, user_id, company_id, metadata, times)
+select
+  e,
+  k,
+  c,
+  p,
+  sluice.incoming_times(p, times, c, company_at, is_dated, sluice.micros(now()))
+from folded
+order by e, k collate "C"
+on conflict (environment_id, user_id) do update set
+  (metadata, times, company_id, last_seen_at, updated_at) = (
+    select
+      m.merged,
+      m.merged_times,
+      m.merged_company,
+      now(),
+      case
+        when m.merged = stored.metadata and m.merged_company is not distinct from stored.company_id
+        then stored.updated_at
+        else now()
+      end
+    from sluice.merge_dated(
+      stored.metadata, stored.times, stored.company_id, stored.last_seen_at,
+      excluded.metadata, excluded.times, excluded.company_id, sluice.micros(now())
+    ) m
+  )
