@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { constants, type FileHandle, open, rename, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import pg from 'pg';
 import { type ClusterContext, databaseName, roleName } from './create-cluster.ts';
 import {
   diskFull,
@@ -213,6 +212,8 @@ export function serverUrl(port: number, password: string): string {
  * success means it is our server that answers, not another one that got the same port.
  */
 export async function askVersion(url: string): Promise<string> {
+  // Loaded when needed: `sluice --version` and a wrong command line do without.
+  const { default: pg } = await import('pg');
   const client = new pg.Client({
     connectionString: url,
     ssl: false,
