@@ -3,7 +3,10 @@ export const queueName = 'sluice';
 /** Exports take minutes, and must not keep the workers from the chunks of loads: they have a queue of their own. */
 export const exportQueueName = 'sluice-exports';
 
-/** Every kind of background work, and the queue that notifies the workers of it. `jobs/<kind>.ts` has the rest. */
+/**
+ * Every kind of background work, and the queue that notifies the workers of it. `jobs/<kind>.ts` has the rest.
+ * Lower-case letters only: a kind stands in the names of sessions (`task-sessions.ts`).
+ */
 export const taskQueues = {
   chunk: queueName,
   finish: queueName,

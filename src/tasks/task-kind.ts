@@ -49,7 +49,10 @@ export interface TaskKind<Context> {
   readonly tolerance: Tolerance;
   /** Workers that may vanish with it in a row before it is taken to be what ends them. */
   readonly maxLosses: number;
-  /** It mostly waits for others: done beside the jobs of its queue, so many at a time in each worker. Default: as a job. */
+  /**
+   * It mostly waits for others: done beside the jobs of its queue, so many at a time in each worker; such a kind
+   * stands in `besideKinds` too. Default: as a job.
+   */
   readonly beside?: number;
   /** Tasks of one group (`group_id`) that may be under way; default: as many as there are. */
   readonly maxOfGroup?: number;
@@ -60,7 +63,10 @@ export interface TaskKind<Context> {
    * the task is not its own any more, `FinalFailure` if trying again would not help.
    */
   readonly run: (context: Context, claim: TaskClaim, signal: AbortSignal) => Promise<void>;
-  /** What the end of its tolerance, or a `FinalFailure`, means. Does nothing if the subject has ended already. */
+  /**
+   * What the end of its tolerance, or a `FinalFailure`, means. Ends the subject and deletes its tasks, or they come back. Does nothing
+   * if the subject has ended already.
+   */
   readonly fail: (context: Context, task: TaskClaim, failure: TaskFailure) => Promise<void>;
   /** What else should be under way and is not. Harmless to call anywhere, anytime, twice. */
   readonly reconcile?: (context: Context) => Promise<void>;

@@ -23,6 +23,15 @@ describe('sluice start', () => {
     expect(job).toMatchObject({ status: 'completed', counts: { read: 2_000, inserted: 2_000, rejected: 0 } });
   });
 
+  test('serves metrics, the API document, its page and the first page from the bundle', async () => {
+    const service = await startService(await preparedDataDir());
+    for (const path of ['/metrics', '/openapi.json', '/docs/', '/']) {
+      expect((await call(service.url, null, path)).status, path).toBe(200);
+    }
+    const page = await fetch(service.url, { headers: { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } });
+    expect(page.headers.get('content-type')).toContain('text/html');
+  });
+
   test('stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
     const service = await startService(await preparedDataDir());
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);

@@ -58,7 +58,7 @@ export function showService(app: FastifyInstance, { config }: System): void {
   const page = renderPage(version, paths);
   app.get('/', { schema: showServiceSchema }, (request, reply) => {
     reply.header('vary', 'accept');
-    if (/\btext\/html\b/.test(request.headers.accept ?? '')) {
+    if (request.type(['json', 'html']) === 'html') {
       reply
         .type('text/html; charset=utf-8')
         .header('content-security-policy', contentSecurityPolicy)

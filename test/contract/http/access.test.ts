@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
-/** Every route of the service, and what a key must allow. */
+/** Routes, and what a key must allow. */
 const routes: readonly (readonly [method: string, path: string, scope: Scope])[] = [
   ['POST', '/v1/imports', 'import'],
   ['POST', '/v1/users/bulk_identify', 'import'],
