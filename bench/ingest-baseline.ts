@@ -13,7 +13,13 @@ import { createLogger } from '../src/telemetry/logger.ts';
 const nothing = async (): Promise<void> => undefined;
 
 /** Commits nothing: what HTTP, key and checks cost alone. */
-const atOnce: Ingest = { identifyUser: nothing, identifyCompany: nothing, track: nothing, drained: nothing };
+const atOnce: Ingest = {
+  identifyUser: nothing,
+  identifyCompany: nothing,
+  track: nothing,
+  batch: async (_, { items, rejected }) => ({ accepted: items.length, rejected }),
+  drained: nothing,
+};
 
 /** What one would write first: a statement for each event, on a connection of the pool. */
 function oneByOne({ pool }: System): Ingest {

@@ -15,11 +15,13 @@ create table sluice.idempotency_keys (
   idempotency_key text not null,
   request_digest bytea not null,
   job_id uuid,
+  answer json,
   created_at timestamptz not null default now(),
   constraint idempotency_keys_pkey primary key (environment_id, idempotency_key),
   constraint idempotency_keys_environment_fkey foreign key (environment_id) references sluice.environments
 );
-comment on column sluice.idempotency_keys.job_id is 'The job that the first request made or changed; null for a single record.';
+comment on column sluice.idempotency_keys.job_id is 'The job that the first request made or changed; null for records.';
+comment on column sluice.idempotency_keys.answer is 'What the first request was answered, where that is more than it was done: of a batch.';
 create index idempotency_keys_created_idx on sluice.idempotency_keys (created_at);
 
 create table sluice.workers (

@@ -16,7 +16,7 @@ fresh as (
 insert into sluice.events
   (environment_id, event_id, event_name, user_id, company_id, source, inserted_at, metadata)
 select
-  i.e, i.i, i.n, i.u, coalesce(i.c, u.company_id), 'backend-http', i.t, i.p
+  i.e, i.i, i.n, i.u, nullif(coalesce(i.c, u.company_id), ''), 'backend-http', i.t, i.p
 from incoming i
 left join fresh f on f.environment_id = i.e and f.event_id = i.i
 left join sluice.users u on u.environment_id = i.e and u.user_id = i.u

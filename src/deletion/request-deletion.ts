@@ -5,7 +5,7 @@ import { type Entity, idColumn } from '../domain/entity.ts';
 import { idempotencyConflict, inputError } from '../domain/errors.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
 import { jobFields } from '../domain/task.ts';
-import type { Idempotency } from '../ingest/ingest.ts';
+import type { Idempotency } from '../ingest/records.ts';
 import { startLaneSoon } from '../load/end-load.ts';
 import { isObject } from '../mapping/json-object.ts';
 import { markedNumber, parseJsonText } from '../mapping/json-text.ts';

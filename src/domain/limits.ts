@@ -160,6 +160,15 @@ export const MAX_WINDOW_BYTES = 4 * MiB;
 /** Records that wait for a statement, and their bytes; one more is refused for the moment. */
 export const MAX_WAITING_RECORDS = 20_000;
 export const MAX_WAITING_BYTES = 64 * MiB;
+/** The body of POST /v1/batch once unpacked, and its items. */
+export const MAX_BATCH_BYTES = 10 * MiB;
+export const MAX_BATCH_ITEMS = 10_000;
+/** Bodies of batches that a serving process holds, from their first byte to the answer: what is parsed takes a multiple. */
+export const MAX_HELD_BATCH_BYTES = 48 * MiB;
+/** A batch takes longer than a record, and so may its answer. */
+export const BATCH_DEADLINE_MS = 30_000;
+/** Items that are read until other requests have their turn. */
+export const BATCH_ITEMS_AT_A_TIME = 250;
 /** After this long a caller of the commit window, or one whose key is looked up, is told that the database does not answer. */
 export const RECORD_DEADLINE_MS = 10_000;
 /** A window's statement is sent again this often after it lost a deadlock. */

@@ -2,7 +2,7 @@ import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict, type Problem } from '../domain/errors.ts';
 import { namesAmong } from '../domain/export.ts';
 import { type DueTask, jobFields } from '../domain/task.ts';
-import type { Idempotency } from '../ingest/ingest.ts';
+import type { Idempotency } from '../ingest/records.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { insertExport } from '../postgres/stores/exports.ts';

@@ -75,8 +75,13 @@ function hintedFormat(hints: FormatHints): SourceFormat | null {
   if (/\.(ndjson|jsonl)$/.test(name)) return 'ndjson';
   if (name.endsWith('.json')) return 'json';
   if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv';
-  if (/^application\/(x-)?(ndjson|jsonl|jsonlines)$/.test(type)) return 'ndjson';
+  if (isNdjsonType(type)) return 'ndjson';
   return type === 'application/json' ? 'json' : null;
+}
+
+/** `mediaType` without parameters, in small letters. */
+export function isNdjsonType(mediaType: string): boolean {
+  return /^application\/(x-)?(ndjson|jsonl|jsonlines)$/.test(mediaType);
 }
 
 function unsupported(seen: string): InputError {

@@ -3,7 +3,7 @@ import { type JsonListener, JsonWalker } from './json-walker.ts';
 import { checkedUtf8 } from './text-encoding.ts';
 
 /** The key that holds the records of a body. */
-export type ArrayEnvelope = 'users' | 'companies';
+export type ArrayEnvelope = 'users' | 'companies' | 'batch';
 
 const OPEN_ARRAY = 91;
 const OPEN_OBJECT = 123;
@@ -12,7 +12,7 @@ const BOM_BYTES = 3;
 /**
  * The elements of `[…]`, `{"users":[…]}` or `{"companies":[…]}` as NDJSON: one line each, as written but for the white
  * space between its tokens. What kind of value an element is does not matter here, nor its length, nor what else the
- * object has. With `envelope` only that key will do.
+ * object has. With `envelope` only that key will do; `batch` is looked for only so.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` for the envelope.
  */
 export async function* arrayToNdjson(

@@ -8,7 +8,7 @@ import accepts from '@fastify/accepts';
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
 import type { System } from '../context.ts';
-import { MAX_DELETION_BYTES } from '../domain/limits.ts';
+import { MAX_BATCH_BYTES, MAX_DELETION_BYTES, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import {
@@ -27,6 +27,7 @@ import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addValidation } from './plugins/validation.ts';
+import { batch, batchItem, batchResult } from './routes/batch.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
@@ -58,6 +59,8 @@ import { companyItem, userItem } from './upload/bodies.ts';
 
 /** Every schema that the document names. */
 const components = [
+  batchItem,
+  batchResult,
   companyItem,
   createdExport,
   deletionJobDetail,
@@ -165,6 +168,12 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     track(scope, system);
     identifyCompany(scope, system);
     createExport(scope, system);
+  });
+  app.register(async (scope) => {
+    const timeoutMs = system.config.uploadStallMs;
+    const maxHeldBytes = MAX_HELD_BATCH_BYTES;
+    addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, maxHeldBytes });
+    batch(scope, system);
   });
   app.register(async (scope) => {
     addJsonBody(scope, { timeoutMs: system.config.uploadStallMs, maxBytes: MAX_DELETION_BYTES });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
 import { inputError } from '../domain/errors.ts';
-import type { Idempotency } from '../ingest/ingest.ts';
+import type { Idempotency } from '../ingest/records.ts';
 import { worded } from '../validation.ts';
 
 function idempotencyKey(what: string) {

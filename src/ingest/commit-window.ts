@@ -16,12 +16,22 @@ export interface CommitWindowOptions<T> {
   readonly write: (records: readonly T[]) => Promise<void>;
   /** Statements that may be under way at once. With one, records take effect in the order in which they came. */
   readonly inFlight: number;
+  /** Bytes that may wait. */
+  readonly maxWaitingBytes?: number;
   /** How long a record may be without an answer. */
   readonly deadlineMs?: number;
   /** Told of every window that was committed. */
   readonly onCommitted?: (records: number, seconds: number) => void;
   /** Told, with every window, that more or fewer records wait than when it was reported last. */
   readonly onWaiting?: (difference: number) => void;
+}
+
+/** What a window needs to know of a record. */
+export interface Sized {
+  /** Length of the text that it came in. */
+  readonly bytes: number;
+  /** It shares its window with no other. */
+  readonly alone?: boolean;
 }
 
 interface Waiting<T> {
@@ -39,7 +49,7 @@ interface Waiting<T> {
  *
  * idle ──record──► gathering (until the event loop turns) ──► writing ──► idle, or at once the next window
  */
-export class CommitWindow<T extends { readonly bytes: number }> {
+export class CommitWindow<T extends Sized> {
   readonly #options: CommitWindowOptions<T>;
   #waiting: Waiting<T>[] = [];
   #waitingBytes = 0;
@@ -62,7 +72,7 @@ export class CommitWindow<T extends { readonly bytes: number }> {
   submit(record: T): Promise<void> {
     if (
       this.#waiting.length >= MAX_WAITING_RECORDS ||
-      this.#waitingBytes + record.bytes > MAX_WAITING_BYTES
+      this.#waitingBytes + record.bytes > (this.#options.maxWaitingBytes ?? MAX_WAITING_BYTES)
     ) {
       return Promise.reject(new TransientError('too many records wait for the database'));
     }
@@ -74,9 +84,14 @@ export class CommitWindow<T extends { readonly bytes: number }> {
     });
   }
 
-  /** Resolves when nothing waits and nothing is under way. */
+  /** Nothing waits and nothing is under way. */
+  get isIdle(): boolean {
+    return this.#underWay.size === 0 && this.#waiting.length === 0;
+  }
+
+  /** Resolves when the window is idle. */
   async drained(): Promise<void> {
-    if (this.#underWay.size === 0 && this.#waiting.length === 0) return;
+    if (this.isIdle) return;
     await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
@@ -132,9 +147,11 @@ export class CommitWindow<T extends { readonly bytes: number }> {
     let bytes = 0;
     let count = 0;
     for (const { record } of this.#waiting) {
-      if (count === MAX_WINDOW_RECORDS || (count > 0 && bytes + record.bytes > MAX_WINDOW_BYTES)) break;
+      const isFull = record.alone === true || bytes + record.bytes > MAX_WINDOW_BYTES;
+      if (count === MAX_WINDOW_RECORDS || (count > 0 && isFull)) break;
       bytes += record.bytes;
       count++;
+      if (record.alone === true) break;
     }
     const window = count === this.#waiting.length ? this.#waiting : this.#waiting.slice(0, count);
     this.#waiting = window === this.#waiting ? [] : this.#waiting.slice(count);

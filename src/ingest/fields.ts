@@ -17,7 +17,8 @@ export type ValueRule = 'text' | 'primitive' | 'any';
 export class Fields {
   readonly #parsed: ParsedJson;
   readonly #problems: Problem[] = [];
-  readonly object: JsonObject;
+  /** What is read. Fields that the reader of a record is not to see are taken out of it. */
+  object: JsonObject;
   /** Length of the text it was read from. */
   readonly bytes: number;
 

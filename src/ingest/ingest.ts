@@ -1,30 +1,28 @@
 /*
- * Single records and small batches: identify and track. `read-record.ts` checks a body, the commit window
- * gathers what arrives together into one transaction, `write-profiles.ts` and `write-events.ts` write it.
- * Promise: a request is acknowledged after its commit.
+ * Single records and batches of them: identify and track. `read-record.ts` checks a record, `read-batch.ts` the items of a
+ * batch; the commit window gathers what arrives together into one transaction; `write-profiles.ts`, `write-events.ts` and
+ * `write-batch.ts` write it. Promise: a request is acknowledged after its commit.
  */
 import { idempotencyConflict } from '../domain/errors.ts';
+import { BATCH_DEADLINE_MS, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { CommitWindow } from './commit-window.ts';
+import type { BatchItem, ReadBatch } from './read-batch.ts';
 import {
   type CompanyRecord,
   type EventRecord,
+  type Idempotency,
   type IngestContext,
   type IngestEntity,
   type RecordWriter,
   refused,
   type UserRecord,
 } from './records.ts';
+import { type BatchAnswer, BatchWriter, PendingBatch } from './write-batch.ts';
 import { eventWriter } from './write-events.ts';
 import { companyWriter, userWriter } from './write-profiles.ts';
-
-/** The caller's Idempotency-Key and the digest of the request that it stands for. */
-export interface Idempotency {
-  readonly key: string;
-  readonly digest: Buffer;
-}
 
 /**
  * The way in of single records. Each call resolves when its record is committed, and throws `InputError` (the database
@@ -34,6 +32,13 @@ export interface Ingest {
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
+  /** All items that can be stored, in one transaction and in their order; `bytes`: length of the body. */
+  batch(
+    environmentId: number,
+    read: ReadBatch,
+    bytes: number,
+    idempotency: Idempotency | null,
+  ): Promise<BatchAnswer>;
   /** Resolves when all that was submitted has ended. */
   drained(): Promise<void>;
 }
@@ -45,6 +50,12 @@ export interface Ingest {
 const userLanes = 2;
 const eventStatements = 2;
 
+/**
+ * A batch with profiles goes through a window of its own, after all that the lanes hold. While it is there, single profiles go
+ * the same way, behind it: so records of one key take effect in the order in which they came, whether alone or in a batch.
+ */
+const profileBatches = 1;
+
 export function openIngest(context: IngestContext): Ingest {
   const userRows = userWriter(context);
   const companyRows = companyWriter(context);
@@ -52,22 +63,38 @@ export function openIngest(context: IngestContext): Ingest {
   const users = Array.from({ length: userLanes }, () => openWindow(context, 'users', 1, userRows));
   const companies = openWindow(context, 'companies', 1, companyRows);
   const events = openWindow(context, 'events', eventStatements, eventRows);
+  const lanes = [...users, companies];
+  const batchRows = new BatchWriter(context);
+  const eventBatches = openBatchWindow(context, eventStatements, (batches) => batchRows.write(batches));
+  const batches = openBatchWindow(context, profileBatches, async (some) => {
+    await Promise.all(lanes.map((lane) => lane.drained()));
+    await batchRows.write(some);
+  });
+  const isBatchUnderWay = (): boolean => !batches.isIdle;
   return {
     identifyUser(record, idempotency) {
       if (idempotency !== null) return once(context, record, idempotency, userRows);
+      if (isBatchUnderWay()) return behind(batches, { index: 0, entity: 'users', record });
       const lane = users[laneOf(record.userId)] ?? users[0];
       return (lane as CommitWindow<UserRecord>).submit(record);
     },
     identifyCompany(record, idempotency) {
       if (idempotency !== null) return once(context, record, idempotency, companyRows);
+      if (isBatchUnderWay()) return behind(batches, { index: 0, entity: 'companies', record });
       return companies.submit(record);
     },
     track(record, idempotency) {
       if (idempotency !== null) return once(context, record, idempotency, eventRows);
       return events.submit(record);
     },
+    async batch(environmentId, read, bytes, idempotency) {
+      const batch = new PendingBatch(environmentId, read, bytes, idempotency);
+      if (read.items.length > 0 || idempotency !== null)
+        await (batch.hasProfiles ? batches : eventBatches).submit(batch);
+      return batch.answer;
+    },
     async drained() {
-      await Promise.all([...users, companies, events].map((window) => window.drained()));
+      await Promise.all([...lanes, events, eventBatches, batches].map((window) => window.drained()));
     },
   };
 }
@@ -84,6 +111,29 @@ function openWindow<T extends { readonly bytes: number }, Rows>(
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
   });
+}
+
+function openBatchWindow(
+  { metrics }: IngestContext,
+  inFlight: number,
+  write: (batches: readonly PendingBatch[]) => Promise<void>,
+): CommitWindow<PendingBatch> {
+  return new CommitWindow<PendingBatch>({
+    inFlight,
+    write,
+    maxWaitingBytes: MAX_HELD_BATCH_BYTES,
+    deadlineMs: BATCH_DEADLINE_MS,
+    onCommitted: (batches, seconds) => metrics.windowCommitted('batches', batches, seconds),
+    onWaiting: (difference) => metrics.windowWaiting('batches', difference),
+  });
+}
+
+/** Commits a single record behind the batches that came before it. */
+async function behind(batches: CommitWindow<PendingBatch>, item: BatchItem): Promise<void> {
+  const { environmentId, bytes } = item.record;
+  const batch = new PendingBatch(environmentId, { items: [item], rejected: [] }, bytes);
+  await batches.submit(batch);
+  if (batch.answer.accepted === 0) throw refused(null);
 }
 
 /** A request that must not be done twice has a transaction of its own: the key is claimed with what it stands for. */

@@ -68,11 +68,7 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
     either(fields, 'event_id', event_id, 'insert_id', insert_id),
     event_id == null ? 'insert_id' : 'event_id',
   );
-  const insertedAt = readTime(
-    fields,
-    either(fields, 'inserted_at', inserted_at, 'timestamp', timestamp),
-    inserted_at == null ? 'timestamp' : 'inserted_at',
-  );
+  const insertedAt = readMoment(fields, inserted_at, timestamp);
   const companyId = fields.text(company_id, 'company_id');
   const properties = besideAndWithin(fields, beside, metadata, '', 'any');
   fields.check();
@@ -98,6 +94,12 @@ function either(fields: Fields, oneName: string, one: unknown, otherName: string
     fields.refuse('invalid_field', `${names} say different things; give one`, names);
   }
   return one;
+}
+
+/** When it happened: `inserted_at`, or `timestamp`; null if neither is there. */
+export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unknown): Instant | null {
+  const value = either(fields, 'inserted_at', inserted_at, 'timestamp', timestamp);
+  return readTime(fields, value, inserted_at == null ? 'timestamp' : 'inserted_at');
 }
 
 function readTime(fields: Fields, value: unknown, path: string): Instant | null {

@@ -36,7 +36,7 @@ export interface EventRecord extends Record_ {
   readonly eventId: string | null;
   readonly eventName: string;
   readonly userId: string;
-  /** null: the company the user belongs to. */
+  /** null: the company the user belongs to; '': none. */
   readonly companyId: string | null;
   /** null: now. */
   readonly insertedAt: Instant | null;
@@ -65,10 +65,16 @@ export interface IngestContext {
 
 export type IngestEntity = 'users' | 'companies' | 'events';
 
+/** The caller's Idempotency-Key and the digest of the request that it stands for. */
+export interface Idempotency {
+  readonly key: string;
+  readonly digest: Buffer;
+}
+
 export interface IngestMetrics {
-  windowCommitted(entity: IngestEntity, records: number, seconds: number): void;
+  windowCommitted(entity: IngestEntity | 'batches', records: number, seconds: number): void;
   /** So many more (or fewer) records wait now. */
-  windowWaiting(entity: IngestEntity, difference: number): void;
+  windowWaiting(entity: IngestEntity | 'batches', difference: number): void;
 }
 
 /** What the caller is told of a record that passed our checks and that Postgres refuses all the same. */

@@ -7,34 +7,40 @@ import type { KnownProperties } from '../properties/known-properties.ts';
 import type { CompanyRecord, IngestContext, Properties, RecordWriter, UserRecord } from './records.ts';
 
 /** Users, and the companies they name. */
-export function userWriter({
+export function userWriter(context: IngestContext): RecordWriter<UserRecord, ProfileRows> {
+  return profileWriter(context);
+}
+
+export function companyWriter(context: IngestContext): RecordWriter<CompanyRecord, ProfileRows> {
+  return profileWriter(context);
+}
+
+/** Users and companies in the order in which they came. */
+export function profileWriter({
   knownProperties,
   db,
-}: IngestContext): RecordWriter<UserRecord, ReturnType<typeof userRows>> {
+}: IngestContext): RecordWriter<UserRecord | CompanyRecord, ProfileRows> {
   return {
     async prepare(records) {
       const found = new NewProperties(knownProperties);
-      const rows = userRows(records, found);
+      const rows = profileRows(records, found);
       await found.note(db);
       return rows;
     },
-    write: (connection, { users, companies }) => writeUsers(connection, users, companies),
+    async write(connection, { users, named, companies }) {
+      if (users.length > 0) await writeUsers(connection, users, named);
+      if (companies.length > 0) await writeCompanies(connection, companies);
+    },
   };
 }
 
-export function companyWriter({
-  knownProperties,
-  db,
-}: IngestContext): RecordWriter<CompanyRecord, ReturnType<typeof companyRows>> {
-  return {
-    async prepare(records) {
-      const found = new NewProperties(knownProperties);
-      const rows = companyRows(records, found);
-      await found.note(db);
-      return rows;
-    },
-    write: writeCompanies,
-  };
+/** The rows of a window, each key once. */
+export interface ProfileRows {
+  readonly users: readonly UserRow[];
+  /** Companies that users name and that are not among the others. */
+  readonly named: readonly ProfileRow[];
+  /** Companies with a record of their own, which says that they were seen. */
+  readonly companies: readonly ProfileRow[];
 }
 
 /** A row in the making: what the records of one key come to, laid over each other in the order in which they came. */
@@ -44,30 +50,28 @@ interface Draft {
   properties: Properties;
   marked: boolean;
   companyId: string | null;
+  /** Some record is of this key, and does not only name it. */
+  isOwn: boolean;
 }
 
-/** The rows of a window of users, each key once, and of the companies that they name. */
-function userRows(
-  records: readonly UserRecord[],
-  found: NewProperties,
-): { readonly users: UserRow[]; readonly companies: ProfileRow[] } {
+function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): ProfileRows {
   const users = new Drafts();
   const companies = new Drafts();
   for (const record of records) {
-    const { environmentId, userId, companyId, properties, company, marked } = record;
-    users.lay(environmentId, userId, properties, marked, companyId);
-    if (companyId !== null && companyId !== '') companies.lay(environmentId, companyId, company, marked);
+    const { environmentId, companyId, properties, marked } = record;
+    if (!('userId' in record)) {
+      companies.lay(environmentId, record.companyId, properties, marked, true);
+      continue;
+    }
+    users.lay(environmentId, record.userId, properties, marked, true, companyId);
+    if (companyId !== null && companyId !== '')
+      companies.lay(environmentId, companyId, record.company, marked, false);
   }
-  return { users: users.rows('users', found), companies: companies.rows('companies', found) };
-}
-
-/** The rows of a window of companies, each key once. */
-function companyRows(records: readonly CompanyRecord[], found: NewProperties): ProfileRow[] {
-  const companies = new Drafts();
-  for (const { environmentId, companyId, properties, marked } of records) {
-    companies.lay(environmentId, companyId, properties, marked);
-  }
-  return companies.rows('companies', found);
+  return {
+    users: users.rows('users', found, true),
+    named: companies.rows('companies', found, false),
+    companies: companies.rows('companies', found, true),
+  };
 }
 
 class Drafts {
@@ -78,27 +82,36 @@ class Drafts {
     key: string,
     properties: Properties,
     marked: boolean,
+    isOwn: boolean,
     companyId: string | null = null,
   ): void {
     const name = `${environmentId} ${key}`;
     const draft = this.#byKey.get(name);
     if (draft === undefined) {
-      this.#byKey.set(name, { environmentId, key, properties, marked, companyId });
+      this.#byKey.set(name, { environmentId, key, properties, marked, companyId, isOwn });
       return;
     }
     draft.properties = { ...draft.properties, ...properties };
     draft.marked ||= marked;
     draft.companyId = companyId ?? draft.companyId;
+    draft.isOwn ||= isOwn;
   }
 
-  rows(entity: Entity, found: NewProperties): UserRow[] {
-    return Array.from(this.#byKey.values(), ({ environmentId, key, properties, marked, companyId }) => ({
-      environmentId,
-      key,
-      companyId,
-      removes: found.look(environmentId, entity, properties) || companyId === '',
-      properties: writeJson(properties, marked),
-    }));
+  /** Those that some record is of, or those that are only named. */
+  rows(entity: Entity, found: NewProperties, isOwn: boolean): UserRow[] {
+    const rows: UserRow[] = [];
+    for (const draft of this.#byKey.values()) {
+      if (draft.isOwn !== isOwn) continue;
+      const { environmentId, key, companyId, properties, marked } = draft;
+      rows.push({
+        environmentId,
+        key,
+        companyId,
+        removes: found.look(environmentId, entity, properties) || companyId === '',
+        properties: writeJson(properties, marked),
+      });
+    }
+    return rows;
   }
 }
 

@@ -287,11 +287,15 @@ export interface Exports {
 }
 
 export interface IdempotencyKeys {
+  /**
+   * What the first request was answered, where that is more than it was done: of a batch.
+   */
+  answer: Json | null;
   created_at: Generated<Date>;
   environment_id: number;
   idempotency_key: string;
   /**
-   * The job that the first request made or changed; null for a single record.
+   * The job that the first request made or changed; null for records.
    */
   job_id: string | null;
   request_digest: Buffer;

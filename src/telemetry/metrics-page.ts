@@ -62,19 +62,19 @@ function showLog(registry: Registry, droppedLogLines: () => number): void {
 function showRecords(registry: Registry, entities: readonly (readonly [string, EntityMetrics])[]): void {
   showDistributions(registry, {
     name: 'sluice_commit_window_records',
-    help: 'Single records that shared one statement and its commit.',
+    help: 'Single records, or batches, that shared one transaction.',
     label: 'entity',
     read: () => entities.map(([entity, { windowRecords }]) => [entity, windowRecords]),
   });
   showDistributions(registry, {
     name: 'sluice_commit_window_seconds',
-    help: 'How long the statement of a commit window took, commit included.',
+    help: 'How long a commit window took, commit included.',
     label: 'entity',
     read: () => entities.map(([entity, { windowSeconds }]) => [entity, windowSeconds]),
   });
   new Gauge({
     name: 'sluice_commit_window_waiting',
-    help: 'Single records that wait for a statement.',
+    help: 'Single records, or batches, that wait for a commit window.',
     labelNames: ['entity'],
     registers: [registry],
     collect() {
@@ -83,7 +83,7 @@ function showRecords(registry: Registry, entities: readonly (readonly [string, E
   });
   new Counter({
     name: 'sluice_ingested_records_total',
-    help: 'Single records that ended: committed, refused for what they say, or failed and to be sent again.',
+    help: 'Single records, and items of batches, that ended: committed, refused for what they say, or failed and to be sent again.',
     labelNames: ['entity', 'outcome'],
     registers: [registry],
     collect() {

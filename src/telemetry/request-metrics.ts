@@ -19,7 +19,8 @@ export class Distribution {
   }
 }
 
-const entities = ['users', 'companies', 'events'] as const;
+/** `batches`: the items of batches, whatever they are. */
+const entities = ['users', 'companies', 'events', 'batches'] as const;
 export type RecordEntity = (typeof entities)[number];
 /** `refused`: the caller must change it. `failed`: it may be sent again. */
 export type RecordOutcome = 'accepted' | 'refused' | 'failed';
@@ -41,6 +42,7 @@ export class IngestMetrics {
     users: new EntityMetrics(),
     companies: new EntityMetrics(),
     events: new EntityMetrics(),
+    batches: new EntityMetrics(),
   };
 
   /** A window of so many records was committed; `seconds`: from sending its statement to the commit. */

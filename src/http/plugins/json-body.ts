@@ -1,11 +1,21 @@
 import { isUtf8 } from 'node:buffer';
 import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { inputError } from '../../domain/errors.ts';
+import { inputError, TransientError } from '../../domain/errors.ts';
 import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-nesting.ts';
 import { readEncoding } from '../request-headers.ts';
 import { askForBody } from './request-body.ts';
+
+export interface JsonBodyOptions {
+  readonly timeoutMs: number;
+  readonly maxBytes?: number;
+  /** NDJSON is taken too. */
+  readonly ndjson?: boolean;
+  /** Bytes of bodies that the scope holds at a time, from the first until the answer; more are refused for the moment. */
+  readonly maxHeldBytes?: number;
+}
 
 /**
  * The bodies of single records: JSON, as it is or gzip, read whole, within a size and a time. Registers a parser, so
@@ -13,13 +23,24 @@ import { askForBody } from './request-body.ts';
  */
 export function addJsonBody(
   scope: FastifyInstance,
-  { timeoutMs, maxBytes = MAX_RECORD_BYTES }: { readonly timeoutMs: number; readonly maxBytes?: number },
+  {
+    timeoutMs,
+    maxBytes = MAX_RECORD_BYTES,
+    ndjson = false,
+    maxHeldBytes = Number.POSITIVE_INFINITY,
+  }: JsonBodyOptions,
 ): void {
   scope.removeAllContentTypeParsers();
+  const held = new HeldBytes(maxHeldBytes);
+  if (maxHeldBytes < Number.POSITIVE_INFINITY) {
+    scope.addHook('onRequest', async (request, reply) => {
+      reply.raw.once('close', () => held.release(request.raw));
+    });
+  }
   scope.addContentTypeParser('*', (request, raw, done) => {
     let gzip: boolean;
     try {
-      requireJson(request);
+      if (!(ndjson && isNdjsonBody(request))) requireJson(request, ndjson);
       if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
       gzip = readEncoding(request.headers['content-encoding']);
     } catch (error) {
@@ -27,14 +48,41 @@ export function addJsonBody(
       return;
     }
     askForBody(request.raw);
-    collect(raw as FastifyRequest['raw'], { timeoutMs, maxBytes }, (error, body) => {
-      if (error !== null || !gzip) done(error, body);
-      else
-        gunzip(body, { maxOutputLength: maxBytes }, (failure, text) =>
-          done(failure && unpackError(failure, maxBytes), text),
-        );
+    const hold = (bytes: number): boolean => held.add(request.raw, bytes);
+    collect(raw as FastifyRequest['raw'], { timeoutMs, maxBytes, hold }, (error, body) => {
+      if (error !== null || !gzip) return done(error, body);
+      gunzip(body, { maxOutputLength: maxBytes }, (failure, text) => {
+        if (failure !== null) done(unpackError(failure, maxBytes));
+        else if (hold(text.length)) done(null, text);
+        else done(tooMuchHeld());
+      });
     });
   });
+}
+
+/** Bytes of bodies that are held until their requests are answered. */
+class HeldBytes {
+  readonly #max: number;
+  readonly #byRequest = new WeakMap<FastifyRequest['raw'], number>();
+  #bytes = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** False if there is no room. One body alone always has room. */
+  add(request: FastifyRequest['raw'], bytes: number): boolean {
+    const own = this.#byRequest.get(request) ?? 0;
+    if (this.#bytes > own && this.#bytes + bytes > this.#max) return false;
+    this.#bytes += bytes;
+    this.#byRequest.set(request, own + bytes);
+    return true;
+  }
+
+  release(request: FastifyRequest['raw']): void {
+    this.#bytes -= this.#byRequest.get(request) ?? 0;
+    this.#byRequest.delete(request);
+  }
 }
 
 /** The body that `addJsonBody` has read; empty where there was none. */
@@ -42,21 +90,41 @@ export function bodyBytes(request: FastifyRequest): Buffer {
   return (request.body as Buffer | null | undefined) ?? Buffer.alloc(0);
 }
 
-function requireJson({ headers }: FastifyRequest): void {
-  if (headers['content-type'] === 'application/json') return;
-  const mediaType = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+/** Whether the body of an `addJsonBody` that takes both is NDJSON. */
+export function isNdjsonBody(request: FastifyRequest): boolean {
+  return isNdjsonType(mediaTypeOf(request));
+}
+
+function mediaTypeOf({ headers }: FastifyRequest): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+function requireJson(request: FastifyRequest, orNdjson: boolean): void {
+  if (request.headers['content-type'] === 'application/json') return;
+  const mediaType = mediaTypeOf(request);
   if (mediaType === 'application/json' || mediaType === '' || /^application\/[\w.-]+\+json$/.test(mediaType))
     return;
   throw inputError(
     'unsupported_media_type',
-    'Send JSON, with Content-Type: application/json',
+    orNdjson
+      ? 'Send JSON, with Content-Type: application/json, or NDJSON, with application/x-ndjson'
+      : 'Send JSON, with Content-Type: application/json',
     `Content-Type: ${mediaType}`,
   );
 }
 
 function collect(
   raw: FastifyRequest['raw'],
-  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+  {
+    timeoutMs,
+    maxBytes,
+    hold,
+  }: {
+    readonly timeoutMs: number;
+    readonly maxBytes: number;
+    /** Whether so many more bytes may be held. */
+    readonly hold: (bytes: number) => boolean;
+  },
   done: (error: Error | null, body: Buffer) => void,
 ): void {
   const pieces: Buffer[] = [];
@@ -69,6 +137,7 @@ function collect(
   const onData = (piece: Buffer): void => {
     bytes += piece.length;
     if (bytes > maxBytes) end(tooLarge(maxBytes));
+    else if (!hold(piece.length)) end(tooMuchHeld());
     else pieces.push(piece);
   };
   const onEnd = (): void => end(null);
@@ -82,6 +151,10 @@ function collect(
 function tooLarge(maxBytes: number): Error {
   const what = maxBytes === MAX_RECORD_BYTES ? 'A record' : 'The body';
   return inputError('payload_too_large', `${what} may have ${maxBytes} bytes`, 'the request body');
+}
+
+function tooMuchHeld(): Error {
+  return new TransientError('too many bytes of bodies are held');
 }
 
 function tooSlow(timeoutMs: number): Error {

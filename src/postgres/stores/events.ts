@@ -8,7 +8,7 @@ export interface EventRow {
   readonly once: boolean;
   readonly eventName: string;
   readonly userId: string;
-  /** null: the company the user belongs to. */
+  /** null: the company the user belongs to; '': none. */
   readonly companyId: string | null;
   /** Instant as Postgres reads it; null: now. */
   readonly insertedAt: string | null;

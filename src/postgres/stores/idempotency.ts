@@ -10,6 +10,8 @@ export type IdempotencyClaim =
   | {
       readonly outcome: 'known';
       readonly jobId: string | null;
+      /** What `keepAnswer` was given; null if it was not. */
+      readonly answer: unknown;
       /** `now()` of the transaction that did what was asked for. */
       readonly claimedAt: Date;
     };
@@ -37,7 +39,7 @@ export async function claimIdempotencyKey(
     .onConflict((conflict) =>
       conflict
         .columns(['environment_id', 'idempotency_key'])
-        .doUpdateSet({ request_digest: requestDigest, job_id: jobId, created_at: sql`now()` })
+        .doUpdateSet({ request_digest: requestDigest, job_id: jobId, answer: null, created_at: sql`now()` })
         .where('idempotency_keys.created_at', '<', sql<Date>`now() - ${keptHours} * interval '1 hour'`),
     )
     .returning('idempotency_key')
@@ -45,13 +47,28 @@ export async function claimIdempotencyKey(
   if (claimed !== undefined) return { outcome: 'claimed' };
   const known = await db
     .selectFrom('idempotency_keys')
-    .select(['request_digest', 'job_id', 'created_at'])
+    .select(['request_digest', 'job_id', 'answer', 'created_at'])
     .where('environment_id', '=', environmentId)
     .where('idempotency_key', '=', key)
     .executeTakeFirstOrThrow();
   return known.request_digest.equals(requestDigest)
-    ? { outcome: 'known', jobId: known.job_id, claimedAt: known.created_at }
+    ? { outcome: 'known', jobId: known.job_id, answer: known.answer, claimedAt: known.created_at }
     : { outcome: 'conflict' };
+}
+
+/** Keeps the answer to the request that claimed the key in this transaction, where the answer is about no job. */
+export async function keepAnswer(
+  db: Database,
+  environmentId: number,
+  key: string,
+  answer: object,
+): Promise<void> {
+  await db
+    .updateTable('idempotency_keys')
+    .set({ answer: JSON.stringify(answer) })
+    .where('environment_id', '=', environmentId)
+    .where('idempotency_key', '=', key)
+    .execute();
 }
 
 /** Lets a key, claimed in this transaction, answer with a job that was there before. */

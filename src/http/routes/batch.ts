@@ -1,0 +1,146 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { errorCodes, InputError } from '../../domain/errors.ts';
+import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
+import { itemTypes, readBatch } from '../../ingest/read-batch.ts';
+import type { BatchAnswer } from '../../ingest/write-batch.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { bodyBytes, isNdjsonBody } from '../plugins/json-body.ts';
+import { bodyHeaders, readIdempotency } from '../request-headers.ts';
+import { component, refusals, withExamples } from '../schemas/answers.ts';
+
+export const batchItem = component(
+  'BatchItem',
+  Type.Object(
+    {
+      type: Type.Enum([...itemTypes], {
+        type: 'string',
+        description:
+          'What the item is: its other fields are those of /v1/identify, /v1/track or /v1/companies/identify.',
+      }),
+    },
+    {
+      additionalProperties: true,
+      description:
+        'One record. An event may have `event_id` (or `insert_id`) and `inserted_at` (or `timestamp`), as in /v1/track.',
+      examples: [{ type: 'track', user_id: 'u1', event_name: 'signed_up', metadata: { via: 'ads' } }],
+    },
+  ),
+);
+
+const rejectedItem = Type.Object(
+  {
+    index: Type.Integer({ minimum: 0, description: 'Which item: 0 is the first.' }),
+    error_code: Type.Enum(Object.keys(errorCodes), { type: 'string', description: 'Stable; for programs.' }),
+    message: Type.String({ description: 'What is wrong with it, for a person.' }),
+  },
+  { additionalProperties: false },
+);
+
+export const batchResult = component(
+  'BatchResult',
+  Type.Object(
+    {
+      accepted: Type.Integer({ minimum: 0, description: 'Items that are committed.' }),
+      rejected: Type.Array(rejectedItem, { description: 'The other items, in their order.' }),
+    },
+    {
+      additionalProperties: false,
+      description: 'What became of a batch.',
+      examples: [
+        {
+          accepted: 2,
+          rejected: [
+            { index: 1, error_code: 'missing_field', message: 'event_name is missing (event_name)' },
+          ],
+        },
+      ],
+    },
+  ),
+);
+
+const items = Type.Array(batchItem.ref, {
+  maxItems: MAX_BATCH_ITEMS,
+  description: 'The records, in their order.',
+});
+
+const exampleItems = [
+  { type: 'identify', user_id: 'u1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } },
+  { type: 'track', user_id: 'u1', event_name: 'signed_up', event_id: '5f0c6a4e', metadata: { via: 'ads' } },
+  { type: 'company', company_id: 'acme', metadata: { industry: 'tools' } },
+];
+
+const batchSchema = {
+  operationId: 'sendBatch',
+  summary: 'Send a batch of records',
+  description: `Identifies users and companies and tracks events, at most ${MAX_BATCH_ITEMS} in ${MAX_BATCH_BYTES / 1024 / 1024} MiB. Items are checked one by one; all that are taken are committed in one transaction, in their order, before it is answered.`,
+  tags: ['ingestion'],
+  headers: Type.Object(bodyHeaders),
+  body: {
+    content: {
+      'application/json': withExamples(
+        Type.Union([
+          Type.Object(
+            { batch: items },
+            {
+              additionalProperties: true,
+              description: 'An object with the records. Its other keys are ignored.',
+            },
+          ),
+          items,
+        ]),
+        {
+          batch: { summary: 'Three records', value: { batch: exampleItems } },
+          array: { summary: 'A bare array', value: exampleItems },
+        },
+      ),
+      'application/x-ndjson': withExamples(
+        Type.String({ description: 'One record a line; blank lines do not count.' }),
+        {
+          lines: {
+            summary: 'Three records',
+            value: exampleItems.map((item) => `${JSON.stringify(item)}\n`).join(''),
+          },
+        },
+      ),
+    },
+  },
+  response: {
+    200: {
+      description: 'The items that are taken are committed in the database; the others are named.',
+      content: { 'application/json': { schema: batchResult.ref } },
+    },
+    ...refusals(
+      'invalid_json',
+      'missing_field',
+      'invalid_field',
+      'invalid_metadata_value',
+      'upload_too_slow',
+      'idempotency_conflict',
+      'payload_too_large',
+      'too_many_records',
+      'unsupported_media_type',
+    ),
+  },
+} satisfies FastifySchema;
+
+/** Many records in one request. */
+export function batch(scope: FastifyInstance, { ingest, metrics }: System): void {
+  const options = { config: { scope: 'ingest' }, schema: batchSchema } as const;
+  scope.post('/v1/batch', options, async (request, reply) => {
+    try {
+      const body = bodyBytes(request);
+      const environment = environmentId(request);
+      const format = isNdjsonBody(request) ? 'ndjson' : 'json';
+      const read = await readBatch(body, format, environment);
+      const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
+      metrics.recordsEnded('batches', 'accepted', answer.accepted);
+      metrics.recordsEnded('batches', 'refused', answer.rejected.length);
+      return reply.send(answer satisfies BatchAnswer);
+    } catch (error) {
+      metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,139 @@
+import { setImmediate as turn } from 'node:timers/promises';
+import { InputError, inputError } from '../domain/errors.ts';
+import type { Instant } from '../domain/instant.ts';
+import { BATCH_ITEMS_AT_A_TIME, MAX_BATCH_ITEMS, MAX_RECORD_BYTES, READ_BYTES } from '../domain/limits.ts';
+import { arrayToNdjson } from '../formats/json-array.ts';
+import type { Fields } from './fields.ts';
+import { openRecord, readCompany, readEvent, readMoment, readUser } from './read-record.ts';
+import type { CompanyRecord, EventRecord, UserRecord } from './records.ts';
+
+/** The values of an item's `type`. */
+export const itemTypes = ['identify', 'track', 'company'] as const;
+
+/** An item of a batch that is as it should be; `index`: which of the items it is, from 0. */
+export type BatchItem = { readonly index: number } & ItemRecord;
+
+type ItemRecord =
+  | { readonly entity: 'users'; readonly record: UserRecord }
+  | { readonly entity: 'companies'; readonly record: CompanyRecord }
+  | { readonly entity: 'events'; readonly record: EventRecord };
+
+/** An item that is not taken. */
+export interface Rejection {
+  readonly index: number;
+  readonly error_code: string;
+  readonly message: string;
+}
+
+/** What a body holds, in its order. */
+export interface ReadBatch {
+  readonly items: readonly BatchItem[];
+  readonly rejected: readonly Rejection[];
+}
+
+/** How the items stand in the body: `{"batch":[…]}` or `[…]`; or one in each line. */
+export type BatchFormat = 'json' | 'ndjson';
+
+const LF = 10;
+
+/**
+ * The items of a batch, each read as the body of its route would be. Each is parsed by itself, which takes longer than to parse
+ * the body whole (2.7 against 1.5 µs for an item of 170 bytes), because a number that has to be kept digit by digit then costs
+ * its own item a slow parser, and not all ten thousand; and because other requests have their turn in between.
+ * @throws InputError if the body is no batch, or too long a one: nothing of it is taken.
+ */
+export async function readBatch(
+  body: Buffer,
+  format: BatchFormat,
+  environmentId: number,
+): Promise<ReadBatch> {
+  if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
+  const lines = format === 'json' ? await elementsOf(body) : body;
+  const items: BatchItem[] = [];
+  const rejected: Rejection[] = [];
+  let index = 0;
+  for (const line of linesOf(lines)) {
+    if (index === MAX_BATCH_ITEMS) {
+      throw inputError('too_many_records', `A batch may have ${MAX_BATCH_ITEMS} items`, 'the request body');
+    }
+    try {
+      items.push({ index, ...readItem(line, environmentId) });
+    } catch (error) {
+      rejected.push(rejection(index, error));
+    }
+    index++;
+    if (index % BATCH_ITEMS_AT_A_TIME === 0) await turn();
+  }
+  return { items, rejected };
+}
+
+/** Why an item is not taken: its first problem, and how many more it has. @throws any error that is not the caller's. */
+export function rejection(index: number, error: unknown): Rejection {
+  if (!(error instanceof InputError)) throw error;
+  const more = error.problems.length - 1;
+  const others = more === 0 ? '' : ` (and ${more} more ${more === 1 ? 'problem' : 'problems'})`;
+  return { index, error_code: error.problems[0].code, message: error.message + others };
+}
+
+/** The elements of the array, one a line. */
+async function elementsOf(body: Buffer): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for await (const part of arrayToNdjson(piecesOf(body), 'batch')) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+async function* piecesOf(body: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < body.length; at += READ_BYTES) {
+    if (at > 0) await turn();
+    yield body.subarray(at, at + READ_BYTES);
+  }
+}
+
+function* linesOf(text: Buffer): Generator<Buffer> {
+  for (let start = 0; start < text.length; ) {
+    const found = text.indexOf(LF, start);
+    const end = found === -1 ? text.length : found;
+    if (!isBlank(text, start, end)) yield text.subarray(start, end);
+    start = end + 1;
+  }
+}
+
+function isBlank(text: Buffer, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) if ((text[at] as number) > 32) return false;
+  return true;
+}
+
+function readItem(line: Buffer, environmentId: number): ItemRecord {
+  if (line.length > MAX_RECORD_BYTES) {
+    throw inputError('payload_too_large', `An item may have ${MAX_RECORD_BYTES} bytes`);
+  }
+  const fields = openRecord(line, 'The item');
+  const { type, ...record } = fields.object;
+  fields.object = record;
+  if (type === 'track') return { entity: 'events', record: readEvent(fields, environmentId) };
+  if (type === 'identify') {
+    takeMoment(fields);
+    return { entity: 'users', record: readUser(fields, environmentId) };
+  }
+  if (type === 'company') {
+    takeMoment(fields);
+    return { entity: 'companies', record: readCompany(fields, environmentId) };
+  }
+  const missing = type === undefined || type === null;
+  throw inputError(
+    missing ? 'missing_field' : 'invalid_field',
+    missing ? 'type is missing' : `type must be one of ${itemTypes.join(', ')}`,
+    'type',
+  );
+}
+
+/** Takes what all items may have and a profile has not out of it: when it was, and the item's id, which a profile has no use for. */
+function takeMoment(fields: Fields): Instant | null {
+  const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
+  fields.object = profile;
+  const at = readMoment(fields, inserted_at, timestamp);
+  if (at !== null) {
+    fields.refuse('invalid_field', 'The time of a profile is not taken yet; leave it out', 'timestamp');
+  }
+  return at;
+}

@@ -1,0 +1,193 @@
+import { idempotencyConflict } from '../domain/errors.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
+import { isDataError } from '../postgres/sqlstate.ts';
+import type { EventRow } from '../postgres/stores/events.ts';
+import { claimIdempotencyKey, keepAnswer } from '../postgres/stores/idempotency.ts';
+import { type BatchItem, type ReadBatch, type Rejection, rejection } from './read-batch.ts';
+import {
+  type Connection,
+  type EventRecord,
+  type Idempotency,
+  type IngestContext,
+  type RecordWriter,
+  refused,
+  type UserRecord,
+} from './records.ts';
+import { eventWriter } from './write-events.ts';
+import { type ProfileRows, profileWriter } from './write-profiles.ts';
+
+/** What became of a batch: how many items were stored, and the others. */
+export interface BatchAnswer {
+  readonly accepted: number;
+  readonly rejected: readonly Rejection[];
+}
+
+/** A batch on its way to the database. */
+export class PendingBatch {
+  readonly environmentId: number;
+  readonly bytes: number;
+  readonly idempotency: Idempotency | null;
+  /** What is to be written. */
+  items: readonly BatchItem[];
+  #rejected: readonly Rejection[];
+  /** The answer to an earlier request of the same Idempotency-Key. */
+  #earlier: BatchAnswer | null = null;
+
+  constructor(
+    environmentId: number,
+    { items, rejected }: ReadBatch,
+    bytes: number,
+    idempotency: Idempotency | null = null,
+  ) {
+    this.environmentId = environmentId;
+    this.bytes = bytes;
+    this.idempotency = idempotency;
+    this.items = items;
+    this.#rejected = rejected;
+  }
+
+  /** Its key is claimed in the transaction that writes it, and decides whether there is anything to write. */
+  get alone(): boolean {
+    return this.idempotency !== null;
+  }
+
+  get hasProfiles(): boolean {
+    return this.items.some(({ entity }) => entity !== 'events');
+  }
+
+  /** To be answered once it is committed. */
+  get answer(): BatchAnswer {
+    return this.#earlier ?? { accepted: this.items.length, rejected: this.#rejected };
+  }
+
+  /** Takes items out that the database refuses. */
+  reject(items: ReadonlyMap<BatchItem, unknown>): void {
+    this.items = this.items.filter((item) => !items.has(item));
+    const refusals = Array.from(items, ([{ index }, cause]) => rejection(index, refused(cause)));
+    this.#rejected = [...this.#rejected, ...refusals].sort((a, b) => a.index - b.index);
+  }
+
+  answerAsBefore(answer: BatchAnswer): void {
+    this.#earlier = answer;
+  }
+}
+
+interface Rows {
+  readonly profiles: ProfileRows;
+  readonly events: readonly EventRow[];
+}
+
+/**
+ * Writes batches: all of a window in one transaction, as if their items had come one after another. Events go first: an event
+ * that names no company has that of its user, and where an item before it moved the user, it is told which.
+ */
+export class BatchWriter {
+  readonly #context: IngestContext;
+  readonly #profiles: ReturnType<typeof profileWriter>;
+  readonly #events: RecordWriter<EventRecord, readonly EventRow[]>;
+
+  constructor(context: IngestContext) {
+    this.#context = context;
+    this.#profiles = profileWriter(context);
+    this.#events = eventWriter(context);
+  }
+
+  /** All, or none. Of a single batch the items that the database refuses are taken out of it, and all others are written. */
+  async write(batches: readonly PendingBatch[]): Promise<void> {
+    const [batch, ...others] = batches;
+    if (batch === undefined) return;
+    try {
+      await this.#writeOnce(batches);
+    } catch (error) {
+      if (!isDataError(error) || others.length > 0 || batch.items.length === 0) throw error;
+      batch.reject(await this.#findRefused(batch.items));
+      await this.#writeOnce(batches);
+    }
+  }
+
+  async #writeOnce(batches: readonly PendingBatch[]): Promise<void> {
+    const rows = await this.#prepare(batches.flatMap(({ items }) => items));
+    const [batch] = batches;
+    const key = batch?.idempotency ?? null;
+    if (batch === undefined) return;
+    if (key === null && isEmpty(rows.profiles)) return this.#writeRows(this.#context.pool, rows);
+    await inTransaction(this.#context.pool, async ({ client, db }) => {
+      if (key === null || (await isFirst(db, batch, key))) await this.#writeRows(client, rows);
+    });
+  }
+
+  async #prepare(items: readonly BatchItem[]): Promise<Rows> {
+    const profiles = items.flatMap((item) => (item.entity === 'events' ? [] : [item.record]));
+    return {
+      profiles: await this.#profiles.prepare(profiles),
+      events: await this.#events.prepare(eventsOf(items)),
+    };
+  }
+
+  async #writeRows(connection: Connection, { events, profiles }: Rows): Promise<void> {
+    if (events.length > 0) await this.#events.write(connection, events);
+    await this.#profiles.write(connection, profiles);
+  }
+
+  /** Tries the items by halves, in a transaction that leaves nothing. */
+  async #findRefused(items: readonly BatchItem[]): Promise<ReadonlyMap<BatchItem, unknown>> {
+    const found = new Map<BatchItem, unknown>();
+    const search = async (client: Connection, some: readonly BatchItem[]): Promise<void> => {
+      const rows = await this.#prepare(some);
+      await client.query('savepoint trial');
+      try {
+        await this.#writeRows(client, rows);
+        await client.query('set constraints all immediate');
+        await client.query('rollback to savepoint trial');
+      } catch (error) {
+        if (!isDataError(error)) throw error;
+        await client.query('rollback to savepoint trial');
+        const middle = some.length >> 1;
+        if (some.length === 1) return void found.set(some[0] as BatchItem, error);
+        await search(client, some.slice(0, middle));
+        await search(client, some.slice(middle));
+      }
+    };
+    await inTransaction(this.#context.pool, async ({ client }) => {
+      await search(client, items);
+    });
+    return found;
+  }
+}
+
+/** Claims the batch's key; whether it is the first of its key. Another has its answer. @throws InputError `idempotency_conflict`. */
+async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idempotency): Promise<boolean> {
+  const claim = await claimIdempotencyKey(db, batch.environmentId, key, digest, null);
+  if (claim.outcome === 'known') {
+    batch.answerAsBefore(claim.answer as BatchAnswer);
+    return false;
+  }
+  if (claim.outcome === 'conflict') throw idempotencyConflict();
+  await keepAnswer(db, batch.environmentId, key, batch.answer);
+  return true;
+}
+
+/** The events, each with the company that an item before it moved its user to. */
+function eventsOf(items: readonly BatchItem[]): EventRecord[] {
+  const companies = new Map<string, string>();
+  const events: EventRecord[] = [];
+  for (const { entity, record } of items) {
+    if (entity === 'users') {
+      if (record.companyId !== null) companies.set(userKey(record), record.companyId);
+    } else if (entity === 'events') {
+      const moved = companies.size === 0 ? undefined : companies.get(userKey(record));
+      events.push(
+        record.companyId === null && moved !== undefined ? { ...record, companyId: moved } : record,
+      );
+    }
+  }
+  return events;
+}
+
+function userKey({ environmentId, userId }: UserRecord | EventRecord): string {
+  return `${environmentId} ${userId}`;
+}
+
+function isEmpty({ users, companies }: ProfileRows): boolean {
+  return users.length === 0 && companies.length === 0;
+}

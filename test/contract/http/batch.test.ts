@@ -1,0 +1,446 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import {
+  MAX_BATCH_BYTES,
+  MAX_BATCH_ITEMS,
+  MAX_HELD_BATCH_BYTES,
+  MAX_RECORD_BYTES,
+} from '../../../src/domain/limits.ts';
+import { scopes } from '../../../src/domain/scope.ts';
+import type { BatchAnswer } from '../../../src/ingest/write-batch.ts';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import type { ErrorBody } from '../../support/http.ts';
+import { bodyOf, errorsOf, openRecordSite, type RecordSite } from '../../support/records.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+const path = '/v1/batch';
+let site: RecordSite;
+beforeAll(async () => {
+  site = await openRecordSite();
+});
+afterAll(() => site?.close());
+
+let serial = 0;
+const newId = () => `batch-${++serial}`;
+type Options = Parameters<RecordSite['post']>[2];
+
+const send = async (body: unknown, options?: Options) => {
+  const answer = await site.post(path, body, options);
+  return { status: answer.status, body: answer.body as unknown as BatchAnswer & ErrorBody };
+};
+const ndjson = { headers: { 'content-type': 'application/x-ndjson' } };
+/** Sends items and expects all to be taken. */
+const take = async (items: readonly object[], options?: Options) =>
+  expect(await send({ batch: items }, options)).toEqual({
+    status: 200,
+    body: { accepted: items.length, rejected: [] },
+  });
+const rejected = (index: number, error_code: string, message: RegExp) => ({
+  index,
+  error_code,
+  message: expect.stringMatching(message) as string,
+});
+const track = (user_id: string, more: object = {}) => ({ type: 'track', user_id, event_name: 'x', ...more });
+const identify = (user_id: string, more: object = {}) => ({ type: 'identify', user_id, ...more });
+const company = (company_id: string, more: object = {}) => ({ type: 'company', company_id, ...more });
+
+describe('a batch', () => {
+  test('has users, companies and events, all stored when it is answered', async () => {
+    const id = newId();
+    await take([
+      identify(id, { plan: 'pro', metadata: { name: 'Ada' }, company: { company_id: id, size: 3 } }),
+      track(id, { event_id: id, timestamp: '2026-02-03T04:05:06.5Z', metadata: { rows: 7 } }),
+      company(id, { metadata: { industry: 'tools' } }),
+    ]);
+    expect(await site.user(id)).toMatchObject({ company_id: id, metadata: { name: 'Ada', plan: 'pro' } });
+    expect(await site.company(id)).toMatchObject({ metadata: { size: 3, industry: 'tools' } });
+    const [event, ...others] = await site.events(id);
+    expect([event, others]).toMatchObject([
+      {
+        event_id: id,
+        event_type: 'track',
+        event_name: 'x',
+        company_id: id,
+        source: 'backend-http',
+        inserted_at: '2026-02-03T04:05:06.500000Z',
+        metadata: { rows: 7 },
+      },
+      [],
+    ]);
+  });
+
+  test.each<[string, (items: readonly object[]) => unknown, Record<string, string>]>([
+    ['as an object', (items) => ({ batch: items }), {}],
+    ['with other keys beside it', (items) => ({ sent_at: 1, context: { a: [] }, batch: items, x: null }), {}],
+    ['as an array', (items) => items, {}],
+    [
+      'with blanks and a byte order mark',
+      (items) => `\ufeff \n${JSON.stringify({ batch: items }, null, 2)}\n`,
+      {},
+    ],
+    ['as gzip', (items) => new Uint8Array(gzipSync(JSON.stringify(items))), { 'content-encoding': 'gzip' }],
+    ['as NDJSON', (items) => items.map((item) => `${JSON.stringify(item)}\n`).join(''), ndjson.headers],
+    [
+      'as NDJSON with CRLF, blank lines and no last line end',
+      (items) => `\r\n${items.map((item) => JSON.stringify(item)).join('\r\n \r\n')}`,
+      { 'content-type': 'Application/JSONL; charset=utf-8' },
+    ],
+    [
+      'as NDJSON and gzip',
+      (items) => new Uint8Array(gzipSync(items.map((item) => JSON.stringify(item)).join('\n'))),
+      { ...ndjson.headers, 'content-encoding': 'gzip' },
+    ],
+  ])('may come %s', async (_, write, headers) => {
+    const id = newId();
+    const items = [identify(id, { metadata: { ü: '✓' } }), track(id), track(id, { n: [1, { a: null }] })];
+    expect(await send(write(items), { headers })).toEqual({
+      status: 200,
+      body: { accepted: 3, rejected: [] },
+    });
+    expect(await site.user(id)).toMatchObject({ metadata: { ü: '✓' } });
+    expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{}, { n: [1, { a: null }] }]);
+  });
+
+  test('may be empty, and takes nothing then', async () => {
+    for (const body of [{ batch: [] }, []])
+      expect(await send(body)).toEqual({ status: 200, body: { accepted: 0, rejected: [] } });
+  });
+
+  test('keeps every digit, and pays for it item by item', async () => {
+    const id = newId();
+    const items = [1, 2].map(
+      (n) => `{"type":"track","user_id":"${id}","event_name":"x","n":${n}.0000000000000000001}`,
+    );
+    expect((await send(`[${items.join(',')}]`)).body).toEqual({ accepted: 2, rejected: [] });
+    expect((await site.events(id)).map(({ exact }) => exact).toSorted()).toEqual(
+      [1, 2].map((n) => `{"n": ${n}.0000000000000000001}`),
+    );
+  });
+
+  test('is taken in its order: the last of a key wins, property by property, and null removes', async () => {
+    const id = newId();
+    await take([identify(id, { a: '1', b: '1', company_id: 'first' }), company(id, { n: 1 })]);
+    await take([
+      identify(id, { a: '2' }),
+      company(id, { n: 2, m: 1 }),
+      identify(id, { a: '3', b: null, company: { company_id: id, n: 3 } }),
+      identify(id, { c: '4' }),
+      company(id, { m: null }),
+    ]);
+    expect(await site.user(id)).toMatchObject({ company_id: id, metadata: { a: '3', c: '4' } });
+    expect((await site.company(id))?.metadata).toEqual({ n: 3 });
+  });
+
+  test('gives an event the company that its user has at that place in the batch', async () => {
+    const id = newId();
+    const before = newId();
+    await take([identify(before, { company_id: 'stored' })]);
+    await take([
+      track(id, { event_id: `${id} 1` }),
+      track(before, { event_id: `${id} 2` }),
+      identify(id, { company_id: 'a' }),
+      identify(before, { company_id: null }),
+      track(id, { event_id: `${id} 3` }),
+      track(before, { event_id: `${id} 4` }),
+      track(id, { event_id: `${id} 5`, company_id: 'named' }),
+      identify(id, { company_id: 'b' }),
+      track(id, { event_id: `${id} 6` }),
+    ]);
+    const events = [...(await site.events(id)), ...(await site.events(before))];
+    expect(
+      Object.fromEntries(events.map(({ event_id, company_id }) => [event_id.at(-1), company_id])),
+    ).toEqual({
+      1: null,
+      2: 'stored',
+      3: 'a',
+      4: null,
+      5: 'named',
+      6: 'b',
+    });
+  });
+
+  test('stores an event with an id once, in one batch and over many', async () => {
+    const id = newId();
+    const events = [1, 2, 1].map((n) => track(id, { insert_id: `${id} ${n}`, n }));
+    await take(events);
+    await take(events);
+    await site.accept('/v1/track', { user_id: id, event_name: 'x', event_id: `${id} 2` });
+    expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{ n: 1 }, { n: 2 }]);
+  });
+
+  test('has no property type, and no id of an item in a profile', async () => {
+    const id = newId();
+    await take([
+      identify(id, { a: '1', event_id: 'e', metadata: { type: 'admin' } }),
+      company(id, { insert_id: 'e' }),
+      track(id, { a: 1 }),
+    ]);
+    expect((await site.user(id))?.metadata).toEqual({ a: '1', type: 'admin' });
+    expect((await site.company(id))?.metadata).toEqual({});
+    expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{ a: 1 }]);
+  });
+});
+
+describe('an item that is not as it should be', () => {
+  test('is refused alone, with its index, a code and a sentence; the others are taken', async () => {
+    const id = newId();
+    const { status, body } = await send({
+      batch: [
+        track(id, { n: 0 }),
+        { type: 'track', user_id: id },
+        { type: 'page', user_id: id },
+        { user_id: id },
+        identify(''),
+        'nonsense',
+        null,
+        [track(id)],
+        track(id, { timestamp: 'yesterday' }),
+        company(id, { metadata: 'x', prototype: 1 }),
+        track(id, { event_id: 'a', insert_id: 'b' }),
+        track(id, { n: 11 }),
+      ],
+    });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        accepted: 2,
+        rejected: [
+          rejected(1, 'missing_field', /event_name/),
+          rejected(2, 'invalid_field', /type must be one of identify, track, company/),
+          rejected(3, 'missing_field', /type is missing/),
+          rejected(4, 'invalid_field', /user_id is empty/),
+          rejected(5, 'invalid_field', /The item must be a JSON object/),
+          rejected(6, 'invalid_field', /The item must be a JSON object/),
+          rejected(7, 'invalid_field', /The item must be a JSON object/),
+          rejected(8, 'invalid_date', /timestamp/),
+          rejected(9, 'invalid_field', /metadata must be an object.* \(and 1 more problem\)$/),
+          rejected(10, 'invalid_field', /event_id and insert_id/),
+        ],
+      },
+    });
+    expect((await site.events(id)).map(({ metadata }) => metadata)).toEqual([{ n: 0 }, { n: 11 }]);
+    expect([await site.user(id), await site.company(id)]).toEqual([null, null]);
+  });
+
+  test('is a line of NDJSON that is no JSON, no UTF-8, or too long', async () => {
+    const id = newId();
+    const lines = [
+      JSON.stringify(track(id)),
+      '{"type":"track",',
+      Buffer.concat([Buffer.from('{"type":"track","user_id":"'), Buffer.from([0xff]), Buffer.from('"}')]),
+      JSON.stringify(track(id, { a: 'x'.repeat(MAX_RECORD_BYTES) })),
+      JSON.stringify(track(id)),
+    ].map((line) => Buffer.concat([Buffer.from(line), Buffer.from('\n')]));
+    const { body } = await send(new Uint8Array(Buffer.concat(lines)), ndjson);
+    expect(body).toEqual({
+      accepted: 2,
+      rejected: [
+        rejected(1, 'invalid_json', /The item is not JSON/),
+        rejected(2, 'invalid_json', /UTF-8/),
+        rejected(3, 'payload_too_large', /1048576/),
+      ],
+    });
+    expect(await site.events(id)).toHaveLength(2);
+  });
+
+  test('and is one that the database refuses is refused alone too', async () => {
+    const id = newId();
+    const number = `0.${'1'.repeat(17_000)}`;
+    const bad = (at: number) => [3, 4, 9, 16].includes(at);
+    const items = Array.from({ length: 17 }, (_, at) =>
+      at % 3 === 0
+        ? `{"type":"identify","user_id":"${id}-${at}","company":{"company_id":"${id}","n":${bad(at) ? number : at}}}`
+        : `{"type":"track","user_id":"${id}","event_name":"x","at":${at},"n":${bad(at) ? number : at}}`,
+    );
+    const { status, body } = await send(`[${items.join(',')}]`);
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: {
+        accepted: 13,
+        rejected: [3, 4, 9, 16].map((at) => rejected(at, 'invalid_metadata_value', /database/)),
+      },
+    });
+    expect((await site.events(id)).map(({ metadata }) => metadata['at'])).toEqual([
+      1, 2, 5, 7, 8, 10, 11, 13, 14,
+    ]);
+    expect((await site.company(id))?.metadata).toEqual({ n: 15 });
+    expect([await site.user(`${id}-3`), await site.user(`${id}-9`)]).toEqual([null, null]);
+  });
+
+  test('and stands alone in its batch is refused in an answer that says so', async () => {
+    const number = `0.${'1'.repeat(17_000)}`;
+    const { status, body } = await send(`[{"type":"track","user_id":"u","event_name":"x","n":${number}}]`);
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: { accepted: 0, rejected: [rejected(0, 'invalid_metadata_value', /database/)] },
+    });
+  });
+});
+
+describe('a body that is no batch', () => {
+  const refuse = async (body: unknown, status: number, phrase: string, code: string, options?: Options) => {
+    const before = await site.countRows();
+    expect(await send(body, options)).toEqual({
+      status,
+      body: errorsOf(phrase, [code, expect.any(String) as string]),
+    });
+    expect(await site.countRows()).toEqual(before);
+  };
+
+  test.each([
+    ['nothing', '', 'invalid_json'],
+    ['a word', 'nonsense', 'invalid_field'],
+    ['a comment', '// []', 'invalid_json'],
+    ['cut', `[${JSON.stringify(track('u'))}`, 'invalid_json'],
+    ['broken behind a good item', `[${JSON.stringify(track('u'))},{]`, 'invalid_json'],
+    ['two documents', '[][]', 'invalid_json'],
+    ['NDJSON sent as JSON', `${JSON.stringify(track('u'))}\n${JSON.stringify(track('u'))}`, 'invalid_json'],
+    ['one record', JSON.stringify(track('u')), 'missing_field'],
+    ['an object without a batch', '{"users":[]}', 'missing_field'],
+    ['a batch that is no array', '{"batch":{}}', 'invalid_field'],
+    ['two batches', '{"batch":[],"batch":[]}', 'invalid_field'],
+    ['a number', '7', 'invalid_field'],
+  ])('%s: 400, and nothing is taken', (_, body, code) => refuse(body, 400, 'Bad Request', code));
+
+  test('has another type: 415', () =>
+    refuse('user_id,event_name\n', 415, 'Unsupported Media Type', 'unsupported_media_type', {
+      headers: { 'content-type': 'text/csv' },
+    }));
+
+  test('has too many items: 413, and one fewer is taken', async () => {
+    const id = newId();
+    const items = Array.from({ length: MAX_BATCH_ITEMS + 1 }, (_, n) => track(id, { n }));
+    await refuse({ batch: items }, 413, 'Payload Too Large', 'too_many_records');
+    const lines = items.map((item) => JSON.stringify(item)).join('\n');
+    await refuse(lines, 413, 'Payload Too Large', 'too_many_records', ndjson);
+    await take(items.slice(1));
+    expect(await site.events(id)).toHaveLength(MAX_BATCH_ITEMS);
+  });
+
+  test('is too large, also once unpacked: 413, and one byte fewer is taken', async () => {
+    const id = newId();
+    const items = Array.from({ length: 11 }, () =>
+      track(id, { a: 'x'.repeat(60_000), b: ['y'.repeat(60_000)] }),
+    );
+    const start = JSON.stringify(items).slice(0, -1);
+    const whole = `${start}${' '.repeat(MAX_BATCH_BYTES - start.length - 1)}]`;
+    const gzip = { headers: { 'content-encoding': 'gzip' } };
+    for (const [text, options] of [
+      [`${whole} `, undefined],
+      [new Uint8Array(gzipSync(`${whole} `)), gzip],
+    ] as const)
+      await refuse(text, 413, 'Payload Too Large', 'payload_too_large', options);
+    expect((await send(new Uint8Array(gzipSync(whole)), gzip)).body).toEqual({ accepted: 11, rejected: [] });
+    expect(await site.events(id)).toHaveLength(11);
+  });
+});
+
+describe('an Idempotency-Key', () => {
+  const keyed = (key: string, more: Record<string, string> = {}) => ({
+    headers: { 'idempotency-key': key, ...more },
+  });
+
+  test('gives the first answer again and writes nothing, refusals by us and by the database included', async () => {
+    const id = newId();
+    const number = `0.${'1'.repeat(17_000)}`;
+    const body = `[${JSON.stringify(track(id))},{"type":"none"},{"type":"track","user_id":"${id}","event_name":"x","n":${number}}]`;
+    const first = await send(body, keyed(id));
+    expect(first).toEqual({
+      status: 200,
+      body: {
+        accepted: 1,
+        rejected: [rejected(1, 'invalid_field', /type/), rejected(2, 'invalid_metadata_value', /database/)],
+      },
+    });
+    expect(await send(body, keyed(id))).toEqual(first);
+    expect(await site.events(id)).toHaveLength(1);
+  });
+
+  test('stands for one body: with another it is 409', async () => {
+    const id = newId();
+    await take([track(id)], keyed(id));
+    expect(await send({ batch: [track(id), track(id)] }, keyed(id))).toEqual({
+      status: 409,
+      body: errorsOf('Conflict', ['idempotency_conflict', 'Idempotency-Key']),
+    });
+    expect(await site.events(id)).toHaveLength(1);
+  });
+
+  test('is not used up by a body that is refused, nor by one of another environment', async () => {
+    const id = newId();
+    expect((await send('[', keyed(id))).status).toBe(400);
+    await take([track(id)], keyed(id));
+    const other = await site.t.addEnvironment(`other-${id}`);
+    await take([track(id), track(id)], { ...keyed(id), key: other.key });
+    expect(await site.events(id, other.environment.environmentId)).toHaveLength(2);
+  });
+
+  test('of ten requests at once has the batch written once, with profiles and without', async () => {
+    for (const more of [[], [identify('keyed', { a: '1' })]]) {
+      const id = newId();
+      await Promise.all(Array.from({ length: 10 }, () => take([track(id), ...more], keyed(id))));
+      expect(await site.events(id)).toHaveLength(1);
+    }
+  });
+});
+
+describe('who may send a batch', () => {
+  const newKey = async (some: readonly (typeof scopes)[number][]) =>
+    (await createApiKey(site.t.system.db, site.t.environment.environmentId, { label: 'x', scopes: some }))
+      .key;
+
+  test('is who has a key with the scope ingest', async () => {
+    const id = newId();
+    const body = { batch: [track(id)] };
+    expect((await send(body, { key: null })).status).toBe(401);
+    expect((await send(body, { key: 'slk_no_such_key' })).status).toBe(401);
+    const without = await newKey(scopes.filter((scope) => scope !== 'ingest'));
+    expect((await send(body, { key: without })).status).toBe(403);
+    expect(await site.events(id)).toEqual([]);
+    await take(body.batch, { key: await newKey(['ingest']) });
+    expect(await site.events(id)).toHaveLength(1);
+  });
+
+  test('reaches its own environment only', async () => {
+    const id = newId();
+    const other = await site.t.addEnvironment(`other-${id}`);
+    await take([identify(id, { company_id: id }), company(id, { a: 1 })]);
+    await take([track(id), identify(id, { b: '1' })], { key: other.key });
+    const { environmentId } = other.environment;
+    expect((await site.events(id, environmentId)).map(({ company_id }) => company_id)).toEqual([null]);
+    expect((await site.user(id, environmentId))?.metadata).toEqual({ b: '1' });
+    expect([(await site.user(id))?.metadata, await site.company(id, environmentId)]).toEqual([{}, null]);
+  });
+});
+
+test('batches are counted by item and outcome', async () => {
+  const count = async (outcome: string) => {
+    const { text } = await site.t.system.metrics.render();
+    return Number(new RegExp(`entity="batches",outcome="${outcome}"} (\\d+)`).exec(text)?.[1]);
+  };
+  const [accepted, refused] = [await count('accepted'), await count('refused')];
+  await send([track('u'), track('u'), {}]);
+  expect([await count('accepted'), await count('refused')]).toEqual([accepted + 2, refused + 1]);
+});
+
+test('while the database hangs no more bodies are held than there is room for; the others are refused at once, 503', async () => {
+  const id = newId();
+  await take([track(id)]);
+  const lock = await site.hold('lock table sluice.events in access exclusive mode');
+  const bytes = MAX_BATCH_BYTES - 1_000;
+  const items = [track(id, { one: 1 })];
+  const text = bodyOf({ batch: items, padding: 'x'.repeat(bytes - JSON.stringify(items).length) });
+  const room = Math.floor(MAX_HELD_BATCH_BYTES / bytes);
+  const statuses: number[] = [];
+  const sent = Array.from({ length: room + 3 }, async () => statuses.push((await send(text)).status));
+  await waitFor('those for which there is no room', () => statuses.length >= 3, { timeoutMs: 60_000 });
+  expect(new Set(statuses)).toEqual(new Set([503]));
+  await lock.release();
+  await Promise.all(sent);
+  const accepted = statuses.filter((status) => status === 200).length;
+  expect(accepted).toBeGreaterThan(0);
+  expect(accepted).toBeLessThanOrEqual(room);
+  expect(await site.events(id)).toHaveLength(1 + accepted);
+  // The room is free again.
+  await take([track(id)]);
+});
