@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { observe, type Target } from './ingest-servers.ts';
 import { type Posted, postRecords } from './post-records.ts';
-import { countStored, type RecordKind } from './records.ts';
+import { batchItems, countStored, type RecordKind } from './records.ts';
 import { apiKey } from './service.ts';
 import { countWindows } from './windows.ts';
 
@@ -28,10 +28,10 @@ export interface Measured extends Posted {
 /** Posts to the target for a while, and checks that the table holds what was answered. */
 export async function measure(client: pg.Client, target: Target, run: Run): Promise<Measured> {
   // Every run meets a table of the same size, and no pages left dirty by the one before.
-  if (run.kind === 'track') await client.query('truncate sluice.events');
+  if (run.kind !== 'identify') await client.query('truncate sluice.events');
   await client.query('checkpoint');
   const name = `${run.server}-${run.connections}-${Date.now()}`;
-  const windows = await countWindows(target, run.kind);
+  const windows = await countWindows(target, run.kind === 'batch' ? 'track' : run.kind);
   const observed = observe(target);
   const posted = await postRecords({ ...run, url: target.url, apiKey, run: name });
   const { peakMib, cpuMs } = observed();
@@ -42,7 +42,7 @@ export async function measure(client: pg.Client, target: Target, run: Run): Prom
     ...posted,
     stored,
     perWindow,
-    cpuMicrosPerRecord: Math.round((cpuMs * 1_000) / posted.accepted),
+    cpuMicrosPerRecord: Math.round((cpuMs * 1_000) / posted.accepted / itemsOf(run.kind)),
     peakMib,
   };
 }
@@ -50,10 +50,16 @@ export async function measure(client: pg.Client, target: Target, run: Run): Prom
 /** What was answered is stored; what was under way when the sender stopped may be. Nothing else is. */
 export function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
-  if (failed > 0) throw new Error(`${failed} requests were not answered 202: ${JSON.stringify(failures)}`);
+  if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
   if (kind === 'identify' && server === 'sluice' && wrapped) {
     throw new Error('a user was sent twice: the rows stored do not tell the records; choose fewer --seconds');
   }
-  const [least, most] = server === 'at-once' ? [0, 0] : [accepted, sent];
+  const items = itemsOf(kind);
+  const [least, most] = server === 'at-once' ? [0, 0] : [accepted * items, sent * items];
   if (stored < least || stored > most) throw new Error(`${stored} rows are stored, not ${least} to ${most}`);
+}
+
+/** Records of one request. */
+export function itemsOf(kind: RecordKind): number {
+  return kind === 'batch' ? batchItems : 1;
 }

@@ -1,13 +1,15 @@
 /**
- * npm run bench:ingest [-- --seconds N] [--memory]
+ * npm run bench:ingest [-- --seconds N] [--batches] [--memory]
  *
  * Posts single records to the real service and, on the same PostgreSQL, to two baselines: (a) the same server that
- * answers without committing anything, (b) the same server with one INSERT for each record. --memory instead watches
- * the service's memory under load (default: 300 s).
+ * answers without committing anything, (b) the same server with one INSERT for each record; then batches of events, beside
+ * COPY of ready rows and single events. --batches: only those. --memory instead watches the service's memory under load
+ * (default: 300 s).
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
+import { compareBatches } from './ingest-batches.ts';
 import { checkStored, type Measured, measure, type Run, type Server } from './ingest-run.ts';
 import { startBaseline, targetOf } from './ingest-servers.ts';
 import { watchMemory } from './memory.ts';
@@ -16,7 +18,11 @@ import { countStored, type RecordKind, storeUsers, users } from './records.ts';
 import { apiKey, startService } from './service.ts';
 
 const { values: flags } = parseArgs({
-  options: { seconds: { type: 'string' }, memory: { type: 'boolean', default: false } },
+  options: {
+    seconds: { type: 'string' },
+    batches: { type: 'boolean', default: false },
+    memory: { type: 'boolean', default: false },
+  },
 });
 const warmUpSeconds = 3;
 
@@ -41,7 +47,11 @@ try {
     `${users} users stored; ${process.version}, ${await version()}, sender and servers on ${availableParallelism()} cores that had a load of ${loadBefore} before\n`,
   );
   if (flags.memory) await memory(Number(flags.seconds ?? 300));
-  else await compare(Number(flags.seconds ?? 10));
+  else {
+    const seconds = Number(flags.seconds ?? 10);
+    if (!flags.batches) await compare(seconds);
+    print(`\n${(await compareBatches(client, service, seconds)).join('\n')}`);
+  }
 } finally {
   await client.end();
   await service.stop();

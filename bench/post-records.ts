@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import autocannon from 'autocannon';
-import { paths, type RecordKind, recordBody, users } from './records.ts';
+import { batchItems, paths, type RecordKind, recordBody, users } from './records.ts';
 
 /** What to send, and for how long. */
 export interface Order {
@@ -15,7 +15,7 @@ export interface Order {
   readonly seconds: number;
 }
 
-/** Rate and latencies are of the measured part; the other counts of the warm-up too. */
+/** Rate and latencies are of the measured part; the other counts of the warm-up too. Of requests, also where one is a batch. */
 export interface Posted {
   readonly perSecond: number;
   /** Milliseconds. */
@@ -23,7 +23,7 @@ export interface Posted {
   readonly p99: number;
   readonly max: number;
   readonly sent: number;
-  /** Answered 202. */
+  /** Answered 202; a batch: 200. */
   readonly accepted: number;
   /** Answered otherwise, or not at all. */
   readonly failed: number;
@@ -55,7 +55,8 @@ async function post(order: Order): Promise<Posted> {
   };
   let [accepted, opened, wrapped] = [0, 0, false];
   let [measuredFrom, lastAt] = [Number.POSITIVE_INFINITY, 0];
-  const share = Math.ceil(users / connections);
+  const share = Math.ceil(users / connections / (order.kind === 'batch' ? batchItems : 1));
+  const success = order.kind === 'batch' ? 200 : 202;
   const options: autocannon.Options = {
     url: order.url,
     connections,
@@ -65,7 +66,7 @@ async function post(order: Order): Promise<Posted> {
       client.setRequests(requests(order, opened++ * share, share));
       let answers = 0;
       client.on('response', (status, _bytes, milliseconds) => {
-        if (status === 202) accepted++;
+        if (status === success) accepted++;
         else fail(status);
         wrapped ||= ++answers > share;
         const now = performance.now();

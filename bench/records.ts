@@ -1,9 +1,17 @@
 import type pg from 'pg';
+import { uuidv7 } from 'uuidv7';
 
 /** Single records, as an application would send them, that differ from one to the next. */
-export type RecordKind = 'track' | 'identify';
+export type RecordKind = 'track' | 'identify' | 'batch';
 
-export const paths: Readonly<Record<RecordKind, string>> = { track: '/v1/track', identify: '/v1/identify' };
+export const paths: Readonly<Record<RecordKind, string>> = {
+  track: '/v1/track',
+  identify: '/v1/identify',
+  batch: '/v1/batch',
+};
+
+/** Events in one batch. */
+export const batchItems = 1_000;
 
 /** Users that are there before anything is measured. */
 export const users = 100_000;
@@ -15,10 +23,37 @@ const countries = ['Germany', 'France', 'United States', 'Brazil', 'Japan', 'Ind
 
 /** Body number `n` of a run. Two events are never the same request; of a user only `last_page` changes. */
 export function recordBody(kind: RecordKind, run: string, n: number): string {
+  if (kind === 'batch') {
+    const items = Array.from({ length: batchItems }, (_, at) => ({
+      type: 'track',
+      ...event(run, n * batchItems + at),
+    }));
+    return JSON.stringify({ batch: items });
+  }
   return JSON.stringify(kind === 'track' ? event(run, n) : user(run, n));
 }
 
-function event(run: string, n: number): object {
+/** The rows that events of a run become, as COPY text; their users and companies as `storeUsers` left them. */
+export function eventRows(environmentId: number, run: string, from: number, count: number): string {
+  return Array.from({ length: count }, (_, at) => {
+    const { user_id, event_name, metadata } = event(run, from + at);
+    const company = `cmp_${(from + at) % 5_000}`;
+    const json = JSON.stringify(metadata).replaceAll('\\', '\\\\');
+    const columns = [
+      environmentId,
+      uuidv7(),
+      event_name,
+      user_id,
+      company,
+      'backend-http',
+      new Date().toISOString(),
+      json,
+    ];
+    return `${columns.join('\t')}\n`;
+  }).join('');
+}
+
+function event(run: string, n: number) {
   return {
     user_id: userId(n % users),
     event_name: events[n % events.length],
@@ -70,7 +105,7 @@ export async function storeUsers(client: pg.Client): Promise<void> {
 /** How many records of the run the table holds, once no more come. */
 export async function countStored(client: pg.Client, kind: RecordKind, run: string): Promise<number> {
   const statement =
-    kind === 'track'
+    kind !== 'identify'
       ? `select count(*)::int as rows from sluice.events where metadata ->> 'session' like $1 || '-%'`
       : `select count(*)::int as rows from sluice.users where metadata ->> 'last_page' like '%?run=' || $1`;
   // What was in flight when the sender stopped may still be committed.

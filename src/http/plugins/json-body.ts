@@ -27,12 +27,12 @@ export function addJsonBody(
     timeoutMs,
     maxBytes = MAX_RECORD_BYTES,
     ndjson = false,
-    maxHeldBytes = Number.POSITIVE_INFINITY,
+    maxHeldBytes,
   }: JsonBodyOptions,
 ): void {
   scope.removeAllContentTypeParsers();
-  const held = new HeldBytes(maxHeldBytes);
-  if (maxHeldBytes < Number.POSITIVE_INFINITY) {
+  const held = maxHeldBytes === undefined ? null : new HeldBytes(maxHeldBytes);
+  if (held !== null) {
     scope.addHook('onRequest', async (request, reply) => {
       reply.raw.once('close', () => held.release(request.raw));
     });
@@ -41,15 +41,20 @@ export function addJsonBody(
     let gzip: boolean;
     try {
       if (!(ndjson && isNdjsonBody(request))) requireJson(request, ndjson);
-      if (Number(request.headers['content-length'] ?? 0) > maxBytes) throw tooLarge(maxBytes);
+      const length = Number(request.headers['content-length'] ?? 0);
+      if (length > maxBytes) throw tooLarge(maxBytes);
+      // Before it comes: of many that come at once some are then read whole, and not all of them half.
+      if (held?.add(request.raw, length) === false) throw tooMuchHeld();
       gzip = readEncoding(request.headers['content-encoding']);
     } catch (error) {
       done(error as Error);
       return;
     }
     askForBody(request.raw);
-    const hold = (bytes: number): boolean => held.add(request.raw, bytes);
-    collect(raw as FastifyRequest['raw'], { timeoutMs, maxBytes, hold }, (error, body) => {
+    const isAnnounced = request.headers['content-length'] !== undefined;
+    const hold = (bytes: number): boolean => held?.add(request.raw, bytes) ?? true;
+    const limits = { timeoutMs, maxBytes, hold: isAnnounced ? () => true : hold };
+    collect(raw as FastifyRequest['raw'], limits, (error, body) => {
       if (error !== null || !gzip) return done(error, body);
       gunzip(body, { maxOutputLength: maxBytes }, (failure, text) => {
         if (failure !== null) done(unpackError(failure, maxBytes));
