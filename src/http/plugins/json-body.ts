@@ -23,12 +23,7 @@ export interface JsonBodyOptions {
  */
 export function addJsonBody(
   scope: FastifyInstance,
-  {
-    timeoutMs,
-    maxBytes = MAX_RECORD_BYTES,
-    ndjson = false,
-    maxHeldBytes,
-  }: JsonBodyOptions,
+  { timeoutMs, maxBytes = MAX_RECORD_BYTES, ndjson = false, maxHeldBytes }: JsonBodyOptions,
 ): void {
   scope.removeAllContentTypeParsers();
   const held = maxHeldBytes === undefined ? null : new HeldBytes(maxHeldBytes);
