@@ -1,15 +1,15 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
-import { READ_TIMEOUT_MS } from './domain/limits.ts';
 import type { ExportContext } from './export/context.ts';
 import { writeExport } from './export/write/write-export.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
-import { createDatabase, type Database } from './postgres/database.ts';
+import { createDatabase } from './postgres/database.ts';
 import { checkDatabase, createPool, createWatchPool } from './postgres/pool.ts';
+import { openReader, type Reader, readerOn } from './postgres/reader.ts';
 import { readBacklog, readLoadRows } from './postgres/stores/overview.ts';
 import { readEventRetention } from './postgres/stores/retention.ts';
 import { readSchedules } from './postgres/stores/schedules.ts';
@@ -30,9 +30,9 @@ export interface System extends LoadContext, ExportContext {
   readonly ingest: Ingest;
   /**
    * For what callers of the API only look at: on connections of its own, so that nobody's record or upload waits for it, and
-   * its statements end after READ_TIMEOUT_MS. Without such connections it is `db`.
+   * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.
    */
-  readonly reader: { readonly db: Database };
+  readonly reader: Reader;
   readonly health: Health;
   readonly metrics: Metrics;
   /** Pages that show the queues, to be served below `path`; close it before the system. */
@@ -71,7 +71,10 @@ export function openSystem(options: SystemOptions): System {
   });
   const queue = createQueueNotifier(backend, (error) => log.warn({ err: error }, 'queue error'));
   const db = createDatabase(pool);
-  const readPool = openReadPool(options, monitor);
+  const { role, readPoolSize: connections } = options;
+  const readerOptions = connections === undefined ? null : { databaseUrl, log, role, connections };
+  const reader =
+    readerOptions === null ? readerOn(pool, options.poolSize) : openReader(readerOptions, monitor);
   const knownProperties = new KnownProperties(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role, monitor);
@@ -106,7 +109,7 @@ export function openSystem(options: SystemOptions): System {
     health: createHealth(checks, log),
     knownProperties,
     ingest,
-    reader: { db: readPool === null ? db : createDatabase(readPool) },
+    reader,
     queue,
     writeExport,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
@@ -120,28 +123,11 @@ export function openSystem(options: SystemOptions): System {
       await queue.close();
       await backend.close();
       await endPool(watch);
-      if (readPool !== null) await endPool(readPool);
+      await endPool(reader.pool);
       await endPool(pool);
       monitor.close();
     },
   };
-}
-
-function openReadPool(
-  { databaseUrl, log, role, readPoolSize }: SystemOptions,
-  monitor: ConnectionMonitor,
-): pg.Pool | null {
-  if (readPoolSize === undefined) return null;
-  const pool = createPool({
-    monitor,
-    url: databaseUrl,
-    max: readPoolSize,
-    applicationName: `sluice ${role} reads`,
-    connectionTimeoutMs: READ_TIMEOUT_MS,
-    statementTimeoutMs: READ_TIMEOUT_MS,
-  });
-  pool.on('error', (error) => log.warn({ err: error }, 'idle database connection lost'));
-  return pool;
 }
 
 async function endPool(pool: pg.Pool): Promise<void> {

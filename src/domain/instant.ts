@@ -45,3 +45,28 @@ export function instantOfMicros(micros: number): string {
   const whole = new Date(seconds * 1000).toISOString().slice(0, 19);
   return `${whole}.${String(micros - seconds * 1_000_000).padStart(6, '0')}Z`;
 }
+
+/** One end of a range of time as it was written: where it begins, and where it ends. The two differ where it is a whole day. */
+export interface RangeEnd {
+  readonly start: string;
+  readonly after: string;
+  readonly isDay: boolean;
+}
+
+const dayMs = 24 * 60 * 60 * 1000;
+/** What Postgres and ISO 8601 both have; people write the last day of it for "for ever". */
+const lastInstant = '9999-12-31T23:59:59.999999Z';
+
+/** A day of UTC, or an instant; null for what is neither. All its texts are of one form and length, and sort as the instants do. */
+export function readRangeEnd(text: string | undefined): RangeEnd | null {
+  const instant = text === undefined ? null : readInstant(text);
+  // There is no year 0 in Postgres.
+  if (text === undefined || instant === null || instant.text.startsWith('0000')) return null;
+  const isDay = text.length === 'YYYY-MM-DD'.length;
+  return { start: instant.text, after: isDay ? nextDay(instant.ms) : instant.text, isDay };
+}
+
+function nextDay(ms: number): string {
+  const next = new Date(ms + dayMs).toISOString();
+  return next.startsWith('+') ? lastInstant : next.replace('Z', '000Z');
+}

@@ -283,3 +283,19 @@ export const MAX_REDIRECTS = 5;
 export const SOURCE_CONNECT_MS = 20_000;
 /** A record may be committed this long after the moment that it is stored under. */
 export const COMMIT_LAG_MS = 15_000;
+
+/** Properties that a list of profiles is filtered by, and the value of one, in characters. */
+export const MAX_PROPERTY_FILTERS = 10;
+export const MAX_COMPARED_VALUE_CHARS = 1_024;
+/**
+ * Profiles that one statement of a search without an index goes through: at first, and at most. In between as many as take about
+ * SEARCH_STATEMENT_MS; a page whose search took SEARCH_BUDGET_MS ends with what it has.
+ */
+export const FIRST_SEARCHED_ROWS = 2_000;
+export const MAX_SEARCHED_ROWS = 100_000;
+export const SEARCH_STATEMENT_MS = 100;
+export const SEARCH_BUDGET_MS = 1_000;
+/** Members of a segment that its preview over HTTP shows. */
+export const SEGMENT_PREVIEW_USERS = 50;
+/** Events that `sluice events tail` shows of one look at them. */
+export const MAX_TAIL_EVENTS = 1_000;

@@ -1,5 +1,5 @@
 /**
- * What a key may do. `ingest`: single records; `import`: files and arrays; `export`: exports; `read`: jobs and lookups;
+ * What a key may do. `ingest`: single records; `import`: files and arrays; `export`: exports; `read`: profiles, events, jobs and lookups;
  * `delete`: deletions.
  */
 export const scopes = ['ingest', 'import', 'export', 'read', 'delete'] as const;

@@ -11,7 +11,7 @@ import {
   isPackedInside,
   selectEvents,
 } from '../domain/export.ts';
-import { readInstant } from '../domain/instant.ts';
+import { type RangeEnd, readRangeEnd } from '../domain/instant.ts';
 import {
   MAX_EVENT_NAME_BYTES,
   MAX_EXCLUSION_PATTERNS,
@@ -31,7 +31,7 @@ function end(name: 'from' | 'to', description: string) {
   const text = Type.String({ description, examples: ['2026-11-20', '2026-11-20T12:00:00Z'] });
   return Type.Optional(
     worded(
-      ruled(text, (value) => (readEnd(value) === null ? message : null)),
+      ruled(text, (value) => (readRangeEnd(value) === null ? message : null)),
       { says: { code: 'invalid_date', message } },
     ),
   );
@@ -257,20 +257,9 @@ interface Range {
   readonly to: string;
 }
 
-/** One end as it was written: where it begins, and where it ends. The two differ where it is a whole day. */
-interface End {
-  readonly start: string;
-  readonly after: string;
-  readonly isDay: boolean;
-}
-
-const dayMs = 24 * 60 * 60 * 1000;
-/** What Postgres and ISO 8601 both have; people write the last day of it for "for ever". */
-const lastInstant = '9999-12-31T23:59:59.999999Z';
-
 /** Both ends: a whole day of UTC each, or an instant. Without `to` it ends now. */
 function readRange(from: string | undefined, to: string | undefined, now: Date, problems: Problem[]): Range {
-  const [begin, end] = [readEnd(from), readEnd(to)];
+  const [begin, end] = [readRangeEnd(from), readRangeEnd(to)];
   const until = end?.after ?? now.toISOString().replace('Z', '000Z');
   if (begin !== null && isReversed(begin, end, until)) {
     const message = 'from lies after to, or after this moment where there is no to';
@@ -279,25 +268,10 @@ function readRange(from: string | undefined, to: string | undefined, now: Date, 
   return { from: begin?.start ?? null, to: until };
 }
 
-/** Of one form and length, these texts sort as the instants do. */
-function isReversed(begin: End, end: End | null, until: string): boolean {
+function isReversed(begin: RangeEnd, end: RangeEnd | null, until: string): boolean {
   if (begin.start < until) return false;
   // Two equal instants hold nothing between them, but are in order; a day never equals the end of another.
   return !(end !== null && !end.isDay && begin.start === until);
-}
-
-/** Null for what is no end; the schema has refused it. */
-function readEnd(text: string | undefined): End | null {
-  const instant = text === undefined ? null : readInstant(text);
-  // There is no year 0 in Postgres.
-  if (text === undefined || instant === null || instant.text.startsWith('0000')) return null;
-  const isDay = text.length === 'YYYY-MM-DD'.length;
-  return { start: instant.text, after: isDay ? nextDay(instant.ms) : instant.text, isDay };
-}
-
-function nextDay(ms: number): string {
-  const next = new Date(ms + dayMs).toISOString();
-  return next.startsWith('+') ? lastInstant : next.replace('Z', '000Z');
 }
 
 /** `user:ID, event:KEY, segment:ID`: reads every term, and notes those that are none. */

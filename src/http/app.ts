@@ -8,6 +8,7 @@ import accepts from '@fastify/accepts';
 import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
 import type { System } from '../context.ts';
+import { entities } from '../domain/entity.ts';
 import { MAX_BATCH_BYTES, MAX_DELETION_BYTES, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
@@ -41,14 +42,18 @@ import { listExportsRoute } from './routes/list-exports.ts';
 import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
 import { embedItem, keyedItem, listLookups, propertyItem, surveyItem } from './routes/list-lookups.ts';
 import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcomes.ts';
+import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles.ts';
 import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
 import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
+import { eventPageAnswer, listUserEvents, storedEvent } from './routes/list-user-events.ts';
+import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
 import { retryJob } from './routes/retry-job.ts';
 import { showDocument } from './routes/show-document.ts';
 import { exportJob, showExport } from './routes/show-export.ts';
 import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
 import { showMetrics } from './routes/show-metrics.ts';
+import { companyProfile, showProfile, userProfile } from './routes/show-profile.ts';
 import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
 import { showService } from './routes/show-service.ts';
@@ -62,10 +67,13 @@ const components = [
   batchItem,
   batchResult,
   companyItem,
+  companyPage,
+  companyProfile,
   createdExport,
   deletionJobDetail,
   embedItem,
   errorRecord,
+  eventPageAnswer,
   exportItem,
   exportJob,
   exportJobDetail,
@@ -81,9 +89,13 @@ const components = [
   rejectPage,
   segmentItem,
   segmentPage,
+  segmentPreview,
+  storedEvent,
   surveyItem,
   tally,
   userItem,
+  userPage,
+  userProfile,
 ];
 
 /** How often it is looked for heads of requests that are overdue, at least. */
@@ -155,6 +167,12 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   downloadExportFile(app, system);
   listSegmentPages(app, system);
   listLookups(app, system);
+  for (const entity of entities) {
+    showProfile(app, system, entity);
+    listProfilesRoute(app, system, entity);
+  }
+  listUserEvents(app, system);
+  previewSegmentRoute(app, system);
   showService(app, system);
   showLiveness(app);
   showReadiness(app, system, state);

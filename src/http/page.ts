@@ -1,7 +1,9 @@
-import type { FastifyRequest } from 'fastify';
-import { Type } from 'typebox';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { ruled, worded } from '../validation.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type TSchema, Type } from 'typebox';
+import { readInstant } from '../domain/instant.ts';
+import { DEFAULT_PAGE_SIZE, MAX_ID_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
+import { ruled, textProblem, worded } from '../validation.ts';
+import { component, orNull } from './schemas/answers.ts';
 
 /* What is answered page by page: its parameters, and the cursors that lead to the next page, which are opaque to callers. */
 
@@ -17,11 +19,11 @@ export function cursorParameter(read: (text: string) => unknown, message: string
   return Type.Optional(worded(cursor, { says: { code: 'invalid_cursor', message } }));
 }
 
-const parameters = (read: (text: string) => unknown) => ({
-  limit: limitParameter(
-    MAX_PAGE_SIZE,
-    'Items on a page, at most; of refused records as many as fit into a megabyte.',
-  ),
+const parameters = (
+  read: (text: string) => unknown,
+  limit = 'Items on a page, at most; of refused records as many as fit into a megabyte.',
+) => ({
+  limit: limitParameter(MAX_PAGE_SIZE, limit),
   cursor: cursorParameter(
     read,
     'A cursor is taken, unchanged, from the page before',
@@ -33,6 +35,12 @@ const parameters = (read: (text: string) => unknown) => ({
 export const jobPage = parameters(readJobCursor);
 /** Of a list of rows: the cursor is the position at which a page ended. */
 export const rowPage = parameters(readRowCursor);
+
+const asManyAsFit = 'Items on a page, at most, and as many as fit into a megabyte.';
+/** Of a list of profiles: the cursor is the id up to which they have been searched. */
+export const keyPage = parameters(readKeyCursor, asManyAsFit);
+/** Of a list of events: the cursor is the event at which a page ended. */
+export const eventPage = parameters(readEventCursor, asManyAsFit);
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -53,6 +61,32 @@ export function writeRowCursor(row: number): string {
 export function readRowCursor(cursor: string): number | null {
   const row = decode(cursor);
   return /^\d{1,15}$/.test(row) ? Number(row) : null;
+}
+
+export function writeKeyCursor(key: string): string {
+  return Buffer.from(`id:${key}`).toString('base64url');
+}
+
+export function readKeyCursor(cursor: string): string | null {
+  const [, key] = /^id:(.+)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (key === undefined || textProblem(key, MAX_ID_BYTES) !== null) return null;
+  return writeKeyCursor(key) === cursor ? key : null;
+}
+
+/** Where an event stands: its instant, and its id. */
+interface EventPlace {
+  readonly at: string;
+  readonly id: string;
+}
+
+export function writeEventCursor({ at, id }: EventPlace): string {
+  return Buffer.from(`${at} ${id}`).toString('base64url');
+}
+
+export function readEventCursor(cursor: string): EventPlace | null {
+  const [, at = '', id = ''] = /^(\S+) (.+)$/s.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
+  if (readInstant(at)?.text !== at || textProblem(id, MAX_ID_BYTES) !== null) return null;
+  return writeEventCursor({ at, id }) === cursor ? { at, id } : null;
 }
 
 function decode(cursor: string): string {
@@ -79,4 +113,52 @@ export function nextLink(request: FastifyRequest, base: string, cursor: string):
   const url = new URL(request.url, 'http://host');
   url.searchParams.set('cursor', cursor);
   return `<${base}${url.pathname}${url.search}>; rel="next"`;
+}
+
+/** The envelope of a list. `more`: what its metadata has besides. */
+export function envelope(
+  name: string,
+  item: TSchema,
+  description: string,
+  more: Readonly<Record<string, TSchema>> = {},
+) {
+  const closed = { additionalProperties: false };
+  const after = orNull(
+    Type.String({
+      description:
+        'The `cursor` of the next page; null on the last. A page may be short, or empty, and have a next one.',
+    }),
+  );
+  const before = Type.Null({ description: 'Always null: lists are read forwards.' });
+  const metadata = Type.Object(
+    {
+      cursor: Type.Object({ after, before }, closed),
+      limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE, description: 'Items on a page, at most.' }),
+      ...more,
+    },
+    closed,
+  );
+  return component(name, Type.Object({ data: Type.Array(item), metadata }, { ...closed, description }));
+}
+
+/** Answers with items that are JSON already: what is parsed and written again may lose digits. */
+export function sendEnvelope(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  publicUrl: string | null,
+  page: {
+    readonly items: readonly string[];
+    readonly next: string | null;
+    readonly limit: number;
+    readonly more?: object;
+  },
+): FastifyReply {
+  const { items, next, limit, more } = page;
+  if (next !== null) reply.header('link', nextLink(request, baseUrl(request, publicUrl), next));
+  const metadata = { cursor: { after: next, before: null }, limit, ...more };
+  return sendJson(reply, `{"data":[${items.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
+}
+
+export function sendJson(reply: FastifyReply, json: string): FastifyReply {
+  return reply.header('content-type', 'application/json; charset=utf-8').send(json);
 }

@@ -54,6 +54,16 @@ export async function runQuery(
   await connection.query({ name, text, values });
 }
 
+/** The same for its rows. */
+export async function queryRows<R extends pg.QueryResultRow>(
+  connection: pg.Pool | pg.PoolClient,
+  { name, text }: QueryFile,
+  values: readonly unknown[],
+): Promise<R[]> {
+  const { rows } = await connection.query<R>({ name, text, values: [...values] });
+  return rows;
+}
+
 export interface Transaction {
   readonly client: pg.PoolClient;
   readonly db: Database;

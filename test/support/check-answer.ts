@@ -24,11 +24,14 @@ async function findProblems(
   path: string,
   response: Response,
 ): Promise<string[]> {
-  const template = findTemplate(Object.keys(api.document.paths), path);
+  const name = method === 'HEAD' ? 'get' : method.toLowerCase();
+  const templates = Object.keys(api.document.paths);
+  // A user may be called as a path is that only POST has.
+  const ofMethod = templates.filter((each) => api.document.paths[each]?.[name] !== undefined);
+  const template = findTemplate(ofMethod, path) ?? findTemplate(templates, path);
   // The page for people is no part of the interface.
   if (template === undefined && /^\/docs(\/|$)/.test(path)) return [];
   if (template === undefined) return checkRefusal(api, response, [404]);
-  const name = method === 'HEAD' ? 'get' : method.toLowerCase();
   const operation = api.document.paths[template]?.[name];
   if (operation === undefined) return checkRefusal(api, response, [405]);
   const status = String(response.status);

@@ -83,6 +83,22 @@ export function readSegmentDefinitions(db: Database, environmentId: number): Pro
 /** The largest id that a segment can have: Postgres refuses to look for a larger one. */
 const maxSegmentId = 2 ** 31 - 1;
 
+/** As JSON, which `readSegment` takes; null: there is no such segment. */
+export async function findSegmentDefinition(
+  db: Database,
+  environmentId: number,
+  id: number,
+): Promise<unknown> {
+  if (id < 1 || id > maxSegmentId) return null;
+  const row = await db
+    .selectFrom('segments')
+    .select('definition')
+    .where('environment_id', '=', environmentId)
+    .where('segment_id', '=', id)
+    .executeTakeFirst();
+  return row?.definition ?? null;
+}
+
 /** Which of these ids are those of segments. */
 export async function findSegmentIds(
   db: Database,

@@ -1,0 +1,72 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { READ_TIMEOUT_MS, SEGMENT_PREVIEW_USERS } from '../../domain/limits.ts';
+import { findSegment } from '../../profiles/find-segment.ts';
+import { previewSegment } from '../../segments/preview-segment.ts';
+import { worded } from '../../validation.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { component, jobRefusals } from '../schemas/answers.ts';
+
+export const segmentPreview = component(
+  'SegmentPreview',
+  Type.Object(
+    {
+      id: Type.Integer({ minimum: 1, description: 'Of the segment.' }),
+      count: Type.Integer({ minimum: 0, description: 'Users who are in it now.' }),
+      user_ids: Type.Array(Type.String(), {
+        maxItems: SEGMENT_PREVIEW_USERS,
+        description: `The first of them by id, ${SEGMENT_PREVIEW_USERS} at most; \`/v1/users?segment_id=\` lists all.`,
+      }),
+    },
+    {
+      additionalProperties: false,
+      description: 'Who is in a segment.',
+      examples: [{ id: 3, count: 3120, user_ids: ['u1', 'u17', 'u4'] }],
+    },
+  ),
+);
+
+const noSuchSegment = 'there is no such segment';
+const parameters = Type.Object({
+  segment_id: worded(
+    Type.String({
+      pattern: '^[0-9]{1,10}$',
+      description: 'Its id in the lookup of segments.',
+      examples: ['3'],
+    }),
+    { says: { code: 'not_found', message: noSuchSegment, details: 'segment_id' } },
+  ),
+});
+
+const previewSegmentSchema = {
+  operationId: 'previewSegment',
+  summary: 'Preview a segment',
+  description: `How many users are in it now, and some of them, of one moment. What cannot be counted within ${READ_TIMEOUT_MS / 1_000} seconds is 503: \`sluice segments preview\` waits longer, an export as long as it takes.`,
+  tags: ['reading'],
+  params: parameters,
+  response: {
+    200: { description: 'The preview.', content: { 'application/json': { schema: segmentPreview.ref } } },
+    ...jobRefusals('unknown_segment'),
+  },
+} satisfies FastifySchema;
+
+export function previewSegmentRoute(app: FastifyInstance, { reader }: System): void {
+  const options = { config: { scope: 'read' }, schema: previewSegmentSchema } as const;
+  const path = '/v1/segments/:segment_id/preview';
+  app.get<{ Params: Static<typeof parameters> }>(path, options, async (request, reply) => {
+    const environment = environmentId(request);
+    const id = Number(request.params.segment_id);
+    const segment = await findSegment(reader.db, environment, id);
+    if (segment === null) throw inputError('not_found', noSuchSegment, `segment_id: ${id}`);
+    const { users, sample } = await reader.inTurn(() =>
+      previewSegment(reader.db, environment, segment, {
+        sample: SEGMENT_PREVIEW_USERS,
+        timeoutMs: READ_TIMEOUT_MS,
+      }),
+    );
+    const preview: Static<typeof segmentPreview.schema> = { id, count: users, user_ids: [...sample] };
+    return reply.send(preview);
+  });
+}

@@ -1,0 +1,144 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import { inputError } from '../../domain/errors.ts';
+import { MAX_ID_BYTES } from '../../domain/limits.ts';
+import { readProfile } from '../../postgres/stores/read-profiles.ts';
+import { ruled, textProblem, worded } from '../../validation.ts';
+import { sendJson } from '../page.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { component, jobRefusals, orNull } from '../schemas/answers.ts';
+
+const instant = (description: string) =>
+  Type.String({ format: 'date-time', description, examples: ['2026-11-20T12:34:56.123456Z'] });
+
+const profileFields = {
+  metadata: Type.Object(
+    {},
+    {
+      additionalProperties: true,
+      description: 'The properties, with the type and every digit that they are stored with.',
+    },
+  ),
+  first_seen_at: instant('When the profile was made.'),
+  last_seen_at: instant('The last identify or load that named it.'),
+  updated_at: instant('When it last changed.'),
+};
+
+export const userProfile = component(
+  'UserProfile',
+  Type.Object(
+    {
+      user_id: Type.String({ description: 'The id, as it was sent.', examples: ['u1'] }),
+      company_id: orNull(
+        Type.String({
+          description: 'The company that the user belongs to now; null: none.',
+          examples: ['acme'],
+        }),
+      ),
+      ...profileFields,
+    },
+    {
+      additionalProperties: false,
+      description: 'A user as it is stored.',
+      examples: [
+        {
+          user_id: 'u1',
+          company_id: 'acme',
+          metadata: { name: 'Ada Lovelace', plan: 'pro', logins: 7 },
+          first_seen_at: '2026-11-01T08:00:00.000000Z',
+          last_seen_at: '2026-11-20T12:34:56.123456Z',
+          updated_at: '2026-11-19T17:20:11.004211Z',
+        },
+      ],
+    },
+  ),
+);
+
+export const companyProfile = component(
+  'CompanyProfile',
+  Type.Object(
+    {
+      company_id: Type.String({ description: 'The id, as it was sent.', examples: ['acme'] }),
+      ...profileFields,
+    },
+    {
+      additionalProperties: false,
+      description: 'A company as it is stored.',
+      examples: [
+        {
+          company_id: 'acme',
+          metadata: { name: 'Acme', size: 120 },
+          first_seen_at: '2026-11-01T08:00:00.000000Z',
+          last_seen_at: '2026-11-20T12:34:56.123456Z',
+          updated_at: '2026-11-19T17:20:11.004211Z',
+        },
+      ],
+    },
+  ),
+);
+
+/** What an entity is called in sentences, and its schema. */
+const kinds = {
+  users: { one: 'user', schema: userProfile, operationId: 'showUser' },
+  companies: { one: 'company', schema: companyProfile, operationId: 'showCompany' },
+} as const satisfies Record<Entity, object>;
+
+export function noSuchProfile(entity: Entity, id: string): Error {
+  const details = `${idColumn[entity]}: ${id.slice(0, 100).toWellFormed()}`;
+  return inputError('not_found', `there is no such ${kinds[entity].one}`, details);
+}
+
+/** The id in a path. What cannot be an id is that of nobody. */
+function idParameter(entity: Entity) {
+  const message = `there is no such ${kinds[entity].one}`;
+  const id = Type.String({
+    description: `Id of the ${kinds[entity].one}, URL-encoded; any id that was taken in can be asked for.`,
+    examples: [entity === 'users' ? 'u1' : 'acme'],
+  });
+  return worded(
+    ruled(id, (text) => (textProblem(text, MAX_ID_BYTES) === null ? null : message)),
+    {
+      says: (value) => ({
+        code: 'not_found',
+        message,
+        details: `${idColumn[entity]}: ${String(value).slice(0, 100).toWellFormed()}`,
+      }),
+    },
+  );
+}
+
+export const userParameters = Type.Object({ user_id: idParameter('users') });
+const companyParameters = Type.Object({ company_id: idParameter('companies') });
+
+const showProfileSchema = (entity: Entity) => {
+  const { one, schema, operationId } = kinds[entity];
+  return {
+    operationId,
+    summary: `Show a ${one}`,
+    description: `The ${one} as it is stored at this moment: what was answered 202 before is in it.`,
+    tags: ['reading'],
+    params: entity === 'users' ? userParameters : companyParameters,
+    response: {
+      200: { description: `The ${one}.`, content: { 'application/json': { schema: schema.ref } } },
+      ...jobRefusals(),
+    },
+  } satisfies FastifySchema;
+};
+
+/** One profile, as JSON that PostgreSQL wrote. */
+export function showProfile(app: FastifyInstance, system: System, entity: Entity): void {
+  const options = { config: { scope: 'read' }, schema: showProfileSchema(entity) } as const;
+  const name = idColumn[entity];
+  app.get<{ Params: Static<typeof userParameters> & Static<typeof companyParameters> }>(
+    `/v1/${entity}/:${name}`,
+    options,
+    async (request, reply) => {
+      const id = request.params[name];
+      const json = await readProfile(system.reader, entity, environmentId(request), id);
+      if (json === null) throw noSuchProfile(entity, id);
+      return sendJson(reply, json);
+    },
+  );
+}

@@ -1,0 +1,127 @@
+/*
+ * Reading profiles back: pages of users and companies, in the order of their ids. What an index finds is one statement. What
+ * none finds, a property or a segment, is searched for in ranges of ids, each a statement that takes a moment, until the page is
+ * full or its time is over: then the page is short, and its cursor says where the next one goes on. docs/decisions/reading.md
+ * has the figures that no index on properties is worth.
+ */
+import type { Expression, SqlBool } from 'kysely';
+import type { Entity } from '../domain/entity.ts';
+import {
+  FIRST_SEARCHED_ROWS,
+  MAX_PAGE_BYTES,
+  MAX_SEARCHED_ROWS,
+  SEARCH_BUDGET_MS,
+  SEARCH_STATEMENT_MS,
+} from '../domain/limits.ts';
+import type { Reader } from '../postgres/reader.ts';
+import {
+  findRangeEnd,
+  holdsOneOf,
+  isOfCompany,
+  profileAlias,
+  type ReadProfile,
+  readProfiles,
+} from '../postgres/stores/read-profiles.ts';
+import { compileSegment } from '../segments/compile-segment.ts';
+import type { Segment } from '../segments/segment.ts';
+import type { PropertyFilter } from './property-filter.ts';
+
+/** Which profiles; what is null or empty asks for nothing. */
+export interface ProfileFilter {
+  readonly properties: readonly PropertyFilter[];
+  /** Of users only; so is the segment. */
+  readonly companyId: string | null;
+  readonly segment: Segment | null;
+}
+
+export interface PageRequest {
+  readonly limit: number;
+  /** The `next` of the page before; null: the first page. */
+  readonly after: string | null;
+  /** How long to search for what no index has, in milliseconds; by default SEARCH_BUDGET_MS. */
+  readonly budgetMs?: number;
+}
+
+export interface ProfilePage {
+  readonly profiles: readonly ReadProfile[];
+  /** The id after which the next page begins, which need not be one of these; null: this is the last. */
+  readonly next: string | null;
+}
+
+/** @throws the database's 57014 if a statement takes longer than the reader's connections allow. */
+export function listProfiles(
+  reader: Reader,
+  entity: Entity,
+  environmentId: number,
+  filter: ProfileFilter,
+  page: PageRequest,
+): Promise<ProfilePage> {
+  const { properties, companyId, segment } = filter;
+  const scope = { environmentId, now: new Date(), user: profileAlias };
+  const conditions = [
+    ...(companyId === null ? [] : [isOfCompany(companyId)]),
+    ...properties.map(({ objects }) => holdsOneOf(objects)),
+    ...(segment === null ? [] : [compileSegment(segment, scope)]),
+  ];
+  const source = { reader, entity, environmentId, conditions };
+  const byIndex = companyId !== null || conditions.length === 0;
+  return byIndex ? readPage(source, page) : searchPage(source, page);
+}
+
+interface Source {
+  readonly reader: Reader;
+  readonly entity: Entity;
+  readonly environmentId: number;
+  readonly conditions: readonly Expression<SqlBool>[];
+}
+
+async function readPage(
+  { reader, entity, environmentId, conditions }: Source,
+  { limit, after }: PageRequest,
+): Promise<ProfilePage> {
+  const read = () =>
+    readProfiles(
+      reader.db,
+      entity,
+      environmentId,
+      conditions,
+      { after, upTo: null },
+      { rows: limit, bytes: MAX_PAGE_BYTES },
+    );
+  const { profiles, more } = conditions.length === 0 ? await read() : await reader.inTurn(read);
+  return { profiles, next: more ? (profiles.at(-1)?.key ?? null) : null };
+}
+
+async function searchPage(
+  source: Source,
+  { limit, after, budgetMs = SEARCH_BUDGET_MS }: PageRequest,
+): Promise<ProfilePage> {
+  const { reader, entity, environmentId, conditions } = source;
+  const found: ReadProfile[] = [];
+  let [from, rows, bytes] = [after, FIRST_SEARCHED_ROWS, 0];
+  const until = performance.now() + budgetMs;
+  for (;;) {
+    const size = { rows: limit - found.length, bytes: MAX_PAGE_BYTES - bytes };
+    const { upTo, profiles, more, tookMs } = await reader.inTurn(async () => {
+      const begun = performance.now();
+      const upTo = await findRangeEnd(reader.db, entity, environmentId, from, rows);
+      const range = { after: from, upTo };
+      const read = await readProfiles(reader.db, entity, environmentId, conditions, range, size);
+      return { upTo, ...read, tookMs: performance.now() - begun };
+    });
+    found.push(...profiles);
+    if (more) return { profiles: found, next: found.at(-1)?.key ?? null };
+    if (upTo === null) return { profiles: found, next: null };
+    bytes += profiles.reduce((sum, { json }) => sum + Buffer.byteLength(json), 0);
+    const isOver = found.length === limit || bytes >= MAX_PAGE_BYTES || performance.now() > until;
+    if (isOver) return { profiles: found, next: upTo };
+    from = upTo;
+    rows = nextRows(rows, tookMs);
+  }
+}
+
+/** As many as are likely to take SEARCH_STATEMENT_MS. */
+function nextRows(rows: number, tookMs: number): number {
+  const factor = Math.min(4, SEARCH_STATEMENT_MS / Math.max(1, tookMs));
+  return Math.max(FIRST_SEARCHED_ROWS, Math.min(MAX_SEARCHED_ROWS, Math.round(rows * factor)));
+}

@@ -1,0 +1,480 @@
+import { get } from 'node:http';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { apply, segmentItem } from '../../support/definitions.ts';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+
+interface Profile {
+  readonly user_id?: string;
+  readonly company_id: string | null;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly first_seen_at: string;
+  readonly last_seen_at: string;
+  readonly updated_at: string;
+}
+interface Page {
+  readonly data: readonly Profile[];
+  readonly metadata: {
+    readonly cursor: { readonly after: string | null; readonly before: null };
+    readonly limit: number;
+  };
+}
+
+let t: TestSystem;
+let server: TestServer;
+let other: Tenant;
+beforeAll(async () => {
+  t = await openTestSystem();
+  server = await serve(t);
+  other = await t.addEnvironment('other');
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+let environments = 0;
+const newTenant = () => t.addEnvironment(`reading-${++environments}`);
+
+async function send(path: string, body: object, { key }: { readonly key: string } = t): Promise<void> {
+  const options = {
+    method: 'POST',
+    key,
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json' },
+  };
+  expect((await server.fetch(path, options)).status).toBe(202);
+}
+const identify = (user_id: string, more: object = {}, tenant?: Tenant) =>
+  send('/v1/identify', { user_id, ...more }, tenant);
+
+/** Rows as a load would leave them, in one statement. */
+async function store(
+  { environment }: Tenant,
+  table: 'users' | 'companies',
+  rows: readonly { readonly id: string; readonly company?: string; readonly metadata?: string }[],
+): Promise<void> {
+  const list = JSON.stringify(rows.map(({ id, company, metadata = '{}' }) => ({ id, company, metadata })));
+  const [names, values] = table === 'users' ? ['user_id, company_id', 'id, company'] : ['company_id', 'id'];
+  await t.system.pool.query(
+    `insert into ${table} (environment_id, ${names}, metadata)
+    select $1, ${values}, metadata::jsonb from json_to_recordset($2::json) as r (id text, company text, metadata text)`,
+    [environment.environmentId, list],
+  );
+}
+
+const list = async (path: string, tenant: Tenant = t): Promise<Page> => {
+  const { status, body } = await server.json<Page>(path, { key: tenant.key });
+  expect(status).toBe(200);
+  return body;
+};
+const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
+
+/** Ids on all pages, in the order of the pages. `between` runs after each. */
+async function walk(
+  path: string,
+  tenant: Tenant,
+  between: () => Promise<void> = async () => undefined,
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (let cursor = ''; ; ) {
+    const { data, metadata } = await list(`${path}&cursor=${cursor}`, tenant);
+    ids.push(...data.map(idOf));
+    if (metadata.cursor.after === null) return ids;
+    cursor = metadata.cursor.after;
+    await between();
+  }
+}
+
+const refusal = async (path: string, options: object = {}) => {
+  const { status, body } = await server.json<ErrorBody>(path, options);
+  return [status, body.errors.map(({ error_code }) => error_code)];
+};
+
+describe('one profile', () => {
+  test('a user is answered as it is stored, with every digit and its company', async () => {
+    await identify('one', {
+      metadata: { name: 'Ada', plan: 'pro' },
+      company: { company_id: 'acme', size: 120 },
+    });
+    const big = '{"big": 12345678901234567890.123456789, "list": [1, {"a": null}]}';
+    await t.system.pool.query(`update users set metadata = metadata || $1::jsonb where user_id = 'one'`, [
+      big,
+    ]);
+    const response = await server.fetch('/v1/users/one');
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      200,
+      'application/json; charset=utf-8',
+    ]);
+    const text = await response.text();
+    expect(text).toContain('12345678901234567890.123456789');
+    const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/);
+    expect(JSON.parse(text)).toEqual({
+      user_id: 'one',
+      company_id: 'acme',
+      metadata: { name: 'Ada', plan: 'pro', big: expect.any(Number), list: [1, { a: null }] },
+      first_seen_at: at,
+      last_seen_at: at,
+      updated_at: at,
+    });
+    const { body } = await server.json<Profile>('/v1/companies/acme');
+    expect(body).toEqual({
+      company_id: 'acme',
+      metadata: { size: 120 },
+      first_seen_at: at,
+      last_seen_at: at,
+      updated_at: at,
+    });
+  });
+
+  test('a user without a company has null for it', async () => {
+    await identify('alone');
+    expect((await server.json<Profile>('/v1/users/alone')).body).toMatchObject({
+      company_id: null,
+      metadata: {},
+    });
+  });
+
+  test('what was answered 202 is read from then on', async () => {
+    for (let n = 0; n < 20; n++) {
+      await identify('fresh', { metadata: { n: String(n) } });
+      expect((await server.json<Profile>('/v1/users/fresh')).body.metadata).toEqual({ n: String(n) });
+    }
+  });
+
+  test.each(['users', 'companies'])(
+    '%s: another environment’s, and one that is not stored, is 404',
+    async (entity) => {
+      await store(t, entity as 'users' | 'companies', [{ id: 'mine' }]);
+      expect((await server.fetch(`/v1/${entity}/mine`)).status).toBe(200);
+      expect(await refusal(`/v1/${entity}/mine`, { key: other.key })).toEqual([404, ['not_found']]);
+      expect(await refusal(`/v1/${entity}/nobody`)).toEqual([404, ['not_found']]);
+    },
+  );
+
+  test('any id that was taken in can be asked for, URL-encoded', async () => {
+    const ids = [
+      'a/b',
+      '/',
+      'a//b/',
+      '100%',
+      '%2F',
+      'ä ö',
+      '🦆',
+      '?x=1#y',
+      'a+b c',
+      '...',
+      'bulk_identify',
+      "'; --",
+      '\u0001',
+    ];
+    ids.push('x'.repeat(256), '🦆'.repeat(64), '"\\');
+    await store(
+      other,
+      'users',
+      ids.map((id) => ({ id })),
+    );
+    await store(
+      other,
+      'companies',
+      ids.map((id) => ({ id })),
+    );
+    for (const id of ids) {
+      const path = encodeURIComponent(id);
+      for (const entity of ['users', 'companies']) {
+        const { status, body } = await server.json<Profile>(`/v1/${entity}/${path}`, { key: other.key });
+        expect([id, status, idOf(body)]).toEqual([id, 200, id]);
+      }
+      expect([id, (await server.fetch(`/v1/users/${path}/events`, { key: other.key })).status]).toEqual([
+        id,
+        200,
+      ]);
+    }
+    const random = fc.sample(fc.string({ unit: 'binary', minLength: 1, maxLength: 60 }), {
+      seed: 7,
+      numRuns: 200,
+    });
+    const taken = [...new Set(random)].filter(
+      (id) => id.isWellFormed() && !id.includes('\0') && !/^\.{1,2}$/.test(id),
+    );
+    const tenant = await newTenant();
+    await store(
+      tenant,
+      'users',
+      taken.map((id) => ({ id })),
+    );
+    for (const id of taken) {
+      const { body } = await server.json<Profile>(`/v1/users/${encodeURIComponent(id)}`, { key: tenant.key });
+      expect(body.user_id).toBe(id);
+    }
+  });
+
+  test('ids that clients take for a way up are answered to those that send them', async () => {
+    await store(other, 'users', [{ id: '.' }, { id: '..' }]);
+    for (const id of ['.', '..']) {
+      const status = await new Promise((resolve, reject) => {
+        const { hostname, port } = new URL(server.address);
+        const headers = { authorization: `Token ${other.key}` };
+        get({ hostname, port, path: `/v1/users/${id}`, headers }, (answer) => {
+          answer.resume();
+          resolve(answer.statusCode);
+        }).on('error', reject);
+      });
+      expect([id, status]).toEqual([id, 200]);
+    }
+  });
+
+  test.each([
+    ['a%00b', 404, 'not_found'],
+    ['%FF', 400, 'invalid_field'],
+    ['%zz', 400, 'invalid_field'],
+    ['x'.repeat(257), 404, 'not_found'],
+    ['x'.repeat(5_000), 404, 'route_not_found'],
+  ])('%s is refused: %i %s', async (id, status, code) => {
+    expect(await refusal(`/v1/users/${id}`)).toEqual([status, [code]]);
+    expect(await refusal(`/v1/companies/${id}`)).toEqual([status, [code]]);
+    expect(await refusal(`/v1/users/${id}/events`)).toEqual([status, [code]]);
+  });
+
+  test('a profile of many megabytes is answered whole', async () => {
+    const value = 'x'.repeat(60_000);
+    const metadata = JSON.stringify(
+      Object.fromEntries(Array.from({ length: 60 }, (_, n) => [`p${n}`, value])),
+    );
+    const tenant = await newTenant();
+    await store(tenant, 'users', [{ id: 'huge', metadata }, { id: 'more', metadata }, { id: 'small' }]);
+    const { body } = await server.json<Profile>('/v1/users/huge', { key: tenant.key });
+    expect(Object.keys(body.metadata)).toHaveLength(60);
+    // A page has the one that goes beyond its size, and no other.
+    const { data, metadata: page } = await list('/v1/users', tenant);
+    expect([data.map(idOf), page.cursor.after === null]).toEqual([['huge'], false]);
+    expect(await walk('/v1/users?limit=10', tenant)).toEqual(['huge', 'more', 'small']);
+  });
+});
+
+describe('lists of profiles', () => {
+  test.each(['users', 'companies'] as const)(
+    '%s: every one of the environment once, by id, whatever the limit',
+    async (table) => {
+      const tenant = await newTenant();
+      const ids = Array.from({ length: 57 }, (_, n) => `id ${String((n * 31) % 57).padStart(3, '0')} ü/%`);
+      await store(
+        tenant,
+        table,
+        ids.map((id) => ({ id })),
+      );
+      await store(other, table, [{ id: 'id 001 of another' }]);
+      const sorted = [...ids].sort();
+      for (const limit of [1, 7, 56, 57, 58, 500])
+        expect(await walk(`/v1/${table}?limit=${limit}`, tenant)).toEqual(sorted);
+    },
+  );
+
+  test('the cursor is in the envelope and in Link', async () => {
+    const tenant = await newTenant();
+    await store(tenant, 'users', [{ id: 'a' }, { id: 'b' }, { id: 'c' }]);
+    const first = await server.json<Page>('/v1/users?limit=2&property=', { key: tenant.key });
+    const { after } = first.body.metadata.cursor;
+    expect(first.body.metadata).toEqual({ cursor: { after: expect.any(String), before: null }, limit: 2 });
+    const link = /^<([^>]+)>; rel="next"$/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+    expect(new URL(link).searchParams.get('cursor')).toBe(after);
+    const second = await server.json<Page>(new URL(link).pathname + new URL(link).search, {
+      key: tenant.key,
+    });
+    expect(second.body.data.map(idOf)).toEqual(['c']);
+    expect([second.body.metadata.cursor.after, second.headers.get('link')]).toEqual([null, null]);
+    expect((await list('/v1/users', await newTenant())).data).toEqual([]);
+  });
+
+  test('a walk meets each profile once that is there all the while, whoever else comes and goes', async () => {
+    const tenant = await newTenant();
+    const name = (n: number) => `u${String(n).padStart(4, '0')}`;
+    const staying = Array.from({ length: 60 }, (_, n) => name(n * 10));
+    const passing = Array.from({ length: 60 }, (_, n) => name(n * 10 + 5));
+    await store(
+      tenant,
+      'users',
+      [...staying, ...passing].map((id) => ({ id, metadata: '{"plan":"pro"}' })),
+    );
+    for (const path of ['/v1/users?limit=7', '/v1/users?limit=7&property=plan:pro']) {
+      let round = 0;
+      const met = await walk(path, tenant, async () => {
+        round++;
+        const gone = passing.splice(0, 2);
+        await t.system.pool.query('delete from users where environment_id = $1 and user_id = any($2)', [
+          tenant.environment.environmentId,
+          gone,
+        ]);
+        await store(tenant, 'users', [
+          { id: `${name(round * 37)}-${path.length}-${round}`, metadata: '{"plan":"pro"}' },
+        ]);
+      });
+      expect(round).toBeGreaterThan(5);
+      expect(new Set(met).size).toBe(met.length);
+      expect(met.filter((id) => staying.includes(id))).toEqual(staying);
+    }
+  });
+
+  test('a property is compared by what is written: text, number or boolean; in quotes only text', async () => {
+    const tenant = await newTenant();
+    const values: Readonly<Record<string, string>> = {
+      text: '"120"',
+      number: '120',
+      decimal: '120.0',
+      more: '1200',
+      list: '[120]',
+      object: '{"v": 120}',
+      yes: 'true',
+      word: '"true"',
+      long: '12345678901234567890',
+      longer: '12345678901234567891',
+      empty: '""',
+      colon: '"a:b"',
+      exponent: '"1e999999"',
+    };
+    await store(
+      tenant,
+      'users',
+      Object.entries(values).map(([id, value]) => ({ id, metadata: `{"v": ${value}, "w": 1}` })),
+    );
+    const found = async (...filters: string[]) => {
+      const query = filters.map((each) => `property=${encodeURIComponent(each)}`).join('&');
+      return (await list(`/v1/users?${query}`, tenant)).data.map(idOf);
+    };
+    expect(await found('v:120')).toEqual(['decimal', 'number', 'text']);
+    expect(await found('v:"120"')).toEqual(['text']);
+    expect(await found('v:true')).toEqual(['word', 'yes']);
+    expect(await found('v:"true"')).toEqual(['word']);
+    expect(await found('v:12345678901234567890')).toEqual(['long']);
+    expect(await found('v:')).toEqual(['empty']);
+    expect(await found('v:a:b')).toEqual(['colon']);
+    expect(await found('v:1e999999')).toEqual(['exponent']);
+    expect(await found('v:null')).toEqual([]);
+    expect(await found('W:1')).toEqual([]);
+    expect(await found('v:120', 'w:1')).toEqual(['decimal', 'number', 'text']);
+    expect(await found('v:120', 'w:2')).toEqual([]);
+    await store(tenant, 'companies', [{ id: 'c1', metadata: '{"a:b": "x", "\\"q": true}' }, { id: 'c2' }]);
+    const companies = async (filter: string) =>
+      (await list(`/v1/companies?property=${encodeURIComponent(filter)}`, tenant)).data.map(idOf);
+    expect(await companies('"a:b":x')).toEqual(['c1']);
+    expect(await companies('"\\"q":true')).toEqual(['c1']);
+    expect(await companies('a:b:x')).toEqual([]);
+  });
+
+  test('by company, by segment and by property at once: who is in all of them', async () => {
+    const tenant = await newTenant();
+    await apply(t, tenant, { segments: [segmentItem('pro'), segmentItem('free')] });
+    const { rows } = await t.system.pool.query<{ segment_id: number }>(
+      `select segment_id from segments where environment_id = $1 and key = 'pro'`,
+      [tenant.environment.environmentId],
+    );
+    const segment = rows[0]?.segment_id;
+    const users = Array.from({ length: 90 }, (_, n) => ({
+      id: `u${String(n).padStart(2, '0')}`,
+      ...(n % 3 > 0 && { company: n % 3 === 1 ? 'acme' : 'globex' }),
+      metadata: JSON.stringify({ plan: n % 2 === 0 ? 'pro' : 'free', size: n % 5 }),
+    }));
+    await store(tenant, 'users', users);
+    const matching = (test: (n: number) => boolean) => users.filter((_, n) => test(n)).map(({ id }) => id);
+    const walked = (query: string) => walk(`/v1/users?limit=4&${query}`, tenant);
+    expect(await walked('company_id=acme')).toEqual(matching((n) => n % 3 === 1));
+    expect(await walked('company_id=nobody')).toEqual([]);
+    expect(await walked(`segment_id=${segment}`)).toEqual(matching((n) => n % 2 === 0));
+    expect(await walked('property=size:2')).toEqual(matching((n) => n % 5 === 2));
+    expect(await walked(`company_id=acme&segment_id=${segment}&property=size:2`)).toEqual(
+      matching((n) => n % 3 === 1 && n % 2 === 0 && n % 5 === 2),
+    );
+    expect(await refusal(`/v1/users?segment_id=${segment}`, { key: other.key })).toEqual([
+      400,
+      ['unknown_segment'],
+    ]);
+    const preview = await server.json(`/v1/segments/${segment}/preview`, { key: tenant.key });
+    expect(preview.body).toEqual({
+      id: segment,
+      count: 45,
+      user_ids: matching((n) => n % 2 === 0).slice(0, 50),
+    });
+    expect(await refusal(`/v1/segments/${segment}/preview`, { key: other.key })).toEqual([
+      404,
+      ['not_found'],
+    ]);
+  });
+
+  test('an index is not needed to come to the end: a rare property among many is found, page by page', async () => {
+    const tenant = await newTenant();
+    await t.system.pool.query(
+      `insert into users (environment_id, user_id, metadata)
+      select $1, 'u' || lpad(n::text, 6, '0'), case when n % 9973 = 0 then '{"rare": true}'::jsonb else '{"rare": false}' end
+      from generate_series(1, 30000) as n`,
+      [tenant.environment.environmentId],
+    );
+    expect(await walk('/v1/users?limit=2&property=rare:true', tenant)).toEqual([
+      'u009973',
+      'u019946',
+      'u029919',
+    ]);
+    expect(await walk('/v1/users?limit=500&property=rare:never', tenant)).toEqual([]);
+  });
+
+  test.each([
+    ['limit=0', 'invalid_field'],
+    ['limit=501', 'invalid_field'],
+    ['cursor=nonsense', 'invalid_cursor'],
+    ['cursor=aWQ6', 'invalid_cursor'],
+    ['property=plan', 'invalid_field'],
+    ['property=:pro', 'invalid_field'],
+    ['property=a%00:x', 'invalid_field'],
+    ['property=a:x%00', 'invalid_field'],
+    [`property=${'n'.repeat(256)}:x`, 'invalid_field'],
+    [`property=a:${'v'.repeat(5_000)}`, 'invalid_field'],
+    [Array.from({ length: 11 }, (_, n) => `property=p${n}:1`).join('&'), 'invalid_field'],
+    [`company_id=${'x'.repeat(257)}`, 'invalid_field'],
+    ['company_id=a&company_id=b', 'invalid_field'],
+    ['segment_id=x', 'invalid_field'],
+    ['segment_id=999999', 'unknown_segment'],
+    ['plan=pro', 'invalid_field'],
+  ])('%s is 400 %s', async (query, code) => {
+    expect(await refusal(`/v1/users?${query}`)).toEqual([400, [code]]);
+  });
+
+  test('companies have neither a company nor segments to be filtered by', async () => {
+    expect(await refusal('/v1/companies?company_id=a')).toEqual([400, ['invalid_field']]);
+    expect(await refusal('/v1/companies?segment_id=1')).toEqual([400, ['invalid_field']]);
+  });
+});
+
+describe('who may read', () => {
+  const paths = [
+    '/v1/users/u',
+    '/v1/companies/c',
+    '/v1/users/u/events',
+    '/v1/users',
+    '/v1/companies',
+    '/v1/segments/1/preview',
+  ];
+
+  test.each(paths)('%s: no key is 401, a key without `read` 403', async (path) => {
+    expect(await refusal(path, { key: null })).toEqual([401, ['invalid_api_key']]);
+    const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
+      label: 'writer',
+      scopes: ['ingest', 'import', 'export', 'delete'],
+    });
+    expect(await refusal(path, { key })).toEqual([403, ['insufficient_scope']]);
+    const { key: reader } = await createApiKey(t.system.db, t.environment.environmentId, {
+      label: 'reader',
+      scopes: ['read'],
+    });
+    expect([200, 404]).toContain((await server.fetch(path, { key: reader })).status);
+  });
+
+  test('a walk through the lists of one environment meets nothing of another', async () => {
+    const [a, b] = [await newTenant(), await newTenant()];
+    await store(a, 'users', [{ id: 'a1', company: 'shared' }, { id: 'a2' }]);
+    await store(b, 'users', [{ id: 'a15', company: 'shared' }, { id: 'b1' }]);
+    expect(await walk('/v1/users?limit=1', a)).toEqual(['a1', 'a2']);
+    expect(await walk('/v1/users?limit=1&company_id=shared', b)).toEqual(['a15']);
+    expect(await walk('/v1/users?limit=1&property=x:y', b)).toEqual([]);
+  });
+});

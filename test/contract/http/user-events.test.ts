@@ -1,0 +1,232 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+
+interface Event {
+  readonly event_id: string;
+  readonly event_name: string;
+  readonly inserted_at: string;
+}
+interface Page {
+  readonly data: readonly Event[];
+  readonly metadata: {
+    readonly cursor: { readonly after: string | null; readonly before: null };
+    readonly limit: number;
+    readonly archived_until: string | null;
+  };
+}
+
+let t: TestSystem;
+let server: TestServer;
+let other: Tenant;
+beforeAll(async () => {
+  t = await openTestSystem();
+  server = await serve(t);
+  other = await t.addEnvironment('other');
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+/** Events that happened so, in one statement. */
+async function store(
+  user: string,
+  events: readonly {
+    readonly id: string;
+    readonly at: string;
+    readonly name?: string;
+    readonly metadata?: string;
+  }[],
+  { environment }: Tenant = t,
+): Promise<void> {
+  const list = JSON.stringify(
+    events.map(({ name = 'opened', metadata = '{}', ...event }) => ({ ...event, name, metadata })),
+  );
+  await t.system.pool.query(
+    'select sluice.ensure_events_partition(at) from json_to_recordset($1::json) as e (at timestamptz)',
+    [list],
+  );
+  await t.system.pool.query(
+    `insert into events (environment_id, event_id, event_name, user_id, source, inserted_at, metadata)
+    select $1, id, name, $2, 'backend-http', at, metadata::jsonb
+    from json_to_recordset($3::json) as e (id text, name text, at timestamptz, metadata text)`,
+    [environment.environmentId, user, list],
+  );
+}
+
+const list = async (user: string, query = '', tenant: Tenant = t): Promise<Page> => {
+  const { status, body } = await server.json<Page>(`/v1/users/${user}/events?${query}`, { key: tenant.key });
+  expect(status).toBe(200);
+  return body;
+};
+const idsOf = async (user: string, query = '') =>
+  (await list(user, query)).data.map(({ event_id }) => event_id);
+
+async function walk(
+  user: string,
+  query: string,
+  between: () => Promise<void> = async () => undefined,
+): Promise<string[]> {
+  const ids: string[] = [];
+  for (let cursor = ''; ; ) {
+    const { data, metadata } = await list(user, `${query}&cursor=${cursor}`);
+    ids.push(...data.map(({ event_id }) => event_id));
+    if (metadata.cursor.after === null) return ids;
+    cursor = metadata.cursor.after;
+    await between();
+  }
+}
+
+const refusal = async (path: string, options: object = {}) => {
+  const { status, body } = await server.json<ErrorBody>(path, options);
+  return [status, body.errors.map(({ error_code }) => error_code)];
+};
+
+describe('events of a user', () => {
+  test('are answered as exports have them, with every digit and microsecond', async () => {
+    const track = {
+      user_id: 'one',
+      event_name: 'report_shared',
+      event_id: 'e1',
+      company_id: 'acme',
+      metadata: { pages: 12 },
+    };
+    const sent = await server.fetch('/v1/track', {
+      method: 'POST',
+      body: JSON.stringify(track),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(sent.status).toBe(202);
+    await store('one', [
+      { id: 'e0', at: '2024-02-29T23:59:59.123456Z', metadata: '{"n": 12345678901234567890}' },
+    ]);
+    const response = await server.fetch('/v1/users/one/events');
+    const text = await response.text();
+    expect(text).toContain('12345678901234567890');
+    expect(JSON.parse(text)).toEqual({
+      data: [
+        {
+          event_id: 'e1',
+          event_type: 'track',
+          event_name: 'report_shared',
+          user_id: 'one',
+          company_id: 'acme',
+          source: 'backend-http',
+          inserted_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+          metadata: { pages: 12 },
+        },
+        expect.objectContaining({
+          event_id: 'e0',
+          company_id: null,
+          inserted_at: '2024-02-29T23:59:59.123456Z',
+        }),
+      ],
+      metadata: { cursor: { after: null, before: null }, limit: 50, archived_until: null },
+    });
+  });
+
+  test('come newest first, each once, whatever the limit, over months and within one microsecond', async () => {
+    const events = Array.from({ length: 47 }, (_, n) => ({
+      id: `e${String((n * 29) % 47).padStart(2, '0')}`,
+      // Months apart; five of them at the same instant.
+      at: new Date(Date.UTC(2025, (n % 10) - (n % 10 === 3 ? 1 : 0), 7, n % 2)).toISOString(),
+    }));
+    await store('many', events);
+    const sorted = [...events]
+      .sort((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1))
+      .map(({ id }) => id);
+    for (const limit of [1, 2, 7, 46, 47, 48, 500])
+      expect(await walk('many', `limit=${limit}`)).toEqual(sorted);
+  });
+
+  test('a walk meets each event once, and none that comes in meanwhile twice', async () => {
+    const day = (n: number) => new Date(Date.UTC(2025, 3, 1 + n)).toISOString();
+    const events = Array.from({ length: 40 }, (_, n) => ({ id: `e${n}`, at: day(n) }));
+    await store('walked', events);
+    let round = 0;
+    const met = await walk('walked', 'limit=6', async () => {
+      round++;
+      await store('walked', [
+        { id: `new${round}`, at: day(60 + round) },
+        { id: `late${round}`, at: day(round) },
+      ]);
+    });
+    expect(round).toBeGreaterThan(4);
+    expect(new Set(met).size).toBe(met.length);
+    expect(met.filter((id) => id.startsWith('e'))).toEqual(events.map(({ id }) => id).reverse());
+    expect(met.some((id) => id.startsWith('new'))).toBe(false);
+  });
+
+  test('`from` and `to` take days, which are included, and instants, of which `to` is not', async () => {
+    await store('ranged', [
+      { id: 'a', at: '2025-06-01T00:00:00Z' },
+      { id: 'b', at: '2025-06-01T23:59:59.999999Z' },
+      { id: 'c', at: '2025-06-02T00:00:00Z' },
+      { id: 'd', at: '2025-07-02T12:00:00Z' },
+    ]);
+    expect(await idsOf('ranged', 'from=2025-06-02')).toEqual(['d', 'c']);
+    expect(await idsOf('ranged', 'to=2025-06-01')).toEqual(['b', 'a']);
+    expect(await idsOf('ranged', 'from=2025-06-01&to=2025-06-01')).toEqual(['b', 'a']);
+    expect(await idsOf('ranged', 'to=2025-06-02T00:00:00Z')).toEqual(['b', 'a']);
+    expect(await idsOf('ranged', 'from=2025-06-01T23:59:59.999999Z&to=2025-07-02T12:00:00%2B00:00')).toEqual([
+      'c',
+      'b',
+    ]);
+    expect(await walk('ranged', 'from=2025-06-01&to=2025-06-02&limit=1')).toEqual(['c', 'b', 'a']);
+  });
+
+  test('of one name are those of that name', async () => {
+    await store('named', [
+      { id: 'n-a', at: '2025-06-01T00:00:00Z', name: 'x' },
+      { id: 'n-b', at: '2025-06-02T00:00:00Z', name: 'y' },
+      { id: 'n-c', at: '2025-06-03T00:00:00Z', name: 'x' },
+    ]);
+    expect(await walk('named', 'event_name=x&limit=1')).toEqual(['n-c', 'n-a']);
+    expect(await idsOf('named', 'event_name=z')).toEqual([]);
+  });
+
+  test('of a user without a profile are there; a user without either is 404, and so is another environment’s', async () => {
+    await store('unknown', [{ id: 'u-a', at: '2025-06-01T00:00:00Z' }]);
+    expect(await refusal('/v1/users/unknown')).toEqual([404, ['not_found']]);
+    expect(await idsOf('unknown')).toEqual(['u-a']);
+    expect(await idsOf('unknown', 'event_name=none')).toEqual([]);
+    await t.system.pool.query(`insert into users (environment_id, user_id) values ($1, 'silent')`, [
+      t.environment.environmentId,
+    ]);
+    expect(await idsOf('silent')).toEqual([]);
+    expect(await refusal('/v1/users/nobody/events')).toEqual([404, ['not_found']]);
+    expect(await refusal('/v1/users/unknown/events', { key: other.key })).toEqual([404, ['not_found']]);
+    await store('unknown', [{ id: 'theirs', at: '2025-06-02T00:00:00Z' }], other);
+    expect(await idsOf('unknown')).toEqual(['u-a']);
+  });
+
+  test('that are large come as many on a page as fit into a megabyte', async () => {
+    const metadata = JSON.stringify({ text: 'x'.repeat(60_000), more: 'y'.repeat(60_000) });
+    const events = Array.from({ length: 30 }, (_, n) => ({
+      id: `e${String(n).padStart(2, '0')}`,
+      at: '2025-06-01T00:00:00Z',
+      metadata,
+    }));
+    await store('heavy', events);
+    const { data, metadata: page } = await list('heavy', 'limit=500');
+    expect([data.length, page.cursor.after === null]).toEqual([9, false]);
+    expect(await walk('heavy', 'limit=500')).toEqual(events.map(({ id }) => id).reverse());
+  });
+
+  test.each([
+    ['limit=0', 'invalid_field'],
+    ['limit=501', 'invalid_field'],
+    ['cursor=nonsense', 'invalid_cursor'],
+    [`cursor=${Buffer.from('yesterday e1').toString('base64url')}`, 'invalid_cursor'],
+    ['from=yesterday', 'invalid_date'],
+    ['to=2025-02-30', 'invalid_date'],
+    ['from=2025-06-02&to=2025-06-01', 'invalid_range'],
+    ['event_name=a%00', 'invalid_field'],
+    [`event_name=${'x'.repeat(257)}`, 'invalid_field'],
+    ['name=x', 'invalid_field'],
+  ])('%s is 400 %s', async (query, code) => {
+    await store('asked', [{ id: query.slice(0, 200), at: '2025-06-01T00:00:00Z' }]);
+    expect(await refusal(`/v1/users/asked/events?${query}`)).toEqual([400, [code]]);
+  });
+});
