@@ -39,19 +39,30 @@ export const staticKeyId = 'API_KEY';
 /** Compared with where there is no such key, so that an unknown id costs what a wrong secret does. */
 const nobody = digestKey('');
 
+/** The schemes before a key; without one the header is the key. */
+const header = /^(?:(token|bearer|basic)\s+)?(\S+)$/i;
+
+/** The key in an Authorization header; null if it has the form of none. */
+function keyIn(given: string): string | null {
+  const [, scheme = '', text = null] = header.exec(given) ?? [];
+  if (text === null || scheme.toLowerCase() !== 'basic') return text;
+  // As the user name, which SDKs that know nothing else send; the password is ignored.
+  return Buffer.from(text, 'base64').toString('utf8').split(':', 1)[0] ?? null;
+}
+
 /**
- * The caller that an Authorization header (`Token <key>`) stands for, or why it stands for none. `staticKey` (API_KEY) opens
- * the environment `default` with every scope.
+ * The caller that an Authorization header (`Token <key>`, or another form that `keyIn` knows) stands for, or why it stands for
+ * none. `staticKey` (API_KEY) opens the environment `default` with every scope.
  */
 export async function verifyKey(
   db: Database,
   staticKey: string | null,
-  header: string | undefined,
+  authorization: string | undefined,
 ): Promise<Caller | KeyRefusal> {
-  const given = header?.trim() ?? '';
+  const given = authorization?.trim() ?? '';
   if (given === '') return { refused: 'missing', keyId: null };
-  const text = /^token +(\S+)$/i.exec(given)?.[1];
-  if (text === undefined) return { refused: 'malformed', keyId: null };
+  const text = keyIn(given);
+  if (text === null) return { refused: 'malformed', keyId: null };
   if (staticKey !== null && matchesDigest(text, digestKey(staticKey))) return defaultCaller(db);
   const keyId = keyIdOf(text);
   return keyId === null ? { refused: 'malformed', keyId } : findCaller(db, keyId, text);

@@ -70,3 +70,26 @@ function nextDay(ms: number): string {
   const next = new Date(ms + dayMs).toISOString();
   return next.startsWith('+') ? lastInstant : next.replace('Z', '000Z');
 }
+
+const epochShape = /^(\d{9,14})(?:\.(\d{1,9}))?$/;
+/** As seconds they would lie in the year 5138 or later, as milliseconds before 1974. */
+const firstMilliseconds = 1e11;
+
+/**
+ * Reads seconds or milliseconds since 1970, written as digits; null if they are none. Which of them it is, is no guess:
+ * of the years 1974 to 5138 the two have no number in common.
+ */
+export function readEpoch(text: string): Instant | null {
+  const match = epochShape.exec(text);
+  if (match === null) return null;
+  const [, whole = '', fraction = ''] = match;
+  const number = Number(whole);
+  const isSeconds = number < firstMilliseconds;
+  const micros = fraction.slice(0, isSeconds ? 6 : 3).padEnd(isSeconds ? 6 : 3, '0');
+  const seconds = isSeconds ? number : Math.floor(number / 1000);
+  const below = isSeconds ? micros : whole.slice(-3) + micros;
+  return {
+    text: `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${below}Z`,
+    ms: seconds * 1000 + Number(below.slice(0, 3)),
+  };
+}

@@ -47,6 +47,28 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   return hinted === 'json' && (hints.envelope !== undefined || isSpread(text)) ? 'json' : 'ndjson';
 }
 
+/**
+ * The keys of a file that is one JSON object and is not said to be NDJSON; null for any other. `whole` is the file, unpacked,
+ * in UTF-8.
+ * @throws InputError `invalid_json` for one line that is said to be JSON, and is not.
+ */
+export function keysOfObject(whole: Buffer, hints: FormatHints): readonly string[] | null {
+  const hinted = hints.format ?? hintedFormat(hints);
+  if (hinted === 'ndjson') return null;
+  const text = whole
+    .toString('utf8')
+    .replace(/^\ufeff/, '')
+    .trim();
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : null;
+  } catch (error) {
+    // NDJSON is often sent as JSON.
+    if (hinted !== 'json' || text.includes('\n')) return null;
+    throw inputError('invalid_json', 'The body is not JSON', error instanceof Error ? error.message : '');
+  }
+}
+
 /** An object that goes on after its first line. NDJSON, often sent as JSON, has a whole one there. */
 function isSpread(text: string): boolean {
   const line = text.split('\n', 1)[0] ?? '';
@@ -74,14 +96,15 @@ function hintedFormat(hints: FormatHints): SourceFormat | null {
   if (/\.(csv|tsv|txt)$/.test(name)) return 'csv';
   if (/\.(ndjson|jsonl)$/.test(name)) return 'ndjson';
   if (name.endsWith('.json')) return 'json';
-  if (type === 'text/csv' || type === 'text/tab-separated-values') return 'csv';
+  if (/^(text|application)\/(x-)?csv$/.test(type) || /^text\/(tab|comma)-separated-values$/.test(type))
+    return 'csv';
   if (isNdjsonType(type)) return 'ndjson';
   return type === 'application/json' ? 'json' : null;
 }
 
 /** `mediaType` without parameters, in small letters. */
 export function isNdjsonType(mediaType: string): boolean {
-  return /^application\/(x-)?(ndjson|jsonl|jsonlines)$/.test(mediaType);
+  return /^(application|text)\/(x-)?(ndjson|jsonl|jsonlines)$/.test(mediaType);
 }
 
 function unsupported(seen: string): InputError {

@@ -54,7 +54,7 @@ const info = {
   description: `Loads users, companies and events into Postgres: single records, arrays and files of any size.
 
 - Every answer carries \`x-request-id\`. Refusals carry the error record, with every problem found; its codes are in docs/errors.md.
-- A trailing slash is accepted on every path. \`HEAD\` answers as \`GET\`, without the body. A method that a path does not have is 405 with \`Allow\`, an unknown path 404, also without a key.
+- A trailing slash, and slashes that are doubled, are accepted on every path. \`HEAD\` answers as \`GET\`, without the body. A method that a path does not have is 405 with \`Allow\`, an unknown path 404, also without a key.
 - Lists refuse parameters that they do not know, except those that begin with \`_\`, which some clients add so that no cache answers.
 - Times are ISO 8601 in UTC.`,
   license: { name: 'MIT', identifier: 'MIT' },
@@ -68,6 +68,7 @@ const tags = [
   { name: 'jobs', description: 'What became of them.' },
   { name: 'reading', description: 'What is stored of users and companies, as it is at this moment.' },
   { name: 'lookups', description: 'What exports can be filtered by.' },
+  { name: 'keys', description: 'Whether a key is good.' },
   { name: 'operations', description: 'For those who run the service.' },
   { name: 'documentation', description: 'This document.' },
 ];
@@ -85,7 +86,7 @@ export function documentFrame() {
           in: 'header',
           name: 'Authorization',
           description:
-            '`Token <API_KEY>`: the word Token, a blank, and a key that `sluice keys create` made. The scopes that an operation lists are those that the key must have.',
+            '`Token <API_KEY>`: the word Token, a blank, and a key that `sluice keys create` made. `Bearer <API_KEY>`, the key alone, and `Basic` with the key as user name are accepted too. The scopes that an operation lists are those that the key must have.',
         },
         metricsToken: {
           type: 'http',

@@ -58,6 +58,7 @@ import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
 import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
+import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
 import { exportItem, jobRecord } from './schemas/job-record.ts';
 import { companyItem, userItem } from './upload/bodies.ts';
@@ -123,7 +124,8 @@ export function createApp(system: System, state: ServerState = { closing: false 
     http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
     keepAliveTimeout: keepAliveTimeoutMs,
     return503OnClosing: false,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength },
+    // `{base_url}/` and `/v1/track` are often put together as they are.
+    routerOptions: { ignoreTrailingSlash: true, ignoreDuplicateSlashes: true, maxParamLength },
     clientErrorHandler: answerClientError,
     frameworkErrors: (error, request, reply) => {
       setStandardHeaders(request, reply);
@@ -173,6 +175,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   }
   listUserEvents(app, system);
   previewSegmentRoute(app, system);
+  validateKey(app);
   showService(app, system);
   showLiveness(app);
   showReadiness(app, system, state);

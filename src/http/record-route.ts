@@ -18,19 +18,19 @@ import { refusals } from './schemas/answers.ts';
  * numbers that JavaScript rounds, while it makes the row; and a refusal by the schema costs 7 400 ns.
  */
 
-/** An id in a single record: a string, and never a number. */
+/** An id: a string, or a number, which becomes one. */
 export const idText = (description: string) =>
-  Type.String({ minLength: 1, maxLength: MAX_ID_BYTES, description });
+  Type.Unsafe<string | number>({
+    type: ['string', 'number'],
+    minLength: 1,
+    maxLength: MAX_ID_BYTES,
+    description,
+  });
 
-/** Properties of a user in a single record. */
-export const textValue = { type: ['string', 'null'], description: 'null removes the property.' };
+export const nullableId = (description: string) =>
+  Type.Unsafe<string | number | null>({ ...idText(description), type: ['string', 'number', 'null'] });
 
-export const primitiveValue = {
-  type: ['string', 'number', 'boolean', 'null'],
-  description: 'null removes the property.',
-};
-
-/** Any JSON value. */
+/** Of a property. */
 export const anyValue = { description: 'Any JSON value; null removes the property.' };
 
 /** What every route of single records answers. */

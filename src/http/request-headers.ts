@@ -32,6 +32,30 @@ export const bodyHeaders = {
   ),
 };
 
+/** Media types that mean JSON. */
+const jsonTypes = /^(?:|(?:application|text)\/(?:x-)?json|[\w.-]+\/[\w.+-]+\+json)$/;
+/** What clients that set no type send: `curl -d`, `fetch` with a text, browsers that send as they leave. */
+const unsaidTypes: ReadonlySet<string> = new Set([
+  'application/x-www-form-urlencoded',
+  'application/octet-stream',
+  'text/plain',
+]);
+
+/** In lower case, without parameters; empty if there is none. */
+export function mediaTypeOf(contentType: string | undefined): string {
+  return (contentType ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** Whether a media type, as `mediaTypeOf` gives it, means JSON; having none does too. */
+export function meansJson(mediaType: string): boolean {
+  return jsonTypes.test(mediaType);
+}
+
+/** Whether it is a media type that clients send which set none: it says nothing of the body. */
+export function isUnsaid(mediaType: string): boolean {
+  return unsaidTypes.has(mediaType);
+}
+
 /** Whether a body comes as gzip. @throws InputError `unsupported_media_type`. */
 export function readEncoding(header: string | undefined): boolean {
   const encoding = header?.trim().toLowerCase() ?? '';

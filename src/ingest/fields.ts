@@ -2,6 +2,7 @@ import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_ID_BYTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
 import {
   hasTooManyProperties,
+  isEmptyObject,
   isObject,
   type JsonObject,
   propertyProblem,
@@ -9,9 +10,6 @@ import {
 } from '../mapping/json-object.ts';
 import { markedNumber, type ParsedJson } from '../mapping/json-text.ts';
 import type { Properties } from './records.ts';
-
-/** Which values a property may have: text only, anything but objects and arrays, or any JSON value. */
-export type ValueRule = 'text' | 'primitive' | 'any';
 
 /** Reads the fields of one record, and notes everything that is wrong with them. */
 export class Fields {
@@ -58,16 +56,45 @@ export class Fields {
   }
 
   /** A text that must be there; '' (and a problem) where it is not. */
-  requiredText(value: unknown, path: string, maxBytes = MAX_ID_BYTES): string {
-    if (value === undefined || value === null) {
-      this.refuse('missing_field', `${path} is missing`, path);
-    }
+  requiredText(value: unknown, path: string, maxBytes: number, others: readonly string[]): string {
+    if (value === undefined || value === null) this.#refuseMissing(path, others);
     return this.text(value, path, maxBytes) ?? '';
   }
 
-  /** An object that may be missing, or be null for it. */
+  /** An id: a text, or a number, which becomes the text it was written as; null if it is missing. */
+  id(value: unknown, path: string): string | null {
+    const digits = typeof value === 'number' ? String(value) : markedNumber(value);
+    if (digits === null && value !== undefined && value !== null && typeof value !== 'string') {
+      const details = `${path}: expected a string or a number, got ${kindOf(value)}`;
+      this.refuse('invalid_field', `${path} must be a string or a number`, details);
+      return null;
+    }
+    return this.text(digits ?? value, path);
+  }
+
+  /** An id that must be there; '' (and a problem) where it is not. `others`: what clients of other services call it. */
+  requiredId(value: unknown, path: string, others: readonly string[]): string {
+    if (value === undefined || value === null) this.#refuseMissing(path, others);
+    return this.id(value, path) ?? '';
+  }
+
+  /** One id under several names: those that are given must agree. Null if none is. */
+  agreedId(given: readonly (readonly [path: string, value: unknown])[]): string | null {
+    const ids = given
+      .filter(([, value]) => value !== undefined && value !== null)
+      .map(([path, value]) => ({ path, id: this.id(value, path) }));
+    const first = ids[0];
+    const other = ids.find(({ id }) => id !== null && first?.id != null && id !== first.id);
+    if (first !== undefined && other !== undefined) {
+      const names = `${first.path} and ${other.path}`;
+      this.refuse('invalid_field', `${names} are different ids; give one, or the same`, names);
+    }
+    return first?.id ?? null;
+  }
+
+  /** An object that may be missing, or be null or empty for it. */
   objectOf(value: unknown, path: string): JsonObject | null {
-    if (value === undefined || value === null) return null;
+    if (value === undefined || value === null || isEmptyObject(value)) return null;
     if (isObject(value)) return value;
     this.refuse(
       'invalid_field',
@@ -77,8 +104,8 @@ export class Fields {
     return null;
   }
 
-  /** Checks names and values. A null stands for removal and is always allowed. */
-  properties(object: JsonObject, path: string, rule: ValueRule): Properties {
+  /** Checks names and values. */
+  properties(object: JsonObject, path: string): Properties {
     if (hasTooManyProperties(object, this.bytes)) {
       this.refuse('invalid_metadata_value', sentence(tooManyProperties(path).message), path);
       return object;
@@ -89,14 +116,6 @@ export class Fields {
       const reason = propertyProblem(name, value, this.#parsed, path, this.bytes > MAX_VALUE_BYTES);
       if (reason !== null) {
         this.refuse('invalid_metadata_value', sentence(reason.message), reason.column ?? path);
-      } else if (!allows(rule, value)) {
-        const at = path === '' ? name : `${path}.${name}`;
-        const wanted = rule === 'text' ? 'a string' : 'a string, a number or a boolean';
-        this.refuse(
-          'invalid_metadata_value',
-          `${at} must be ${wanted}`,
-          `${at}: expected ${wanted}, got ${kindOf(value)}`,
-        );
       }
     }
     return object;
@@ -107,16 +126,16 @@ export class Fields {
     const [first, ...more] = this.#problems;
     if (first !== undefined) throw new InputError(first, ...more.slice(0, maxProblems - 1));
   }
+
+  #refuseMissing(path: string, others: readonly string[]): void {
+    const other = others.find((name) => this.object[name] !== undefined && this.object[name] !== null);
+    const hint = other === undefined ? '' : `; there is ${other}: send it as ${path}`;
+    this.refuse('missing_field', `${path} is missing${hint}`, path);
+  }
 }
 
 /** Of a body of ten thousand wrong values nobody reads more. */
 const maxProblems = 100;
-
-function allows(rule: ValueRule, value: unknown): boolean {
-  if (rule === 'any' || value === null) return true;
-  if (rule === 'primitive') return typeof value !== 'object';
-  return typeof value === 'string' && markedNumber(value) === null;
-}
 
 function textProblem(text: string, maxBytes: number): string | null {
   if (text === '') return 'is empty';

@@ -1,19 +1,24 @@
 import { isUtf8 } from 'node:buffer';
 import { automaticProperties } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
-import { type Instant, readInstant } from '../domain/instant.ts';
+import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
 import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS, MAX_EVENT_NAME_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
-import { isObject, type JsonObject } from '../mapping/json-object.ts';
-import { parseJsonText } from '../mapping/json-text.ts';
-import { Fields, type ValueRule } from './fields.ts';
+import { isEmptyObject, isObject, type JsonObject } from '../mapping/json-object.ts';
+import { markedNumber, parseJsonText } from '../mapping/json-text.ts';
+import { Fields } from './fields.ts';
 import type { CompanyRecord, EventRecord, Properties, UserRecord } from './records.ts';
+
+/** What clients of other services send an id as; none of them is taken for ours, but the refusal names it. */
+const otherUserIds = ['userId', 'distinct_id', 'external_id', 'anonymousId', 'uid', 'id'];
+const otherCompanyIds = ['companyId', 'groupId', 'group_id', 'account_id', 'id'];
+const otherEventNames = ['event', 'eventName', 'name'];
 
 /** The body of /v1/identify. @throws InputError with every problem found. */
 export function readUser(fields: Fields, environmentId: number): UserRecord {
   const { user_id, company_id, company, metadata, ...beside } = fields.object;
-  const userId = fields.requiredText(user_id, 'user_id');
-  const properties = profileProperties(fields, beside, metadata, '', 'text');
+  const userId = fields.requiredId(user_id, 'user_id', otherUserIds);
+  const properties = profileProperties(fields, beside, metadata, '');
   const moved = readMove(fields, company, company_id);
   fields.check();
   return { environmentId, userId, properties, ...moved, marked: fields.marked, bytes: fields.bytes };
@@ -26,27 +31,60 @@ interface Moved {
 
 /** `company`, or `company_id` as in bulk data; null for either takes the user out of the company. */
 function readMove(fields: Fields, company: unknown, plainId: unknown): Moved {
-  if (company === undefined || company === null) {
-    if (plainId === undefined) return { companyId: company === null ? '' : null, company: {} };
-    return { companyId: fields.text(plainId, 'company_id') ?? '', company: {} };
+  const given = fields.objectOf(company, 'company');
+  if (given === null || isEmptyObject(given)) {
+    const isGiven = company === null || plainId !== undefined;
+    return { companyId: fields.id(plainId, 'company_id') ?? (isGiven ? '' : null), company: {} };
   }
-  if (!isObject(company)) {
-    fields.objectOf(company, 'company');
-    return { companyId: null, company: {} };
+  const { company_id: own, id: short, metadata, ...others } = given;
+  const companyId = agreedCompanyId(fields, own, short, plainId);
+  if ((own ?? short ?? plainId) == null) {
+    fields.refuse('missing_field', 'company.company_id is missing', 'company.company_id');
   }
-  const { company_id: own, id: short, metadata, ...others } = company;
-  const companyId = fields.requiredText(own ?? short ?? plainId, 'company.company_id');
-  const beside = own != null && short !== undefined ? { ...others, id: short } : others;
-  return { companyId, company: profileProperties(fields, beside, metadata, 'company', 'primitive') };
+  return { companyId, company: profileProperties(fields, others, metadata, 'company') };
+}
+
+function agreedCompanyId(fields: Fields, own: unknown, short: unknown, plainId: unknown): string | null {
+  return fields.agreedId([
+    ['company.company_id', own],
+    ['company.id', short],
+    ['company_id', plainId],
+  ]);
 }
 
 /** The body of /v1/companies/identify. @throws InputError with every problem found. */
 export function readCompany(fields: Fields, environmentId: number): CompanyRecord {
-  const { company_id, metadata, ...beside } = fields.object;
-  const companyId = fields.requiredText(company_id, 'company_id');
-  const properties = profileProperties(fields, beside, metadata, '', 'any');
+  const { company_id, company, metadata, ...beside } = fields.object;
+  const { companyId, isNamed, left } = readNamedCompany(fields, company, company_id);
+  if (!isNamed) fields.requiredId(company_id, 'company_id', otherCompanyIds);
+  const properties = profileProperties(fields, Object.assign(beside, left), metadata, '');
   fields.check();
-  return { environmentId, companyId, properties, marked: fields.marked, bytes: fields.bytes };
+  return {
+    environmentId,
+    companyId: companyId ?? '',
+    properties,
+    marked: fields.marked,
+    bytes: fields.bytes,
+  };
+}
+
+interface NamedCompany {
+  readonly isNamed: boolean;
+  readonly companyId: string | null;
+  /** What is a property: a `company` without an id, or what else it has. */
+  readonly left: { readonly company?: unknown };
+}
+
+/** `company_id`, or an object `company` with one. */
+function readNamedCompany(fields: Fields, company: unknown, plainId: unknown): NamedCompany {
+  if (company === undefined || company === null || isEmptyObject(company)) {
+    return { isNamed: plainId != null, companyId: fields.id(plainId, 'company_id'), left: {} };
+  }
+  const { company_id: own, id: short, ...others } = isObject(company) ? company : {};
+  const companyId = agreedCompanyId(fields, own, short, plainId);
+  const isNamed = (own ?? short ?? plainId) != null;
+  if (!isObject(company)) return { isNamed, companyId, left: { company } };
+  return { isNamed, companyId, left: isEmptyObject(others) ? {} : { company: others } };
 }
 
 /** The body of /v1/track. @throws InputError with every problem found. */
@@ -60,17 +98,18 @@ export function readEvent(fields: Fields, environmentId: number): EventRecord {
     inserted_at,
     timestamp,
     company_id,
+    company,
     ...beside
   } = fields.object;
-  const userId = fields.requiredText(user_id, 'user_id');
-  const eventName = fields.requiredText(event_name, 'event_name', MAX_EVENT_NAME_BYTES);
-  const eventId = fields.text(
-    either(fields, 'event_id', event_id, 'insert_id', insert_id),
-    event_id == null ? 'insert_id' : 'event_id',
-  );
+  const userId = fields.requiredId(user_id, 'user_id', otherUserIds);
+  const eventName = fields.requiredText(event_name, 'event_name', MAX_EVENT_NAME_BYTES, otherEventNames);
+  const eventId = fields.agreedId([
+    ['event_id', event_id],
+    ['insert_id', insert_id],
+  ]);
   const insertedAt = readMoment(fields, inserted_at, timestamp);
-  const companyId = fields.text(company_id, 'company_id');
-  const properties = besideAndWithin(fields, beside, metadata, '', 'any');
+  const { companyId, left } = readNamedCompany(fields, company, company_id);
+  const properties = besideAndWithin(fields, Object.assign(beside, left), metadata, '');
   fields.check();
   return {
     environmentId,
@@ -104,9 +143,10 @@ export function readMoment(fields: Fields, inserted_at: unknown, timestamp: unkn
 
 function readTime(fields: Fields, value: unknown, path: string): Instant | null {
   if (value === undefined) return null;
-  const instant = typeof value === 'string' ? readInstant(value) : null;
+  const text = typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
+  const instant = typeof text === 'string' ? (readInstant(text) ?? readEpoch(text)) : null;
   if (instant === null) {
-    const message = `${path} must be an ISO 8601 date or time such as 2026-11-20T12:34:56.123456Z`;
+    const message = `${path} must be an ISO 8601 date or time such as 2026-11-20T12:34:56.123456Z, or seconds or milliseconds since 1970`;
     fields.refuse('invalid_date', message, path);
   } else if (instant.ms < EARLIEST_EVENT || instant.ms > Date.now() + MAX_EVENT_AHEAD_MS) {
     const message = `${path} must lie between ${new Date(EARLIEST_EVENT).toISOString()} and a day from now`;
@@ -119,32 +159,20 @@ function readTime(fields: Fields, value: unknown, path: string): Instant | null 
  * The properties of a record: those in `metadata`, and the keys beside the documented ones, as in bulk data. Where
  * one is given in both places, `metadata` wins.
  */
-function besideAndWithin(
-  fields: Fields,
-  beside: JsonObject,
-  metadata: unknown,
-  path: string,
-  rule: ValueRule,
-): Properties {
+function besideAndWithin(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
   const under = path === '' ? '' : `${path}.`;
   const within = fields.objectOf(metadata, `${under}metadata`);
-  const outer = fields.properties(beside, path, rule);
-  const inner = within === null ? null : fields.properties(within, `${under}metadata`, rule);
+  const outer = fields.properties(beside, path);
+  const inner = within === null ? null : fields.properties(within, `${under}metadata`);
   if (inner === null) return outer;
   for (const _ in outer) return { ...outer, ...inner };
   return inner;
 }
 
 /** Those of a profile: what is kept automatically cannot be set. */
-function profileProperties(
-  fields: Fields,
-  beside: JsonObject,
-  metadata: unknown,
-  path: string,
-  rule: ValueRule,
-): Properties {
+function profileProperties(fields: Fields, beside: JsonObject, metadata: unknown, path: string): Properties {
   for (const name of automaticProperties) delete beside[name];
-  return besideAndWithin(fields, beside, metadata, path, rule);
+  return besideAndWithin(fields, beside, metadata, path);
 }
 
 const byteOrderMark = '\ufeff';

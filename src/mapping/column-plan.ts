@@ -49,6 +49,21 @@ export function planColumns(
   return { entity: resolved, roles, names: properties, idIndex: names.indexOf(key) };
 }
 
+/** The keys of which one must be there for a JSON object to be a record. */
+const recordKeys = [...Object.values(idColumn), 'event_type'];
+
+/**
+ * Refuses a file that is one JSON object without an id: most likely the records stand under a key that is none of ours, and a job
+ * would only fail. `keys` are those of the object.
+ * @throws InputError `unrecognised_columns`.
+ */
+export function requireRecord(keys: readonly string[], map: Readonly<Record<string, string>>): void {
+  if (keys.some((key) => recordKeys.includes(ownName(map, key) ?? key))) return;
+  const message =
+    'The object is no record, which has user_id or company_id, and holds no array users or companies';
+  throw inputError('unrecognised_columns', message, `keys seen: ${listed(keys)}`);
+}
+
 /** The first of them. */
 function listed(names: readonly string[]): string {
   const shown = names.slice(0, MAX_SHOWN_COLUMNS).join(', ');

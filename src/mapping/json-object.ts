@@ -32,6 +32,14 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+/** `{}`, or `[]`, which PHP writes for it. */
+export function isEmptyObject(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  if (!isObject(value)) return false;
+  for (const _ in value) return false;
+  return true;
+}
+
 /** Reads a cell that holds a JSON object (a byte string); `path` names it in reasons, `types` collects the types of its members. */
 export function readJsonObject(bytes: string, path: string, types: PropertyTypes): JsonContent | Reason {
   const parsed = parseJson(bytes);

@@ -3,7 +3,13 @@ import { automaticProperties, type Entity, idColumn, type LoadEntity } from '../
 import type { ChunkRange } from '../domain/load.ts';
 import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
-import { isObject, type JsonContent, type JsonObject, writeProperties } from './json-object.ts';
+import {
+  isEmptyObject,
+  isObject,
+  type JsonContent,
+  type JsonObject,
+  writeProperties,
+} from './json-object.ts';
 import {
   escapeCopy,
   escapeCopyJson,
@@ -83,6 +89,8 @@ export class NdjsonRows {
     const column = idColumn[entity];
     const id = readId(object[column], column, parsed);
     if (typeof id !== 'string') return id ?? missingId(column);
+    const second = entity === 'companies' ? dropSecondId(object, parsed) : null;
+    if (second !== null) return second;
     object[column] = undefined;
     dropReserved(object);
     const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
@@ -190,11 +198,48 @@ function readCompany(
   if (plain === undefined && company === undefined) return none;
   if (plain !== undefined) object['company_id'] = undefined;
   if (company !== undefined) object['company'] = undefined;
-  if (company !== undefined && company !== null)
-    return readCompanyObject(company, plain, parsed, length, types);
+  const isAbsent = company === undefined || isEmptyObject(company);
+  if (!isAbsent && company !== null) return readCompanyObject(company, plain, parsed, length, types);
+  if (plain === undefined && isAbsent) return none;
   const id = readId(plain, 'company_id', parsed);
   if (id !== null && typeof id !== 'string') return id;
   return { id: id ?? '', row: null };
+}
+
+/** Takes the id out of the `company` of a company; the reason, if it is another than its own. */
+function dropSecondId(object: JsonObject, parsed: ParsedJson): Reason | null {
+  const { company_id: own, company } = object;
+  if (!isObject(company)) return null;
+  const { company_id: second, id: short, ...others } = company;
+  const id = agreedId(
+    [
+      ['company_id', own],
+      ['company.company_id', second],
+      ['company.id', short],
+    ],
+    parsed,
+  );
+  if ((second ?? short) != null) object['company'] = isEmptyObject(others) ? undefined : others;
+  return id === null || typeof id === 'string' ? null : id;
+}
+
+/** An id under several names, as a byte string: those that are given must agree. Null if none is. */
+function agreedId(
+  given: readonly (readonly [column: string, value: unknown])[],
+  parsed: ParsedJson,
+): string | Reason | null {
+  let first: readonly [column: string, id: string] | null = null;
+  for (const [column, value] of given) {
+    const id = readId(value, column, parsed);
+    if (id === null) continue;
+    if (typeof id !== 'string') return id;
+    if (first !== null && id !== first[1]) {
+      const message = `${first[0]} and ${column} are different ids; give one, or the same`;
+      return { code: 'invalid_id', message, column };
+    }
+    first ??= [column, id];
+  }
+  return first?.[1] ?? null;
 }
 
 function readCompanyObject(
@@ -207,11 +252,16 @@ function readCompanyObject(
   if (!isObject(company))
     return { code: 'invalid_type', message: 'company must be an object', column: 'company' };
   const { company_id: own, id: short, metadata, ...others } = company;
-  const named = own ?? short ?? plain;
-  const id = readId(named, 'company.company_id', parsed);
+  const id = agreedId(
+    [
+      ['company.company_id', own],
+      ['company.id', short],
+      ['company_id', plain],
+    ],
+    parsed,
+  );
   if (id === null) return missingId('company.company_id');
   if (typeof id !== 'string') return id;
-  if (own !== undefined && short !== undefined) others['id'] = short;
   dropAutomatic(others);
   if (metadata !== undefined && metadata !== null) others['metadata'] = metadata;
   const row = readMetadata(others, parsed, length, 'company', types);
@@ -232,6 +282,7 @@ function readMetadata(
   if (metadata !== undefined) object['metadata'] = undefined;
   const beside = writeProperties(object, parsed, length, path, types);
   if ('code' in beside || metadata === undefined || metadata === null) return beside;
+  if (isEmptyObject(metadata)) return beside;
   const at = path === '' ? 'metadata' : `${path}.metadata`;
   if (!isObject(metadata)) return { code: 'invalid_type', message: `${at} must be an object`, column: at };
   const within = writeProperties(metadata, parsed, length, at, types, beside.text === '' ? source : null);

@@ -49,7 +49,7 @@ function undocumented({ operationId, responses }: Operation, status: string): st
 
 /** Of templates that match, that with the most fixed parts. */
 function findTemplate(templates: readonly string[], path: string): string | undefined {
-  const split = (each: string) => each.replace(/\/+$/, '').split('/');
+  const split = (each: string) => each.replace(/\/+/g, '/').replace(/\/$/, '').split('/');
   const given = split(path);
   const isParameter = (part: string) => part.startsWith('{');
   return templates

@@ -85,7 +85,8 @@ export function addApiDocument(
     // What a key must allow is said once, to the hook that checks it. A route without a scope wants no key of ours.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
-      const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [scope] }];
+      const apiKey = scope === 'any' ? [] : [scope ?? ''];
+      const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey }];
       const answers = Object.entries((schema?.response ?? {}) as Record<string, { [responseName]?: string }>);
       for (const [status, { [responseName]: name }] of answers) {
         if (name !== undefined) names.set(responseKey(schema?.operationId ?? '', status), name);

@@ -6,6 +6,8 @@ import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 
+type NeededScope = Scope | 'any';
+
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set before the handler runs, on every route that names a scope. */
@@ -14,8 +16,8 @@ declare module 'fastify' {
     keyRefusal: KeyRefusal | null;
   }
   interface FastifyContextConfig {
-    /** What the key must allow. Every route that touches data names one. */
-    scope?: Scope;
+    /** What the key must allow; `any`: nothing in particular. Every route that touches data names one. */
+    scope?: NeededScope;
   }
 }
 
@@ -53,7 +55,7 @@ function admit(
   request: FastifyRequest,
   reply: FastifyReply,
   found: Caller | KeyRefusal,
-  scope: Scope,
+  scope: NeededScope,
 ): Error | undefined {
   if (isRefusal(found)) {
     request.keyRefusal = found;
@@ -61,7 +63,8 @@ function admit(
     return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[found.refused]);
   }
   request.caller = found;
-  return found.scopes.includes(scope) ? undefined : insufficient(scope, found.scopes);
+  if (scope === 'any' || found.scopes.includes(scope)) return undefined;
+  return insufficient(scope, found.scopes);
 }
 
 const wanted = 'the header Authorization: Token <API_KEY>';
@@ -70,7 +73,7 @@ const notKnown = 'the key is unknown, revoked or expired';
 /** What a caller learns. */
 const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
   missing: `${wanted} is missing`,
-  malformed: `not of the form that is expected: ${wanted}, a key that begins with slk_`,
+  malformed: `not of the form that is expected: ${wanted} (or Bearer, or the key alone), a key that begins with slk_`,
   unknown: notKnown,
   revoked: notKnown,
   expired: notKnown,

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { STATUS_CODES } from 'node:http';
+import { maxHeaderSize, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Logger } from 'pino';
@@ -221,10 +221,20 @@ function describeRefusal({ keyRefusal }: FastifyRequest): object {
   return keyRefusal === null ? {} : { key: keyRefusal.refused, key_id: keyRefusal.keyId };
 }
 
-const statuses: Readonly<Record<string, number>> = {
-  HPE_HEADER_OVERFLOW: 431,
-  ERR_HTTP_REQUEST_TIMEOUT: 408,
+/** What is wrong with a request whose head Node could not read. */
+const headProblems: Readonly<Record<string, Problem>> = {
+  HPE_HEADER_OVERFLOW: {
+    code: 'headers_too_large',
+    message: `The headers of the request are larger than ${maxHeaderSize} bytes; send fewer or shorter ones, cookies among them`,
+    details: 'the request headers',
+  },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    code: 'upload_too_slow',
+    message: 'The request did not come in time',
+    details: '',
+  },
 };
+const notHttp: Problem = { code: 'invalid_field', message: 'The request is not proper HTTP', details: '' };
 
 /** How long a sender may take to notice that it has its answer, and to close too. */
 const lingerMs = 2_000;
@@ -235,10 +245,9 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
     socket.destroy();
     return;
   }
-  const status = statuses[error.code ?? ''] ?? 400;
-  const message = status === 408 ? 'The request did not come in time' : 'The request is not proper HTTP';
-  const code = status === 408 ? 'upload_too_slow' : 'invalid_field';
-  const body = JSON.stringify(renderErrors([{ code, message, details: '' }]));
+  const problem = headProblems[error.code ?? ''] ?? notHttp;
+  const status = errorCodes[problem.code];
+  const body = JSON.stringify(renderErrors([problem]));
   const headers = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'content-type: application/json; charset=utf-8',
@@ -264,7 +273,7 @@ export function addNotFound(app: FastifyInstance): void {
     methods.set(url, known);
   });
   app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?', 1)[0]?.replace(/\/+$/, '') ?? '';
+    const path = request.url.split('?', 1)[0]?.replace(/\/+/g, '/').replace(/\/$/, '') ?? '';
     const allowed = [...methods]
       .filter(([pattern]) => matches(pattern, path))
       .flatMap(([, each]) => [...each]);

@@ -3,9 +3,10 @@ import { gunzip } from 'node:zlib';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../domain/limits.ts';
+import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-nesting.ts';
-import { readEncoding } from '../request-headers.ts';
+import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
 import { askForBody } from './request-body.ts';
 
 export interface JsonBodyOptions {
@@ -34,8 +35,9 @@ export function addJsonBody(
   }
   scope.addContentTypeParser('*', (request, raw, done) => {
     let gzip: boolean;
+    const isSure = isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
-      if (!(ndjson && isNdjsonBody(request))) requireJson(request, ndjson);
+      if (!isSure && !isUnsaid(mediaTypeOf(request.headers['content-type']))) throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
       // Before it comes: of many that come at once some are then read whole, and not all of them half.
@@ -49,11 +51,16 @@ export function addJsonBody(
     const isAnnounced = request.headers['content-length'] !== undefined;
     const hold = (bytes: number): boolean => held?.add(request.raw, bytes) ?? true;
     const limits = { timeoutMs, maxBytes, hold: isAnnounced ? () => true : hold };
+    const end = (text: Buffer): void => {
+      if (!isSure && !beginsAsJson(text)) done(notJson(request, ndjson));
+      else done(null, text);
+    };
     collect(raw as FastifyRequest['raw'], limits, (error, body) => {
-      if (error !== null || !gzip) return done(error, body);
+      if (error !== null) return done(error, body);
+      if (!gzip && !isGzip(body)) return end(body);
       gunzip(body, { maxOutputLength: maxBytes }, (failure, text) => {
         if (failure !== null) done(unpackError(failure, maxBytes));
-        else if (hold(text.length)) done(null, text);
+        else if (hold(text.length)) end(text);
         else done(tooMuchHeld());
       });
     });
@@ -92,24 +99,26 @@ export function bodyBytes(request: FastifyRequest): Buffer {
 
 /** Whether the body of an `addJsonBody` that takes both is NDJSON. */
 export function isNdjsonBody(request: FastifyRequest): boolean {
-  return isNdjsonType(mediaTypeOf(request));
+  return isNdjsonType(mediaTypeOf(request.headers['content-type']));
 }
 
-function mediaTypeOf({ headers }: FastifyRequest): string {
-  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+function isJsonType({ headers }: FastifyRequest): boolean {
+  const type = headers['content-type'];
+  return type === 'application/json' || meansJson(mediaTypeOf(type));
 }
 
-function requireJson(request: FastifyRequest, orNdjson: boolean): void {
-  if (request.headers['content-type'] === 'application/json') return;
-  const mediaType = mediaTypeOf(request);
-  if (mediaType === 'application/json' || mediaType === '' || /^application\/[\w.-]+\+json$/.test(mediaType))
-    return;
-  throw inputError(
+/** Whether it begins as an object or an array does, byte order mark and white space aside. */
+function beginsAsJson(text: Buffer): boolean {
+  return text.length === 0 || /^(?:\xef\xbb\xbf)?\s*[{[]/.test(text.toString('latin1', 0, 1_000));
+}
+
+function notJson({ headers }: FastifyRequest, orNdjson: boolean): Error {
+  const other = orNdjson ? ', or NDJSON, with application/x-ndjson' : '';
+  const message = `Send JSON, with Content-Type: application/json${other}`;
+  return inputError(
     'unsupported_media_type',
-    orNdjson
-      ? 'Send JSON, with Content-Type: application/json, or NDJSON, with application/x-ndjson'
-      : 'Send JSON, with Content-Type: application/json',
-    `Content-Type: ${mediaType}`,
+    message,
+    `Content-Type: ${mediaTypeOf(headers['content-type'])}`,
   );
 }
 

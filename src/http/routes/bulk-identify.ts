@@ -42,6 +42,7 @@ export function bulkIdentify(app: FastifyInstance, system: System, entity: Entit
     entity,
     readOptions: optionsReader([entity]),
     mediaTypes: ['application/json'],
+    otherMediaTypes: [],
     defaultFilename: `${type}.json`,
   };
   const options = { config: { scope: 'import' }, schema: bulkIdentifySchema[entity] } as const;

@@ -91,6 +91,17 @@ const kind: UploadKind = {
   entity: null,
   readOptions: optionsReader(entities),
   mediaTypes: Object.values(importMediaTypes).flat(),
+  // A file that was saved by a spreadsheet, among others.
+  otherMediaTypes: [
+    'application/csv',
+    'text/x-csv',
+    'application/x-csv',
+    'text/comma-separated-values',
+    'application/vnd.ms-excel',
+    'application/jsonlines',
+    'application/x-jsonl',
+    'text/x-ndjson',
+  ],
   defaultFilename: 'upload',
 };
 

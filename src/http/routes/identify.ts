@@ -3,12 +3,12 @@ import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { readUser } from '../../ingest/read-record.ts';
 import {
+  anyValue,
   commitRecord,
   idText,
   ingestAnswers,
-  primitiveValue,
+  nullableId,
   type RecordRoute,
-  textValue,
 } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
 import { orNull, withExamples } from '../schemas/answers.ts';
@@ -16,13 +16,15 @@ import { orNull, withExamples } from '../schemas/answers.ts';
 const company = Type.Object(
   {
     company_id: Type.Optional(idText('Id of the company.')),
-    id: Type.Optional(idText('Taken as `company_id` where that is absent.')),
-    metadata: Type.Optional(Type.Object({}, { additionalProperties: primitiveValue })),
+    id: Type.Optional(idText('Another name of `company_id`. If both are given they must be the same.')),
+    metadata: Type.Optional(
+      Type.Object({}, { additionalProperties: anyValue, description: 'Properties of the company.' }),
+    ),
   },
   {
-    additionalProperties: primitiveValue,
+    additionalProperties: anyValue,
     description:
-      'The company of the user, which is created if it is new. Other keys are properties of the company. null takes the user out of the company.',
+      'The company of the user, which is created if it is new. Other keys are properties of the company. `{}` counts as absent; null takes the user out of the company.',
   },
 );
 
@@ -30,18 +32,15 @@ const body = Type.Object(
   {
     user_id: idText('Id of the user.'),
     metadata: Type.Optional(
-      Type.Object(
-        {},
-        { additionalProperties: textValue, description: 'Properties of the user: strings only.' },
-      ),
+      Type.Object({}, { additionalProperties: anyValue, description: 'Properties of the user.' }),
     ),
     company: Type.Optional(orNull(company)),
     company_id: Type.Optional(
-      orNull(idText('In place of `company`; null takes the user out of the company.')),
+      nullableId('In place of `company.company_id`; null takes the user out of the company.'),
     ),
   },
   {
-    additionalProperties: textValue,
+    additionalProperties: anyValue,
     description: 'A user. Keys beside the documented ones are properties too.',
   },
 );
@@ -60,7 +59,7 @@ const identifySchema = {
           summary: 'A user with a company',
           value: {
             user_id: 'u1',
-            metadata: { name: 'Ada Lovelace', plan: 'pro', trial_ends_at: null },
+            metadata: { name: 'Ada Lovelace', plan: 'pro', logins: 7, trial_ends_at: null },
             company: { company_id: 'acme', name: 'Acme GmbH', size: 120 },
           },
         },

@@ -3,18 +3,18 @@ import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { MAX_EVENT_NAME_BYTES } from '../../domain/limits.ts';
 import { readEvent } from '../../ingest/read-record.ts';
-import { commitRecord, idText, ingestAnswers, type RecordRoute } from '../record-route.ts';
+import { commitRecord, idText, ingestAnswers, nullableId, type RecordRoute } from '../record-route.ts';
 import { bodyHeaders } from '../request-headers.ts';
-import { orNull, withExamples } from '../schemas/answers.ts';
+import { withExamples } from '../schemas/answers.ts';
 
 const instantText = (description: string) =>
-  orNull(
-    Type.String({
-      pattern:
-        '^\\d{4}-\\d{2}-\\d{2}([Tt ]\\d{2}:\\d{2}(:\\d{2}([.,]\\d{1,9})?)?([Zz]|[+-]\\d{2}:?\\d{2})?)?$',
-      description,
-    }),
-  );
+  Type.Unsafe<string | number | null>({
+    type: ['string', 'number', 'null'],
+    pattern:
+      '^(\\d{4}-\\d{2}-\\d{2}([Tt ]\\d{2}:\\d{2}(:\\d{2}([.,]\\d{1,9})?)?([Zz]|[+-]\\d{2}:?\\d{2})?)?|\\d{9,14}(\\.\\d{1,9})?)$',
+    description,
+    examples: ['2026-11-20T12:34:56.123456Z', 1_795_177_200],
+  });
 
 const body = Type.Object(
   {
@@ -31,16 +31,20 @@ const body = Type.Object(
       ),
     ),
     event_id: Type.Optional(
-      orNull(idText('Id of the event: an event that is sent again with the same id is kept once.')),
+      nullableId('Id of the event: an event that is sent again with the same id is kept once.'),
     ),
-    insert_id: Type.Optional(orNull(idText('Another name of `event_id`.'))),
+    insert_id: Type.Optional(nullableId('Another name of `event_id`.')),
     inserted_at: Type.Optional(
       instantText(
-        'When it happened: an ISO 8601 date or instant, UTC unless it says otherwise. Default: now.',
+        'When it happened: an ISO 8601 date or instant, UTC unless it says otherwise, or seconds or milliseconds since 1970. Default: now.',
       ),
     ),
     timestamp: Type.Optional(instantText('Another name of `inserted_at`.')),
-    company_id: Type.Optional(orNull(idText('Default: the company of the user at that moment.'))),
+    company_id: Type.Optional(nullableId('Default: the company of the user at that moment.')),
+    company: Type.Optional({
+      description:
+        'In place of `company_id`: an object with `company_id` or `id`. What else it has is a property.',
+    }),
   },
   {
     additionalProperties: true,

@@ -8,7 +8,7 @@ import { acceptLoad } from '../../load/accept-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
-import { idempotencyKeyOf, readEncoding } from '../request-headers.ts';
+import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
 import { receiveForm } from './form.ts';
 import { dispositionFilename, type GivenOption, queryOptions } from './options.ts';
 import {
@@ -30,7 +30,7 @@ export async function receiveUpload(
   type: LoadType,
   kind: UploadKind,
 ): Promise<Load> {
-  const headers = readUploadHeaders(request.headers, kind.mediaTypes, system.config.maxUploadBytes);
+  const headers = readUploadHeaders(request.headers, kind, system.config.maxUploadBytes);
   const query = queryOptions(request.query);
   kind.readOptions(query);
   const environment = environmentId(request);
@@ -68,27 +68,36 @@ async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promi
   const received = await storeFile(upload, bodyOf(request.raw), {
     filename,
     format: options.format,
-    contentType: headers.mediaType,
+    contentType: contentTypeOf(headers.mediaType, kind),
     contentEncodingGzip: headers.gzip,
   });
   return { received, filename: filename ?? kind.defaultFilename, options: options.load };
+}
+
+/** What the body is said to be: JSON by any name, and, where nothing else is taken, also if nothing is said. */
+function contentTypeOf(mediaType: string, { entity }: UploadKind): string {
+  const isJson = mediaType === '' || isUnsaid(mediaType) ? entity !== null : meansJson(mediaType);
+  return isJson ? 'application/json' : mediaType;
 }
 
 /** Room for boundaries, part headers and fields around the file of a form. */
 const formOverheadBytes = 1024 * 1024;
 
 /**
- * What the headers of an upload say, checked before the body is asked for. `accepted`: media types besides forms.
+ * What the headers of an upload say, checked before the body is asked for.
  * @throws InputError `unsupported_media_type`, `payload_too_large`, `invalid_field`.
  */
 function readUploadHeaders(
   headers: IncomingHttpHeaders,
-  accepted: readonly string[],
+  { mediaTypes, otherMediaTypes }: UploadKind,
   maxUploadBytes: number,
 ): UploadHeaders {
-  const mediaType = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
-  if (mediaType !== 'multipart/form-data' && mediaType !== '' && !accepted.includes(mediaType)) {
-    const message = `Send multipart/form-data with a part named file, or ${accepted.join(', ')}`;
+  const mediaType = mediaTypeOf(headers['content-type']);
+  const isForm = mediaType === 'multipart/form-data';
+  if (isForm && !/;\s*boundary\s*=\s*"?[^\s";]/i.test(headers['content-type'] ?? '')) throw noBoundary();
+  const isTaken = mediaTypes.includes(mediaType) || otherMediaTypes.includes(mediaType);
+  if (!isForm && !isTaken && !meansJson(mediaType) && !isUnsaid(mediaType)) {
+    const message = `Send multipart/form-data with a part named file, or ${mediaTypes.join(', ')}`;
     throw inputError('unsupported_media_type', message, `Content-Type: ${mediaType}`);
   }
   const gzip = readEncoding(headers['content-encoding']);
@@ -97,6 +106,12 @@ function readUploadHeaders(
     throw inputError('payload_too_large', `An upload may have ${maxUploadBytes} bytes`, details);
   }
   return { mediaType, gzip };
+}
+
+function noBoundary(): Error {
+  const message =
+    'Content-Type names no boundary between the parts of the form; leave the header to your HTTP client, which makes both';
+  return inputError('invalid_field', message, 'Content-Type: multipart/form-data');
 }
 
 /** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */

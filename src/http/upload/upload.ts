@@ -14,6 +14,8 @@ export interface UploadKind {
   readonly readOptions: ReadOptions;
   /** Media types of a body that is the file itself. */
   readonly mediaTypes: readonly string[];
+  /** Others that clients send for the same, which the document leaves out; those of JSON, and those of clients that set none, aside. */
+  readonly otherMediaTypes: readonly string[];
   /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
 }

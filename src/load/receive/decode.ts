@@ -6,7 +6,12 @@ import {
   SNIFF_BYTES,
 } from '../../domain/limits.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
-import { detectFormat, type FormatHints, type SourceFormat } from '../../formats/detect-format.ts';
+import {
+  detectFormat,
+  type FormatHints,
+  keysOfObject,
+  type SourceFormat,
+} from '../../formats/detect-format.ts';
 import { detectEncoding, toUtf8 } from '../../formats/text-encoding.ts';
 import type { Intake } from './intake.ts';
 
@@ -28,6 +33,8 @@ export interface Decoded {
   readonly format: SourceFormat;
   /** Length of the byte order mark that `bytes` starts with. */
   readonly bomBytes: number;
+  /** Of a short file that is one JSON object and was not said to be NDJSON: its keys. */
+  readonly objectKeys: readonly string[] | null;
 }
 
 /**
@@ -39,7 +46,9 @@ export async function decode(intake: Intake, hints: DecodeHints, maxInflatedByte
   const encoding = detectEncoding(plain.head);
   const text = await peek(toUtf8(plain.all, encoding), SNIFF_BYTES);
   const bomBytes = encoding.name === 'utf-8' ? encoding.bomBytes : 0;
-  return { bytes: text.all, format: detectFormat(text.head, hints), bomBytes };
+  const format = detectFormat(text.head, hints);
+  const objectKeys = format === 'ndjson' && text.isWhole ? keysOfObject(text.head, hints) : null;
+  return { bytes: text.all, format, bomBytes, objectKeys };
 }
 
 async function unpack(intake: Intake, hints: DecodeHints, maxInflatedBytes: number): Promise<Peeked> {
@@ -80,6 +89,8 @@ function tooDeep(): Error {
 interface Peeked {
   /** The first `minBytes` or a little more; fewer only if the stream is shorter. */
   readonly head: Buffer;
+  /** There is nothing after `head`. */
+  readonly isWhole: boolean;
   readonly all: AsyncIterable<Buffer>;
 }
 
@@ -87,14 +98,18 @@ interface Peeked {
 async function peek(source: AsyncIterable<Buffer>, minBytes: number): Promise<Peeked> {
   const iterator = source[Symbol.asyncIterator]();
   const taken: Buffer[] = [];
+  let isWhole = false;
   for (let length = 0; length < minBytes; ) {
     const result = await iterator.next();
-    if (result.done === true) break;
+    if (result.done === true) {
+      isWhole = true;
+      break;
+    }
     taken.push(result.value);
     length += result.value.length;
   }
   const head = taken.length === 1 ? (taken[0] as Buffer) : Buffer.concat(taken);
-  return { head, all: { [Symbol.asyncIterator]: () => continued(taken, iterator) } };
+  return { head, isWhole, all: { [Symbol.asyncIterator]: () => continued(taken, iterator) } };
 }
 
 function continued(taken: Buffer[], rest: AsyncIterator<Buffer>): AsyncIterator<Buffer> {

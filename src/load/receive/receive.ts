@@ -24,6 +24,8 @@ export interface ReceivedFile {
   readonly format: StoredFormat;
   /** Null unless `format` is csv. */
   readonly header: CsvHeader | null;
+  /** As in `Decoded`. */
+  readonly objectKeys: readonly string[] | null;
   /** Bytes as sent. */
   readonly receivedBytes: number;
   /** Bytes as stored: unpacked, in UTF-8, an array as NDJSON. */
@@ -67,6 +69,7 @@ export async function receive(
       ref,
       format: storedFormat(decoded),
       header,
+      objectKeys: decoded.objectKeys,
       receivedBytes: intake.receivedBytes,
       storedBytes,
       sha256: intake.sha256(),
@@ -123,6 +126,10 @@ async function copyAndIndex(
 }
 
 function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints): void {
+  if (decoded.objectKeys?.length === 0) {
+    const message = 'The object holds no record; send a record, an array of them, or {"users": […]}';
+    throw inputError('empty_file', message);
+  }
   if (index.rows > 0) return;
   if (index.header !== null) {
     const details = `columns: ${index.header.columns.slice(0, MAX_SHOWN_COLUMNS).join(', ')}`;

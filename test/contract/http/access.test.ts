@@ -48,7 +48,7 @@ describe.each(routes)('%s %s', (method, path, scope) => {
     (await createApiKey(t.system.db, t.environment.environmentId, { label: 'x', scopes: allowed })).key;
 
   test('without a key that is valid is 401', async () => {
-    const headers = [{}, { authorization: `Bearer ${t.key}` }, { authorization: 'Token nonsense' }];
+    const headers = [{}, { authorization: 'Bearer nonsense' }, { authorization: `Digest ${t.key}` }];
     for (const each of headers) {
       const {
         status,
@@ -140,16 +140,75 @@ describe('a key', () => {
     expect((await server.fetch('/v1/background_jobs', { key: `${staticKey}.` })).status).toBe(401);
   });
 
-  test('may follow a scheme in any case', async () => {
-    for (const scheme of ['token', 'TOKEN', 'Token']) {
-      const headers = { authorization: `${scheme} ${t.key}` };
-      expect((await server.fetch('/v1/background_jobs', { key: null, headers })).status).toBe(200);
+  const status = async (authorization: string) => {
+    const answers = [];
+    for (const path of ['/v1/background_jobs', '/v1/validate'])
+      answers.push((await server.fetch(path, { key: null, headers: { authorization } })).status);
+    const record = { method: 'POST', body: '{"user_id":"u"}', key: null, headers: { authorization } };
+    answers.push((await server.fetch('/v1/identify', record)).status);
+    return answers;
+  };
+  const basic = (user: string) => `Basic ${Buffer.from(user).toString('base64')}`;
+
+  test('may follow Token or Bearer in any case, stand alone, or be the user name of Basic', async () => {
+    for (const key of [t.key, staticKey]) {
+      for (const scheme of ['token ', 'TOKEN ', 'Token  ', 'Bearer ', 'bearer ', 'BEARER   ', '', '  '])
+        expect([scheme, await status(`${scheme}${key}`)]).toEqual([scheme, [200, 200, 202]]);
+      for (const user of [`${key}:`, `${key}:ignored`, key, `${key}::`])
+        expect(await status(basic(user))).toEqual([200, 200, 202]);
     }
+  });
+
+  test.each([
+    () => `Token${t.key}`,
+    () => `Bearer: ${t.key}`,
+    () => `Token token=${t.key}`,
+    () => `Digest ${t.key}`,
+    () => `${t.key} ${t.key}`,
+    () => `Bearer Token ${t.key}`,
+    () => basic(`:${t.key}`),
+    () => basic(`user:${t.key}`),
+    () => basic(''),
+    () => 'Basic',
+    () => 'Bearer',
+    () => `Basic ${t.key}`,
+  ])('is refused in any other form, and the answer says which is expected: %s', async (form) => {
+    expect(await status(form())).toEqual([401, 401, 401]);
+    const { body } = await server.json<ErrorBody>('/v1/validate', {
+      key: null,
+      headers: { authorization: form() },
+    });
+    expect(body.errors[0]?.details).toContain('Authorization: Token <API_KEY>');
+  });
+});
+
+describe('GET /v1/validate', () => {
+  test.each(scopes)('is 200 and an empty object for a key with the scope %s alone', async (scope) => {
+    const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
+      label: 'x',
+      scopes: [scope],
+    });
+    for (const path of ['/v1/validate', '/v1/validate/', '/v1//validate']) {
+      const { status, body, headers } = await server.json(path, { key });
+      expect([status, body, headers.get('cache-control')]).toEqual([200, {}, 'no-store']);
+    }
+    const head = await server.fetch('/v1/validate', { method: 'HEAD', key });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+  });
+
+  test('is 401 without a key, with an unknown one, and from the moment it is revoked', async () => {
+    const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
+    const ask = async (key: string | null) => (await server.json<ErrorBody>('/v1/validate', { key })).status;
+    expect([await ask(key), await ask(null), await ask(`${key}x`)]).toEqual([200, 401, 401]);
+    await revokeApiKey(t.system.db, t.environment.environmentId, keyId);
+    expect(await ask(key)).toBe(401);
+    const { status, headers } = await server.json('/v1/validate', { method: 'POST' });
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   });
 });
 
 describe('addresses', () => {
-  test.each(['/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1//imports'])(
+  test.each(['/v1', '/v2/imports', '/v1/imports/x', `${job}/unknown`, '/v1/imports/validate'])(
     '%s is 404',
     async (path) => {
       for (const method of ['GET', 'POST']) {
@@ -187,6 +246,17 @@ describe('addresses', () => {
   test('that are no proper URL are 400', async () => {
     const { status, body } = await server.json<ErrorBody>('/v1/background_jobs/%zz');
     expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+  });
+
+  test('may have slashes doubled, as where a base address ends in one', async () => {
+    for (const path of ['//v1/background_jobs', '/v1//background_jobs//?limit=1']) {
+      const { status } = await fetch(`${server.address}${path}`, {
+        headers: { authorization: `Token ${t.key}` },
+      });
+      expect([path, status]).toEqual([path, 200]);
+    }
+    const { status, headers } = await fetch(`${server.address}//v1//imports`, { method: 'DELETE' });
+    expect([status, headers.get('allow')]).toEqual([405, 'POST']);
   });
 
   test('may end in a slash, also where they are refused', async () => {

@@ -151,7 +151,7 @@ describe('metadata', () => {
       'invalid_field',
       'metadata: expected an object, got string',
     ]);
-    await refuse({ company_id: 'c', metadata: [] }, [
+    await refuse({ company_id: 'c', metadata: [1] }, [
       'invalid_field',
       'metadata: expected an object, got array',
     ]);
@@ -161,6 +161,7 @@ describe('metadata', () => {
     ]);
     await identify({ company_id: 'bare' });
     await identify({ company_id: 'bare', metadata: null });
+    await identify({ company_id: 'bare', metadata: [] });
     expect((await stored('bare')).metadata).toEqual({});
   });
 
@@ -176,13 +177,40 @@ describe('metadata', () => {
 
 test('every problem is named at once', async () => {
   await refuse(
-    { company_id: 7, metadata: { constructor: 1, a: '\0' }, '': 1, prototype: {} },
-    ['invalid_field', 'company_id: expected a string, got number'],
+    { company_id: false, metadata: { constructor: 1, a: '\0' }, '': 1, prototype: {} },
+    ['invalid_field', 'company_id: expected a string or a number, got boolean'],
     ['invalid_metadata_value', ''],
     ['invalid_metadata_value', 'prototype'],
     ['invalid_metadata_value', 'metadata.constructor'],
     ['invalid_metadata_value', 'metadata.a'],
   );
+});
+
+describe('the id', () => {
+  test('may be a number, or stand in an object company, of which the rest is a property', async () => {
+    await identify('{"company_id":9007199254740993,"a":1}');
+    expect((await stored('9007199254740993')).metadata).toEqual({ a: 1 });
+    await identify({ company: { company_id: 'within' }, metadata: { a: 1 } });
+    await identify({ company: { id: 'within', name: 'x' }, metadata: { b: 1 } });
+    expect((await stored('within')).metadata).toEqual({ a: 1, b: 1, company: { name: 'x' } });
+  });
+
+  test('is refused where a second one contradicts it, and where there is none', async () => {
+    await refuse({ company_id: 'a', company: { company_id: 'b' } }, [
+      'invalid_field',
+      'company.company_id and company_id',
+    ]);
+    await refuse({ company_id: 'a', company: { id: 'b' } }, ['invalid_field', 'company.id and company_id']);
+    await refuse({ company: { name: 'x' } }, ['missing_field', 'company_id']);
+    await refuse({ company: {}, metadata: { company_id: 'x' } }, ['missing_field', 'company_id']);
+    await identify({ company_id: 'agrees', company: { company_id: 'agrees', id: 'agrees' } });
+    expect((await stored('agrees')).metadata).toEqual({});
+  });
+
+  test('does not make properties of company, id and a company_id in metadata ids', async () => {
+    await identify({ company_id: 'plain', id: 7, company: 'x', metadata: { company_id: 'y' } });
+    expect((await stored('plain')).metadata).toEqual({ id: 7, company: 'x', company_id: 'y' });
+  });
 });
 
 describe('a company that is there already', () => {

@@ -113,9 +113,15 @@ describe.each(kinds)('POST $path', ({ path, record, stored }) => {
       expect(await curl(packed, [...json, ...gzip], gzipSync(text(packed)))).toEqual(taken);
     });
 
-    test('without a content type is told what to send', async () => {
+    test('is taken without a content type, as curl -d sends it', async () => {
       const id = newId();
       const answer = await curl(id, ['-d', JSON.stringify(record(id))]);
+      expect(answer).toEqual({ status: 202, body: '', stored: 1 });
+    });
+
+    test('as a form is told what to send', async () => {
+      const id = newId();
+      const answer = await curl(id, ['-d', `user_id=${id}`, '-d', 'event_name=x']);
       expect([answer.status, answer.stored]).toEqual([415, 0]);
       expect(answer.body).toContain('application/json');
     });
@@ -258,7 +264,7 @@ describe('pipelined requests', () => {
     const refusals = [
       site.request('/v1/track', '['.repeat(1_000)),
       site.request('/v1/track', event(id)).replace(/Token \S+/, 'Token x'),
-      site.request('/v1/identify', { user_id: id, metadata: { a: 1 } }),
+      site.request('/v1/identify', { user_id: id, metadata: { a: '\0' } }),
     ];
     for (const refusal of refusals) {
       const connection = await connect();
@@ -285,7 +291,7 @@ describe('Expect: 100-continue', () => {
 
   test.each([
     ['401', ['content-length: 100', 'authorization: Token x']],
-    ['415', ['content-length: 100', 'content-type: text/plain']],
+    ['415', ['content-length: 100', 'content-type: text/csv']],
     ['415', ['content-length: 100', 'content-encoding: br']],
     ['413', [`content-length: ${MAX_RECORD_BYTES + 1}`]],
   ])('is refused %s without having to send, for %j', async (status, headers) => {

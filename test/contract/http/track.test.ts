@@ -103,7 +103,7 @@ describe('an event', () => {
     await refuse(
       {
         event_name: ['x'],
-        event_id: 7,
+        event_id: [7],
         inserted_at: 'yesterday',
         company_id: {},
         metadata: 'x',
@@ -111,9 +111,9 @@ describe('an event', () => {
       },
       ['missing_field', 'user_id'],
       ['invalid_field', 'event_name: expected a string, got array'],
-      ['invalid_field', 'event_id: expected a string, got number'],
+      ['invalid_field', 'event_id: expected a string or a number, got array'],
       ['invalid_date', 'inserted_at'],
-      ['invalid_field', 'company_id: expected a string, got object'],
+      ['invalid_field', 'company_id: expected a string or a number, got object'],
       ['invalid_field', 'metadata: expected an object, got string'],
       ['invalid_metadata_value', 'prototype'],
     );
@@ -148,11 +148,47 @@ describe('the company of an event', () => {
   });
 
   test('is refused where it is no id', async () => {
-    await refuse({ user_id: 'u', event_name: 'x', company_id: 7 }, [
+    await refuse({ user_id: 'u', event_name: 'x', company_id: true }, [
       'invalid_field',
-      'company_id: expected a string, got number',
+      'company_id: expected a string or a number, got boolean',
+    ]);
+    await refuse({ user_id: 'u', event_name: 'x', company: { id: [7] } }, [
+      'invalid_field',
+      'company.id: expected a string or a number, got array',
     ]);
     await refuse({ user_id: 'u', event_name: 'x', company_id: '' }, ['invalid_field', 'company_id']);
+  });
+
+  test('may be named by an object company, whose other keys are properties of the event', async () => {
+    const event = { user_id: 'by-object', event_name: 'x' };
+    await track({ ...event, company: { id: 7 }, timestamp: '2026-02-01' });
+    await track({ ...event, company: { company_id: 'acme', size: 3 }, timestamp: '2026-02-02' });
+    await track({
+      ...event,
+      company: { company_id: 'acme', id: 'acme' },
+      company_id: 'acme',
+      timestamp: '2026-02-03',
+    });
+    await track({ ...event, company: { name: 'Acme' }, timestamp: '2026-02-04' });
+    await track({ ...event, company: 'Acme', company_id: 8, timestamp: '2026-02-05' });
+    for (const [i, company] of [{}, [], null].entries())
+      await track({ ...event, company, timestamp: `2026-02-0${6 + i}` });
+    expect(
+      (await site.events('by-object')).map(({ company_id, metadata }) => [company_id, metadata]),
+    ).toEqual([
+      ['7', {}],
+      ['acme', { company: { size: 3 } }],
+      ['acme', {}],
+      [null, { company: { name: 'Acme' } }],
+      ['8', { company: 'Acme' }],
+      [null, {}],
+      [null, {}],
+      [null, {}],
+    ]);
+    await refuse({ ...event, company: { id: 'a' }, company_id: 'b' }, [
+      'invalid_field',
+      'company.id and company_id',
+    ]);
   });
 });
 
@@ -175,6 +211,8 @@ describe('an id that the caller gives', () => {
     await track({ user_id: 'either', event_name: '2', insert_id: 'either' });
     await track({ user_id: 'either', event_name: '3', insert_id: 'either', event_id: 'either' });
     await track({ user_id: 'either', event_name: '4', insert_id: 'either', event_id: null });
+    await track('{"user_id":12345678901234567890,"event_name":"5","insert_id":12345678901234567890}');
+    expect(await onlyEvent('12345678901234567890')).toMatchObject({ event_id: '12345678901234567890' });
     expect(await onlyEvent('either')).toMatchObject({ event_name: '1', event_id: 'either' });
     await refuse({ user_id: 'u', event_name: 'x', insert_id: 'a', event_id: 'b' }, [
       'invalid_field',
@@ -184,7 +222,10 @@ describe('an id that the caller gives', () => {
 
   test('is named by the name it has where it is wrong', async () => {
     const event = { user_id: 'u', event_name: 'x' };
-    await refuse({ ...event, insert_id: 7 }, ['invalid_field', 'insert_id: expected a string, got number']);
+    await refuse({ ...event, insert_id: true }, [
+      'invalid_field',
+      'insert_id: expected a string or a number, got boolean',
+    ]);
     await refuse({ ...event, event_id: null, insert_id: '' }, ['invalid_field', 'insert_id']);
     await refuse({ ...event, event_id: 'e'.repeat(257) }, ['invalid_field', 'event_id']);
     await refuse({ ...event, inserted_at: null, timestamp: 'x' }, ['invalid_date', 'timestamp']);
@@ -256,6 +297,11 @@ describe('the time of an event', () => {
     ['2024-02-29T23:59:59.999999-00:30', '2024-03-01T00:29:59.999999Z'],
     ['2000-01-01T00:00:00Z', '2000-01-01T00:00:00.000000Z'],
     ['2000-01-01T01:00+01:00', '2000-01-01T00:00:00.000000Z'],
+    [1_770_091_506, '2026-02-03T04:05:06.000000Z'],
+    [1_770_091_506_123, '2026-02-03T04:05:06.123000Z'],
+    [1_770_091_506.123_456, '2026-02-03T04:05:06.123456Z'],
+    ['1770091506123.456', '2026-02-03T04:05:06.123456Z'],
+    ['1770091506', '2026-02-03T04:05:06.000000Z'],
   ])('%s is kept to the microsecond, in the partition of its month, by either name', async (given, kept) => {
     for (const name of ['inserted_at', 'timestamp']) {
       const user = `${name} ${given}`;
@@ -275,8 +321,9 @@ describe('the time of an event', () => {
     '2026-02-03T24:00:00Z',
     '2026-02-03T04:05:06Z; drop',
     '03.02.2026',
-    1_763_642_096,
-    '1763642096',
+    20_260_203,
+    '177009150612345678',
+    -1,
     {},
     true,
   ])('%j is no time', async (value) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readInstant } from '../../../src/domain/instant.ts';
+import { readEpoch, readInstant } from '../../../src/domain/instant.ts';
 
 const instants = fc.date({ min: new Date('1000-01-01'), max: new Date('9999-12-30'), noInvalidDate: true });
 
@@ -51,4 +51,24 @@ test.each([
   '٢٠٢٦-11-20',
 ])('%j is no instant', (given) => {
   expect(readInstant(given)).toBeNull();
+});
+
+test('seconds and milliseconds since 1970 are told apart from 1974 on, and keep their microseconds', () => {
+  const since1974 = fc.date({
+    min: new Date('1974-01-01'),
+    max: new Date('5138-01-01'),
+    noInvalidDate: true,
+  });
+  fc.assert(
+    fc.property(since1974, fc.integer({ min: 0, max: 999 }), (date, micros) => {
+      const below = String(micros).padStart(3, '0');
+      const read = { text: `${date.toISOString().slice(0, 23)}${below}Z`, ms: date.getTime() };
+      const ms = String(date.getTime());
+      expect(readEpoch(`${ms}.${below}`)).toEqual(read);
+      expect(readEpoch(`${ms.slice(0, -3)}.${ms.slice(-3)}${below}`)).toEqual(read);
+    }),
+  );
+  expect(readEpoch('1770091506')?.text).toBe('2026-02-03T04:05:06.000000Z');
+  for (const text of ['', '7', '20260203', '-1770091506', '1e12', '177009150612345', '1770091506.'])
+    expect(readEpoch(text)).toBeNull();
 });

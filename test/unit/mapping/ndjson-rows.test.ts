@@ -47,7 +47,7 @@ const { value } = fc.letrec<{ value: unknown }>((tie) => ({
 const member = fc.oneof(
   fc.tuple(fc.constant('metadata'), fc.dictionary(property, value, { maxKeys: 3 })),
   fc.tuple(fc.constantFrom('a', 'ü', '7', 'x"metadata'), value),
-  fc.tuple(fc.constantFrom('company_id'), fc.constantFrom<unknown>('c1', null, 7)),
+  fc.tuple(fc.constantFrom('company_id'), fc.constantFrom<unknown>('77', null, 77)),
   fc.tuple(
     fc.constant('company'),
     fc
@@ -57,7 +57,7 @@ const member = fc.oneof(
         { maxKeys: 2 },
       )
       .chain((own) =>
-        fc.dictionary(property, value, { maxKeys: 2 }).map((metadata) => ({ id: 'c2', ...own, metadata })),
+        fc.dictionary(property, value, { maxKeys: 2 }).map((metadata) => ({ id: '77', ...own, metadata })),
       ),
   ),
 );
@@ -204,6 +204,44 @@ describe('rows of NDJSON', () => {
     ]) {
       expect(readLines(start + end)).toMatchObject({ users: [], rejects: [{ code: 'invalid_json' }] });
     }
+  });
+
+  it.each([
+    ['{"user_id":"u","company_id":1,"company":{"company_id":"2"}}', 'company_id'],
+    ['{"user_id":"u","company":{"id":"é","company_id":"e"}}', 'company.id'],
+    ['{"user_id":"u","company":{"id":"\\u00e9"},"company_id":"e"}', 'company_id'],
+  ])('a second id of a company that contradicts the first is refused: %s', (text, column) => {
+    const { users, companies, rejects } = readLines(text);
+    expect([users, companies]).toEqual([[], []]);
+    expect(rejects).toMatchObject([
+      { code: 'invalid_id', column, message: expect.stringContaining('are different ids') },
+    ]);
+  });
+
+  it('a company of a company has no id of its own', () => {
+    const { companies, rejects } = readLines(
+      '{"company_id":"c","company":{"id":"c","n":1}}\n{"company_id":"c2","company":{"company_id":"c1"}}\n{"company_id":"c3","company":"x"}',
+    );
+    expect(companies.map(({ key, properties }) => [key, properties])).toEqual([
+      ['c', { company: { n: 1 } }],
+      ['c3', { company: 'x' }],
+    ]);
+    expect(rejects).toMatchObject([{ row: 2, code: 'invalid_id', column: 'company.company_id' }]);
+  });
+
+  it.each(['{}', '[]'])('a company or metadata that is %s counts as absent', (empty) => {
+    const [left, named, removed] = readLines(
+      [
+        `{"user_id":"a","company":${empty},"metadata":${empty}}`,
+        `{"user_id":"b","company":${empty},"company_id":7,"metadata":${empty}}`,
+        `{"user_id":"c","company":${empty},"company_id":null}`,
+      ].join('\n'),
+    ).users;
+    expect([left, named, removed]).toMatchObject([
+      { key: 'a', company: null, properties: {} },
+      { key: 'b', company: '7', properties: {} },
+      { key: 'c', company: '', properties: {} },
+    ]);
   });
 
   it('property names are measured in characters, as in CSV', () => {

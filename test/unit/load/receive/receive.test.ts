@@ -73,6 +73,7 @@ describe('receive: what is taken', () => {
       ref: received.ref,
       format: 'csv',
       header: { delimiter: ',', columns: ['user_id', 'name'] },
+      objectKeys: null,
       receivedBytes: csv.length,
       storedBytes: csv.length,
       sha256: createHash('sha256').update(csv).digest('hex'),
