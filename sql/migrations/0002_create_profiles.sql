@@ -33,7 +33,7 @@ comment on column sluice.users.load_id is 'The load that wrote the row last: slu
 comment on column sluice.users.load_chunk is 'The highest chunk of that load that wrote the row.';
 comment on column sluice.users.load_touches is 'How many chunks of that load wrote the row.';
 comment on column sluice.users.times is
-  '{"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. Null: last_seen_at, of all.';
+  '{"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. "dated": by a record with a time. Null: last_seen_at, of all.';
 
 create table sluice.companies (
   environment_id integer not null,
@@ -129,6 +129,7 @@ create function sluice.incoming_times(
       or not (is_dated or (company_id = '') is true or properties <> sluice.without_nulls(properties))
     then null
     else jsonb_build_object('base', accepted, 'properties', times)
+      || case when is_dated then '{"dated": true}'::jsonb else '{}' end
       || case when company_at is null then '{}' else jsonb_build_object('company', company_at) end
   end;
 
@@ -187,6 +188,7 @@ as $$
       else coalesce(stored_times, jsonb_build_object('base', known.base))
         || jsonb_build_object('properties', coalesce(stored_times -> 'properties', '{}') || won.times)
         || case when moved.counts then jsonb_build_object('company', moved.at) else '{}' end
+        || case when incoming_times ? 'dated' and (won.times <> '{}' or moved.counts) then '{"dated": true}'::jsonb else '{}' end
     end,
     case when moved.counts then nullif(incoming_company, '') else stored_company end
   from (

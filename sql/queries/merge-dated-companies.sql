@@ -12,7 +12,7 @@ folded as (
     e,
     k,
     sluice.merged_properties(p order by at, n) as p,
-    sluice.merged_properties(sluice.times_of(p, at) order by at, n) as times,
+    sluice.merged_properties((select jsonb_object_agg(name, at) from jsonb_object_keys(p) name) order by at, n) as times,
     bool_or(at < sluice.micros(now())) as is_dated
   from incoming
   group by e, k

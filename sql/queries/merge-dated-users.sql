@@ -15,7 +15,7 @@ folded as (
     k,
     (array_agg(c order by at desc, n desc) filter (where c is not null))[1] as c,
     sluice.merged_properties(p order by at, n) as p,
-    sluice.merged_properties(sluice.times_of(p, at) order by at, n) as times,
+    sluice.merged_properties((select jsonb_object_agg(name, at) from jsonb_object_keys(p) name) order by at, n) as times,
     max(at) filter (where c is not null) as company_at,
     bool_or(at < sluice.micros(now())) as is_dated
   from incoming

@@ -4,8 +4,8 @@ import { ALL_RECORDS_REFUSED, balances } from '../domain/load.ts';
 import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
-import { copyIncoming, prepareIncoming } from '../postgres/merge/incoming.ts';
-import { remergeIncoming } from '../postgres/merge/merge-batch.ts';
+import { prepareIncoming } from '../postgres/merge/incoming.ts';
+import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { completeLoad, type LoadSource, readFinishState, readLoadSource } from '../postgres/stores/loads.ts';
@@ -18,6 +18,7 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
 import { recordLoadEnd, startLane, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
+import { batchOf } from './merge-rows.ts';
 import { createChunkReader } from './process-chunk.ts';
 import { replayEvents } from './replay-events.ts';
 
@@ -129,23 +130,16 @@ async function replayChunk(
   rows: Rows,
   isAccepted: (record: number) => boolean,
 ): Promise<void> {
-  await inTransaction(context.pool, async ({ client, db }) => {
+  await inTransaction(context.pool, async (transaction) => {
+    const { client, db } = transaction;
     await nameTaskSession(db, claim);
     await prepareIncoming(client);
     for (const entity of entities) {
-      const buffer = rows[entity];
-      if (buffer.rows === 0) continue;
-      await copyIncoming(client, entity, buffer.text(buffer.groups(isAccepted)));
+      const batch = batchOf(source, chunkNo, rows, entity, isAccepted);
+      if (batch.text.length === 0) continue;
+      await copyBatch(transaction, batch);
       if ((await keepReplayed(db, claim.subjectId, entity)) === 0) continue;
-      await remergeIncoming(db, entity, {
-        environmentId: source.environmentId,
-        loadId: claim.subjectId,
-        chunkNo,
-        removes: buffer.removes,
-        flat: !buffer.removes && !buffer.nested,
-        counted: 'none',
-        keepKeys: false,
-      });
+      await remergeIncoming(db, entity, { ...batch.scope, counted: 'none', keepKeys: false });
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });

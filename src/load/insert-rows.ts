@@ -41,6 +41,8 @@ export async function insertRows(
     environmentId: source.environmentId,
     loadId: source.loadId,
     chunkNo,
+    acceptedAt: source.acceptedAt,
+    dated: false,
     removes: false,
     flat: true,
     counted: 'all',

@@ -3,11 +3,10 @@ import { type Entity, entities } from '../domain/entity.ts';
 import { eventKinds, type RecordKind } from '../domain/event.ts';
 import { addOutcomes, type CountedKind, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
-import type { RowBuffer } from '../mapping/row-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
-import { classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
+import { type Batch, classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
@@ -74,9 +73,9 @@ async function findAllRefused(
 ): Promise<void> {
   const { client } = transaction;
   for (const entity of entities) {
-    const buffer = rows[entity];
-    await findRefused(client, buffer.records(), kindOfEntity[entity], refused, async (includes) => {
-      await mergeGroups(transaction, source, chunkNo, rows, entity, buffer.groups(includes));
+    const records = profilesOf(rows)[entity].records();
+    await findRefused(client, records, kindOfEntity[entity], refused, async (includes) => {
+      await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
       if (entity === 'users') await createTheirCompanies(transaction, source, chunkNo, rows);
     });
   }
@@ -117,15 +116,16 @@ async function mergeProfiles(
   rows: Rows,
   refused: Refused,
 ): Promise<MergedKinds> {
-  if (rows.users.rows + rows.companies.rows === 0) return {};
+  const profiles = profilesOf(rows);
+  if (profiles.users.rows + profiles.companies.rows === 0) return {};
   await prepareIncoming(transaction.client);
   const kinds: Partial<Record<CountedKind, Outcomes>> = {};
   for (const entity of entities) {
-    const buffer = rows[entity];
+    const buffer = profiles[entity];
     if (buffer.rows === 0) continue;
-    const groups = refused.size === 0 ? null : buffer.groups((record) => !refused.has(record));
-    const merged = await mergeGroups(transaction, source, chunkNo, rows, entity, groups);
-    const counted = groups === null ? buffer.counted : buffer.countedIn(groups);
+    const includes = refused.size === 0 ? null : (record: number) => !refused.has(record);
+    const merged = await mergeEntity(transaction, source, chunkNo, rows, entity, includes);
+    const counted = includes === null ? buffer.counted : buffer.countedAmong(includes);
     const { inserted, updated, unchanged } = merged;
     // What stands for a record and is not merged has a later record with its key in this chunk.
     const superseded = counted - inserted - updated - unchanged;
@@ -142,38 +142,58 @@ async function createTheirCompanies(
   chunkNo: number,
   rows: Rows,
 ): Promise<void> {
-  if (rows.users.rows === 0 || source.dryRun) return;
-  const scope = scopeOf(source, chunkNo, rows.users);
+  if (profilesOf(rows).users.rows === 0 || source.dryRun) return;
+  const scope = scopeOf(source, chunkNo, rows, 'users');
   // Only where companies may have records of their own does it matter who made them.
   await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
 }
 
-/** All rows of the entity, or some keys given by their rows. */
-function mergeGroups(
+/** All rows of the entity, or those of some records. */
+function mergeEntity(
   transaction: Transaction,
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
   entity: Entity,
-  groups: readonly (readonly number[])[] | null,
+  includes: RecordFilter | null,
 ): Promise<Merged> {
-  const buffer = rows[entity];
-  const scope = scopeOf(source, chunkNo, buffer);
-  const batch =
-    groups === null
-      ? { entity, scope, text: buffer.finish(), rows: buffer.rows - buffer.repeated }
-      : { entity, scope, text: buffer.text(groups), rows: groups.length };
+  const batch = batchOf(source, chunkNo, rows, entity, includes);
   return source.dryRun ? classifyBatch(transaction, batch) : mergeBatch(transaction, batch);
 }
 
-function scopeOf(source: LoadSource, chunkNo: number, buffer: RowBuffer): MergeScope {
+/** The chunk's rows of users and companies: all of them are dated, or none. */
+const profilesOf = (rows: Rows): Rows | Rows['dated'] => (rows.dated.rows > 0 ? rows.dated : rows);
+
+/** The entity's rows of a chunk as the merge takes them: all, or those of some records. */
+export function batchOf(
+  source: LoadSource,
+  chunkNo: number,
+  rows: Rows,
+  entity: Entity,
+  includes: RecordFilter | null,
+): Batch {
+  const scope = scopeOf(source, chunkNo, rows, entity);
+  if (scope.dated) return { entity, scope, text: rows.dated[entity].text(includes ?? undefined), keys: null };
+  const buffer = rows[entity];
+  if (includes === null) {
+    return { entity, scope, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
+  }
+  const groups = buffer.groups(includes);
+  return { entity, scope, text: buffer.text(groups), keys: groups.length };
+}
+
+function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {
+  const dated = rows.dated.rows > 0;
+  const { removes, counted, rows: all } = profilesOf(rows)[entity];
   return {
     environmentId: source.environmentId,
     loadId: source.loadId,
     chunkNo,
-    removes: buffer.removes,
-    flat: !buffer.removes && !buffer.nested,
-    counted: buffer.counted === 0 ? 'none' : buffer.counted === buffer.rows ? 'all' : 'some',
+    acceptedAt: source.acceptedAt,
+    dated,
+    removes,
+    flat: !dated && !removes && !rows[entity].nested,
+    counted: counted === 0 ? 'none' : counted === all ? 'all' : 'some',
     keepKeys: source.chunkCount > 1,
   };
 }

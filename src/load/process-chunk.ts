@@ -191,7 +191,7 @@ export function createChunkReader(source: LoadSource, files: FileStore, rows = n
           `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
         );
       }
-      rows.addLeftCompanies();
+      rows.complete();
       return rows;
     },
   };

@@ -171,9 +171,13 @@ export class RowBuffer {
     return hashes.array;
   }
 
-  /** How many of these rows stand for a record. */
-  countedIn(groups: readonly (readonly number[])[]): number {
-    return groups.flat().filter((row) => ((this.#flags[row] ?? 0) & UNCOUNTED) === 0).length;
+  /** How many rows of some records stand for one. */
+  countedAmong(includes: (record: number) => boolean): number {
+    let counted = 0;
+    for (let row = 0; row < this.rows; row++) {
+      if (((this.#flags[row] ?? 0) & UNCOUNTED) === 0 && includes(this.recordOf(row))) counted++;
+    }
+    return counted;
   }
 
   /** The COPY text of all rows, each key once. Valid until the next `reset`. */

@@ -2,7 +2,7 @@
  * Mapping: records to rows or rejects. `column-plan.ts` decides what a column means, `csv-rows.ts` and
  * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
  */
-import type { Entity } from '../domain/entity.ts';
+import { type Entity, entities } from '../domain/entity.ts';
 import { type RecordKind, recordKinds } from '../domain/event.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
@@ -56,11 +56,19 @@ export class Rows {
     this.rejects = [];
   }
 
-  /**
-   * A user who comes several times is one row, with the last company: the others were named too, and so must
-   * exist. To be called once, when all rows are there.
-   */
-  addLeftCompanies(): void {
+  /** To be called once, when all rows are there. If any profile is dated, all go that way. */
+  complete(): void {
+    if (this.dated.rows === 0) this.#addLeftCompanies();
+    else for (const entity of entities) this.#addToDated(entity);
+  }
+
+  #addToDated(entity: Entity): void {
+    this.dated.addUndated(entity, this[entity]);
+    this[entity].reset();
+  }
+
+  /** A user who comes several times is one row, with the last company: the others were named too, and so must exist. */
+  #addLeftCompanies(): void {
     if (this.users.repeated === 0) return;
     for (const rows of this.users.groups()) {
       if (rows.length === 1) continue;

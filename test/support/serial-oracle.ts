@@ -6,7 +6,12 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
 /** null removes the property; one that is not named stays. */
 export type Properties = Readonly<Record<string, Json>>;
 
-export interface UserRecord {
+interface Dated {
+  /** Since when it holds, in ISO 8601 and before the test; absent: since now. */
+  readonly at?: string;
+}
+
+export interface UserRecord extends Dated {
   readonly entity: 'users';
   readonly id: string;
   readonly properties: Properties;
@@ -14,7 +19,7 @@ export interface UserRecord {
   readonly company?: { readonly id: string; readonly properties: Properties } | null;
 }
 
-export interface CompanyRecord {
+export interface CompanyRecord extends Dated {
   readonly entity: 'companies';
   readonly id: string;
   readonly properties: Properties;
@@ -48,7 +53,16 @@ export interface ExpectedTally {
 interface Profile {
   readonly metadata: Map<string, Json>;
   company: string | null;
+  /** Since when a property, or its absence, holds, and the company under `companyTime`; absent: see `timeOf`. */
+  readonly times: Map<string, string>;
+  /** It keeps times: a dated record, or a removal, touched it. */
+  hasTimes: boolean;
 }
+
+const companyTime = Symbol('company').toString();
+/** Of all that came without a time: later than any time of a record. */
+const now = '9999';
+const never = '';
 
 type Table = Map<string, Profile>;
 
@@ -98,20 +112,32 @@ export class SerialOracle {
     return { users: plain(this.#tables.users, true), companies: plain(this.#tables.companies, false) };
   }
 
+  /** One record by itself, as /v1/identify takes it: a company that it brings nothing new for is not touched. */
+  identify(record: UserRecord | CompanyRecord): void {
+    const company = record.entity === 'users' ? record.company : undefined;
+    const known = company == null ? undefined : this.#tables.companies.get(company.id);
+    const isKnown = Object.entries(company?.properties ?? {}).every(([name, value]) =>
+      isDeepStrictEqual(known?.metadata.get(name) ?? null, value),
+    );
+    const own = known !== undefined && isKnown ? { ...company, properties: {} } : company;
+    this.#apply(own == null ? record : ({ ...record, company: own } as UserRecord));
+  }
+
   #apply(record: UserRecord | CompanyRecord): void {
     const profile = open(this.#tables[record.entity], record.id);
-    write(profile, record.properties);
-    if (record.entity === 'companies' || record.company === undefined) return;
-    profile.company = record.company?.id ?? null;
-    if (record.company !== null)
-      write(open(this.#tables.companies, record.company.id), record.company.properties);
+    const company = record.entity === 'users' ? record.company : undefined;
+    write(profile, record.properties, company, record.at);
+    if (company != null) {
+      write(open(this.#tables.companies, company.id), company.properties, undefined, record.at);
+    }
   }
 
   #copy(): SerialOracle {
     const copy = new SerialOracle();
     for (const entity of ['users', 'companies'] as const) {
-      for (const [id, { metadata, company }] of this.#tables[entity]) {
-        copy.#tables[entity].set(id, { metadata: new Map(metadata), company });
+      for (const [id, profile] of this.#tables[entity]) {
+        const { metadata, times } = profile;
+        copy.#tables[entity].set(id, { ...profile, metadata: new Map(metadata), times: new Map(times) });
       }
     }
     return copy;
@@ -136,16 +162,28 @@ export function expectTally(tally: Tally, expected: ExpectedTally): void {
 function open(table: Table, id: string): Profile {
   const known = table.get(id);
   if (known !== undefined) return known;
-  const created: Profile = { metadata: new Map(), company: null };
+  const created: Profile = { metadata: new Map(), company: null, times: new Map(), hasTimes: false };
   table.set(id, created);
   return created;
 }
 
-function write(profile: Profile, properties: Properties): void {
-  for (const [name, value] of Object.entries(properties)) {
+function write(profile: Profile, properties: Properties, company: UserRecord['company'], at = now): void {
+  const wins = (name: string, isThere: boolean): boolean =>
+    at >= (profile.times.get(name) ?? (isThere ? now : never));
+  const won = Object.entries(properties).filter(([name]) => wins(name, profile.metadata.has(name)));
+  const moves = company !== undefined && wins(companyTime, profile.company !== null);
+  const removes =
+    won.some(([name, value]) => value === null && profile.metadata.has(name)) ||
+    (moves && company === null && profile.company !== null);
+  if (removes || (at !== now && (won.length > 0 || moves))) profile.hasTimes = true;
+  for (const [name, value] of won) {
     if (value === null) profile.metadata.delete(name);
     else profile.metadata.set(name, value);
+    if (profile.hasTimes) profile.times.set(name, at);
   }
+  if (!moves) return;
+  profile.company = company?.id ?? null;
+  if (profile.hasTimes) profile.times.set(companyTime, at);
 }
 
 function keyOf(record: UserRecord | CompanyRecord): string {

@@ -15,6 +15,8 @@ export interface Incoming {
   readonly properties: string;
   readonly company: string | null;
   readonly flags: number;
+  /** Of dated rows: since when what they bring holds, as `times` of a profile; null: since the load was accepted. */
+  readonly times: string | null;
 }
 
 export const incomingTable = {
@@ -32,7 +34,8 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
             key text collate "C" not null,
             properties jsonb not null,
             company text collate "C",
-            flags smallint not null
+            flags smallint not null,
+            times jsonb
           ) on commit delete rows;`,
       )
       .join(''),
@@ -52,6 +55,10 @@ export interface MergeScope {
   readonly environmentId: number;
   readonly loadId: number;
   readonly chunkNo: number;
+  /** When the load was accepted, as `Instant` writes it: the time of all that comes without one. */
+  readonly acceptedAt: string;
+  /** The rows are dated: what is stored stays where it is newer. */
+  readonly dated: boolean;
   /** Some row of the batch removes a property or its company. */
   readonly removes: boolean;
   /** No row of the batch removes anything or has a property that is an object or an array. */
@@ -93,10 +100,24 @@ export function changesNothing(
   return sql<boolean>`${merged(stored, incoming, scope.removes)} = ${stored}`;
 }
 
-/** Whether the stored row `p` already holds all that the incoming row `i` brings. */
-export function holdsAlready(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
+/** Whether the profile has been touched by a dated record. If so, it is written for its times alone. */
+export const isDated = (profile: string): RawBuilder<boolean> =>
+  sql<boolean>`coalesce(${sql.ref(`${profile}.times`)} ? 'dated', false)`;
+
+/** Whether the stored row `p` already holds all that the undated incoming row `i` brings. */
+export function holdsUndated(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
   const same = changesNothing(sql.ref('p.metadata'), sql.ref('i.properties'), scope);
   return entity === 'users'
     ? sql<boolean>`(${same} and ${sameCompany(sql.ref('p.company_id'), sql.ref('i.company'))})`
     : same;
+}
+
+/** What a written row says of itself: whether it is new, how many chunks of this load wrote it (0: none), and the highest. */
+export function outcomeOf(table: Entity, { loadId }: MergeScope) {
+  const own = (column: string) => sql.ref(`${table}.${column}`);
+  return {
+    isNew: sql<boolean>`(xmax = 0)`,
+    touches: sql<number>`case when ${own('load_id')} = ${loadId} then ${own('load_touches')} else 0 end`,
+    lastChunk: sql<number>`${own('load_chunk')}`,
+  };
 }

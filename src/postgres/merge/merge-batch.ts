@@ -6,20 +6,21 @@
 
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database, Transaction } from '../database.ts';
-import { copyIncoming, holdsAlready, incomingTable, keyHash, type MergeScope } from './incoming.ts';
+import { copyDated, holdsDated } from './dated.ts';
+import { copyIncoming, holdsUndated, incomingTable, isDated, keyHash, type MergeScope } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
 
-interface Batch {
+export interface Batch {
   readonly entity: Entity;
-  /** COPY text, see RowBuffer. Each key once. */
+  /** COPY text: of dated rows see DatedBuffer, else RowBuffer, and each key once. */
   readonly text: Buffer;
-  /** Keys in it. */
-  readonly rows: number;
+  /** Keys in it; null: not known, as of dated rows. */
+  readonly keys: number | null;
   readonly scope: MergeScope;
 }
 
@@ -32,28 +33,38 @@ export interface Merged {
 }
 
 /** COPY → drop what is there already → one upsert. Runs in the caller's transaction. */
-export async function mergeBatch({ client, db }: Transaction, batch: Batch): Promise<Merged> {
+export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
+  const { db } = transaction;
   const { entity, scope } = batch;
-  await copyIncoming(client, entity, batch.text);
+  const keys = await copyBatch(transaction, batch);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
   const written = await upsert(db, entity, scope);
-  const after =
-    before.rows + written.rows < batch.rows ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
-  if (before.rows + written.rows + after.rows !== batch.rows) {
-    throw new Fault(`of ${batch.rows} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
+  const after = before.rows + written.rows < keys ? await dropUnchanged(db, entity, scope) : nothingUnchanged;
+  if (before.rows + written.rows + after.rows !== keys) {
+    throw new Fault(`of ${keys} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
   }
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
     inserted: written.inserted,
     updated: written.updated,
-    unchanged: before.counted + after.counted,
+    unchanged: before.counted + written.unchanged + after.counted,
     superseded: written.superseded,
   };
 }
 
-/** Merges again what `copyIncoming` brought, counting and noting nothing: the replay. */
+/** Brings the batch into the session's table for its entity; returns how many keys it has. */
+export async function copyBatch(
+  transaction: Transaction,
+  { entity, text, keys, scope }: Batch,
+): Promise<number> {
+  if (scope.dated) return copyDated(transaction, entity, text, scope);
+  await copyIncoming(transaction.client, entity, text);
+  return keys ?? 0;
+}
+
+/** Merges again what `copyBatch` brought, counting and noting nothing: the replay. */
 export async function remergeIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
   await upsert(db, entity, scope);
   if (scope.removes) await applyRemovals(db, entity, scope);
@@ -68,9 +79,21 @@ export interface Unchanged {
 
 const nothingUnchanged: Unchanged = { rows: 0, counted: 0 };
 
+/** Whether the stored row `p` already holds all that the incoming row `i` brings. */
+function holdsAlready(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
+  return scope.dated ? holdsDated(entity, scope, null) : holdsUndated(entity, scope);
+}
+
+/** Whether laying the incoming row `i` over the stored row `p` leaves it as it is, down to its times. */
+function leavesAsIs(entity: Entity, scope: MergeScope): RawBuilder<boolean> {
+  if (scope.dated) return holdsDated(entity, scope, 'times');
+  return sql<boolean>`(not ${isDated('p')} and ${holdsUndated(entity, scope)})`;
+}
+
 /**
  * Takes out of the batch what the table already holds, so that it is not rewritten. Rows that another chunk of
- * this load wrote stay in: they must be marked again, or an older record could win over this one.
+ * this load wrote stay in: they must be marked again, or an older record could win over this one; and so do those whose
+ * times change.
  * A scalar subquery, because it is always an index lookup per row; for a join, a planner without statistics of
  * the temporary table may read the whole profile table for every chunk.
  */
@@ -79,7 +102,7 @@ async function dropUnchanged(db: Database, entity: Entity, scope: MergeScope): P
     with dropped as (
       delete from ${sql.table(incomingTable[entity])} i
       where (
-        select p.load_id is distinct from ${scope.loadId} and ${holdsAlready(entity, scope)}
+        select p.load_id is distinct from ${scope.loadId} and ${leavesAsIs(entity, scope)}
         from ${sql.table(entity)} p
         where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
       )
@@ -113,9 +136,10 @@ async function knowsSome(db: Database, entity: Entity, environmentId: number): P
 }
 
 /** What merging the batch would come to, without writing a profile: the dry run. */
-export async function classifyBatch({ client, db }: Transaction, batch: Batch): Promise<Merged> {
+export async function classifyBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
+  const { db } = transaction;
   const { entity, scope } = batch;
-  await copyIncoming(client, entity, batch.text);
+  await copyBatch(transaction, batch);
   const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   const { rows } = await sql<Merged>`
     with classified as (

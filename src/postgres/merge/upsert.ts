@@ -3,13 +3,16 @@ import { type Entity, idColumn } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
+import { namedByDated, upsertDated } from './dated.ts';
 import {
   changesNothing,
   type Incoming,
   incomingTable,
+  isDated,
   keyHash,
   type MergeScope,
   merged,
+  outcomeOf,
   sameCompany,
 } from './incoming.ts';
 
@@ -18,6 +21,8 @@ export interface Written {
   readonly rows: number;
   readonly inserted: number;
   readonly updated: number;
+  /** Rows of which nothing but the times changed. */
+  readonly unchanged: number;
   /** Rows that another chunk of this load had written before. */
   readonly superseded: number;
 }
@@ -33,11 +38,15 @@ type MergeDatabase = Kysely<DB & IncomingTables>;
  * Merges the batch into the table in key order (two writers then never wait for each other crosswise), with one
  * statement. Each row remembers which load wrote it, the highest chunk of that load, and how many chunks did;
  * what a row says of itself afterwards tells whether this chunk was the first (touches = 1), came again, or came
- * too late (a chunk number above ours).
+ * too late (a chunk number above ours). A row of which nothing but its times changed keeps the marks it has (touches = 0).
  */
 export async function upsert(db: Database, entity: Entity, scope: MergeScope): Promise<Written> {
   const merging = db as unknown as MergeDatabase;
-  const query = entity === 'users' ? upsertUsers(merging, scope) : upsertCompanies(merging, scope);
+  const query = scope.dated
+    ? upsertDated(entity, scope)
+    : entity === 'users'
+      ? upsertUsers(merging, scope)
+      : upsertCompanies(merging, scope);
   const counted = countedExpression(scope);
   const { rows } = await sql<Written>`
     with written as (${query})
@@ -46,6 +55,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
       count(*)::int as rows,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
+      count(*) filter (where touches = 0 and ${counted})::int as unchanged,
       count(*) filter (where touches > 1 and ${counted})::int as superseded
     from ${writtenRows(entity, scope)}`.execute(db);
   const [written] = rows;
@@ -58,23 +68,25 @@ function noted(entity: Entity, scope: MergeScope, counted: RawBuilder<boolean>) 
   const hash = keyHash(sql.ref('written.key'));
   return sql`
     , noted as (
-      insert into load_chunk_keys (load_id, chunk_no, entity, written, repeated)
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged, repeated)
       select
         ${scope.loadId},
         ${scope.chunkNo},
         ${entity},
         coalesce(array_agg(${hash} | is_new::int | (not ${counted})::int * 2) filter (where touches = 1), '{}'),
+        coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches = 0), '{}'),
         coalesce(array_agg(${hash} | (not ${counted})::int * 2) filter (where touches > 1), '{}')
       from ${writtenRows(entity, scope)}
       on conflict (load_id, chunk_no, entity) do update set
         written = load_chunk_keys.written || excluded.written,
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged,
         repeated = load_chunk_keys.repeated || excluded.repeated
     ),
     inverted as (
       insert into load_replays (load_id, entity, key_hash)
       select ${scope.loadId}, ${entity}, ${hash}
       from written
-      where last_chunk > ${scope.chunkNo}
+      where touches > 0 and last_chunk > ${scope.chunkNo}
       on conflict do nothing
     )`;
 }
@@ -112,7 +124,7 @@ function upsertUsers(db: MergeDatabase, scope: MergeScope) {
       conflict
         .columns(['environment_id', 'user_id'])
         .doUpdateSet({
-          ...marked('users'),
+          ...marked('users', scope, sameCompany(sql.ref('users.company_id'), incomingCompany)),
           metadata: merged(sql.ref('users.metadata'), incomingMetadata, scope.removes) as never,
           company_id: sql`case when ${incomingCompany} is null then users.company_id else nullif(${incomingCompany}, '') end`,
         })
@@ -120,7 +132,7 @@ function upsertUsers(db: MergeDatabase, scope: MergeScope) {
           writeAnyway('users', scope, sql`not ${sameCompany(sql.ref('users.company_id'), incomingCompany)}`),
         ),
     )
-    .returning(['user_id as key', ...outcome('users')]);
+    .returning(['user_id as key', ...outcome('users', scope)]);
 }
 
 function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
@@ -143,12 +155,12 @@ function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
       conflict
         .columns(['environment_id', 'company_id'])
         .doUpdateSet({
-          ...marked('companies'),
+          ...marked('companies', scope, sql<boolean>`true`),
           metadata: merged(sql.ref('companies.metadata'), incomingMetadata, scope.removes) as never,
         })
         .where(writeAnyway('companies', scope, sql`false`)),
     )
-    .returning(['company_id as key', ...outcome('companies')]);
+    .returning(['company_id as key', ...outcome('companies', scope)]);
 }
 
 function mark(scope: MergeScope) {
@@ -159,34 +171,56 @@ function mark(scope: MergeScope) {
   ] as const;
 }
 
-function marked(table: Entity) {
+function marked(table: Entity, scope: MergeScope, isSameCompany: RawBuilder<boolean>) {
   const own = (column: string) => sql.ref(`${table}.${column}`);
   const again = sql`${own('load_id')} = excluded.load_id`;
+  // Of a dated profile that has all that comes, only the times change.
+  const timesOnly = sql`${isDated(table)}
+    and ${own('load_id')} is distinct from excluded.load_id
+    and ${changesNothing(own('metadata'), sql.ref('excluded.metadata'), scope)}
+    and ${isSameCompany}`;
+  const company = (column: string) => (table === 'users' ? sql.ref(column) : sql`null`);
   return {
-    load_id: sql<number>`excluded.load_id`,
-    load_chunk: sql<number>`case when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk) else excluded.load_chunk end`,
-    load_touches: sql<number>`case when ${again} then ${own('load_touches')} + 1 else 1 end`,
+    load_id: sql<number>`case when ${timesOnly} then ${own('load_id')} else excluded.load_id end`,
+    load_chunk: sql<number>`case
+      when ${again} then greatest(${own('load_chunk')}, excluded.load_chunk)
+      when ${timesOnly} then ${own('load_chunk')}
+      else excluded.load_chunk
+    end`,
+    load_touches: sql<number>`case
+      when ${again} then ${own('load_touches')} + 1
+      when ${timesOnly} then ${own('load_touches')}
+      else 1
+    end`,
+    times: sql<never>`case
+      when ${own('times')} is null and not ${scope.removes}::boolean then null
+      else sluice.touch_times(
+        ${own('times')}, ${own('last_seen_at')}, ${own('metadata')}, ${company(`${table}.company_id`)},
+        excluded.metadata, ${company('excluded.company_id')}, ${scope.acceptedAt}::timestamptz
+      )
+    end`,
     last_seen_at: sql<Date>`now()`,
-    updated_at: sql<Date>`now()`,
+    updated_at: sql<Date>`case when ${timesOnly} then ${own('updated_at')} else now() end`,
   };
 }
 
-/** A row is written if it changes, or if another chunk of this load wrote it (then it is marked again). */
+/**
+ * A row is written if it changes, if it is dated, so that its times may change, or if another chunk of this load wrote it (then it is marked
+ * again).
+ */
 function writeAnyway(table: Entity, scope: MergeScope, otherwise: RawBuilder<unknown>) {
   const stored = sql.ref(`${table}.metadata`);
   return sql<boolean>`(
     ${sql.ref(`${table}.load_id`)} = excluded.load_id
+    or ${isDated(table)}
     or not (${changesNothing(stored, sql.ref('excluded.metadata'), scope)})
     or ${otherwise}
   )`;
 }
 
-function outcome(table: Entity) {
-  return [
-    sql<boolean>`(xmax = 0)`.as('is_new'),
-    sql<number>`${sql.ref(`${table}.load_touches`)}`.as('touches'),
-    sql<number>`${sql.ref(`${table}.load_chunk`)}`.as('last_chunk'),
-  ] as const;
+function outcome(table: Entity, scope: MergeScope) {
+  const { isNew, touches, lastChunk } = outcomeOf(table, scope);
+  return [isNew.as('is_new'), touches.as('touches'), lastChunk.as('last_chunk')] as const;
 }
 
 /**
@@ -198,7 +232,7 @@ function outcome(table: Entity) {
 export async function createCompanies(
   db: Database,
   scope: MergeScope,
-  named: RawBuilder<unknown> = namedByBatch,
+  named: RawBuilder<unknown> = scope.dated ? namedByDated : namedByBatch,
 ): Promise<void> {
   const { environmentId } = scope;
   const create = sql`

@@ -107,7 +107,10 @@ export async function removeProfiles(
   return rows[0] ?? { deleted: 0, notFound: 0 };
 }
 
-/** Takes up to `limit` users out of the companies, in key order as every writer; returns how many. */
+/**
+ * Takes up to `limit` users out of the companies, in key order as every writer; returns how many. As of now: no older record takes
+ * them back.
+ */
 export async function releaseUsers(
   db: Database,
   { deletionId, environmentId, ids }: DeletionBatch,
@@ -124,7 +127,10 @@ export async function releaseUsers(
     ),
     released as (
       update users u
-      set company_id = null, updated_at = now()
+      set
+        company_id = null,
+        times = sluice.touch_times(u.times, u.last_seen_at, u.metadata, u.company_id, '{}', '', now()),
+        updated_at = now()
       from members m
       where u.environment_id = ${environmentId} and u.user_id = m.user_id
       returning m.company_id

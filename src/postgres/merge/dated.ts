@@ -1,0 +1,156 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type RawBuilder, sql } from 'kysely';
+import type pg from 'pg';
+import { from as copyFrom } from 'pg-copy-streams';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { Transaction } from '../database.ts';
+import { incomingTable, type MergeScope, outcomeOf } from './incoming.ts';
+
+/*
+ * Dated rows: each may say since when it holds, and counts property by property only against what is older
+ * (docs/decisions/loading.md, "Times of properties"). COPY into a table of their own, one row per record; folded by key into the
+ * table that all batches come from, each property with its time; then the merge is that of all batches, but for what it sets.
+ */
+
+const datedTable = { users: 'dated_users', companies: 'dated_companies' } as const satisfies Record<
+  Entity,
+  string
+>;
+
+/** Companies that the batch's users name, those of records that lose too. */
+export const namedByDated = sql`select distinct company from dated_users where company <> ''`;
+
+async function prepareDated(client: pg.PoolClient): Promise<void> {
+  await client.query(
+    Object.values(datedTable)
+      .map(
+        (table) => `
+          create temporary table if not exists ${table} (
+            key text collate "C" not null,
+            seq integer not null,
+            at timestamptz,
+            properties jsonb not null,
+            company text collate "C",
+            flags smallint not null
+          ) on commit delete rows;`,
+      )
+      .join(''),
+  );
+}
+
+/** Sends COPY text (see `DatedBuffer`) and folds it, by key, into the session's table for `entity`; returns how many keys. */
+export async function copyDated(
+  { client, db }: Transaction,
+  entity: Entity,
+  text: Buffer,
+  scope: MergeScope,
+): Promise<number> {
+  await prepareDated(client);
+  const copy = copyFrom(`copy ${datedTable[entity]} (key, seq, at, properties, company, flags) from stdin`);
+  await pipeline(Readable.from([text], { objectMode: false }), client.query(copy));
+  const { numAffectedRows } = await sql`
+    insert into ${sql.table(incomingTable[entity])} (key, properties, company, flags, times)
+    select
+      key,
+      properties,
+      company,
+      flags,
+      sluice.incoming_times(properties, times, company, company_at, is_dated, ${accepted(scope)})
+    from (
+      select
+        key,
+        sluice.merged_properties(properties order by micros, seq) as properties,
+        sluice.merged_properties((select jsonb_object_agg(name, micros) from jsonb_object_keys(properties) name) order by micros, seq) as times,
+        (array_agg(company order by micros desc, seq desc) filter (where company is not null))[1] as company,
+        max(micros) filter (where company is not null) as company_at,
+        bool_or(micros < ${accepted(scope)}) as is_dated,
+        bit_or(flags & 1::smallint) | bit_and(flags & 2::smallint) as flags
+      from (
+        select d.*, least(coalesce(sluice.micros(d.at), ${accepted(scope)}), ${accepted(scope)}) as micros
+        from ${sql.table(datedTable[entity])} d
+      ) records
+      group by key
+    ) folded`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
+
+const accepted = ({ acceptedAt }: MergeScope): RawBuilder<number> =>
+  sql<number>`sluice.micros(${acceptedAt}::timestamptz)`;
+
+/** What the stored row `stored` would be with the incoming one laid over it: a row `merged, merged_times, merged_company`. */
+function mergedDated(
+  entity: Entity,
+  stored: string,
+  incoming: { readonly properties: string; readonly times: string; readonly company: string },
+  scope: MergeScope,
+): RawBuilder<unknown> {
+  const own = (column: string) => sql.ref(`${stored}.${column}`);
+  const company = (column: RawBuilder<unknown>) => (entity === 'users' ? column : sql`null`);
+  return sql`sluice.merge_dated(
+    ${own('metadata')}, ${own('times')}, ${company(own('company_id'))}, ${own('last_seen_at')},
+    ${sql.ref(incoming.properties)}, ${sql.ref(incoming.times)}, ${company(sql.ref(incoming.company))},
+    ${accepted(scope)}
+  )`;
+}
+
+const ofBatch = { properties: 'i.properties', times: 'i.times', company: 'i.company' };
+const excluded = { properties: 'excluded.metadata', times: 'excluded.times', company: 'excluded.company_id' };
+
+/** Whether the stored row `p` is the same with the incoming row `i` laid over it; with `times`, to the times. */
+export function holdsDated(entity: Entity, scope: MergeScope, times: 'times' | null): RawBuilder<boolean> {
+  return sql<boolean>`(
+    select m.merged = p.metadata
+      ${entity === 'users' ? sql`and m.merged_company is not distinct from p.company_id` : sql``}
+      ${times === null ? sql`` : sql`and m.merged_times is not distinct from p.times`}
+    from ${mergedDated(entity, 'p', ofBatch, scope)} m
+  )`;
+}
+
+/**
+ * Lays the batch over the table in key order. A row of which only times change keeps the marks it has: it is as if this load had
+ * found nothing to change.
+ */
+export function upsertDated(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+  const { isNew, touches, lastChunk } = outcomeOf(entity, scope);
+  const table = sql.table(entity);
+  const id = sql.ref(idColumn[entity]);
+  const own = (column: string) => sql.ref(`${entity}.${column}`);
+  const isUser = entity === 'users';
+  return sql`
+    insert into ${table} (
+      environment_id, ${id}, metadata, times, load_id, load_chunk, load_touches${isUser ? sql`, company_id` : sql``}
+    )
+    select
+      ${scope.environmentId}::int, i.key, i.properties, i.times, ${scope.loadId}::bigint, ${scope.chunkNo}::int, 1
+      ${isUser ? sql`, i.company` : sql``}
+    from ${sql.table(incomingTable[entity])} i
+    order by i.key
+    on conflict (environment_id, ${id}) do update set
+      (
+        metadata, times, load_id, load_chunk, load_touches, last_seen_at, updated_at
+        ${isUser ? sql`, company_id` : sql``}
+      ) = (
+        select
+          m.merged,
+          m.merged_times,
+          case when w.again or w.changed then excluded.load_id else ${own('load_id')} end,
+          case
+            when w.again then greatest(${own('load_chunk')}, excluded.load_chunk)
+            when w.changed then excluded.load_chunk
+            else ${own('load_chunk')}
+          end,
+          case when w.again then ${own('load_touches')} + 1 when w.changed then 1 else ${own('load_touches')} end,
+          now(),
+          case when w.again or w.changed then now() else ${own('updated_at')} end
+          ${isUser ? sql`, m.merged_company` : sql``}
+        from ${mergedDated(entity, entity, excluded, scope)} m
+        cross join lateral (
+          select
+            coalesce(${own('load_id')} = excluded.load_id, false) as again,
+            m.merged <> ${own('metadata')}
+              ${isUser ? sql`or m.merged_company is distinct from ${own('company_id')}` : sql``} as changed
+        ) w
+      )
+    returning ${id} as key, ${isNew} as is_new, ${touches} as touches, ${lastChunk} as last_chunk`;
+}
