@@ -1,10 +1,12 @@
 /**
  * npm run bench:load [-- --rows N] [--flat] [--scale]
+ * npm run bench:load -- --events N
  * npm run bench:load -- --workers [--rows N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in
- * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory. With --workers:
- * the same file with one worker process and with two, and nothing else.
+ * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory. Then the same
+ * for a file of events, beside COPY of ready rows. With --events: only that, of N events. With --workers: the same file of
+ * users with one worker process and with two, and nothing else.
  */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,6 +14,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { openBaseline } from './baseline.ts';
+import { compareEvents } from './events.ts';
 import { measureLatency } from './latency.ts';
 import { peaks, resetPeaks, type Service, startService } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
@@ -23,6 +26,7 @@ const { values: flags } = parseArgs({
     flat: { type: 'boolean', default: false },
     scale: { type: 'boolean', default: false },
     workers: { type: 'boolean', default: false },
+    events: { type: 'string' },
   },
 });
 
@@ -63,8 +67,10 @@ async function measure(): Promise<void> {
   await client.connect();
   const bench: Bench = { service, baseline, client };
   try {
+    if (flags.events !== undefined) return await events(bench, Number(flags.events));
     await compare(bench, Number(flags.rows));
     await latency(bench);
+    await events(bench, 2_000_000);
     if (flags.flat) await flat(bench);
     if (flags.scale) await scale(bench);
   } finally {
@@ -108,6 +114,10 @@ async function runStep({ service, baseline, client }: Bench, step: Step, rows: n
   print(
     `| ${step.name} | ${seconds.toFixed(2)} | ${Math.round(rows / seconds)} | ${byHand.toFixed(2)} | ${(seconds / byHand).toFixed(2)} | ${memory.join(', ')} |`,
   );
+}
+
+function events({ service, client }: Bench, rows: number): Promise<void> {
+  return compareEvents(service, client, folder, rows, print);
 }
 
 async function latency({ service }: Bench): Promise<void> {

@@ -50,6 +50,7 @@ export async function mergeRowsCarefully(
   rows: Rows,
   refuse: (record: number, message: string) => void,
 ): Promise<MergedKinds> {
+  await prepareIncoming(transaction.client);
   const refused = new Map<number, Refusal>();
   for (;;) {
     const merged = await attempt(transaction.client, 'keep', async () => ({

@@ -13,6 +13,7 @@ import type { Database } from '../database.ts';
  * and so finds none. Call it in the transaction that also holds the fence.
  */
 export async function noteEventRepeats(db: Database, loadId: number): Promise<void> {
+  await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with met as (
       select k.chunk_no, hash, true as is_written

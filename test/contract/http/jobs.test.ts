@@ -191,6 +191,7 @@ describe('one job', () => {
       completed_rows: 4,
       progress: 1,
       counts: { read: 4, inserted: 2, updated: 0, unchanged: 0, superseded: 1, rejected: 1 },
+      counts_by_kind: null,
       rejects: {
         count: 1,
         by_code: { missing_id: 1 },

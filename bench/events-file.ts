@@ -1,0 +1,67 @@
+import { createWriteStream } from 'node:fs';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+
+/** CSV and NDJSON are files as a user sends them; `copy` has the rows as `COPY sluice.events` reads them. */
+export type EventsFormat = 'csv' | 'ndjson' | 'copy';
+
+export const eventMonths = ['2026-06-01', '2026-07-01', '2026-08-01'] as const;
+const from = Date.parse('2026-06-01T00:00:00Z');
+const to = Date.parse('2026-09-01T00:00:00Z');
+
+const names = ['Signed Up', 'Report Opened', 'Report Shared', 'Invoice Paid', 'Seat Added', 'Search Run'];
+const plans = ['free', 'starter', 'business', 'enterprise'];
+const browsers = ['Firefox', 'Chrome', 'Safari', 'Edge'];
+const header = 'event_type,event_name,user_id,company_id,inserted_at,plan,browser,duration_ms,path\n';
+
+/** Event `n` of `rows`, which are evenly spread over three months, in order of time. */
+function event(n: number, rows: number) {
+  const hash = Math.imul(n + 1, 2_654_435_761) >>> 0;
+  const user = hash % 200_000;
+  return {
+    at: new Date(from + Math.floor(((to - from) / rows) * n)).toISOString(),
+    name: names[hash % names.length] ?? '',
+    user: `usr_${user.toString(16).padStart(8, '0')}`,
+    company: `cmp_${user % 5_000}`,
+    properties: {
+      path: `/reports/${hash % 10_000}`,
+      plan: plans[user % plans.length] ?? '',
+      browser: browsers[(hash >>> 8) % browsers.length] ?? '',
+      duration_ms: String(hash % 60_000),
+    },
+  };
+}
+
+function line(n: number, rows: number, format: EventsFormat): string {
+  const { at, name, user, company, properties } = event(n, rows);
+  const { path, plan, browser, duration_ms } = properties;
+  if (format === 'csv') {
+    return `track,${name},${user},${company},${at},${plan},${browser},${duration_ms},${path}\n`;
+  }
+  if (format === 'ndjson') {
+    const record = { event_type: 'track', event_name: name, user_id: user, company_id: company };
+    return `${JSON.stringify({ ...record, inserted_at: at, metadata: properties })}\n`;
+  }
+  // As random as a content id: 128 bits of what nobody repeats.
+  const id = [n, n + rows, n ^ 0x5bd1e995, ~n]
+    .map((part) => (Math.imul(part, 2_246_822_519) >>> 0).toString(16).padStart(8, '0'))
+    .join('');
+  return `1\t${id}\ttrack\t${name}\t${user}\t${company}\timport\t${at}\t${JSON.stringify(properties)}\n`;
+}
+
+function* text(rows: number, format: EventsFormat): Generator<string> {
+  let block = format === 'csv' ? header : '';
+  for (let n = 0; n < rows; n++) {
+    block += line(n, rows, format);
+    if (block.length > 1 << 20) {
+      yield block;
+      block = '';
+    }
+  }
+  yield block;
+}
+
+/** Writes a deterministic file of track events. */
+export async function writeEventsFile(path: string, rows: number, format: EventsFormat): Promise<void> {
+  await pipeline(Readable.from(text(rows, format)), createWriteStream(path));
+}
