@@ -175,6 +175,8 @@ export const RECORD_DEADLINE_MS = 10_000;
 export const MAX_WINDOW_RETRIES = 5;
 /** event_name, as UTF-8. */
 export const MAX_EVENT_NAME_BYTES = 256;
+/** source of an event in a file. */
+export const MAX_EVENT_SOURCE_BYTES = 256;
 /** How far ahead of our clock an event may say it happened: the sender's clock may be wrong, or on local time. */
 export const MAX_EVENT_AHEAD_MS = 24 * 60 * 60 * 1000;
 /** The earliest instant an event may have: bounds the number of partitions. */

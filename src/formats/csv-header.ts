@@ -19,12 +19,19 @@ export interface CsvHeader {
 /** In the header of an export whose cells were left as they are; any program reads it like the same without quotes. */
 const leftAsItIs = `"${automaticProperties.at(-1)}"`;
 
+/** The headers of exports that have events: a file of events, and one of all kinds. */
+const exportedEvents: ReadonlySet<string> = new Set([
+  'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
+  'event_type,user_id,company_id,inserted_at,event_name,source,metadata',
+]);
+
 /**
- * Whether a file of this header is one that we wrote, with formulas defused: a file of refused records, or an export of
- * profiles. They are known by columns that nobody else has.
+ * Whether a file of this header is one that we wrote, with formulas defused: a file of refused records, or an export.
+ * They are known by columns that nobody else has, or not in this order.
  */
 function isDefusedFile(columns: readonly string[], text: string): boolean {
   if (columns.some(isRejectColumn)) return true;
+  if (exportedEvents.has(text.trimEnd())) return true;
   return automaticProperties.every((name) => columns.includes(name)) && !text.trimEnd().endsWith(leftAsItIs);
 }
 

@@ -14,7 +14,7 @@ import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
-import { planColumns, requireRecord } from '../mapping/column-plan.ts';
+import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
 import { insertLoad } from '../postgres/stores/loads.ts';
@@ -116,7 +116,7 @@ async function wasCommitted(
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   if (received.objectKeys !== null) requireRecord(received.objectKeys, options.map);
   if (received.header === null) return options.entity;
-  return planColumns(received.header.columns, options.map, options.entity, received.header.defused).entity;
+  return planFile(received.header, options.map, options.entity).entity;
 }
 
 async function writeLoad(

@@ -5,7 +5,8 @@ import { addOutcomes, type ChunkRange, countedKinds, noOutcomes, noOutcomesByKin
 import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
-import { planColumns } from '../mapping/column-plan.ts';
+import { isEventFile, planFile } from '../mapping/column-plan.ts';
+import { CsvEventRows } from '../mapping/csv-event-rows.ts';
 import { CsvRows } from '../mapping/csv-rows.ts';
 import { NdjsonRows } from '../mapping/ndjson-rows.ts';
 import { type ChunkScope, Rows } from '../mapping/rows.ts';
@@ -197,13 +198,11 @@ export function createChunkReader(source: LoadSource, files: FileStore, rows = n
   };
 }
 
-function createParser(source: LoadSource, rows: Rows): CsvRows | NdjsonRows {
-  if (source.header === null) return new NdjsonRows(source.entity, source.columnMap, rows);
-  return new CsvRows(
-    source.header,
-    planColumns(source.header.columns, source.columnMap, source.entity, source.header.defused),
-    rows,
-  );
+function createParser(source: LoadSource, rows: Rows): CsvRows | CsvEventRows | NdjsonRows {
+  const { header } = source;
+  if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows);
+  const plan = planFile(header, source.columnMap, source.entity);
+  return isEventFile(plan) ? new CsvEventRows(header, plan, rows) : new CsvRows(header, plan, rows);
 }
 
 function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {

@@ -2,14 +2,16 @@ import { type Entity, idColumn, isAutomaticProperty, type LoadEntity } from '../
 import { inputError } from '../domain/errors.ts';
 import { undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
-import { isRejectColumn, type Reason } from '../domain/reject.ts';
+import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
 
 /**
- * What becomes of one CSV column. `ignored`: it says why the record was refused, in a file of rejects sent again, or
- * when the profile was seen, in a file that was exported.
+ * What becomes of one CSV column of profiles. `ignored`: it says why the record was refused, in a file of rejects sent
+ * again, or when the profile was seen, in a file that was exported.
  */
 type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
 
+/** A CSV of profiles of one entity. */
 export interface ColumnPlan {
   readonly entity: Entity;
   readonly roles: readonly ColumnRole[];
@@ -17,6 +19,49 @@ export interface ColumnPlan {
   readonly names: readonly string[];
   /** Position of the id column. */
   readonly idIndex: number;
+}
+
+/** Columns of an event file that are no properties, beside `ignored` ones. */
+export const eventColumns = [
+  'event_type',
+  'user_id',
+  'company_id',
+  'event_id',
+  'insert_id',
+  'event_name',
+  'source',
+  'inserted_at',
+  'metadata',
+] as const;
+export type EventColumn = (typeof eventColumns)[number];
+
+/** A CSV whose records say in `event_type` what they are. */
+export interface EventFilePlan {
+  /** The one that is taken, or all four kinds of records. */
+  readonly entity: LoadEntity;
+  readonly roles: readonly (EventColumn | 'url' | 'property' | 'ignored')[];
+  readonly names: readonly string[];
+}
+
+const eventColumnNames: ReadonlySet<string> = new Set(eventColumns);
+
+export function isEventColumn(name: string): name is EventColumn {
+  return eventColumnNames.has(name);
+}
+
+export function isEventFile(plan: ColumnPlan | EventFilePlan): plan is EventFilePlan {
+  return !('idIndex' in plan);
+}
+
+/** What the columns of a CSV are: an event file's if one of them is `event_type`. Throws as `planColumns`. */
+export function planFile(
+  { columns, defused }: CsvHeader,
+  map: Readonly<Record<string, string>>,
+  entity: LoadEntity,
+): ColumnPlan | EventFilePlan {
+  const saysKinds = namesOf(columns, map, defused === true).includes('event_type');
+  const plan = saysKinds ? planEventFile : planColumns;
+  return plan(columns, map, entity, defused === true);
 }
 
 /**
@@ -32,7 +77,7 @@ export function planColumns(
   defused = false,
 ): ColumnPlan {
   requireMapped(columns, map);
-  const names = columns.map((column) => ownName(map, column) ?? (defused ? undoDefuse(column) : column));
+  const names = namesOf(columns, map, defused);
   const resolved = entity === 'auto' ? entityOf(names) : entity;
   const key = resolved === null ? undefined : idColumn[resolved];
   if (resolved === null || key === undefined || !names.includes(key)) {
@@ -62,6 +107,40 @@ export function requireRecord(keys: readonly string[], map: Readonly<Record<stri
   const message =
     'The object is no record, which has user_id or company_id, and holds no array users or companies';
   throw inputError('unrecognised_columns', message, `keys seen: ${listed(keys)}`);
+}
+
+function planEventFile(
+  columns: readonly string[],
+  map: Readonly<Record<string, string>>,
+  entity: LoadEntity,
+  defused: boolean,
+): EventFilePlan {
+  requireMapped(columns, map);
+  const names = namesOf(columns, map, defused);
+  const ids = entity === 'auto' ? Object.values(idColumn) : [idColumn[entity]];
+  if (!ids.some((id) => names.includes(id))) {
+    throw inputError(
+      'unrecognised_columns',
+      `the header names no ${ids.join(' or ')} column; name one, or map one with map=Their Header=${ids[0]}`,
+      `columns seen: ${listed(columns)}`,
+    );
+  }
+  const roles = names.map((name) => {
+    if (isEventColumn(name) || name === 'url') return name;
+    return isRejectColumn(name) ? 'ignored' : 'property';
+  });
+  const properties = names.map((name) => name.replace(/^metadata\./, ''));
+  requireDistinct(columns, properties, roles);
+  requireNames(columns, properties, roles);
+  return { entity, roles, names: properties };
+}
+
+function namesOf(
+  columns: readonly string[],
+  map: Readonly<Record<string, string>>,
+  defused: boolean,
+): string[] {
+  return columns.map((column) => ownName(map, column) ?? (defused ? undoDefuse(column) : column));
 }
 
 /** The first of them. */
@@ -101,7 +180,7 @@ function requireMapped(columns: readonly string[], map: Readonly<Record<string, 
 function requireDistinct(
   columns: readonly string[],
   names: readonly string[],
-  roles: readonly ColumnRole[],
+  roles: readonly string[],
 ): void {
   const seen = new Map<string, number>();
   for (const [index, name] of names.entries()) {
@@ -118,11 +197,7 @@ function requireDistinct(
   }
 }
 
-function requireNames(
-  columns: readonly string[],
-  names: readonly string[],
-  roles: readonly ColumnRole[],
-): void {
+function requireNames(columns: readonly string[], names: readonly string[], roles: readonly string[]): void {
   for (const [index, name] of names.entries()) {
     const problem = roles[index] === 'property' ? propertyNameProblem(name) : null;
     if (problem === null) continue;
@@ -160,4 +235,20 @@ export function propertyNameProblem(name: string): Reason | null {
     };
   }
   return null;
+}
+
+/** jsonb orders keys by length, then bytes: given in this order, it has nothing to sort. */
+export function inJsonbOrder(columns: readonly number[], names: readonly string[]): number[] {
+  const keys = names.map((name) => Buffer.from(name));
+  const bytes = (column: number): Buffer => keys[column] ?? noBytes;
+  return columns.toSorted((a, b) => bytes(a).length - bytes(b).length || bytes(a).compare(bytes(b)));
+}
+
+const noBytes = Buffer.alloc(0);
+
+/** Names a column of ours as the file does, where `map` renamed it. */
+export function locateReject(reject: Reject, names: readonly string[], columns: readonly string[]): Reject {
+  const index = reject.column === null ? -1 : names.indexOf(reject.column);
+  const name = columns[index];
+  return name === undefined || name === reject.column ? reject : { ...reject, column: name };
 }

@@ -1,10 +1,46 @@
+import { isDefused } from '../domain/formula.ts';
+
 /** What a byte means inside an unquoted cell. */
 const ORDINARY = 0;
 const ENDS_CELL = 1;
 const NEEDS_ESCAPE = 2;
 
 const QUOTE = 0x22;
+const APOSTROPHE = 0x27;
 const BACKSLASH = 0x5c;
+const ZERO = 0x30;
+const LETTER_U = 0x75;
+
+/** The letter behind the backslash that COPY's text format wants before these bytes; 0 for all others. */
+const copyEscapes = byteTable({
+  '\\': '\\',
+  '\t': 't',
+  '\n': 'n',
+  '\r': 'r',
+  '\b': 'b',
+  '\f': 'f',
+  '\v': 'v',
+});
+/** The same for JSON; `numbered` where it wants \u00 and two digits. */
+const numbered = 1;
+const jsonEscapes = byteTable({
+  '"': '"',
+  '\\': '\\',
+  '\t': 't',
+  '\n': 'n',
+  '\r': 'r',
+  '\b': 'b',
+  '\f': 'f',
+});
+for (let byte = 0; byte < 32; byte++) if (jsonEscapes[byte] === 0) jsonEscapes[byte] = numbered;
+/** What a byte of a cell may become as JSON in COPY text: `\\u001f`. */
+export const MAX_ESCAPED_BYTES = 7;
+
+function byteTable(letters: Readonly<Record<string, string>>): Uint8Array {
+  const table = new Uint8Array(256);
+  for (const [from, to] of Object.entries(letters)) table[from.charCodeAt(0)] = to.charCodeAt(0);
+  return table;
+}
 
 /**
  * The cells of one record, found and copied byte by byte; the scanner has seen to it that quotes are well placed. By
@@ -127,4 +163,67 @@ export class CsvCells {
     }
     return to;
   }
+
+  /** As `copy`, escaped for COPY: any content. */
+  copyText(bytes: Buffer, column: number, target: Buffer, at: number): number {
+    let to = at;
+    const end = this.ends[column] ?? 0;
+    const doubled = this.doubled[column] === 1;
+    for (let from = this.starts[column] ?? 0; from < end; from++) {
+      const byte = bytes[from] ?? 0;
+      const letter = copyEscapes[byte] ?? 0;
+      if (letter !== 0) target[to++] = BACKSLASH;
+      target[to++] = letter === 0 ? byte : letter;
+      if (doubled && byte === QUOTE) from++;
+    }
+    return to;
+  }
+
+  /** As `copy`, escaped as the inside of a JSON string, and that for COPY: any content. */
+  copyJson(bytes: Buffer, column: number, target: Buffer, at: number): number {
+    let to = at;
+    const end = this.ends[column] ?? 0;
+    const doubled = this.doubled[column] === 1;
+    for (let from = this.starts[column] ?? 0; from < end; from++) {
+      const byte = bytes[from] ?? 0;
+      const letter = jsonEscapes[byte] ?? 0;
+      if (letter === 0) target[to++] = byte;
+      else to = escapeByte(byte, letter, target, to);
+      if (doubled && byte === QUOTE) from++;
+    }
+    return to;
+  }
+
+  /** The cell as it is meant, as a byte string. */
+  byteString(bytes: Buffer, column: number): string {
+    const text = bytes.toString('latin1', this.starts[column], this.ends[column]);
+    return this.doubled[column] === 1 ? text.replaceAll('""', '"') : text;
+  }
+
+  /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
+  undoDefused(bytes: Buffer): void {
+    const { starts, ends } = this;
+    for (let column = 0; column < starts.length - 1; column++) {
+      const start = starts[column] ?? 0;
+      if (bytes[start] !== APOSTROPHE) continue;
+      if (isDefused(bytes.toString('utf8', start, ends[column]))) starts[column] = start + 1;
+    }
+  }
+}
+
+/** JSON's backslash is two for COPY. */
+function escapeByte(byte: number, letter: number, target: Buffer, at: number): number {
+  let to = at;
+  target[to++] = BACKSLASH;
+  target[to++] = BACKSLASH;
+  if (letter === numbered) {
+    target[to++] = LETTER_U;
+    target[to++] = ZERO;
+    target[to++] = ZERO;
+    to += target.write(byte.toString(16).padStart(2, '0'), to, 'latin1');
+  } else {
+    if (letter === BACKSLASH) target[to++] = BACKSLASH;
+    target[to++] = letter;
+  }
+  return to;
 }

@@ -4,11 +4,12 @@ import { idColumn } from '../domain/entity.ts';
 import { isDefused } from '../domain/formula.ts';
 import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
-import type { Reason, Reject, RejectCode } from '../domain/reject.ts';
+import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createCsvScanner } from '../formats/csv-scanner.ts';
-import type { ColumnPlan } from './column-plan.ts';
+import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
+import { malformed, notUtf8, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
@@ -25,13 +26,6 @@ const APOSTROPHE = 0x27;
 const CAPITAL_N = 0x4e;
 /** TABs, braces, \N and the like around what a row holds. */
 const rowOverhead = 64;
-
-const problemTexts: Readonly<Record<string, string>> = {
-  invalid_quote:
-    'a quote stands where none may: a cell that holds quotes is quoted as a whole and doubles them',
-  unclosed_quote: 'a quoted cell that begins here is never closed',
-  record_too_large: 'the record is longer than a record may be',
-};
 
 /**
  * Turns chunks of one CSV into rows and rejects. Nearly all records are walked byte by byte, quotes included, and
@@ -64,11 +58,12 @@ export class CsvRows {
       Buffer.from(plan.roles[index] === 'property' ? escapeCopyJson(`${JSON.stringify(name)}:"`) : ''),
     );
     this.#prefixBytes = this.#prefixes.reduce((sum, prefix) => sum + prefix.length + 2, 0);
-    this.#properties = Int32Array.from(propertiesInJsonbOrder(plan));
+    const properties = [...plan.roles.keys()].filter((column) => plan.roles[column] === 'property');
+    this.#properties = Int32Array.from(inJsonbOrder(properties, plan.names));
     this.#companyIndex = plan.roles.indexOf('company');
     this.#hasMetadata = plan.roles.includes('metadata');
     this.#cells = new CsvCells(this.#delimiter, plan.roles.length);
-    this.#types = new ColumnTypes(plan);
+    this.#types = new ColumnTypes(plan.names, properties);
   }
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
@@ -89,7 +84,10 @@ export class CsvRows {
       if (reason === null) {
         reason = cells === null ? this.#readBytes(bytes, start, end, record) : this.#readCells(cells, record);
       }
-      if (reason !== null) this.#rows.rejects.push(this.#locate(index.reject(record, reason, chunk, bytes)));
+      if (reason !== null) {
+        const reject = index.reject(record, reason, chunk, bytes);
+        this.#rows.rejects.push(locateReject(reject, this.#plan.names, this.#header.columns));
+      }
     }
     if (this.#out.rows > 0)
       this.#types.reportTo(this.#rows.types[this.#plan.entity], index.count > SAMPLED_ROWS);
@@ -143,7 +141,7 @@ export class CsvRows {
     const found = this.#cells.find(bytes, start, end);
     if (found === -1) return this.#readSplit(bytes, start, end, record);
     if (found !== columns) return wrongCount(columns, found);
-    if (this.#header.defused === true) this.#undoDefused(bytes);
+    if (this.#header.defused === true) this.#cells.undoDefused(bytes);
     const out = this.#out;
     // A doubled quote, two bytes, becomes an escaped one, three.
     out.reserve(2 * (end - start) + this.#prefixBytes + rowOverhead);
@@ -161,16 +159,6 @@ export class CsvRows {
     out.endRow(rowStart, keyEnd, propertyEnd, companyEnd, record, 0);
     if (record < SAMPLED_ROWS) this.#types.recordWalked(bytes, start, end, this.#cells);
     return null;
-  }
-
-  /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
-  #undoDefused(bytes: Buffer): void {
-    const { starts, ends } = this.#cells;
-    for (let column = 0; column < this.#plan.roles.length; column++) {
-      const start = starts[column] ?? 0;
-      if (bytes[start] !== APOSTROPHE) continue;
-      if (isDefused(bytes.toString('utf8', start, ends[column]))) starts[column] = start + 1;
-    }
   }
 
   /** TAB, brace, and the properties behind the key; returns where they end. */
@@ -278,22 +266,6 @@ export class CsvRows {
     }
     return null;
   }
-
-  /** Names an id column as the file does, where `map` renamed it. */
-  #locate(reject: Reject): Reject {
-    const index = reject.column === null ? -1 : this.#plan.names.indexOf(reject.column);
-    const name = this.#header.columns[index];
-    return name === undefined || name === reject.column ? reject : { ...reject, column: name };
-  }
-}
-
-/** jsonb orders keys by length, then bytes. */
-function propertiesInJsonbOrder(plan: ColumnPlan): number[] {
-  const keys = plan.names.map((name) => Buffer.from(name));
-  const bytes = (column: number): Buffer => keys[column] ?? newline;
-  return [...keys.keys()]
-    .filter((column) => plan.roles[column] === 'property')
-    .sort((a, b) => bytes(a).length - bytes(b).length || bytes(a).compare(bytes(b)));
 }
 
 /** Of a byte string. */
@@ -304,16 +276,3 @@ function undoDefusedBytes(cell: string): string {
 
 const noBytes = new Uint8Array();
 const newline = Buffer.from('\n');
-const notUtf8: Reason = { code: 'invalid_utf8', message: 'the record is not valid UTF-8', column: null };
-
-function malformed(problem: RejectCode): Reason {
-  return { code: problem, message: problemTexts[problem] ?? problem, column: null };
-}
-
-function wrongCount(expected: number, found: number): Reason {
-  return {
-    code: 'wrong_field_count',
-    message: `the header has ${expected} columns, this record ${found}`,
-    column: null,
-  };
-}

@@ -1,26 +1,17 @@
 import { isUtf8 } from 'node:buffer';
-import { automaticProperties, type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import { isEventKind, isRecordKind } from '../domain/event.ts';
 import type { ChunkRange } from '../domain/load.ts';
-import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
-import {
-  isEmptyObject,
-  isObject,
-  type JsonContent,
-  type JsonObject,
-  writeProperties,
-} from './json-object.ts';
-import {
-  escapeCopy,
-  escapeCopyJson,
-  markedNumber,
-  type ParsedJson,
-  parseJson,
-  toByteString,
-} from './json-text.ts';
-import type { PropertyTypes } from './property-types.ts';
+import { eventColumns } from './column-plan.ts';
+import { kindProblem } from './event-record.ts';
+import { readEvent, readTime } from './json-event.ts';
+import { isObject, type JsonObject } from './json-object.ts';
+import { dropReserved, noCompany, readCompany, readId, readMetadata, takeCompanyId } from './json-record.ts';
+import { escapeCopy, escapeCopyJson, type ParsedJson, parseJson } from './json-text.ts';
 import { REMOVES, UNCOUNTED } from './row-buffer.ts';
-import { idLengthProblem, missingId, type Rows } from './rows.ts';
+import { missingId, type Rows } from './rows.ts';
 
 const dotted = 'metadata.';
 
@@ -76,40 +67,104 @@ export class NdjsonRows {
     let rename = this.#map.size > 0;
     if (!rename) for (const name in object) if (name.startsWith(dotted)) rename = true;
     if (!rename) return object;
-    const renamed = Object.entries(object).map(([name, value]): [string, unknown] => {
+    const within: [string, unknown][] = [];
+    const renamed = Object.entries(object).flatMap(([name, value]): [string, unknown][] => {
       const own = this.#map.get(name) ?? name;
-      return [own.startsWith(dotted) ? own.slice(dotted.length) : own, value];
+      if (!own.startsWith(dotted)) return [[own, value]];
+      const property = own.slice(dotted.length);
+      if (!documented.has(property)) return [[property, value]];
+      within.push([property, value]);
+      return [];
     });
+    const { metadata } = object;
+    if (within.length > 0 && (metadata == null || isObject(metadata))) {
+      renamed.push(['metadata', Object.fromEntries([...Object.entries(metadata ?? {}), ...within])]);
+    }
     return Object.fromEntries(renamed);
   }
 
   #readRecord(object: JsonObject, parsed: ParsedJson, line: string, record: number): Reason | null {
+    const said = object['event_type'];
+    if (said !== undefined && said !== null) return this.#readKind(said, object, parsed, line, record);
     const entity = this.#entity === 'auto' ? entityOf(object) : this.#entity;
-    if (entity === null) return neitherId;
+    return entity === null ? neitherId : this.#readProfile(entity, null, object, parsed, line, record);
+  }
+
+  /** A record that says what it is. */
+  #readKind(
+    said: unknown,
+    object: JsonObject,
+    parsed: ParsedJson,
+    line: string,
+    record: number,
+  ): Reason | null {
+    const text = typeof said === 'string' ? said : JSON.stringify(said);
+    const kind = isRecordKind(text) ? text : null;
+    if (kind !== null) this.#rows.kinds.set(record, kind);
+    const problem = kindProblem(kind, this.#entity, text);
+    if (problem !== null || kind === null) return problem;
+    object['event_type'] = undefined;
+    if (isEventKind(kind)) {
+      const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
+      return readEvent(kind, object, parsed, line.length, record, this.#rows, source);
+    }
+    const instant = readTime(object, this.#rows.times);
+    if (instant !== null && 'code' in instant) return instant;
+    for (const name of ofEventsOnly) if (object[name] !== undefined) object[name] = undefined;
+    const entity = kind === 'identify_user' ? 'users' : 'companies';
+    if (entity === 'companies') object['user_id'] = undefined;
+    return this.#readProfile(entity, instant?.text ?? null, object, parsed, line, record);
+  }
+
+  /** `at`: since when it is so; null: since the load was accepted. */
+  #readProfile(
+    entity: Entity,
+    at: string | null,
+    object: JsonObject,
+    parsed: ParsedJson,
+    line: string,
+    record: number,
+  ): Reason | null {
     const column = idColumn[entity];
     const id = readId(object[column], column, parsed);
     if (typeof id !== 'string') return id ?? missingId(column);
-    const second = entity === 'companies' ? dropSecondId(object, parsed) : null;
-    if (second !== null) return second;
+    if (entity === 'companies' && object['company'] !== undefined) {
+      const agreed = takeCompanyId(object, parsed);
+      if (agreed !== null && typeof agreed !== 'string') return agreed;
+    }
     object[column] = undefined;
     dropReserved(object);
     const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
     const company =
-      entity === 'users' ? readCompany(object, parsed, line.length, this.#rows.types.companies) : none;
+      entity === 'users' ? readCompany(object, parsed, line.length, this.#rows.types.companies) : noCompany;
     if ('code' in company) return company;
     const content = readMetadata(object, parsed, line.length, '', this.#rows.types[entity], source);
     if ('code' in content) return content;
+    const rows = this.#rows;
     if (company.row !== null) {
       const { text } = company.row;
       const flags = UNCOUNTED | company.row.flags;
-      this.#rows.add('companies', escapeCopy(company.id ?? ''), escapeCopyJson(text), null, flags, record);
+      rows.addProfile(
+        at,
+        'companies',
+        escapeCopy(company.id ?? ''),
+        escapeCopyJson(text),
+        null,
+        flags,
+        record,
+      );
     }
     const flags = content.flags | (company.id === '' ? REMOVES : 0);
     const companyId = company.id === null ? null : escapeCopy(company.id);
-    this.#rows.add(entity, escapeCopy(id), escapeCopyJson(content.text), companyId, flags, record);
+    rows.addProfile(at, entity, escapeCopy(id), escapeCopyJson(content.text), companyId, flags, record);
     return null;
   }
 }
+
+/** Keys that no property has unless it is written `metadata.x`. */
+const documented: ReadonlySet<string> = new Set([...eventColumns, 'company']);
+/** Keys of records that say what they are, which mean nothing in a profile. */
+const ofEventsOnly = ['event_id', 'insert_id', 'event_name', 'source', 'inserted_at'] as const;
 
 const notUtf8: Reason = { code: 'invalid_utf8', message: 'the record is not valid UTF-8', column: null };
 const tooLarge: Reason = {
@@ -128,32 +183,9 @@ const neitherId: Reason = {
   column: null,
 };
 
-interface CompanyOfUser {
-  /** null leaves the company as it is, '' removes it. */
-  readonly id: string | null;
-  /** Properties of the company itself, where the record brings any. */
-  readonly row: JsonContent | null;
-}
-
-const none: CompanyOfUser = { id: null, row: null };
-
 function entityOf(object: JsonObject): Entity | null {
   if (object['user_id'] !== undefined) return 'users';
   return object['company_id'] === undefined ? null : 'companies';
-}
-
-/**
- * In a file of rejects that was mended and sent again, why the record had been refused is no property; nor is, in one
- * that was exported, when the profile was seen.
- */
-function dropReserved(object: JsonObject): void {
-  if (object[rejectKey] !== undefined) object[rejectKey] = undefined;
-  if (object[rejectRawKey] !== undefined) object[rejectRawKey] = undefined;
-  dropAutomatic(object);
-}
-
-function dropAutomatic(object: JsonObject): void {
-  for (const name of automaticProperties) if (object[name] !== undefined) object[name] = undefined;
 }
 
 const seen = /^\},"first_seen_at":"[\d:.TZ-]{27}","last_seen_at":"[\d:.TZ-]{27}"\}$/;
@@ -171,127 +203,9 @@ function withoutSeen(line: string): string {
   return `${line.slice(0, at + 1)}}`;
 }
 
-/** An id as a byte string; null if there is none. */
-function readId(value: unknown, column: string, parsed: ParsedJson): string | Reason | null {
-  if (value === undefined || value === null) return null;
-  const text = typeof value === 'number' ? String(value) : (markedNumber(value) ?? value);
-  if (typeof text !== 'string') {
-    return { code: 'invalid_id', message: `${column} must be a string or a number`, column };
-  }
-  if (parsed.decoded && text.includes('\0'))
-    return { code: 'nul_character', message: `${column} holds U+0000`, column };
-  if (parsed.decoded && !text.isWellFormed()) {
-    return { code: 'lone_surrogate', message: `${column} holds half a surrogate pair`, column };
-  }
-  const bytes = parsed.decoded ? toByteString(text) : text;
-  return idLengthProblem(bytes.length, column) ?? bytes;
-}
-
-/** Takes `company_id` and `company` out of a user record. */
-function readCompany(
-  object: JsonObject,
-  parsed: ParsedJson,
-  length: number,
-  types: PropertyTypes,
-): CompanyOfUser | Reason {
-  const { company_id: plain, company } = object;
-  if (plain === undefined && company === undefined) return none;
-  if (plain !== undefined) object['company_id'] = undefined;
-  if (company !== undefined) object['company'] = undefined;
-  const isAbsent = company === undefined || isEmptyObject(company);
-  if (!isAbsent && company !== null) return readCompanyObject(company, plain, parsed, length, types);
-  if (plain === undefined && isAbsent) return none;
-  const id = readId(plain, 'company_id', parsed);
-  if (id !== null && typeof id !== 'string') return id;
-  return { id: id ?? '', row: null };
-}
-
-/** Takes the id out of the `company` of a company; the reason, if it is another than its own. */
-function dropSecondId(object: JsonObject, parsed: ParsedJson): Reason | null {
-  const { company_id: own, company } = object;
-  if (!isObject(company)) return null;
-  const { company_id: second, id: short, ...others } = company;
-  const id = agreedId(
-    [
-      ['company_id', own],
-      ['company.company_id', second],
-      ['company.id', short],
-    ],
-    parsed,
-  );
-  if ((second ?? short) != null) object['company'] = isEmptyObject(others) ? undefined : others;
-  return id === null || typeof id === 'string' ? null : id;
-}
-
-/** An id under several names, as a byte string: those that are given must agree. Null if none is. */
-function agreedId(
-  given: readonly (readonly [column: string, value: unknown])[],
-  parsed: ParsedJson,
-): string | Reason | null {
-  let first: readonly [column: string, id: string] | null = null;
-  for (const [column, value] of given) {
-    const id = readId(value, column, parsed);
-    if (id === null) continue;
-    if (typeof id !== 'string') return id;
-    if (first !== null && id !== first[1]) {
-      const message = `${first[0]} and ${column} are different ids; give one, or the same`;
-      return { code: 'invalid_id', message, column };
-    }
-    first ??= [column, id];
-  }
-  return first?.[1] ?? null;
-}
-
-function readCompanyObject(
-  company: unknown,
-  plain: unknown,
-  parsed: ParsedJson,
-  length: number,
-  types: PropertyTypes,
-): CompanyOfUser | Reason {
-  if (!isObject(company))
-    return { code: 'invalid_type', message: 'company must be an object', column: 'company' };
-  const { company_id: own, id: short, metadata, ...others } = company;
-  const id = agreedId(
-    [
-      ['company.company_id', own],
-      ['company.id', short],
-      ['company_id', plain],
-    ],
-    parsed,
-  );
-  if (id === null) return missingId('company.company_id');
-  if (typeof id !== 'string') return id;
-  dropAutomatic(others);
-  if (metadata !== undefined && metadata !== null) others['metadata'] = metadata;
-  const row = readMetadata(others, parsed, length, 'company', types);
-  if ('code' in row) return row;
-  return { id, row };
-}
-
-/** The properties of a record: those beside the documented keys, then those in `metadata`. */
-function readMetadata(
-  object: JsonObject,
-  parsed: ParsedJson,
-  length: number,
-  path: string,
-  types: PropertyTypes,
-  source: string | null = null,
-): JsonContent | Reason {
-  const metadata = object['metadata'];
-  if (metadata !== undefined) object['metadata'] = undefined;
-  const beside = writeProperties(object, parsed, length, path, types);
-  if ('code' in beside || metadata === undefined || metadata === null) return beside;
-  if (isEmptyObject(metadata)) return beside;
-  const at = path === '' ? 'metadata' : `${path}.metadata`;
-  if (!isObject(metadata)) return { code: 'invalid_type', message: `${at} must be an object`, column: at };
-  const within = writeProperties(metadata, parsed, length, at, types, beside.text === '' ? source : null);
-  if ('code' in within) return within;
-  const separator = beside.text === '' || within.text === '' ? '' : ',';
-  return { text: beside.text + separator + within.text, flags: beside.flags | within.flags };
-}
-
 const metadataName = '"metadata"';
+/** A key that a record which says what it is may have beside its metadata. */
+const eventKey = /"(?:event_|insert|source")/;
 
 /**
  * The text of `metadata` where it is known without parsing again: its name stands once in the line (be it as a key or
@@ -305,6 +219,7 @@ function sourceOfMetadata(line: string, object: JsonObject, parsed: ParsedJson):
   // A key that comes twice counts where it came first, and may follow all the same.
   if (line.includes('"user_id"', at) || line.includes('"company', at) || line.includes('"sluice_', at))
     return null;
+  if ('event_type' in object && eventKey.test(line.slice(at))) return null;
   let last = '';
   for (const name in object) last = name;
   if (last !== 'metadata') return null;

@@ -1,6 +1,5 @@
 import { type DataType, dataTypeOf, resemblesIsoDate, widen } from '../domain/data-type.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
-import type { ColumnPlan } from './column-plan.ts';
 import type { CsvCells } from './csv-cells.ts';
 import { fromByteString, markedNumber, type ParsedJson } from './json-text.ts';
 
@@ -108,10 +107,11 @@ export class ColumnTypes {
   /** Per column: null while all its cells were empty. */
   readonly #types: (DataType | null)[];
 
-  constructor(plan: ColumnPlan) {
-    this.#names = plan.names;
-    this.#columns = [...plan.roles.keys()].filter((column) => plan.roles[column] === 'property');
-    this.#types = plan.roles.map(() => null);
+  /** `names`: of all columns; `columns`: of those that are properties. */
+  constructor(names: readonly string[], columns: readonly number[]) {
+    this.#names = names;
+    this.#columns = columns;
+    this.#types = names.map(() => null);
   }
 
   reset(): void {

@@ -3,12 +3,14 @@
  * `ndjson-rows.ts` read the records of a chunk, `row-buffer.ts` holds the rows as the text that COPY reads.
  */
 import { type Entity, entities } from '../domain/entity.ts';
-import { type RecordKind, recordKinds } from '../domain/event.ts';
+import { type EventKind, type RecordKind, recordKinds } from '../domain/event.ts';
+import type { Instant } from '../domain/instant.ts';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason, Reject } from '../domain/reject.ts';
 import { DatedBuffer } from './dated-buffer.ts';
-import { EventBuffer, type EventOrigin, type IdCounter } from './event-buffer.ts';
+import { EventBuffer, type EventOrigin, EventRow, type IdCounter, instantChars } from './event-buffer.ts';
+import { EventTimes } from './event-time.ts';
 import { doubled } from './key-table.ts';
 import { PropertyTypes } from './property-types.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -38,6 +40,9 @@ export class Rows {
     companies: new PropertyTypes(),
     events: new PropertyTypes(),
   };
+  /** When events and dated profiles may be. */
+  readonly times = new EventTimes();
+  readonly #eventRow = new EventRow();
   rejects: Reject[] = [];
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
@@ -50,6 +55,7 @@ export class Rows {
     this.events.reset(origin, counter);
     this.dated.reset();
     this.kinds.reset();
+    this.times.reset(origin.acceptedAt);
     for (const types of Object.values(this.types)) types.reset();
     this.users.shrink();
     this.companies.shrink();
@@ -91,6 +97,47 @@ export class Rows {
     );
   }
 
+  /** Adds an event. All texts are byte strings, already escaped for COPY. */
+  addEvent(event: EventFields, record: number): void {
+    const { events } = this;
+    const { id, kind, name, instant } = event;
+    const head = `\t${kind}\t`;
+    const middle = `\t${event.userId}\t${event.companyId ?? '\\N'}\t${event.source}\t`;
+    const end = `\t{${event.properties}}`;
+    let at = events.startRow((id?.length ?? 0) + head.length + name.length + middle.length + end.length + 1);
+    const row = this.#eventRow;
+    at = id === null ? events.reserveId(at) : at + events.bytes.write(id, at, 'latin1');
+    row.record = record;
+    row.kind = kind;
+    row.hasId = id !== null;
+    row.idEnd = at;
+    row.nameStart = at + head.length;
+    row.nameEnd = row.nameStart + name.length;
+    at += events.bytes.write(head + name + middle, at, 'latin1');
+    row.timeStart = at;
+    row.ms = instant === null ? null : instant.ms;
+    if (instant !== null) events.bytes.write(instant.text, at, 'latin1');
+    at += instantChars;
+    at += events.bytes.write(end, at, 'latin1');
+    events.endRow(row, at);
+  }
+
+  /**
+   * Adds a row of a profile that says since when it is so; null: since the load was accepted. As `add` for the rest.
+   */
+  addProfile(
+    at: string | null,
+    entity: Entity,
+    key: string,
+    properties: string,
+    company: string | null,
+    flags: number,
+    record: number,
+  ): void {
+    if (at === null) this.add(entity, key, properties, company, flags, record);
+    else this.dated.add(entity, key, at, properties, company, flags, record);
+  }
+
   /**
    * Adds a row. All texts are byte strings, already escaped for COPY. `properties` is the inside of a JSON
    * object; `company` null leaves the company as it is and '' removes it; `flags` as in `RowBuffer`.
@@ -113,6 +160,21 @@ export class Rows {
     out.at = at;
     out.endRow(start, keyEnd, propertyEnd, at, record, flags);
   }
+}
+
+/** An event as it was read. */
+export interface EventFields {
+  /** Null: a content id. */
+  readonly id: string | null;
+  readonly kind: EventKind;
+  readonly name: string;
+  readonly userId: string;
+  readonly companyId: string | null;
+  readonly source: string;
+  /** Null: when the load was accepted. */
+  readonly instant: Instant | null;
+  /** The inside of a JSON object. */
+  readonly properties: string;
 }
 
 /** What a chunk is read for. */

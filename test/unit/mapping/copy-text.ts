@@ -9,6 +9,13 @@ export interface CopiedRow {
 
 const escapes: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' };
 
+/** The fields of every line. */
+export function copiedFields(text: Buffer): (string | null)[][] {
+  const lines = text.toString('utf8').split('\n');
+  if (lines.pop() !== '') throw new Error('the last line is not ended');
+  return lines.map((line) => line.split('\t').map(readField));
+}
+
 /** COPY's text format, per its documentation: \N is null, backslash escapes, anything else stands for itself. */
 export function readCopyText(text: Buffer): CopiedRow[] {
   const lines = text.toString('utf8').split('\n');

@@ -1,0 +1,26 @@
+import type { Reason, RejectCode } from '../domain/reject.ts';
+
+const problemTexts: Readonly<Record<string, string>> = {
+  invalid_quote:
+    'a quote stands where none may: a cell that holds quotes is quoted as a whole and doubles them',
+  unclosed_quote: 'a quoted cell that begins here is never closed',
+  record_too_large: 'the record is longer than a record may be',
+};
+
+export const notUtf8: Reason = {
+  code: 'invalid_utf8',
+  message: 'the record is not valid UTF-8',
+  column: null,
+};
+
+export function malformed(problem: RejectCode): Reason {
+  return { code: problem, message: problemTexts[problem] ?? problem, column: null };
+}
+
+export function wrongCount(expected: number, found: number): Reason {
+  return {
+    code: 'wrong_field_count',
+    message: `the header has ${expected} columns, this record ${found}`,
+    column: null,
+  };
+}

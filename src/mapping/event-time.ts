@@ -1,0 +1,125 @@
+import { type Instant, readEpoch, readInstant } from '../domain/instant.ts';
+import { EARLIEST_EVENT, MAX_EVENT_AHEAD_MS } from '../domain/limits.ts';
+import type { Reason } from '../domain/reject.ts';
+
+const DASH = 0x2d;
+const DOT = 0x2e;
+const ZERO = 0x30;
+const COLON = 0x3a;
+const BLANK = 0x20;
+const LETTER_T = 0x54;
+const LETTER_Z = 0x5a;
+const plainLength = 'YYYY-MM-DDTHH:MM:SS'.length;
+const fractionDigits = 6;
+const maxFractionDigits = 9;
+const minuteMs = 60_000;
+
+/** The times at which records of one load say that something was: not before `EARLIEST_EVENT`, nor a day after the load. */
+export class EventTimes {
+  #latest = 0;
+  /** The day read last, as YYYYMMDD, and when it began. */
+  #day = 0;
+  #dayMs = 0;
+
+  /**
+   * `acceptedAt`: of the load, as `Instant` writes it. Not the present moment: a chunk that is read again must come to the
+   * same.
+   */
+  reset(acceptedAt: string): void {
+    this.#latest = Date.parse(acceptedAt) + MAX_EVENT_AHEAD_MS;
+  }
+
+  /** ISO 8601, in UTC where it names no zone, or seconds or milliseconds since 1970. */
+  read(text: string, column: string): Instant | Reason {
+    const instant = readInstant(text) ?? readEpoch(text);
+    if (instant === null) {
+      const message = `${column} is neither an ISO 8601 time such as 2026-11-20T12:34:56.123456Z nor seconds or milliseconds since 1970`;
+      return { code: 'invalid_date', message, column };
+    }
+    return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
+  }
+
+  isAllowed(ms: number): boolean {
+    return ms >= EARLIEST_EVENT && ms <= this.#latest;
+  }
+
+  outOfRange(column: string): Reason {
+    const [earliest, latest] = [EARLIEST_EVENT, this.#latest].map((ms) => new Date(ms).toISOString());
+    const message = `${column} must lie between ${earliest} and ${latest}, a day after the file came in`;
+    return { code: 'invalid_date', message, column };
+  }
+
+  /**
+   * Copies the time in bytes [start, end) to `target` at `at` as `Instant` writes it, and returns its milliseconds since
+   * 1970; NaN if it is not of the usual form, `YYYY-MM-DD HH:MM:SS[.ffffff][Z]` or with a T, which does not mean that it is
+   * none.
+   */
+  copy(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+    if (end - start < plainLength || !hasSeparators(bytes, start)) return Number.NaN;
+    const day = this.#readDay(bytes, start);
+    const hour = twoDigits(bytes, start + 11);
+    const minute = twoDigits(bytes, start + 14);
+    const second = twoDigits(bytes, start + 17);
+    if (hour > 23 || minute > 59 || second > 59) return Number.NaN;
+    const millis = copyFraction(bytes, start + plainLength, end, target, at + plainLength);
+    for (let i = 0; i < plainLength; i++) target[at + i] = bytes[start + i] ?? 0;
+    target[at + 10] = LETTER_T;
+    return day + (hour * 60 + minute) * minuteMs + second * 1000 + millis;
+  }
+
+  #readDay(bytes: Buffer, start: number): number {
+    const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
+    const month = twoDigits(bytes, start + 5);
+    const day = twoDigits(bytes, start + 8);
+    const key = (year * 100 + month) * 100 + day;
+    if (key !== this.#day) {
+      const ms = Date.UTC(year, month - 1, day);
+      const isDay = new Date(ms).getUTCDate() === day && month >= 1 && month <= 12;
+      this.#day = key;
+      this.#dayMs = isDay ? ms : Number.NaN;
+    }
+    return this.#dayMs;
+  }
+}
+
+function hasSeparators(bytes: Buffer, start: number): boolean {
+  const between = bytes[start + 10];
+  return (
+    bytes[start + 4] === DASH &&
+    bytes[start + 7] === DASH &&
+    (between === LETTER_T || between === BLANK) &&
+    bytes[start + 13] === COLON &&
+    bytes[start + 16] === COLON
+  );
+}
+
+/** Returns the milliseconds; NaN if what follows the seconds is not `.fff…`, `Z`, both or nothing. */
+function copyFraction(bytes: Buffer, start: number, end: number, target: Buffer, at: number): number {
+  let from = start;
+  let digits = 0;
+  let millis = 0;
+  target[at] = DOT;
+  if (bytes[from] === DOT && from < end) {
+    for (from++; from < end && isDigit(bytes[from] ?? 0); from++, digits++) {
+      if (digits < fractionDigits) target[at + 1 + digits] = bytes[from] ?? 0;
+      if (digits < 3) millis = millis * 10 + (bytes[from] ?? 0) - ZERO;
+    }
+    if (digits === 0 || digits > maxFractionDigits) return Number.NaN;
+  }
+  for (let digit = digits; digit < fractionDigits; digit++) target[at + 1 + digit] = ZERO;
+  for (let digit = digits; digit < 3; digit++) millis *= 10;
+  target[at + 1 + fractionDigits] = LETTER_Z;
+  if (from < end && bytes[from] === LETTER_Z) from++;
+  return from === end ? millis : Number.NaN;
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= ZERO && byte < ZERO + 10;
+}
+
+/** Beyond any hour or day if they are none. */
+function twoDigits(bytes: Buffer, at: number): number {
+  const high = (bytes[at] ?? 0) - ZERO;
+  const low = (bytes[at + 1] ?? 0) - ZERO;
+  return high < 0 || high > 9 || low < 0 || low > 9 ? Number.NaN : high * 10 + low;
+}

@@ -1,0 +1,421 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { recordKinds } from '../../../src/domain/event.ts';
+import { defuse } from '../../../src/domain/formula.ts';
+import type { ChunkRange } from '../../../src/domain/load.ts';
+import { readCsvHeader } from '../../../src/formats/csv-header.ts';
+import { type EventFilePlan, isEventFile, planFile } from '../../../src/mapping/column-plan.ts';
+import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
+import { splitUrl } from '../../../src/mapping/event-record.ts';
+import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+import { copiedFields, readCopyText } from './copy-text.ts';
+
+const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
+const rangeOf = (bytes: Buffer): ChunkRange => ({
+  byteStart: 0,
+  byteEnd: bytes.length,
+  firstRow: 1,
+  firstLine: 2,
+  rowCount: 0,
+  oversized: false,
+});
+
+type Entity = 'auto' | 'users' | 'companies';
+
+function readCsv(text: string, { entity = 'auto', map = {} }: Options = {}, rows = new Rows()): Rows {
+  const bytes = Buffer.from(text);
+  const record = readCsvHeader(bytes, true);
+  if (record === null) throw new Error('no header');
+  const plan = planFile(record.header, map, entity);
+  if (!isEventFile(plan)) throw new Error('no event file');
+  const body = bytes.subarray(record.end);
+  rows.reset({ origin });
+  new CsvEventRows(record.header, plan satisfies EventFilePlan, rows).read(rangeOf(body), body);
+  return rows;
+}
+
+interface Options {
+  readonly entity?: Entity;
+  readonly map?: Readonly<Record<string, string>>;
+}
+
+function readNdjson(lines: readonly unknown[], { entity = 'auto', map = {} }: Options = {}): Rows {
+  const bytes = Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const rows = new Rows();
+  rows.reset({ origin });
+  new NdjsonRows(entity, map, rows).read(rangeOf(bytes), bytes);
+  return rows;
+}
+
+interface Event {
+  readonly id: string;
+  readonly type: string;
+  readonly name: string;
+  readonly user: string;
+  readonly company: string | null;
+  readonly source: string;
+  readonly at: string;
+  readonly metadata: Record<string, unknown>;
+}
+
+function eventsOf(rows: Rows): Event[] {
+  return copiedFields(rows.events.text()).map((fields) => {
+    const [environment, id, type, name, user, company, source, at, metadata, ...more] = fields;
+    expect([environment, more]).toEqual(['7', []]);
+    return { id, type, name, user, company, source, at, metadata: JSON.parse(metadata ?? '') } as Event;
+  });
+}
+
+const rejectsOf = (rows: Rows): string[] =>
+  rows.rejects.map(({ row, code, column }) => `${row} ${code} ${column}`);
+const contentId = /^[0-9a-f]{32}$/;
+
+describe('an event row', () => {
+  const paid = {
+    type: 'track',
+    name: 'Paid',
+    user: 'u1',
+    company: null,
+    source: 'import',
+    at: '2026-03-04T05:06:07.000000Z',
+    metadata: { plan: 'pro' },
+  };
+
+  it('has its documented columns, and all others as properties', () => {
+    const csv = readCsv(
+      'event_type,event_name,user_id,company_id,source,inserted_at,plan,metadata.source,event_id,metadata\n' +
+        'track,Paid,u1,c1,web,2026-03-04 05:06:07.5,pro,ads,e1,"{""n"":1.50,""b"":{""c"":[true]}}"\n',
+    );
+    const expected = {
+      ...{ ...paid, id: 'e1', company: 'c1', source: 'web', at: '2026-03-04T05:06:07.500000Z' },
+      metadata: { plan: 'pro', source: 'ads', n: 1.5, b: { c: [true] } },
+    };
+    expect(eventsOf(csv)).toEqual([expected]);
+    const ndjson = readNdjson([
+      {
+        ...{ event_type: 'track', event_name: 'Paid', user_id: 'u1', company_id: 'c1', source: 'web' },
+        ...{ inserted_at: '2026-03-04T05:06:07.5Z', plan: 'pro', 'metadata.source': 'ads', insert_id: 'e1' },
+        metadata: { n: 1.5, b: { c: [true] } },
+      },
+    ]);
+    expect(eventsOf(ndjson)).toEqual([expected]);
+  });
+
+  it('needs no more than its kind, its user and, unless it is a page view, its name', () => {
+    const lines = [
+      { event_type: 'track', event_name: 'Paid', user_id: 5 },
+      { event_type: 'page_view', user_id: 'u1', hostname: 'a.example' },
+    ];
+    const csv = 'event_type,event_name,user_id,hostname\ntrack,Paid,5,\npage_view,,u1,a.example\n';
+    for (const rows of [readNdjson(lines), readCsv(csv)]) {
+      const [track, view] = eventsOf(rows);
+      expect(track).toMatchObject({ name: 'Paid', user: '5', at: origin.acceptedAt, metadata: {} });
+      expect(view).toMatchObject({
+        type: 'page_view',
+        name: 'page_view',
+        metadata: { hostname: 'a.example' },
+      });
+      expect(rows.events.rows).toBe(2);
+      expect(rows.kinds.of(0)).toBe('track');
+      expect(rows.kinds.of(1)).toBe('page_view');
+    }
+  });
+
+  it.each([
+    ['2026-03-04T05:06:07Z', '2026-03-04T05:06:07.000000Z'],
+    ['2026-03-04 05:06:07', '2026-03-04T05:06:07.000000Z'],
+    ['2026-03-04T05:06:07.123456', '2026-03-04T05:06:07.123456Z'],
+    ['2026-03-04 05:06:07.1234567Z', '2026-03-04T05:06:07.123456Z'],
+    ['2026-03-04T05:06:07+02:00', '2026-03-04T03:06:07.000000Z'],
+    ['2024-02-29T23:59:59-00:30', '2024-03-01T00:29:59.000000Z'],
+    ['2026-03-04', '2026-03-04T00:00:00.000000Z'],
+    ['1772600767', '2026-03-04T05:06:07.000000Z'],
+    ['1772600767123', '2026-03-04T05:06:07.123000Z'],
+    ['1772600767.5', '2026-03-04T05:06:07.500000Z'],
+  ])('may say %s for when it happened', (written, at) => {
+    const csv = readCsv(`event_type,event_name,user_id,inserted_at\ntrack,Paid,u1,${written}\n`);
+    expect(eventsOf(csv)[0]?.at).toBe(at);
+    const record = { event_type: 'track', event_name: 'Paid', user_id: 'u1' };
+    expect(eventsOf(readNdjson([{ ...record, inserted_at: written }]))[0]?.at).toBe(at);
+    if (!/^[\d.]+$/.test(written)) return;
+    expect(eventsOf(readNdjson([{ ...record, inserted_at: Number(written) }]))[0]?.at).toBe(at);
+  });
+
+  it.each([
+    'yesterday',
+    '2026-02-29T00:00:00Z',
+    '2026-03-04T24:00:00Z',
+    '2026-03-04T05:06:07.Z',
+    '1999-12-31T23:59:59Z',
+    '2026-11-21T08:00:00.002Z',
+    '17726007671234567',
+    '-1',
+  ])('is refused if it says %s', (written) => {
+    const csv = readCsv(`event_type,event_name,user_id,when\ntrack,Paid,u1,${written}\n`, {
+      map: { when: 'inserted_at' },
+    });
+    expect(rejectsOf(csv)).toEqual(['1 invalid_date when']);
+    const record = { event_type: 'track', event_name: 'Paid', user_id: 'u1', inserted_at: written };
+    expect(rejectsOf(readNdjson([record]))).toEqual(['1 invalid_date inserted_at']);
+  });
+
+  it('is refused without a kind, a name or a user, and with a field that is too long', () => {
+    const long = 'x'.repeat(257);
+    const records: readonly Readonly<Record<string, string>>[] = [
+      { event_type: 'click', event_name: 'Paid', user_id: 'u1' },
+      { event_type: '', event_name: 'Paid', user_id: 'u1' },
+      { event_type: 'track', event_name: '', user_id: 'u1' },
+      { event_type: 'track', event_name: 'Paid', user_id: '' },
+      { event_type: 'track', event_name: long, user_id: 'u1' },
+      { event_type: 'track', event_name: 'Paid', user_id: long },
+      { event_type: 'track', event_name: 'Paid', user_id: 'u1', company_id: long },
+      { event_type: 'track', event_name: 'Paid', user_id: 'u1', source: long },
+      { event_type: 'track', event_name: 'Paid', user_id: 'u1', event_id: 'a', insert_id: 'b' },
+    ];
+    const columns = ['event_type', 'event_name', 'user_id', 'company_id', 'source', 'event_id', 'insert_id'];
+    const cells = records.map((record) => columns.map((name) => record[name] ?? '').join(','));
+    const expected = [
+      '1 unknown_event_type event_type',
+      '2 unknown_event_type event_type',
+      '3 missing_event_name event_name',
+      '4 missing_id user_id',
+      '5 value_too_large event_name',
+      '6 id_too_long user_id',
+      '7 id_too_long company_id',
+      '8 value_too_large source',
+    ];
+    expect(rejectsOf(readCsv(`${columns.join(',')}\n${cells.join('\n')}\n`))).toEqual([
+      ...expected,
+      '9 invalid_id event_id',
+    ]);
+    expect(rejectsOf(readNdjson(records))).toEqual([...expected, '9 invalid_id insert_id']);
+  });
+
+  it('has the parts of an address as properties, unless it has them itself', () => {
+    const url = 'https://u:p@WWW.Example.com:8080/a/b?x=1#top';
+    const parts = { hostname: 'www.example.com', pathname: '/a/b', search: '?x=1', hash: '#top' };
+    const csv = `event_type,user_id,url,pathname\npage_view,u1,${url},\npage_view,u1,${url},/own\n`;
+    expect(eventsOf(readCsv(csv)).map(({ metadata }) => metadata)).toEqual([
+      parts,
+      { ...parts, pathname: '/own' },
+    ]);
+    const record = { event_type: 'page_view', user_id: 'u1', url };
+    const ndjson = readNdjson([record, { ...record, pathname: '/own' }]);
+    expect(eventsOf(ndjson).map(({ metadata }) => metadata)).toEqual([parts, { ...parts, pathname: '/own' }]);
+    expect(splitUrl('//a.example')).toEqual({ hostname: 'a.example', pathname: '/' });
+    expect(splitUrl('/only?q')).toEqual({ pathname: '/only', search: '?q' });
+    expect(splitUrl('no address')).toEqual({ url: 'no address' });
+  });
+
+  it('takes its company from an object too', () => {
+    const record = { event_type: 'track', event_name: 'Paid', user_id: 'u1' };
+    const rows = readNdjson([
+      { ...record, company: { id: 9 } },
+      { ...record, company: { company_id: 'c1', plan: 'pro' } },
+      { ...record, company_id: 'c1', company: { id: 'c2' } },
+    ]);
+    expect(eventsOf(rows).map(({ company, metadata }) => [company, metadata])).toEqual([
+      ['9', {}],
+      ['c1', { company: { plan: 'pro' } }],
+    ]);
+    expect(rejectsOf(rows)).toEqual(['3 invalid_id company.id']);
+  });
+});
+
+describe('a profile in an event file', () => {
+  it('is what it says it is, and dated if it says since when', () => {
+    const rows = readCsv(
+      'event_type,user_id,company_id,event_name,source,url,plan,inserted_at,metadata\n' +
+        'identify_user,u1,c1,Ignored,Ignored,kept,"say ""pro""\n\\",,"{""n"":1}"\n' +
+        'identify_company,u1,c1,,,,big,2026-03-04T05:06:07Z,\n',
+    );
+    expect(rejectsOf(rows)).toEqual([]);
+    expect(readCopyText(rows.users.finish())).toEqual([
+      {
+        ...{ key: 'u1', company: 'c1', flags: 0 },
+        properties: { url: 'kept', plan: 'say "pro"\n\\', n: 1 },
+      },
+    ]);
+    expect(copiedFields(rows.dated.companies.text())).toEqual([
+      ['c1', '1', '2026-03-04T05:06:07.000000Z', '{"plan":"big"}', null, '0'],
+    ]);
+    const ndjson = readNdjson([
+      { event_type: 'identify_user', user_id: 'u1', company_id: 'c1', source: 'x', event_name: 'y', n: 1 },
+      {
+        event_type: 'identify_company',
+        company_id: 'c1',
+        inserted_at: 1772600767,
+        metadata: { plan: 'big' },
+      },
+      { user_id: 'u2', inserted_at: 'a property, as the record does not say what it is' },
+    ]);
+    expect(readCopyText(ndjson.users.finish()).map(({ key, properties }) => [key, properties])).toEqual([
+      ['u1', { n: 1 }],
+      ['u2', { inserted_at: 'a property, as the record does not say what it is' }],
+    ]);
+    expect(copiedFields(ndjson.dated.companies.text())).toEqual(copiedFields(rows.dated.companies.text()));
+  });
+
+  it('of another entity than the job takes is refused, and so is an event, never turned into a profile', () => {
+    const csv =
+      'event_type,user_id,company_id\nidentify_user,u1,\nidentify_company,,c1\ntrack,u1,\nclick,u1,\n,u1,\n';
+    const users = readCsv(csv, { entity: 'users' });
+    expect(rejectsOf(users)).toEqual([2, 3, 4, 5].map((row) => `${row} unexpected_event_row event_type`));
+    expect(users.users.rows).toBe(1);
+    const records = [
+      { event_type: 'identify_user', user_id: 'u1' },
+      { event_type: 'identify_company', company_id: 'c1', user_id: 'u1' },
+      { event_type: 'track', user_id: 'u1', company_id: 'c1' },
+      { event_type: 7, user_id: 'u1', company_id: 'c1' },
+      { event_type: null, user_id: 'u2', company_id: 'c2' },
+    ];
+    const companies = readNdjson(records, { entity: 'companies' });
+    expect(rejectsOf(companies)).toEqual([1, 3, 4].map((row) => `${row} unexpected_event_row event_type`));
+    expect(companies.companies.rows).toBe(2);
+    expect([companies.users.rows, companies.events.rows]).toEqual([0, 0]);
+  });
+});
+
+test('a property may be called event_type, or as any other documented key', () => {
+  const map = { Type: 'metadata.event_type' };
+  const [row] = readCopyText(
+    readNdjson([{ user_id: 'u1', Type: 'fair', 'metadata.user_id': 7 }], { map }).users.finish(),
+  );
+  expect(row?.properties).toEqual({ event_type: 'fair', user_id: 7 });
+});
+
+test.each([true, false])(
+  'a CSV of events that we wrote gives the same rows, cells defused: %s',
+  (defused) => {
+    const header = 'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata';
+    const texts = ['=1+1', "'=1+1", '@x', "'plain", '-5'];
+    const lines = texts.map((text, index) => {
+      const cell = defused ? defuse(text) : text;
+      return `e${index},track,${cell},${cell},${cell},${cell},2026-03-04T05:06:07.000001Z,"{""f"": ""=1""}"`;
+    });
+    const rows = readCsv(
+      `${defused ? header : header.replace(/metadata$/, '"metadata"')}\n${lines.join('\n')}\n`,
+    );
+    expect(eventsOf(rows)).toEqual(
+      texts.map((text, index) => ({
+        ...{ id: `e${index}`, type: 'track', name: text, user: text, company: text, source: text },
+        ...{ at: '2026-03-04T05:06:07.000001Z', metadata: { f: '=1' } },
+      })),
+    );
+  },
+);
+
+const text = fc
+  .array(
+    fc.constantFrom(
+      'a',
+      'Z',
+      '7',
+      ' ',
+      '"',
+      ',',
+      '\n',
+      '\r',
+      '\t',
+      '\\',
+      '\b',
+      '\u001f',
+      'ü',
+      '😀',
+      "'",
+      '{',
+    ),
+    {
+      minLength: 1,
+      maxLength: 8,
+    },
+  )
+  .map((characters) => characters.join(''));
+const maybe = (arbitrary: fc.Arbitrary<string>) => fc.oneof(fc.constant(''), arbitrary);
+const record = fc.record({
+  event_type: fc.constantFrom(...recordKinds, 'click'),
+  event_name: maybe(text),
+  user_id: maybe(fc.oneof(text, fc.constant('u1'))),
+  company_id: maybe(fc.oneof(text, fc.constant('c1'))),
+  event_id: maybe(fc.constantFrom('e1', 'e2', '"')),
+  source: maybe(text),
+  inserted_at: maybe(
+    fc.constantFrom('2026-03-04T05:06:07.25Z', '2025-01-01 00:00:00', '1772600767', 'never'),
+  ),
+  url: maybe(fc.constantFrom('https://a.example/p?q', '/p', 'none')),
+  'a "b"': maybe(text),
+  z: maybe(text),
+  metadata: fc.option(fc.record({ n: fc.integer(), t: text, deep: fc.array(text) }), { nil: undefined }),
+});
+const columns = [
+  ...['event_type', 'event_name', 'user_id', 'company_id', 'event_id', 'source', 'inserted_at', 'url'],
+  ...['z', 'a "b"', 'metadata'],
+] as const;
+
+/** What became of all records, by whichever way they were read. */
+function outcomeOf(rows: Rows): unknown {
+  const events = eventsOf(rows).map((event) => ({
+    ...event,
+    id: contentId.test(event.id) ? 'content' : event.id,
+  }));
+  return {
+    events,
+    repeated: rows.events.repeated,
+    months: [...rows.events.months],
+    names: [...rows.events.names],
+    untimed: copiedFields(rows.events.idText()).length,
+    users: readCopyText(rows.users.finish()),
+    companies: readCopyText(rows.companies.finish()),
+    dated: [rows.dated.users, rows.dated.companies].map((dated) =>
+      copiedFields(dated.text()).map((fields) =>
+        fields.map((field, index) => (index === 3 ? JSON.parse(field ?? '') : field)),
+      ),
+    ),
+    rejects: rejectsOf(rows),
+  };
+}
+
+test('records of all kinds give the same rows, whether they come as CSV or as NDJSON', () => {
+  fc.assert(
+    fc.property(
+      fc.array(record, { maxLength: 12 }),
+      fc.constantFrom(',', ';', '\t', '|'),
+      fc.constantFrom('\n', '\r\n', '\r'),
+      (records, delimiter, newline) => {
+        const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
+        const cellOf = (cell: string) =>
+          /["\r\n]/.test(cell) || cell.includes(delimiter) || cell.startsWith("'") ? quoted(cell) : cell;
+        const lines = records.map((each) =>
+          columns
+            .map((name) => (name === 'metadata' ? JSON.stringify(each.metadata) : each[name]) ?? '')
+            .map(cellOf)
+            .join(delimiter),
+        );
+        const csv = [columns.map(cellOf).join(delimiter), ...lines].join(newline) + newline;
+        const objects = records.map((each) =>
+          Object.fromEntries(
+            // An empty cell says nothing; an empty kind says something wrong.
+            columns.flatMap((name) =>
+              each[name] === '' || each[name] === undefined ? [] : [[name, each[name]]],
+            ),
+          ),
+        );
+        expect(outcomeOf(readCsv(csv))).toEqual(outcomeOf(readNdjson(objects)));
+      },
+    ),
+    { numRuns: 300 },
+  );
+});
+
+test('a content id does not depend on where chunks begin, but for the occurrence', () => {
+  const header = 'event_type,event_name,user_id,inserted_at,plan\n';
+  const line = (n: number) => `track,Paid,u${n % 5},2026-03-04T05:06:0${n % 2}Z,"pro,${n % 3}"\n`;
+  const lines = Array.from({ length: 60 }, (_, n) => line(n % 20));
+  const whole = eventsOf(readCsv(header + lines.join(''))).map(({ id }) => id);
+  expect(new Set(whole).size).toBe(60);
+  const halves = [lines.slice(0, 20), lines.slice(20, 40)].map((half) =>
+    eventsOf(readCsv(header + half.join(''))).map(({ id }) => id),
+  );
+  expect(halves).toEqual([whole.slice(0, 20), whole.slice(0, 20)]);
+});
