@@ -112,12 +112,12 @@ function readItem(line: Buffer, environmentId: number): ItemRecord {
   fields.object = record;
   if (type === 'track') return { entity: 'events', record: readEvent(fields, environmentId) };
   if (type === 'identify') {
-    takeMoment(fields);
-    return { entity: 'users', record: readUser(fields, environmentId) };
+    const dated = takeMoment(fields);
+    return { entity: 'users', record: { ...readUser(fields, environmentId), ...dated } };
   }
   if (type === 'company') {
-    takeMoment(fields);
-    return { entity: 'companies', record: readCompany(fields, environmentId) };
+    const dated = takeMoment(fields);
+    return { entity: 'companies', record: { ...readCompany(fields, environmentId), ...dated } };
   }
   const missing = type === undefined || type === null;
   throw inputError(
@@ -127,13 +127,10 @@ function readItem(line: Buffer, environmentId: number): ItemRecord {
   );
 }
 
-/** Takes what all items may have and a profile has not out of it: when it was, and the item's id, which a profile has no use for. */
-function takeMoment(fields: Fields): Instant | null {
+/** Takes out of a profile what is none of its properties: since when it holds, and the item's id, for which it has no use. */
+function takeMoment(fields: Fields): { readonly at?: Instant } {
   const { inserted_at, timestamp, event_id: _, insert_id: __, ...profile } = fields.object;
   fields.object = profile;
   const at = readMoment(fields, inserted_at, timestamp);
-  if (at !== null) {
-    fields.refuse('invalid_field', 'The time of a profile is not taken yet; leave it out', 'timestamp');
-  }
-  return at;
+  return at === null ? {} : { at };
 }

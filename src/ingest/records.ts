@@ -16,8 +16,13 @@ interface Record_ {
   readonly bytes: number;
 }
 
+/** A profile may say since when it holds; else it is since now. Of a property the later time counts. */
+interface ProfileRecord extends Record_ {
+  readonly at?: Instant;
+}
+
 /** A user to be laid over what is stored; a null property is removed. */
-export interface UserRecord extends Record_ {
+export interface UserRecord extends ProfileRecord {
   readonly userId: string;
   /** null leaves the user's company as it is, '' removes it. */
   readonly companyId: string | null;
@@ -26,7 +31,7 @@ export interface UserRecord extends Record_ {
   readonly company: Properties;
 }
 
-export interface CompanyRecord extends Record_ {
+export interface CompanyRecord extends ProfileRecord {
   readonly companyId: string;
   readonly properties: Properties;
 }

@@ -14,7 +14,7 @@ import {
   type UserRecord,
 } from './records.ts';
 import { eventWriter } from './write-events.ts';
-import { type ProfileRows, profileWriter } from './write-profiles.ts';
+import { isEmpty, type ProfileRows, profileWriter } from './write-profiles.ts';
 
 /** What became of a batch: how many items were stored, and the others. */
 export interface BatchAnswer {
@@ -75,11 +75,14 @@ export class PendingBatch {
 interface Rows {
   readonly profiles: ProfileRows;
   readonly events: readonly EventRow[];
+  /** Events whose company is not known until the profiles are written. */
+  readonly laterEvents: readonly EventRow[];
 }
 
 /**
  * Writes batches: all of a window in one transaction, as if their items had come one after another. Events go first: an event
- * that names no company has that of its user, and where an item before it moved the user, it is told which.
+ * that names no company has that of its user, and where an item before it moved the user, it is told which. An item that is dated
+ * may be too old to move the user; the events that come after it are written when that is decided.
  */
 export class BatchWriter {
   readonly #context: IngestContext;
@@ -118,15 +121,19 @@ export class BatchWriter {
 
   async #prepare(items: readonly BatchItem[]): Promise<Rows> {
     const profiles = items.flatMap((item) => (item.entity === 'events' ? [] : [item.record]));
+    const { events, later } = eventsOf(items);
+    const rows = await this.#events.prepare([...events, ...later]);
     return {
       profiles: await this.#profiles.prepare(profiles),
-      events: await this.#events.prepare(eventsOf(items)),
+      events: rows.slice(0, events.length),
+      laterEvents: rows.slice(events.length),
     };
   }
 
-  async #writeRows(connection: Connection, { events, profiles }: Rows): Promise<void> {
+  async #writeRows(connection: Connection, { events, profiles, laterEvents }: Rows): Promise<void> {
     if (events.length > 0) await this.#events.write(connection, events);
     await this.#profiles.write(connection, profiles);
+    if (laterEvents.length > 0) await this.#events.write(connection, laterEvents);
   }
 
   /** Tries the items by halves, in a transaction that leaves nothing. */
@@ -167,27 +174,39 @@ async function isFirst(db: Database, batch: PendingBatch, { key, digest }: Idemp
   return true;
 }
 
-/** The events, each with the company that an item before it moved its user to. */
-function eventsOf(items: readonly BatchItem[]): EventRecord[] {
-  const companies = new Map<string, string>();
+interface Events {
+  readonly events: readonly EventRecord[];
+  readonly later: readonly EventRecord[];
+}
+
+/** The events, each with the company that an item before it moved its user to; and those of users whom a dated item may have moved. */
+function eventsOf(items: readonly BatchItem[]): Events {
+  // null: not known yet.
+  const companies = new Map<string, string | null>();
   const events: EventRecord[] = [];
+  const later: EventRecord[] = [];
+  const ids = new Set<string>();
   for (const { entity, record } of items) {
     if (entity === 'users') {
-      if (record.companyId !== null) companies.set(userKey(record), record.companyId);
-    } else if (entity === 'events') {
-      const moved = companies.size === 0 ? undefined : companies.get(userKey(record));
-      events.push(
-        record.companyId === null && moved !== undefined ? { ...record, companyId: moved } : record,
-      );
+      const { companyId, at } = record;
+      if (companyId !== null) companies.set(userKey(record), at === undefined ? companyId : null);
+    } else if (entity === 'events' && isFirstOf(ids, record)) {
+      const moved =
+        companies.size === 0 || record.companyId !== null ? undefined : companies.get(userKey(record));
+      if (moved === null) later.push(record);
+      else events.push(moved === undefined ? record : { ...record, companyId: moved });
     }
   }
-  return events;
+  return { events, later };
+}
+
+/** Of events with one id the first counts, whichever of them is written first. */
+function isFirstOf(ids: Set<string>, { environmentId, eventId }: EventRecord): boolean {
+  if (eventId === null) return true;
+  const before = ids.size;
+  return ids.add(`${environmentId} ${eventId}`).size > before;
 }
 
 function userKey({ environmentId, userId }: UserRecord | EventRecord): string {
   return `${environmentId} ${userId}`;
-}
-
-function isEmpty({ users, companies }: ProfileRows): boolean {
-  return users.length === 0 && companies.length === 0;
 }

@@ -2,7 +2,15 @@ import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
 import type { Entity } from '../domain/entity.ts';
 import { markedNumber, writeJson } from '../mapping/json-text.ts';
 import type { Database } from '../postgres/database.ts';
-import { type ProfileRow, type UserRow, writeCompanies, writeUsers } from '../postgres/stores/profiles.ts';
+import {
+  type DatedProfileRow,
+  type DatedUserRow,
+  type ProfileRow,
+  type UserRow,
+  writeCompanies,
+  writeDatedProfiles,
+  writeUsers,
+} from '../postgres/stores/profiles.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { CompanyRecord, IngestContext, Properties, RecordWriter, UserRecord } from './records.ts';
 
@@ -23,24 +31,41 @@ export function profileWriter({
   return {
     async prepare(records) {
       const found = new NewProperties(knownProperties);
-      const rows = profileRows(records, found);
+      const isDated = records.some(({ at }) => at !== undefined);
+      const rows = isDated ? datedRows(records, found) : profileRows(records, found);
       await found.note(db);
       return rows;
     },
-    async write(connection, { users, named, companies }) {
+    async write(connection, rows) {
+      if ('dated' in rows) return writeDatedProfiles(connection, rows.dated, rows.companies);
+      const { users, named, companies } = rows;
       if (users.length > 0) await writeUsers(connection, users, named);
       if (companies.length > 0) await writeCompanies(connection, companies);
     },
   };
 }
 
-/** The rows of a window, each key once. */
-export interface ProfileRows {
+/** The rows of a window. */
+export type ProfileRows = FoldedRows | DatedRows;
+
+/** Each key once. */
+interface FoldedRows {
   readonly users: readonly UserRow[];
   /** Companies that users name and that are not among the others. */
   readonly named: readonly ProfileRow[];
   /** Companies with a record of their own, which says that they were seen. */
   readonly companies: readonly ProfileRow[];
+}
+
+/** One for each record, of which some have a time. */
+interface DatedRows {
+  readonly dated: readonly DatedUserRow[];
+  /** Those that users name among them. */
+  readonly companies: readonly DatedProfileRow[];
+}
+
+export function isEmpty(rows: ProfileRows): boolean {
+  return rows.companies.length === 0 && ('dated' in rows ? rows.dated : rows.users).length === 0;
 }
 
 /** A row in the making: what the records of one key come to, laid over each other in the order in which they came. */
@@ -54,7 +79,7 @@ interface Draft {
   isOwn: boolean;
 }
 
-function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): ProfileRows {
+function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): FoldedRows {
   const users = new Drafts();
   const companies = new Drafts();
   for (const record of records) {
@@ -72,6 +97,31 @@ function profileRows(records: readonly (UserRecord | CompanyRecord)[], found: Ne
     named: companies.rows('companies', found, false),
     companies: companies.rows('companies', found, true),
   };
+}
+
+/** A row for each record, and one for each company that a user names. */
+function datedRows(records: readonly (UserRecord | CompanyRecord)[], found: NewProperties): DatedRows {
+  const dated: DatedUserRow[] = [];
+  const companies: DatedProfileRow[] = [];
+  for (const record of records) {
+    const { environmentId, companyId, marked } = record;
+    const at = record.at?.text ?? null;
+    const row = (entity: Entity, key: string, properties: Properties): DatedProfileRow => ({
+      environmentId,
+      key,
+      at,
+      removes: found.look(environmentId, entity, properties),
+      properties: writeJson(properties, marked),
+    });
+    if (!('userId' in record)) {
+      companies.push(row('companies', record.companyId, record.properties));
+      continue;
+    }
+    const user = row('users', record.userId, record.properties);
+    dated.push({ ...user, companyId, removes: user.removes || companyId === '' });
+    if (companyId !== null && companyId !== '') companies.push(row('companies', companyId, record.company));
+  }
+  return { dated, companies };
 }
 
 class Drafts {

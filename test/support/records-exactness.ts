@@ -15,6 +15,13 @@ const storedIds = `
 /** An id without its event would have the event refused for ever. */
 const orphanedIds = 'select event_id from sluice.event_ids except select event_id from sluice.events';
 
+/** Of a batch one item without the other. */
+const halfBatches = `
+  select coalesce(e.event_id, u.user_id) as id
+  from (select event_id from sluice.events where event_id like 'batch-%') e
+  full join (select user_id from sluice.users where metadata ? 'batch') u on u.user_id = e.event_id
+  where e.event_id is null or u.user_id is null`;
+
 /** Every id with how often it is stored. What a load brought has none. */
 export async function readStored(sql: Sql): Promise<ReadonlyMap<string, number>> {
   const rows = await sql<{ id: string; times: number }>(storedIds);
@@ -37,8 +44,16 @@ export async function expectEachOnce(sql: Sql, { answers }: RecordSender): Promi
     twice: some([...stored].flatMap(([id, times]) => (times > 1 ? [id] : []))),
     neverSent: some([...stored.keys()].filter((id) => !answers.has(id))),
     orphaned: await sql(orphanedIds),
+    halfStored: await sql(halfBatches),
     kinds: new Set(accepted.map(kindOf)),
-  }).toEqual({ lost: some([]), twice: some([]), neverSent: some([]), orphaned: [], kinds: new Set(kinds) });
+  }).toEqual({
+    lost: some([]),
+    twice: some([]),
+    neverSent: some([]),
+    orphaned: [],
+    halfStored: [],
+    kinds: new Set(kinds),
+  });
   const storedOf = (ids: readonly string[]): number => ids.filter((id) => stored.has(id)).length;
   return {
     accepted: accepted.length,
@@ -61,7 +76,7 @@ export interface Counts {
 /** What bears an id or a key and was not accepted may be sent again, and is there once all the same. */
 export async function expectRepeatable(sql: Sql, sender: RecordSender): Promise<void> {
   const again = [...sender.answers].flatMap(([id, status]) =>
-    status !== 202 && ['event', 'keyed'].includes(kindOf(id)) ? [id] : [],
+    status !== 202 && ['event', 'keyed', 'batch'].includes(kindOf(id)) ? [id] : [],
   );
   const statuses = await Promise.all(again.map((id) => sender.sendAgain(id)));
   expect(new Set(statuses)).toEqual(new Set([202]));

@@ -181,6 +181,58 @@ describe('a batch', () => {
   });
 });
 
+describe('a profile with a time', () => {
+  test('loses to what is newer, property by property, and wins over what is older', async () => {
+    const id = newId();
+    await take([identify(id, { a: 'new', company_id: 'new' }), company(id, { n: 'new' })]);
+    await take([
+      identify(id, { timestamp: '2026-01-01', a: 'old', b: 'old', company_id: 'old' }),
+      identify(id, { inserted_at: '2026-02-01T00:00:00Z', b: 'less old' }),
+      identify(id, { timestamp: '2026-01-15', b: 'between' }),
+      company(id, { timestamp: '2026-01-01', n: 'old', m: 'old' }),
+    ]);
+    expect(await site.user(id)).toMatchObject({ company_id: 'new', metadata: { a: 'new', b: 'less old' } });
+    expect((await site.company(id))?.metadata).toEqual({ n: 'new', m: 'old' });
+    expect(await site.company('old')).not.toBeNull();
+  });
+
+  test('gives the events below it the company that the user has then, and those above it that of before', async () => {
+    const [moved, stays] = [newId(), newId()];
+    await take([identify(stays, { company_id: 'newer' })]);
+    const at = { timestamp: '2026-01-01' };
+    await take([
+      ...[moved, stays].map((user) => track(user, { event_id: `${user} 1` })),
+      ...[moved, stays].map((user) => identify(user, { ...at, company_id: 'dated' })),
+      ...[moved, stays].map((user) => track(user, { event_id: `${user} 2` })),
+      track(moved, { event_id: `${moved} 1`, company_id: 'second' }),
+    ]);
+    const companies = async (user: string) =>
+      Object.fromEntries(
+        (await site.events(user)).map(({ event_id, company_id }) => [event_id.at(-1), company_id]),
+      );
+    expect(await companies(moved)).toEqual({ 1: null, 2: 'dated' });
+    expect(await companies(stays)).toEqual({ 1: 'newer', 2: 'newer' });
+  });
+
+  test('is refused where its time is none, or lies too far ahead', async () => {
+    const id = newId();
+    const ahead = new Date(Date.now() + 48 * 3_600_000).toISOString();
+    const { body } = await send([
+      identify(id, { timestamp: 'x' }),
+      company(id, { inserted_at: ahead }),
+      identify(id, { timestamp: '2026-01-01', inserted_at: '2026-01-02' }),
+    ]);
+    expect(body).toEqual({
+      accepted: 0,
+      rejected: [
+        rejected(0, 'invalid_date', /timestamp/),
+        rejected(1, 'invalid_date', /inserted_at/),
+        rejected(2, 'invalid_field', /inserted_at and timestamp/),
+      ],
+    });
+  });
+});
+
 describe('an item that is not as it should be', () => {
   test('is refused alone, with its index, a code and a sentence; the others are taken', async () => {
     const id = newId();
