@@ -17,7 +17,10 @@ const atOnce: Ingest = {
   identifyUser: nothing,
   identifyCompany: nothing,
   track: nothing,
-  batch: async (_, { items, rejected }) => ({ accepted: items.length, rejected }),
+  async batch(_, read) {
+    const { items, rejected } = await read();
+    return { accepted: items.length, rejected };
+  },
   drained: nothing,
 };
 

@@ -167,6 +167,8 @@ export const MAX_BATCH_ITEMS = 10_000;
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
 /** A batch takes longer than a record, and so may its answer. */
 export const BATCH_DEADLINE_MS = 30_000;
+/** Events of a batch that share a statement: more would not fit into PostgreSQL's default work_mem. */
+export const BATCH_STATEMENT_EVENTS = 2_000;
 /** Items that are read until other requests have their turn. */
 export const BATCH_ITEMS_AT_A_TIME = 250;
 /** After this long a caller of the commit window, or one whose key is looked up, is told that the database does not answer. */

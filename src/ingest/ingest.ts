@@ -32,10 +32,10 @@ export interface Ingest {
   identifyUser(record: UserRecord, idempotency: Idempotency | null): Promise<void>;
   identifyCompany(record: CompanyRecord, idempotency: Idempotency | null): Promise<void>;
   track(record: EventRecord, idempotency: Idempotency | null): Promise<void>;
-  /** All items that can be stored, in one transaction and in their order; `bytes`: length of the body. */
+  /** All items that can be stored, in one transaction and in their order; `bytes`: length of the body that `read` reads. */
   batch(
     environmentId: number,
-    read: ReadBatch,
+    read: () => Promise<ReadBatch>,
     bytes: number,
     idempotency: Idempotency | null,
   ): Promise<BatchAnswer>;
@@ -70,29 +70,37 @@ export function openIngest(context: IngestContext): Ingest {
     await Promise.all(lanes.map((lane) => lane.drained()));
     await batchRows.write(some);
   });
-  const isBatchUnderWay = (): boolean => !batches.isIdle;
+  const arrivals = new Arrivals();
+  /** By the lane, unless there are batches that came before it. */
+  const inOrder = (item: BatchItem, byLane: () => Promise<void>): Promise<void> => {
+    const commit = (): Promise<void> => (batches.isIdle ? byLane() : behind(batches, item));
+    return arrivals.isEmpty ? commit() : arrivals.inTurn(async () => ({ end: commit() }));
+  };
   return {
     identifyUser(record, idempotency) {
       if (idempotency !== null) return once(context, record, idempotency, userRows);
-      if (isBatchUnderWay()) return behind(batches, { index: 0, entity: 'users', record });
-      const lane = users[laneOf(record.userId)] ?? users[0];
-      return (lane as CommitWindow<UserRecord>).submit(record);
+      return inOrder({ index: 0, entity: 'users', record }, () => {
+        const lane = users[laneOf(record.userId)] ?? users[0];
+        return (lane as CommitWindow<UserRecord>).submit(record);
+      });
     },
     identifyCompany(record, idempotency) {
       if (idempotency !== null) return once(context, record, idempotency, companyRows);
-      if (isBatchUnderWay()) return behind(batches, { index: 0, entity: 'companies', record });
-      return companies.submit(record);
+      return inOrder({ index: 0, entity: 'companies', record }, () => companies.submit(record));
     },
     track(record, idempotency) {
       if (idempotency !== null) return once(context, record, idempotency, eventRows);
       return events.submit(record);
     },
-    async batch(environmentId, read, bytes, idempotency) {
-      const batch = new PendingBatch(environmentId, read, bytes, idempotency);
-      if (read.items.length > 0 || idempotency !== null)
-        await (batch.hasProfiles ? batches : eventBatches).submit(batch);
-      return batch.answer;
-    },
+    batch: (environmentId, read, bytes, idempotency) =>
+      arrivals.inTurn(async () => {
+        const found = await read();
+        const batch = new PendingBatch(environmentId, found, bytes, idempotency);
+        const isNothing = found.items.length === 0 && idempotency === null;
+        const window = batch.hasProfiles ? batches : eventBatches;
+        const committed = isNothing ? Promise.resolve() : window.submit(batch);
+        return { end: committed.then(() => batch.answer) };
+      }),
     async drained() {
       await Promise.all([...lanes, events, eventBatches, batches].map((window) => window.drained()));
     },
@@ -126,6 +134,27 @@ function openBatchWindow(
     onCommitted: (batches, seconds) => metrics.windowCommitted('batches', batches, seconds),
     onWaiting: (difference) => metrics.windowWaiting('batches', difference),
   });
+}
+
+/** What has arrived and waits for no commit yet: batches that are read, one after the other, and profiles that came after them. */
+class Arrivals {
+  #last: Promise<unknown> = Promise.resolve();
+  #count = 0;
+
+  get isEmpty(): boolean {
+    return this.#count === 0;
+  }
+
+  /** Lets `enter` begin when all that came before has its place in a window; `end`: what then becomes of it. */
+  async inTurn<T>(enter: () => Promise<{ readonly end: Promise<T> }>): Promise<T> {
+    this.#count++;
+    const entered = this.#last.then(enter);
+    const left = (): void => {
+      this.#count--;
+    };
+    this.#last = entered.then(left, left);
+    return (await entered).end;
+  }
 }
 
 /** Commits a single record behind the batches that came before it. */

@@ -1,4 +1,5 @@
 import { idempotencyConflict } from '../domain/errors.ts';
+import { BATCH_STATEMENT_EVENTS } from '../domain/limits.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { EventRow } from '../postgres/stores/events.ts';
@@ -113,7 +114,10 @@ export class BatchWriter {
     const [batch] = batches;
     const key = batch?.idempotency ?? null;
     if (batch === undefined) return;
-    if (key === null && isEmpty(rows.profiles)) return this.#writeRows(this.#context.pool, rows);
+    if (key === null && isEmpty(rows.profiles) && rows.events.length <= BATCH_STATEMENT_EVENTS) {
+      // One statement is a transaction.
+      return this.#writeRows(this.#context.pool, rows);
+    }
     await inTransaction(this.#context.pool, async ({ client, db }) => {
       if (key === null || (await isFirst(db, batch, key))) await this.#writeRows(client, rows);
     });
@@ -131,9 +135,15 @@ export class BatchWriter {
   }
 
   async #writeRows(connection: Connection, { events, profiles, laterEvents }: Rows): Promise<void> {
-    if (events.length > 0) await this.#events.write(connection, events);
+    await this.#writeEvents(connection, events);
     await this.#profiles.write(connection, profiles);
-    if (laterEvents.length > 0) await this.#events.write(connection, laterEvents);
+    await this.#writeEvents(connection, laterEvents);
+  }
+
+  async #writeEvents(connection: Connection, events: readonly EventRow[]): Promise<void> {
+    for (let from = 0; from < events.length; from += BATCH_STATEMENT_EVENTS) {
+      await this.#events.write(connection, events.slice(from, from + BATCH_STATEMENT_EVENTS));
+    }
   }
 
   /** Tries the items by halves, in a transaction that leaves nothing. */

@@ -29,8 +29,9 @@ export function addJsonBody(
   scope.removeAllContentTypeParsers();
   const held = maxHeldBytes === undefined ? null : new HeldBytes(maxHeldBytes);
   if (held !== null) {
-    scope.addHook('onRequest', async (request, reply) => {
+    scope.addHook('onRequest', (request, reply, done) => {
       reply.raw.once('close', () => held.release(request.raw));
+      done();
     });
   }
   scope.addContentTypeParser('*', (request, raw, done) => {

@@ -133,7 +133,7 @@ export function batch(scope: FastifyInstance, { ingest, metrics }: System): void
       const body = bodyBytes(request);
       const environment = environmentId(request);
       const format = isNdjsonBody(request) ? 'ndjson' : 'json';
-      const read = await readBatch(body, format, environment);
+      const read = () => readBatch(body, format, environment);
       const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
       metrics.recordsEnded('batches', 'accepted', answer.accepted);
       metrics.recordsEnded('batches', 'refused', answer.rejected.length);
