@@ -12,10 +12,10 @@ create table sluice.properties (
   constraint properties_pkey primary key (property_id),
   constraint properties_key_key unique (environment_id, entity, key),
   constraint properties_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint properties_entity_check check (entity in ('users', 'companies')),
+  constraint properties_entity_check check (entity in ('users', 'companies', 'events')),
   constraint properties_data_type_check check (data_type in ('string', 'numeric', 'boolean', 'date'))
 );
-comment on table sluice.properties is 'Every property that a user or company has ever had.';
+comment on table sluice.properties is 'Every property that a user, a company or an event has ever had.';
 
 create table sluice.event_names (
   environment_id integer not null,

@@ -59,21 +59,23 @@ create table sluice.survey_modules (
 comment on table sluice.survey_modules is 'The questions of a survey.';
 comment on column sluice.survey_modules.position is 'Its place in the survey, from 1; `order` in the lookup.';
 
-create table sluice.embeds (
-  embed_id integer generated always as identity,
+create table sluice.titled_items (
+  item_id integer generated always as identity,
   environment_id integer not null,
+  kind text not null,
   key text collate "C" not null,
   title text not null,
   type text not null,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
-  constraint embeds_pkey primary key (embed_id),
-  constraint embeds_key_key unique (environment_id, key),
-  constraint embeds_environment_fkey foreign key (environment_id) references sluice.environments,
-  constraint embeds_key_check check (key <> ''),
-  constraint embeds_type_check check (type in ('banner', 'card'))
+  constraint titled_items_pkey primary key (item_id),
+  constraint titled_items_key_key unique (environment_id, kind, key),
+  constraint titled_items_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint titled_items_kind_check check (kind in ('embeds', 'flows', 'banners', 'spotlights')),
+  constraint titled_items_key_check check (key <> ''),
+  constraint titled_items_embed_type_check check (kind <> 'embeds' or type in ('banner', 'card'))
 );
-comment on table sluice.embeds is 'Banners and cards that a product shows.';
+comment on table sluice.titled_items is 'What the lookups list by id and title: embeds (banners and cards), flows, banners, spotlights.';
 
 create table sluice.keyed_items (
   environment_id integer not null,

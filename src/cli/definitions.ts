@@ -1,7 +1,13 @@
 /** `sluice definitions`: what the operator defines for an environment. */
 import { type Applied, applyDefinitions, type DefinitionChanges } from '../definitions/apply-definitions.ts';
 import { fileFormats, readDefinitionsFile, writeDefinitionsFile } from '../definitions/definitions-file.ts';
-import { type KeyedItem, kinds, type StoredDefinitions, type StoredSegment } from '../domain/definitions.ts';
+import {
+  type KeyedItem,
+  kinds,
+  type StoredDefinitions,
+  type StoredSegment,
+  type StoredTitled,
+} from '../domain/definitions.ts';
 import { readDefinitions, withoutIds } from '../postgres/stores/definitions.ts';
 import { defineCommand } from './define-command.ts';
 import { exitCodes } from './errors.ts';
@@ -132,7 +138,8 @@ export const definitions = defineCommand({
   name: 'definitions',
   summary: 'segments, surveys, features …: apply, show, export',
   description:
-    'What you define for an environment: segments, surveys, embeds, resource center modules, checklists and features.\n' +
+    'What you define for an environment: segments, surveys, embeds, flows, banners, spotlights, resource center modules,\n' +
+    'checklists and features.\n' +
     'It is written in one file; the lookups of the HTTP interface list it, and exports are filtered by it.',
   examples: ['sluice definitions apply definitions.yaml --dry-run', 'sluice definitions show'],
   commands: [apply, show, exportFile],
@@ -187,6 +194,7 @@ function printItems(terminal: Terminal, items: StoredDefinitions): void {
 
 function sectionsOf(items: StoredDefinitions): Section[] {
   const keyed = columnsOf('key', 'display name', 'data type');
+  const titled = columnsOf('>id', 'key', 'title', 'type');
   const modules = items.surveys.flatMap(({ key: survey, modules }) =>
     modules.map(({ id, key, type, question }, at) => [
       String(id),
@@ -209,11 +217,10 @@ function sectionsOf(items: StoredDefinitions): Section[] {
       items.surveys.map(({ id, key, title, platform }) => [String(id), key, title, platform]),
     ],
     ['Modules of surveys', columnsOf('>id', 'survey', 'order', 'key', 'type', 'question'), modules],
-    [
-      'Embeds',
-      columnsOf('>id', 'key', 'title', 'type'),
-      items.embeds.map(({ id, key, title, type }) => [String(id), key, title, type]),
-    ],
+    ['Embeds', titled, items.embeds.map(titledCells)],
+    ['Flows', titled, items.flows.map(titledCells)],
+    ['Banners', titled, items.banners.map(titledCells)],
+    ['Spotlights', titled, items.spotlights.map(titledCells)],
     ['Resource center modules', keyed, items.resource_center_modules.map(keyedCells)],
     ['Checklists', keyed, items.checklists.map(keyedCells)],
     ['Features', keyed, items.features.map(keyedCells)],
@@ -229,6 +236,10 @@ function segmentCells(segment: StoredSegment): string[] {
   const { id, key, title, usage, category, status, is_hidden, is_protected } = segment;
   const is = [...(is_hidden ? ['hidden'] : []), ...(is_protected ? ['protected'] : [])];
   return [String(id), key, title, usage, category, status, is.join(', ')];
+}
+
+function titledCells({ id, key, title, type }: StoredTitled): string[] {
+  return [String(id), key, title, type];
 }
 
 function keyedCells({ key, display_name, data_type }: KeyedItem): string[] {

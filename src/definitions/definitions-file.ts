@@ -104,6 +104,13 @@ const embed = objectOf('an embed', 'A banner or a card.', {
   type: choice(embedTypes, 'Which of the two.'),
 });
 
+const titled = (what: string, of: string) =>
+  objectOf(what, `A ${of}.`, {
+    key: key(of),
+    title,
+    type: withDefault(label('What it is, in your own words.'), of),
+  });
+
 const keyed = (what: string, of: string, itemKey: ReturnType<typeof key>, dataType: string) =>
   objectOf(what, `A ${of}.`, {
     key: itemKey,
@@ -134,7 +141,10 @@ const definitionsSchema = objectOf(
   {
     segments: list(segment, 'Groups of users.'),
     surveys: list(survey, 'Surveys with their modules.'),
-    embeds: list(embed, 'Banners and cards.'),
+    embeds: list(embed, 'Banners and cards that stand within a page.'),
+    flows: list(titled('a flow', 'flow'), 'Guided tours through the product.'),
+    banners: list(titled('a banner', 'banner'), 'Banners that are shown over a page.'),
+    spotlights: list(titled('a spotlight', 'spotlight'), 'Tooltips, hotspots and the like.'),
     resource_center_modules: list(
       keyed('a resource center module', 'module of the resource center', filterKey('module'), 'string'),
       'Modules of the resource center.',

@@ -6,6 +6,9 @@ export const kinds = [
   'segments',
   'surveys',
   'embeds',
+  'flows',
+  'banners',
+  'spotlights',
   'resource_center_modules',
   'checklists',
   'features',
@@ -16,6 +19,10 @@ export type Kind = (typeof kinds)[number];
 /** The kinds that have nothing but a key, a name and a type. */
 export const keyedKinds = ['resource_center_modules', 'checklists', 'features'] as const satisfies Kind[];
 export type KeyedKind = (typeof keyedKinds)[number];
+
+/** The kinds that have nothing but a key, a title and a type, and an id. */
+export const titledKinds = ['embeds', 'flows', 'banners', 'spotlights'] as const satisfies Kind[];
+export type TitledKind = (typeof titledKinds)[number];
 
 export const embedTypes = ['banner', 'card'] as const;
 export type EmbedType = (typeof embedTypes)[number];
@@ -47,9 +54,13 @@ export interface SurveyModule {
   readonly question: string;
 }
 
-export interface EmbedItem {
+export interface TitledItem {
   readonly key: string;
   readonly title: string;
+  readonly type: string;
+}
+
+export interface EmbedItem extends TitledItem {
   readonly type: EmbedType;
 }
 
@@ -75,6 +86,9 @@ export interface Definitions {
   readonly segments: readonly SegmentItem[];
   readonly surveys: readonly SurveyItem[];
   readonly embeds: readonly EmbedItem[];
+  readonly flows: readonly TitledItem[];
+  readonly banners: readonly TitledItem[];
+  readonly spotlights: readonly TitledItem[];
   readonly resource_center_modules: readonly KeyedItem[];
   readonly checklists: readonly KeyedItem[];
   readonly features: readonly KeyedItem[];
@@ -88,6 +102,7 @@ export interface Stored {
   readonly id: number;
 }
 export type StoredSegment = SegmentItem & Stored;
+export type StoredTitled = TitledItem & Stored;
 export type StoredEmbed = EmbedItem & Stored;
 export type StoredSurvey = Omit<SurveyItem, 'modules'> &
   Stored & { readonly modules: readonly (SurveyModule & Stored)[] };
@@ -97,6 +112,9 @@ export interface StoredDefinitions {
   readonly segments: readonly StoredSegment[];
   readonly surveys: readonly StoredSurvey[];
   readonly embeds: readonly StoredEmbed[];
+  readonly flows: readonly StoredTitled[];
+  readonly banners: readonly StoredTitled[];
+  readonly spotlights: readonly StoredTitled[];
   readonly resource_center_modules: readonly KeyedItem[];
   readonly checklists: readonly KeyedItem[];
   readonly features: readonly KeyedItem[];

@@ -2,6 +2,10 @@
 export const entities = ['users', 'companies'] as const;
 export type Entity = (typeof entities)[number];
 
+/** What has properties: profiles and events. */
+export const propertyEntities = [...entities, 'events'] as const;
+export type PropertyEntity = (typeof propertyEntities)[number];
+
 /** The entity of a load: fixed by the caller, or `auto`, where every record says by its keys. */
 export type LoadEntity = Entity | 'auto';
 

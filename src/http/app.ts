@@ -40,7 +40,14 @@ import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
 import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
-import { embedItem, keyedItem, listLookups, propertyItem, surveyItem } from './routes/list-lookups.ts';
+import {
+  embedItem,
+  keyedItem,
+  listLookups,
+  propertyItem,
+  surveyItem,
+  titledItem,
+} from './routes/list-lookups.ts';
 import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcomes.ts';
 import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles.ts';
 import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
@@ -94,6 +101,7 @@ const components = [
   storedEvent,
   surveyItem,
   tally,
+  titledItem,
   userItem,
   userPage,
   userProfile,

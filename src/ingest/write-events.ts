@@ -4,6 +4,7 @@ import { writeJson } from '../mapping/json-text.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
 import { EventPartitions, type EventRow, writeEvents } from '../postgres/stores/events.ts';
 import type { EventRecord, IngestContext, RecordWriter } from './records.ts';
+import { NewProperties } from './write-profiles.ts';
 
 export function eventWriter(context: IngestContext): RecordWriter<EventRecord, readonly EventRow[]> {
   const partitions = new EventPartitions();
@@ -11,7 +12,7 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
     async prepare(records) {
       const instants = records.flatMap(({ insertedAt }) => (insertedAt === null ? [] : [insertedAt.ms]));
       await partitions.ensure(context.pool, instants);
-      await learnNames(context, records);
+      await learn(context, records);
       return records.map(eventRow);
     },
     async write(connection, rows) {
@@ -31,18 +32,19 @@ export function eventWriter(context: IngestContext): RecordWriter<EventRecord, r
   };
 }
 
-async function learnNames(
-  { knownProperties, db }: IngestContext,
-  records: readonly EventRecord[],
-): Promise<void> {
+/** Names of events, and their properties. */
+async function learn({ knownProperties, db }: IngestContext, records: readonly EventRecord[]): Promise<void> {
   const names = new Map<number, Set<string>>();
-  for (const { environmentId, eventName } of records) {
+  const found = new NewProperties(knownProperties);
+  for (const { environmentId, eventName, metadata } of records) {
+    found.look(environmentId, 'events', metadata);
     if (knownProperties.knowsEventName(environmentId, eventName)) continue;
     const unknown = names.get(environmentId) ?? new Set();
     names.set(environmentId, unknown.add(eventName));
   }
   for (const [environmentId, unknown] of names)
     await knownProperties.learnEventNames(db, environmentId, unknown);
+  await found.note(db);
 }
 
 function instantOf({ insertedAt }: EventRow): number[] {

@@ -1,5 +1,5 @@
 import { type DataType, dataTypeOf, widen } from '../domain/data-type.ts';
-import type { Entity } from '../domain/entity.ts';
+import type { Entity, PropertyEntity } from '../domain/entity.ts';
 import { markedNumber, writeJson } from '../mapping/json-text.ts';
 import type { Database } from '../postgres/database.ts';
 import {
@@ -166,7 +166,7 @@ class Drafts {
 }
 
 /** Collects the properties of a window that are not known; nearly always none. */
-class NewProperties {
+export class NewProperties {
   readonly #knownProperties: KnownProperties;
   readonly #found = new Map<string, Found>();
 
@@ -175,7 +175,7 @@ class NewProperties {
   }
 
   /** Looks at the properties of one record; returns whether one of them is null. */
-  look(environmentId: number, entity: Entity, properties: Properties): boolean {
+  look(environmentId: number, entity: PropertyEntity, properties: Properties): boolean {
     let removes = false;
     for (const name in properties) {
       const value = properties[name];
@@ -197,7 +197,7 @@ class NewProperties {
     }
   }
 
-  #add(environmentId: number, entity: Entity, name: string, type: DataType): void {
+  #add(environmentId: number, entity: PropertyEntity, name: string, type: DataType): void {
     const key = `${environmentId} ${entity}`;
     const found = this.#found.get(key) ?? { environmentId, entity, types: new Map() };
     this.#found.set(key, found);
@@ -208,6 +208,6 @@ class NewProperties {
 
 interface Found {
   readonly environmentId: number;
-  readonly entity: Entity;
+  readonly entity: PropertyEntity;
   readonly types: Map<string, DataType>;
 }

@@ -1,4 +1,4 @@
-import { entities } from '../domain/entity.ts';
+import { propertyEntities } from '../domain/entity.ts';
 import { ConflictError, Fault } from '../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { addOutcomes, type ChunkRange, countedKinds, noOutcomes, noOutcomesByKind } from '../domain/load.ts';
@@ -221,7 +221,7 @@ async function prepareChunk(
   rows: Rows,
 ): Promise<void> {
   if (dryRun) return;
-  for (const entity of entities) {
+  for (const entity of propertyEntities) {
     await knownProperties.learnProperties(db, environmentId, entity, rows.types[entity].types());
   }
   if (rows.events.rows === 0) return;

@@ -122,16 +122,6 @@ export interface Deletions {
   status: Generated<string>;
 }
 
-export interface Embeds {
-  created_at: Generated<Date>;
-  embed_id: Generated<number>;
-  environment_id: number;
-  key: string;
-  title: string;
-  type: string;
-  updated_at: Generated<Date>;
-}
-
 export interface Environments {
   app_token: string;
   created_at: Generated<Date>;
@@ -766,6 +756,17 @@ export interface Tasks {
   waiting_since: Generated<Date>;
 }
 
+export interface TitledItems {
+  created_at: Generated<Date>;
+  environment_id: number;
+  item_id: Generated<number>;
+  key: string;
+  kind: string;
+  title: string;
+  type: string;
+  updated_at: Generated<Date>;
+}
+
 export interface Users {
   /**
    * The one company the user belongs to now.
@@ -815,7 +816,6 @@ export interface DB {
   companies: Companies;
   deletion_ids: DeletionIds;
   deletions: Deletions;
-  embeds: Embeds;
   environments: Environments;
   event_archives: EventArchives;
   event_ids: EventIds;
@@ -851,6 +851,7 @@ export interface DB {
   survey_modules: SurveyModules;
   surveys: Surveys;
   tasks: Tasks;
+  titled_items: TitledItems;
   users: Users;
   workers: Workers;
 }

@@ -5,7 +5,7 @@
  */
 import type { Logger } from 'pino';
 import type { DataType } from '../domain/data-type.ts';
-import type { Entity } from '../domain/entity.ts';
+import type { PropertyEntity } from '../domain/entity.ts';
 import { Fault } from '../domain/errors.ts';
 import { MAX_LISTED_NAMES, MAX_REMEMBERED_NAMES } from '../domain/limits.ts';
 import type { Database } from '../postgres/database.ts';
@@ -17,12 +17,14 @@ import {
   type WantedName,
 } from '../postgres/stores/properties.ts';
 
-type Kind = Entity | 'events';
+/** Properties by what has them, and names of events. */
+type Kind = PropertyEntity | 'event_names';
 
 const tables: Readonly<Record<Kind, NamesOf>> = {
   users: propertiesOf('users'),
   companies: propertiesOf('companies'),
-  events: eventNames,
+  events: propertiesOf('events'),
+  event_names: eventNames,
 };
 
 /**
@@ -46,13 +48,13 @@ export class KnownProperties {
   }
 
   /** Whether learning a property that has a value of this type would do nothing. */
-  knowsProperty(environmentId: number, entity: Entity, key: string, type: DataType): boolean {
+  knowsProperty(environmentId: number, entity: PropertyEntity, key: string, type: DataType): boolean {
     return this.#covers(environmentId, entity, key, type);
   }
 
   /** Whether learning an event of this name would do nothing. */
   knowsEventName(environmentId: number, name: string): boolean {
-    return this.#covers(environmentId, 'events', name, null);
+    return this.#covers(environmentId, 'event_names', name, null);
   }
 
   /**
@@ -62,7 +64,7 @@ export class KnownProperties {
   async learnProperties(
     db: Database,
     environmentId: number,
-    entity: Entity,
+    entity: PropertyEntity,
     types: ReadonlyMap<string, DataType | null>,
   ): Promise<void> {
     const names: WantedName[] = [];
@@ -77,7 +79,7 @@ export class KnownProperties {
     const unknown = new Set<string>();
     for (const name of names) if (!this.knowsEventName(environmentId, name)) unknown.add(name);
     const wanted = Array.from(unknown, (name) => ({ name, type: null }));
-    if (wanted.length > 0) await this.#learn(db, environmentId, 'events', wanted);
+    if (wanted.length > 0) await this.#learn(db, environmentId, 'event_names', wanted);
   }
 
   #covers(environmentId: number, kind: Kind, name: string, type: DataType | null): boolean {
@@ -122,6 +124,7 @@ export class KnownProperties {
       users: new KnownNames(),
       companies: new KnownNames(),
       events: new KnownNames(),
+      event_names: new KnownNames(),
     };
     this.#known.delete(environmentId);
     this.#known.set(environmentId, known);
@@ -141,8 +144,8 @@ export class KnownProperties {
   }
 }
 
-function sizeOf({ users, companies, events }: Readonly<Record<Kind, KnownNames>>): number {
-  return users.size + companies.size + events.size;
+function sizeOf(known: Readonly<Record<Kind, KnownNames>>): number {
+  return Object.values(known).reduce((size, names) => size + names.size, 0);
 }
 
 /** What Postgres is known to hold of one environment's names of one kind. A hint: it may hold more, and wider types. */

@@ -34,7 +34,7 @@ function counts({ changes }: Applied): Record<string, readonly number[]> {
 
 /** Every row with the transaction that wrote it. */
 async function versions(): Promise<unknown> {
-  const tables = ['segments', 'surveys', 'survey_modules', 'embeds', 'keyed_items'];
+  const tables = ['segments', 'surveys', 'survey_modules', 'titled_items', 'keyed_items'];
   const rows = tables.map((name) =>
     t.system.pool.query(`select xmin::text, ctid::text, * from sluice.${name}`),
   );
@@ -48,6 +48,9 @@ describe('applying definitions', () => {
       segments: [8, 0, 0, 0],
       surveys: [2, 0, 0, 0],
       embeds: [3, 0, 0, 0],
+      flows: [2, 0, 0, 0],
+      banners: [2, 0, 0, 0],
+      spotlights: [2, 0, 0, 0],
       resource_center_modules: [3, 0, 0, 0],
       checklists: [2, 0, 0, 0],
       features: [3, 0, 0, 0],
@@ -187,7 +190,7 @@ describe('applying definitions', () => {
     const tenant = await newTenant();
     const embeds = [{ key: 'e', title: 'E', type: 'popup' }] as unknown as Definitions['embeds'];
     await expect(apply(t, tenant, { segments: [segmentItem('a')], embeds })).rejects.toThrow(
-      'embeds_type_check',
+      'titled_items_embed_type_check',
     );
     expect(await stored(tenant)).toEqual(noItems);
   });

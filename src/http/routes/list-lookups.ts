@@ -8,8 +8,10 @@ import {
   type KeyedKind,
   type StoredEmbed,
   type StoredSurvey,
+  type StoredTitled,
+  type TitledKind,
 } from '../../domain/definitions.ts';
-import type { Entity } from '../../domain/entity.ts';
+import type { PropertyEntity } from '../../domain/entity.ts';
 import { MAX_PAGE_BYTES } from '../../domain/limits.ts';
 import { definitionsOf, listFeaturesAndEvents } from '../../postgres/stores/definitions.ts';
 import { type ListedProperty, listProperties } from '../../postgres/stores/properties.ts';
@@ -68,12 +70,25 @@ export const embedItem = component(
 );
 type EmbedLookup = Static<typeof embedItem.schema>;
 
+export const titledItem = component(
+  'TitledItem',
+  Type.Object(
+    { id, title, type: Type.String({ description: 'What it is, in words of the operator.' }) },
+    {
+      additionalProperties: false,
+      description: 'A flow, a banner or a spotlight.',
+      examples: [{ id: 4, title: 'Welcome tour', type: 'flow' }],
+    },
+  ),
+);
+type TitledLookup = Static<typeof titledItem.schema>;
+
 export const propertyItem = component(
   'Property',
   Type.Object(
     {
       id,
-      type: Type.Enum(['user_property', 'company_property'], { type: 'string' }),
+      type: Type.Enum(['user_property', 'company_property', 'event_property'], { type: 'string' }),
       key: Type.String({ description: 'Its name in `metadata`.' }),
       display_name: Type.String({ description: 'Made from the key.' }),
       data_type: Type.Enum([...dataTypes], {
@@ -84,7 +99,7 @@ export const propertyItem = component(
     },
     {
       additionalProperties: false,
-      description: 'A property that users or companies have.',
+      description: 'A property that users, companies or events have.',
       examples: [
         {
           id: 9,
@@ -181,6 +196,34 @@ const lookups: Readonly<Record<string, Lookup>> = {
     item: propertyItem.ref,
     read: readProperties('companies', 'company_property'),
   },
+  events_properties: {
+    operationId: 'listEventsProperties',
+    summary: 'List properties of events',
+    description: 'Every property that an event has ever had, by key.',
+    item: propertyItem.ref,
+    read: readProperties('events', 'event_property'),
+  },
+  flows: {
+    operationId: 'listFlows',
+    summary: 'List flows',
+    description: 'The flows that the operator defined, by id.',
+    item: titledItem.ref,
+    read: readTitled('flows'),
+  },
+  banners: {
+    operationId: 'listBanners',
+    summary: 'List banners',
+    description: 'The banners that the operator defined, by id. Those among the embeds are not listed here.',
+    item: titledItem.ref,
+    read: readTitled('banners'),
+  },
+  spotlights: {
+    operationId: 'listSpotlights',
+    summary: 'List spotlights',
+    description: 'The spotlights that the operator defined, by id.',
+    item: titledItem.ref,
+    read: readTitled('spotlights'),
+  },
   resource_center_modules: {
     operationId: 'listResourceCenterModules',
     summary: 'List resource center modules',
@@ -219,9 +262,14 @@ export function listLookups(app: FastifyInstance, system: System): void {
   }
 }
 
-function readProperties(entity: Entity, type: PropertyLookup['type']): Lookup['read'] {
+function readProperties(entity: PropertyEntity, type: PropertyLookup['type']): Lookup['read'] {
   return async ({ reader: { db } }, environment) =>
     (await listProperties(db, environment, entity)).map((property) => renderProperty(property, type));
+}
+
+function readTitled(kind: Exclude<TitledKind, 'embeds'>): Lookup['read'] {
+  return async ({ reader: { db } }, environment) =>
+    (await definitionsOf[kind].read(db, environment)).map(renderTitled);
 }
 
 function readKeyed(kind: KeyedKind): Lookup['read'] {
@@ -235,6 +283,10 @@ function renderSurvey({ id, title, platform, modules }: StoredSurvey): SurveyLoo
 }
 
 function renderEmbed({ id, title, type }: StoredEmbed): EmbedLookup {
+  return { id, title, type };
+}
+
+function renderTitled({ id, title, type }: StoredTitled): TitledLookup {
   return { id, title, type };
 }
 

@@ -1,23 +1,26 @@
-/** The SQL of what operators define: `sluice.segments`, `surveys`, `embeds`, `keyed_items` and `event_retention`. */
+/** The SQL of what operators define: `sluice.segments`, `surveys`, `titled_items`, `keyed_items` and `event_retention`. */
 import { sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import {
   type Definitions,
   displayName,
-  type EmbedType,
   type ItemOf,
   type KeyedItem,
   type KeyedKind,
   type Kind,
   type RetentionItem,
   type SegmentItem,
+  type Stored,
   type StoredDefinitions,
   type StoredEmbed,
   type StoredOf,
   type StoredSegment,
   type StoredSurvey,
+  type StoredTitled,
   type SurveyItem,
   type SurveyModule,
+  type TitledItem,
+  type TitledKind,
 } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
 
@@ -34,7 +37,11 @@ export interface DefinitionsOf<Item, StoredItem = Item> {
 export const definitionsOf: { readonly [K in Kind]: DefinitionsOf<ItemOf<K>, StoredOf<K>> } = {
   segments: segmentsTable(),
   surveys: { read: readSurveys, add: addSurveys, change: changeSurvey, remove: removeFrom('surveys') },
-  embeds: embedsTable(),
+  // A check constraint knows the types of embeds.
+  embeds: titledItemsTable('embeds') as DefinitionsOf<ItemOf<'embeds'>, StoredEmbed>,
+  flows: titledItemsTable('flows'),
+  banners: titledItemsTable('banners'),
+  spotlights: titledItemsTable('spotlights'),
   resource_center_modules: keyedItemsTable('resource_center_modules'),
   checklists: keyedItemsTable('checklists'),
   features: keyedItemsTable('features'),
@@ -63,6 +70,9 @@ async function readAll(db: Database, environmentId: number): Promise<StoredDefin
     segments: await definitionsOf.segments.read(db, environmentId),
     surveys: await definitionsOf.surveys.read(db, environmentId),
     embeds: await definitionsOf.embeds.read(db, environmentId),
+    flows: await definitionsOf.flows.read(db, environmentId),
+    banners: await definitionsOf.banners.read(db, environmentId),
+    spotlights: await definitionsOf.spotlights.read(db, environmentId),
     resource_center_modules: await definitionsOf.resource_center_modules.read(db, environmentId),
     checklists: await definitionsOf.checklists.read(db, environmentId),
     features: await definitionsOf.features.read(db, environmentId),
@@ -71,20 +81,28 @@ async function readAll(db: Database, environmentId: number): Promise<StoredDefin
 }
 
 /** The same as a file has it. */
-export function withoutIds({ segments, surveys, embeds, ...others }: StoredDefinitions): Definitions {
+export function withoutIds(stored: StoredDefinitions): Definitions {
+  const { segments, surveys, embeds, flows, banners, spotlights, ...others } = stored;
   return {
-    segments: segments.map(({ id: _, ...item }) => item),
+    segments: segments.map(withoutId),
     surveys: surveys.map(({ id: _, modules, ...item }) => ({
       ...item,
       modules: modules.map(({ id: _, ...module }) => module),
     })),
-    embeds: embeds.map(({ id: _, ...item }) => item),
+    embeds: embeds.map(withoutId),
+    flows: flows.map(withoutId),
+    banners: banners.map(withoutId),
+    spotlights: spotlights.map(withoutId),
     ...others,
   };
 }
 
+function withoutId<Item extends Stored>({ id: _, ...item }: Item): Omit<Item, 'id'> {
+  return item;
+}
+
 /** What has been defined under keys goes; a survey's modules go with it. */
-function removeFrom(table: 'segments' | 'surveys' | 'embeds' | 'event_retention') {
+function removeFrom(table: 'segments' | 'surveys' | 'event_retention') {
   return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
     await db
       .deleteFrom(table)
@@ -126,33 +144,33 @@ function segmentsTable(): DefinitionsOf<SegmentItem, StoredSegment> {
   };
 }
 
-function embedsTable(): DefinitionsOf<ItemOf<'embeds'>, StoredEmbed> {
+/** `sluice.titled_items`, as far as it is about one kind. */
+function titledItemsTable(kind: TitledKind): DefinitionsOf<TitledItem, StoredTitled> {
   return {
-    async read(db, environmentId) {
-      const rows = await db
-        .selectFrom('embeds')
-        .select(['embed_id as id', 'key', 'title', 'type'])
+    read: (db, environmentId) =>
+      db
+        .selectFrom('titled_items')
+        .select(['item_id as id', 'key', 'title', 'type'])
         .where('environment_id', '=', environmentId)
-        .orderBy('embed_id')
-        .execute();
-      // A check constraint knows the same types.
-      return rows.map((row) => ({ ...row, type: row.type as EmbedType }));
-    },
+        .where('kind', '=', kind)
+        .orderBy('item_id')
+        .execute(),
     async add(db, environmentId, items) {
       await db
-        .insertInto('embeds')
-        .values(items.map((item) => ({ environment_id: environmentId, ...item })))
+        .insertInto('titled_items')
+        .values(items.map((item) => ({ environment_id: environmentId, kind, ...item })))
         .execute();
     },
     async change(db, environmentId, item) {
       await db
-        .updateTable('embeds')
+        .updateTable('titled_items')
         .set({ ...item, updated_at: sql`now()` })
         .where('environment_id', '=', environmentId)
+        .where('kind', '=', kind)
         .where('key', '=', item.key)
         .execute();
     },
-    remove: removeFrom('embeds'),
+    remove: removeOf('titled_items', kind),
   };
 }
 
@@ -182,14 +200,19 @@ function keyedItemsTable(kind: KeyedKind): DefinitionsOf<KeyedItem> {
         .where('key', '=', item.key)
         .execute();
     },
-    async remove(db, environmentId, keys) {
-      await db
-        .deleteFrom('keyed_items')
-        .where('environment_id', '=', environmentId)
-        .where('kind', '=', kind)
-        .where('key', '=', sql<string>`any(${keys}::text[])`)
-        .execute();
-    },
+    remove: removeOf('keyed_items', kind),
+  };
+}
+
+/** The same, of one kind of items. */
+function removeOf(table: 'titled_items' | 'keyed_items', kind: TitledKind | KeyedKind) {
+  return async (db: Database, environmentId: number, keys: readonly string[]): Promise<void> => {
+    await db
+      .deleteFrom(table)
+      .where('environment_id', '=', environmentId)
+      .where('kind', '=', kind)
+      .where('key', '=', sql<string>`any(${keys}::text[])`)
+      .execute();
   };
 }
 

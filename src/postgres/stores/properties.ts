@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { DataType } from '../../domain/data-type.ts';
 import { displayName } from '../../domain/definitions.ts';
-import { type Entity, entities } from '../../domain/entity.ts';
+import { entities, type PropertyEntity } from '../../domain/entity.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
@@ -30,7 +30,7 @@ export interface NamesOf {
 }
 
 /** `sluice.properties`, as far as it is about one entity. */
-export function propertiesOf(entity: Entity): NamesOf {
+export function propertiesOf(entity: PropertyEntity): NamesOf {
   return {
     write: (db, environmentId, names) => writeProperties(db, environmentId, entity, names),
     readAll: (db, environmentId) => readProperties(db, environmentId, entity),
@@ -44,7 +44,7 @@ export function propertiesOf(entity: Entity): NamesOf {
 async function writeProperties(
   db: Database,
   environmentId: number,
-  entity: Entity,
+  entity: PropertyEntity,
   names: readonly WantedName[],
 ): Promise<HeldName[]> {
   const keys = names.map(({ name }) => name);
@@ -90,7 +90,11 @@ async function writeProperties(
   return rows.map(heldProperty);
 }
 
-async function readProperties(db: Database, environmentId: number, entity: Entity): Promise<HeldName[]> {
+async function readProperties(
+  db: Database,
+  environmentId: number,
+  entity: PropertyEntity,
+): Promise<HeldName[]> {
   const rows = await db
     .selectFrom('properties')
     .select(['key', 'data_type', 'is_auto_property'])
@@ -189,11 +193,11 @@ export interface ListedProperty {
   readonly is_auto_property: boolean;
 }
 
-/** Every property that users or companies of the environment have had, by key. */
+/** Every property that users, companies or events of the environment have had, by key. */
 export async function listProperties(
   db: Database,
   environmentId: number,
-  entity: Entity,
+  entity: PropertyEntity,
 ): Promise<ListedProperty[]> {
   const rows = await db
     .selectFrom('properties')

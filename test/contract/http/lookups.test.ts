@@ -9,12 +9,16 @@ import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
-/** The rows of the interface's table. */
+/** The rows of the interface's table, and those that later clients ask for. */
 const arrays = [
   'surveys',
   'embeds',
   'user_properties',
   'company_properties',
+  'events_properties',
+  'flows',
+  'banners',
+  'spotlights',
   'resource_center_modules',
   'features_events',
   'checklists',
@@ -121,6 +125,16 @@ describe('what the operator defined', () => {
     expect(await get('embeds', full)).toEqual(embeds);
   });
 
+  test('flows, banners and spotlights: as embeds, with a type in the words of the operator', async () => {
+    for (const kind of ['flows', 'banners', 'spotlights'] as const) {
+      const items = sample[kind].map(({ title, type }) => ({ id: expect.any(Number), title, type }));
+      expect(items.length).toBeGreaterThan(0);
+      expect(await get(kind, full)).toEqual(items);
+    }
+    expect(await get('spotlights', full)).toMatchObject([{ type: 'tooltip' }, { type: 'hotspot' }]);
+    expect(await get('banners', full)).toMatchObject([{ type: 'banner' }, { type: 'modal' }]);
+  });
+
   test('resource center modules and checklists: by key', async () => {
     expect(await get('resource_center_modules', full)).toEqual([
       { display_name: 'Contact support', key: 'contact-support', data_type: 'string' },
@@ -198,6 +212,39 @@ describe('what data brought', () => {
       display_name: 'First Seen At',
       is_auto_property: true,
     });
+  });
+
+  test('properties of events: whatever route they came by, with a type that all values have', async () => {
+    const tenant = await t.addEnvironment('event-properties');
+    const properties = async () =>
+      (await get<Property[]>('events_properties', tenant)).map(({ key, data_type }) => `${key} ${data_type}`);
+    expect(await properties()).toEqual([]);
+    const event = { user_id: 'u', event_name: 'Order Completed' };
+    await post('/v1/track', { ...event, metadata: { total: 9.5, paidAt: '2026-11-20', none: null } }, tenant);
+    await post('/v1/track', { ...event, total: '1', coupon: true, items: [1] }, tenant);
+    const batch = {
+      method: 'POST',
+      key: tenant.key,
+      body: JSON.stringify({ batch: [{ type: 'track', ...event, metadata: { size: 7, coupon: false } }] }),
+      headers: { 'content-type': 'application/json' },
+    };
+    expect((await server.json('/v1/batch', batch)).body).toMatchObject({ accepted: 1 });
+    expect(await properties()).toEqual([
+      'coupon boolean',
+      'items string',
+      'paidAt date',
+      'size numeric',
+      'total string',
+    ]);
+    expect((await get<Property[]>('events_properties', tenant))[2]).toEqual({
+      id: expect.any(Number),
+      type: 'event_property',
+      key: 'paidAt',
+      display_name: 'Paid At',
+      data_type: 'date',
+      is_auto_property: false,
+    });
+    expect(await keysOf('user_properties', tenant)).toEqual(['first_seen_at date', 'last_seen_at date']);
   });
 
   test('features_events: every event tracked, and the features, which name events of the same key', async () => {
@@ -279,7 +326,7 @@ describe('every lookup', () => {
   });
 
   test('another name is 404', async () => {
-    const { status, body } = await server.json<ErrorBody>(`${root}/flows`);
+    const { status, body } = await server.json<ErrorBody>(`${root}/tours`);
     expect([status, body.errors[0]?.error_code]).toEqual([404, 'route_not_found']);
   });
 });

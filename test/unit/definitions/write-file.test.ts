@@ -95,6 +95,9 @@ const items: fc.Arbitrary<Definitions> = fc.record({
     }),
   ),
   embeds: keyed(fc.record({ key, title, type: fc.constantFrom(...embedTypes) })),
+  flows: keyed(fc.record({ key, title, type: title })),
+  banners: keyed(fc.record({ key, title, type: title })),
+  spotlights: keyed(fc.record({ key, title, type: title })),
   event_retention: keyed(fc.record({ key: title, days: fc.nat({ max: 36_500 }) })),
   resource_center_modules: keyed(fc.record({ key, display_name: title, data_type: title })),
   checklists: keyed(fc.record({ key, display_name: title, data_type: title })),
@@ -143,6 +146,9 @@ describe('a file that was written', () => {
         ],
         surveys: [],
         embeds: [],
+        flows: [],
+        banners: [],
+        spotlights: [],
         resource_center_modules: [],
         checklists: [],
         features: [],
@@ -167,6 +173,9 @@ describe('a file that was written', () => {
           within_days: 3
 surveys: []
 embeds: []
+flows: []
+banners: []
+spotlights: []
 resource_center_modules: []
 checklists: []
 features: []
