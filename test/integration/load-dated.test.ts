@@ -1,0 +1,219 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { cancelLoad } from '../../src/load/end-load.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import {
+  type DatedUserRow,
+  writeCompanies,
+  writeDatedProfiles,
+  writeUsers,
+} from '../../src/postgres/stores/profiles.ts';
+import {
+  countLeftovers,
+  type ManualLoad,
+  nextEnvironmentName,
+  readProfiles,
+  readVersions,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { batchRecords, datedFile, singleRecords } from '../support/random-dated.ts';
+import type { RandomFile } from '../support/random-files.ts';
+import { type CompanyRecord, expectTally, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const newEnvironment = async (): Promise<number> =>
+  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+
+interface LoadStep {
+  readonly file: RandomFile;
+  readonly chunkBytes: number;
+  readonly ranks: readonly number[];
+  readonly atOnce: number;
+  readonly dryRunFirst: boolean;
+  readonly cancelAfter: number | null;
+}
+
+const loadStep: fc.Arbitrary<LoadStep> = fc.record({
+  file: datedFile,
+  chunkBytes: fc.constantFrom(1, 1, 150, 400, 10_000),
+  ranks: fc.array(fc.nat(), { minLength: 30, maxLength: 30 }),
+  atOnce: fc.integer({ min: 1, max: 3 }),
+  dryRunFirst: fc.boolean(),
+  cancelAfter: fc.option(fc.nat(8), { nil: null, freq: 2 }),
+});
+
+type Records = readonly (UserRecord | CompanyRecord)[];
+type Step = { readonly load: LoadStep } | { readonly singles: Records } | { readonly batch: Records };
+
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 3, arbitrary: loadStep.map((load) => ({ load })) },
+  singleRecords.map((singles) => ({ singles })),
+  batchRecords.map((batch) => ({ batch })),
+);
+
+describe('records with and without times, in files, batches and one by one', () => {
+  test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run says so before', async () => {
+    const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
+      const environmentId = await newEnvironment();
+      const oracle = new SerialOracle();
+      for (const each of steps) {
+        if ('load' in each) await loadAndExpect(environmentId, oracle, each.load);
+        else if ('batch' in each) await writeBatch(environmentId, oracle, each.batch);
+        else for (const record of each.singles) await identify(environmentId, oracle, record);
+        expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+      }
+    });
+    await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 90_000, numRuns: 25 });
+  });
+});
+
+async function loadAndExpect(environmentId: number, oracle: SerialOracle, load: LoadStep): Promise<void> {
+  const { file, chunkBytes } = load;
+  const start = (dryRun: boolean) =>
+    startManually(t.system, environmentId, file.text, { format: file.format, chunkBytes, dryRun });
+  const dry = load.dryRunFirst ? await runShuffled(await start(true), environmentId, load, null) : null;
+  expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+  const real = await runShuffled(await start(false), environmentId, load, load.cancelAfter);
+  const expected = oracle.load(file.says);
+  expectTally(real.tally, expected);
+  if (dry !== null) expectTally(dry.tally, expected);
+  expect(await countLeftovers(t.system, real.jobId)).toBe(0);
+}
+
+/** Chunks in some order, some at a time; cancelled after some of them and retried, if so wished. */
+async function runShuffled(
+  load: ManualLoad,
+  environmentId: number,
+  { ranks, atOnce }: LoadStep,
+  cancelAfter: number | null,
+) {
+  const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
+    (a, b) => (ranks[a % 30] ?? 0) - (ranks[b % 30] ?? 0) || a - b,
+  );
+  if (cancelAfter !== null && cancelAfter < order.length) {
+    for (const chunkNo of order.slice(0, cancelAfter)) await load.chunk(chunkNo);
+    await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
+    await retryLoad(withoutQueue(t.system), environmentId, load.jobId);
+  }
+  // Deadlocks give a chunk back, as they do in a worker: it is done again.
+  for (let round = 0; round < 5; round++) {
+    const left = [...order];
+    const run = async () => {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
+    };
+    await Promise.all(Array.from({ length: atOnce }, run));
+    const { tally, totalRows } = await load.look();
+    if (tally.read === totalRows) break;
+  }
+  return load.finish();
+}
+
+function rowOf(environmentId: number, record: UserRecord | CompanyRecord): DatedUserRow {
+  const company = record.entity === 'users' ? record.company : undefined;
+  return {
+    environmentId,
+    key: record.id,
+    at: record.at ?? null,
+    companyId: company === undefined ? null : (company?.id ?? ''),
+    properties: JSON.stringify(record.properties),
+    removes: company === null || Object.values(record.properties).includes(null),
+  };
+}
+
+/** The company that a user's record names. */
+function namedBy(environmentId: number, record: UserRecord | CompanyRecord): DatedUserRow[] {
+  if (record.entity === 'companies' || record.company == null) return [];
+  const { id, properties } = record.company;
+  const dated = record.at === undefined ? {} : { at: record.at };
+  return [rowOf(environmentId, { entity: 'companies', id, properties, ...dated })];
+}
+
+async function identify(
+  environmentId: number,
+  oracle: SerialOracle,
+  record: UserRecord | CompanyRecord,
+): Promise<void> {
+  oracle.identify(record);
+  const row = rowOf(environmentId, record);
+  if (record.entity === 'companies') return writeCompanies(t.system.pool, [row]);
+  await writeUsers(t.system.pool, [row], namedBy(environmentId, record));
+}
+
+async function writeBatch(environmentId: number, oracle: SerialOracle, records: Records): Promise<void> {
+  for (const record of records) oracle.identify(record);
+  await writeDatedProfiles(
+    t.system.pool,
+    records.filter(({ entity }) => entity === 'users').map((record) => rowOf(environmentId, record)),
+    records.flatMap((record) =>
+      record.entity === 'companies' ? [rowOf(environmentId, record)] : namedBy(environmentId, record),
+    ),
+  );
+}
+
+const in2020 = '2020-01-01T00:00:00Z';
+const in2021 = '2021-01-01T00:00:00Z';
+
+function ndjson(...records: readonly object[]): string {
+  return records.map((record) => `${JSON.stringify(record)}\n`).join('');
+}
+
+const user = (user_id: string, inserted_at: string, metadata: object, rest: object = {}): object => ({
+  event_type: 'identify_user',
+  user_id,
+  inserted_at,
+  metadata,
+  ...rest,
+});
+
+describe('a file of dated profiles', () => {
+  test('is not rewritten when it comes again', async () => {
+    const environmentId = await newEnvironment();
+    const text = ndjson(
+      user('u', in2021, { plan: 'b', gone: null }, { company_id: 'acme' }),
+      user('u', in2020, { plan: 'a', city: 'Rome' }),
+      user('v', in2020, { plan: 'a' }),
+    );
+    const load = () => startManually(t.system, environmentId, text, { chunkBytes: 1 });
+    const first = await runManually(await load());
+    expect(first.tally).toMatchObject({ read: 3, inserted: 2, superseded: 1 });
+    const before = await readVersions(t.system, environmentId);
+    const again = await runManually(await load());
+    expect(again.tally).toMatchObject({ read: 3, unchanged: 2, superseded: 1 });
+    expect(await readVersions(t.system, environmentId)).toEqual(before);
+  });
+
+  test('that is older than all that is stored counts as unchanged, except for what it adds', async () => {
+    const environmentId = await newEnvironment();
+    const first = ndjson({ user_id: 'u', plan: 'b' }, { user_id: 'v', plan: 'b' });
+    await runManually(await startManually(t.system, environmentId, first));
+    const text = ndjson(user('u', in2020, { plan: 'a' }), user('v', in2020, { plan: 'a', city: 'Rome' }));
+    const ended = await runManually(await startManually(t.system, environmentId, text));
+    expect(ended.tally).toMatchObject({ read: 2, updated: 1, unchanged: 1 });
+    expect((await readProfiles(t.system, environmentId)).users).toEqual({
+      u: { metadata: { plan: 'b' }, company: null },
+      v: { metadata: { plan: 'b', city: 'Rome' }, company: null },
+    });
+  });
+
+  test('creates the companies that its users name, of records that lose too', async () => {
+    const environmentId = await newEnvironment();
+    const text = ndjson(
+      user('u', in2021, {}, { company_id: 'acme' }),
+      user('u', in2020, {}, { company_id: 'past' }),
+    );
+    await runManually(await startManually(t.system, environmentId, text));
+    expect(await readProfiles(t.system, environmentId)).toEqual({
+      users: { u: { metadata: {}, company: 'acme' } },
+      companies: { acme: { metadata: {} }, past: { metadata: {} } },
+    });
+  });
+});
