@@ -16,6 +16,7 @@ export class Plans {
   readonly reader: Reader;
   readonly #pool: pg.Pool;
   readonly #asked: Statement[] = [];
+  #explained = 0;
 
   constructor(url: string) {
     this.#pool = new pg.Pool({
@@ -48,15 +49,15 @@ export class Plans {
       met.add(text);
       const mode = name === undefined ? 'force_custom_plan' : 'auto';
       await this.#pool.query(`set plan_cache_mode = ${mode}`);
+      this.#explained++;
       const explained = {
-        name: `explain ${met.size}`,
+        name: `explain ${this.#explained}`,
         text: `explain (analyze, buffers) ${text}`,
         values: [...values],
       };
       let rows: { 'QUERY PLAN': string }[] = [];
       // The first finds what is not in memory yet; only after five does PostgreSQL think of a plan for all values.
       for (let time = 0; time < 7; time++) ({ rows } = await this.#pool.query(explained));
-      await this.#pool.query('deallocate all');
       plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
     }
     return plans;

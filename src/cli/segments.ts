@@ -64,7 +64,7 @@ function parseSample(text: string): number {
 }
 
 /** A key may look like an id; then the id is meant. */
-async function requireSegment(
+export async function requireSegment(
   { system, environmentId }: EnvironmentSession,
   wanted: string,
 ): Promise<StoredSegment> {
@@ -77,7 +77,7 @@ async function requireSegment(
   );
 }
 
-function readDefinition({ key, definition }: StoredSegment): Segment {
+export function readDefinition({ key, definition }: StoredSegment): Segment {
   const { segment } = readSegment(definition);
   if (segment !== null) return segment;
   throw new CommandFailed(`The definition of ${key} cannot be read; apply the definitions again.`);

@@ -18,12 +18,15 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** What the key must allow; `any`: nothing in particular. Every route that touches data names one. */
     scope?: NeededScope;
+    /** A key that was good a second ago is good here: the route is asked thousands of times a second. */
+    trustsKnownKeys?: true;
   }
 }
 
 /**
  * Looks at the key before anything of the body is read. Every request has it looked up, so that a key is refused from
- * the moment it is revoked; except single records, of which there are too many: they may be a second behind.
+ * the moment it is revoked; except for single records and profiles, of which there are too many: they may be a second
+ * behind.
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
@@ -33,13 +36,13 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
   app.decorateRequest('keyRefusal', null);
   // With a callback: where the caller is known, the request goes on in the same turn of the event loop.
   app.addHook('onRequest', (request, reply, done) => {
-    const { scope } = request.routeOptions.config;
+    const { scope, trustsKnownKeys } = request.routeOptions.config;
     if (scope === undefined) {
       done();
       return;
     }
     const header = request.headers.authorization ?? '';
-    const cached = scope === 'ingest';
+    const cached = scope === 'ingest' || trustsKnownKeys === true;
     const known = cached ? cache.get(header) : null;
     if (known !== null) {
       done(admit(request, reply, known, scope));

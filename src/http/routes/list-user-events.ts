@@ -108,7 +108,7 @@ const listUserEventsSchema = {
 
 export function listUserEvents(app: FastifyInstance, { reader, config }: System): void {
   const options = {
-    config: { scope: 'read', answerBytes: MAX_PAGE_BYTES },
+    config: { scope: 'read', trustsKnownKeys: true, answerBytes: MAX_PAGE_BYTES },
     schema: listUserEventsSchema,
   } as const;
   app.get<{ Params: Static<typeof userParameters>; Querystring: Static<typeof query> }>(

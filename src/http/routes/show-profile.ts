@@ -129,7 +129,10 @@ const showProfileSchema = (entity: Entity) => {
 
 /** One profile, as JSON that PostgreSQL wrote. */
 export function showProfile(app: FastifyInstance, system: System, entity: Entity): void {
-  const options = { config: { scope: 'read' }, schema: showProfileSchema(entity) } as const;
+  const options = {
+    config: { scope: 'read', trustsKnownKeys: true },
+    schema: showProfileSchema(entity),
+  } as const;
   const name = idColumn[entity];
   app.get<{ Params: Static<typeof userParameters> & Static<typeof companyParameters> }>(
     `/v1/${entity}/:${name}`,

@@ -75,3 +75,43 @@ export async function findArchivedUntil(db: Database, environmentId: number): Pr
     )`)} as until`.execute(db);
   return rows[0]?.until ?? null;
 }
+
+export interface LatestEventsQuery {
+  readonly userId: string | null;
+  readonly eventName: string | null;
+  /** Only those that happened within so many milliseconds before now; null: whenever. */
+  readonly withinMs: number | null;
+  readonly limit: number;
+}
+
+/** The latest events of an environment that have happened by now, the oldest of them first. */
+export async function readLatestEvents(
+  db: Database,
+  environmentId: number,
+  { userId, eventName, withinMs, limit }: LatestEventsQuery,
+): Promise<ReadEvent[]> {
+  const conditions = [
+    sql`environment_id = ${environmentId} and inserted_at <= now()`,
+    ...(withinMs === null ? [] : [sql`inserted_at >= now() - make_interval(secs => ${withinMs / 1_000})`]),
+    ...(userId === null ? [] : [sql`user_id = ${userId}`]),
+    ...(eventName === null ? [] : [sql`event_name = ${eventName}`]),
+  ];
+  const at = instantText(sql.ref('page.inserted_at'));
+  const { rows } = await sql<ReadEvent>`
+    select ${at} as at, page.event_id as id, row_to_json(shown)::text as json
+    from (
+      select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
+      from events
+      where ${sql.join(conditions, sql` and `)}
+      order by inserted_at desc, event_id desc
+      limit ${limit}
+    ) page
+    cross join lateral (
+      select
+        page.event_id, page.event_type, page.event_name, page.user_id, page.company_id, page.source,
+        ${at} as inserted_at,
+        page.metadata
+    ) shown
+    order by page.inserted_at, page.event_id`.execute(db);
+  return rows;
+}

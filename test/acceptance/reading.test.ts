@@ -1,0 +1,144 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { type Finished, type Running, runCli, startCli } from './cli.ts';
+
+let dataDir: string;
+let database: TestDatabase;
+let client: pg.Client;
+const args = (words: readonly string[]) => [...words, '--data-dir', dataDir];
+const sluice = (...words: string[]): Promise<Finished> =>
+  runCli(args(words), { env: { DATABASE_URL: database.url } });
+const follow = (...words: string[]): Running =>
+  startCli(args(words), { env: { DATABASE_URL: database.url } });
+const json = <T>({ stdout }: Finished): T => JSON.parse(stdout) as T;
+
+const ndjson = `{"user_id":"u1","company_id":"acme","plan":"pro","size":12345678901234567890,"name":"Ada\\u0007"}
+{"user_id":"u2","company_id":"acme","plan":"free"}
+{"user_id":"u3","plan":"pro"}
+{"company_id":"globex","industry":"tools"}
+`;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  dataDir = await mkdtemp(join(tmpdir(), 'sluice-reading-'));
+  await writeFile(join(dataDir, 'mixed.ndjson'), ndjson);
+  expect(await sluice('import', join(dataDir, 'mixed.ndjson'))).toMatchObject({ code: 0 });
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query('select sluice.ensure_events_partition(now())');
+});
+afterAll(async () => {
+  await client?.end();
+  await database.drop();
+  await rm(dataDir, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 });
+});
+
+async function addEvent(id: string, user: string, name: string, ago = '0 s'): Promise<void> {
+  await client.query(
+    `insert into sluice.events (environment_id, event_id, event_name, user_id, source, inserted_at, metadata)
+    select environment_id, $1, $2, $3, 'backend-http', now() - $4::interval, '{"n": 1}'
+    from sluice.environments where name = 'default'`,
+    [id, name, user, ago],
+  );
+}
+
+interface Profile {
+  readonly user_id?: string;
+  readonly company_id: string;
+}
+
+describe('sluice users and companies', () => {
+  test('show: profile, company and latest events, with every digit', async () => {
+    await addEvent('e1', 'u1', 'opened', '2 s');
+    await addEvent('e2', 'u1', 'closed', '1 s');
+    const shown = await sluice('users', 'show', 'u1', '--events', '1');
+    expect(shown).toMatchObject({ code: 0, stderr: '' });
+    expect(shown.stdout).toMatch(/^user +u1\ncompany +acme\n/);
+    expect(shown.stdout).toContain('  plan: pro\n');
+    expect(shown.stdout).toMatch(/Z {2}closed {2}u1 {2}\{"n":1\}\n/);
+    expect(shown.stdout).not.toContain('opened');
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+    expect(shown.stdout).not.toMatch(/[\u0000-\u0008]/);
+    const { stdout } = await sluice('users', 'show', 'u1', '--json');
+    expect(stdout).toContain('12345678901234567890');
+    expect(JSON.parse(stdout)).toMatchObject({
+      user: { user_id: 'u1', company_id: 'acme', metadata: { plan: 'pro' } },
+      company: { company_id: 'acme', metadata: {} },
+      events: [{ event_id: 'e2' }, { event_id: 'e1' }],
+    });
+    expect(json(await sluice('companies', 'show', 'globex', '--json'))).toMatchObject({
+      company_id: 'globex',
+      metadata: { industry: 'tools' },
+    });
+    expect((await sluice('companies', 'show', 'globex')).stdout).toContain('  industry: tools\n');
+  });
+
+  test('show: who is not stored is said in a sentence, with exit code 1; who has only events is shown with them', async () => {
+    for (const noun of ['users', 'companies']) {
+      const failed = await sluice(noun, 'show', 'nobody');
+      expect(failed).toMatchObject({ code: 1, stdout: '' });
+      expect(failed.stderr).toMatch(
+        /^sluice: There is no (user|company) "nobody" in the environment default\.\n$/,
+      );
+    }
+    await addEvent('x1', 'ghost', 'opened');
+    const shown = await sluice('users', 'show', 'ghost');
+    expect(shown.stdout).toMatch(/^There is no profile of this user, only events\.\n\n.* opened {2}ghost/);
+  });
+
+  test('list: by property and company, up to a limit, as a table or JSON', async () => {
+    const ids = async (...words: string[]) =>
+      json<Profile[]>(await sluice(...words, '--json')).map(
+        ({ user_id, company_id }) => user_id ?? company_id,
+      );
+    expect(await ids('users', 'list')).toEqual(['u1', 'u2', 'u3']);
+    expect(await ids('users', 'list', '--property', 'plan:pro')).toEqual(['u1', 'u3']);
+    expect(await ids('users', 'list', '--property', 'plan:pro', '--company', 'acme')).toEqual(['u1']);
+    expect(await ids('users', 'list', '--property', 'size:12345678901234567890')).toEqual(['u1']);
+    expect(await ids('users', 'list', '--property', 'plan:none')).toEqual([]);
+    expect(await ids('companies', 'list', '--property', 'industry:tools')).toEqual(['globex']);
+    const table = await sluice('users', 'list', '--limit', '2');
+    expect(table.stdout).toMatch(/^user +company +last seen +properties\n/);
+    expect(table.stderr).toBe('There are more; --limit shows them.\n');
+    expect((await sluice('users', 'list', '--property', 'plan')).code).toBe(2);
+    expect((await sluice('users', 'list', '--segment', 'none')).code).toBe(2);
+  });
+});
+
+describe('sluice events tail', () => {
+  test('prints the latest events and then each new one, once, until Ctrl-C, which ends it with 0', async () => {
+    await addEvent('t1', 'tailed', 'first', '5 s');
+    await addEvent('t2', 'tailed', 'second', '4 s');
+    const all = follow('events', 'tail', '--user', 'tailed', '--last', '1', '--json');
+    const named = follow('events', 'tail', '--event', 'third', '--last', '0');
+    await waitFor('the latest event', () => all.stdout.includes('t2'));
+    // The other one has looked once when it shows what comes now.
+    await waitFor('the other one to follow', async () => {
+      await addEvent(`p${Date.now()}`, 'pulse', 'third');
+      return named.stdout.includes('pulse');
+    });
+    await addEvent('t3', 'tailed', 'third');
+    await addEvent('t4', 'tailed', 'fourth', '3 s');
+    await addEvent('t5', 'other', 'fifth');
+    await waitFor('the new events', () => ['t3', 't4'].every((id) => all.stdout.includes(id)));
+    await waitFor('that of the name', () => named.stdout.includes('tailed'));
+    all.signal('SIGINT');
+    named.signal('SIGINT');
+    const { code, stdout, stderr } = await all.finished;
+    expect([code, stderr]).toEqual([0, '']);
+    const ids = stdout
+      .trim()
+      .split('\n')
+      .map((line) => (JSON.parse(line) as { event_id: string }).event_id);
+    expect([ids[0], [...ids].sort()]).toEqual(['t2', ['t2', 't3', 't4']]);
+    const other = await named.finished;
+    expect(other.code).toBe(0);
+    expect(other.stdout).toMatch(/^\S+ \S+Z {2}third {2}tailed {2}\{"n":1\}$/m);
+    expect(other.stdout).not.toMatch(/fourth|fifth/);
+  });
+});

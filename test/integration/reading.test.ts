@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { findArchivedUntil } from '../../src/postgres/stores/read-events.ts';
+import { listProfiles, type ProfileFilter } from '../../src/profiles/list-profiles.ts';
+import { readPropertyFilter } from '../../src/profiles/property-filter.ts';
+import { readSegment } from '../../src/segments/read-segment.ts';
+import { serve, type TestServer } from '../support/http.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+const users = 30_000;
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem();
+  server = await serve(t);
+  await t.system.pool.query(
+    `insert into users (environment_id, user_id, metadata)
+    select $1, 'u' || lpad(n::text, 6, '0'), jsonb_build_object('rare', n % 9973 = 0, 'size', n)
+    from generate_series(1, $2) as n`,
+    [t.environment.environmentId, users],
+  );
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const everything: ProfileFilter = { properties: [], companyId: null, segment: null };
+
+describe('a search that no index helps', () => {
+  const rare = ['u009973', 'u019946', 'u029919'];
+  const filters: Readonly<Record<string, Partial<ProfileFilter>>> = {
+    'a property': { properties: [readPropertyFilter('rare:true')] },
+    'a segment': { segment: readSegment({ property: 'rare', equals: true }).segment },
+  };
+
+  test.each(Object.entries(filters))(
+    'for %s ends a page when its time is over, however little was found, and comes to the end all the same',
+    async (_, filter) => {
+      const found: string[] = [];
+      const sizes: number[] = [];
+      for (let after: string | null = null; ; ) {
+        const page = { limit: 50, after, budgetMs: 0 };
+        const { environmentId } = t.environment;
+        const { profiles, next } = await listProfiles(
+          t.system.reader,
+          'users',
+          environmentId,
+          { ...everything, ...filter },
+          page,
+        );
+        found.push(...profiles.map(({ key }) => key));
+        sizes.push(profiles.length);
+        if (next === null) break;
+        expect(next > (after ?? '')).toBe(true);
+        after = next;
+      }
+      expect(found).toEqual(rare);
+      // Most pages are empty, and have a next one.
+      expect(sizes.length).toBeGreaterThan(10);
+      expect(sizes.filter((size) => size === 0).length).toBeGreaterThan(8);
+    },
+  );
+
+  test('waits for its turn, while a profile, a page of profiles and events are read at once', async () => {
+    const { reader } = t.system;
+    let open: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => {
+      open = resolve;
+    });
+    const busy = Array.from({ length: 20 }, () => reader.inTurn(() => gate));
+    let isDone = false;
+    const search = server.fetch('/v1/users?property=rare:true').then((answer) => {
+      isDone = true;
+      return answer.status;
+    });
+    for (const path of ['/v1/users/u000001', '/v1/users?limit=5', '/v1/users/u000001/events']) {
+      expect([path, (await server.fetch(path)).status]).toEqual([path, 200]);
+    }
+    expect(isDone).toBe(false);
+    open();
+    await Promise.all(busy);
+    expect(await search).toBe(200);
+  });
+});
+
+test('reading takes no connection from those who bring data in', async () => {
+  const { reader } = t.system;
+  const size = reader.pool.options.max;
+  const held = await Promise.all(Array.from({ length: size }, () => reader.pool.connect()));
+  try {
+    const reading = server.fetch('/v1/users/u000001');
+    const identified = await server.fetch('/v1/identify', {
+      method: 'POST',
+      body: '{"user_id":"new"}',
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(identified.status).toBe(202);
+    for (const client of held.splice(0)) client.release();
+    expect((await reading).status).toBe(200);
+  } finally {
+    for (const client of held) client.release();
+  }
+});
+
+describe('archived_until', () => {
+  const until = (environmentId: number) => findArchivedUntil(t.system.db, environmentId);
+  const archive = (environmentId: number, state: 'stored' | 'replaced') =>
+    t.system.pool.query(
+      `insert into event_archives
+        (folder, environment_id, month, state, file_ref, row_count, byte_count, sha256, first_at, last_at)
+      values (gen_random_uuid(), $1, '2025-03-01', $2, 'x', 1, 1, sha256(''), '2025-03-02Z', '2025-03-30T01:02:03.000004Z')`,
+      [environmentId, state],
+    );
+
+  test('is that of the last archived event of the environment, or the end of a month on its way there', async () => {
+    const { environmentId } = t.environment;
+    const other = (await t.addEnvironment('other')).environment.environmentId;
+    await archive(environmentId, 'replaced');
+    expect(await until(environmentId)).toBe(null);
+    await archive(environmentId, 'stored');
+    expect([await until(environmentId), await until(other)]).toEqual(['2025-03-30T01:02:03.000004Z', null]);
+    await t.system.pool.query(
+      `insert into event_retirements (month, table_name, archives, is_whole, state)
+      values ('2025-04-01', 'retired_events_2025_04', true, true, 'retired'), ('2025-05-01', 'gone', false, true, 'retired')`,
+    );
+    expect(await until(other)).toBe('2025-05-01T00:00:00.000000Z');
+    const { body } = await server.json('/v1/users/u000001/events');
+    expect(body).toMatchObject({ data: [], metadata: { archived_until: '2025-05-01T00:00:00.000000Z' } });
+  });
+});
