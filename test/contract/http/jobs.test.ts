@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningWorker } from '../../../jobs/worker.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { endedLoad } from '../../support/load-file.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
 interface Item {
@@ -160,6 +161,27 @@ describe('the list', () => {
 });
 
 describe('one job', () => {
+  test('whose records say what they are has the counts by kind too', async () => {
+    const tenant = await t.addEnvironment('kinds');
+    const content = 'event_type,user_id,event_name\nidentify_user,u,\ntrack,u,Paid\ntrack,u,\nx,u,Paid\n';
+    const jobId = await submit(tenant, '/v1/imports', content);
+    await withWorker(async () => {
+      await endedLoad(t.system, tenant.environment.environmentId, jobId);
+    });
+    const { body } = await server.json<Item>(`/v1/background_jobs/${jobId}`, { key: tenant.key });
+    const nothing = { read: 0, inserted: 0, updated: 0, unchanged: 0, superseded: 0, rejected: 0 };
+    expect(body).toMatchObject({
+      counts: { ...nothing, read: 4, inserted: 2, rejected: 2 },
+      counts_by_kind: {
+        identify_user: { ...nothing, read: 1, inserted: 1 },
+        identify_company: nothing,
+        track: { ...nothing, read: 2, inserted: 1, rejected: 1 },
+        page_view: nothing,
+        unknown: { ...nothing, read: 1, rejected: 1 },
+      },
+    });
+  });
+
   test('has, once completed, counts that add up and everything else', async () => {
     const tenant = await t.addEnvironment('detail');
     const content = 'user_id,name\nd1,a\nd1,b\nd2,c\n,x\n';

@@ -1,0 +1,211 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import { EventOracle, type EventRecord, eventTexts } from '../support/event-oracle.ts';
+import { readEvents } from '../support/events.ts';
+import {
+  acceptFile,
+  countLeftovers,
+  endedLoad,
+  nextEnvironmentName,
+  readProfiles,
+  startManually,
+} from '../support/load-file.ts';
+import { redisAvailable } from '../support/redis.ts';
+import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+/** fast-check prints the seed and the smallest failing input by itself. */
+const parameters = { endOnFailure: false, interruptAfterTimeLimit: 100_000 } as const;
+
+/** Few of everything: everything meets everything. */
+const times = ['2026-03-04T05:06:07.000Z', '2026-04-01T00:00:00.000Z'] as const;
+const knownTimes: ReadonlySet<string> = new Set(times);
+
+interface Line {
+  readonly text: string;
+  readonly event: EventRecord | null;
+  /** Null: it is an event. */
+  readonly profile: OracleRecord | null;
+}
+
+const eventLine = fc
+  .record({
+    kind: fc.constantFrom('track' as const, 'track' as const, 'page_view' as const),
+    id: fc.constantFrom(null, null, null, 'x', 'y', 'a "z"'),
+    name: fc.constantFrom('Paid', 'Left, at last'),
+    user: fc.constantFrom('u0', 'u1'),
+    company: fc.constantFrom(null, null, 'c0'),
+    at: fc.constantFrom(null, ...times),
+    metadata: fc.constantFrom<Readonly<Record<string, string>>>({}, { n: '1' }),
+  })
+  .map((event): Line => {
+    const { kind, id, name, user, company, at, metadata } = event;
+    return { text: line([kind, id, name, user, company, at, metadata['n'] ?? null]), event, profile: null };
+  });
+
+const profileLine = fc.record({ user: fc.constantFrom('u0', 'u1', 'u2'), n: fc.constantFrom('1', '2') }).map(
+  ({ user, n }): Line => ({
+    text: line(['identify_user', null, null, user, null, null, n]),
+    event: null,
+    profile: { entity: 'users', id: user, properties: { n } },
+  }),
+);
+
+const badLine = fc
+  .constantFrom(['purchase', null, 'Paid', 'u0'], ['track', null, null, 'u0'], ['track', null, 'Paid', null])
+  .map((cells): Line => ({ text: line([...cells, null, null, null]), event: null, profile: 'rejected' }));
+
+function line(cells: readonly (string | null)[]): string {
+  return cells.map((cell) => (cell === null ? '' : `"${cell.replaceAll('"', '""')}"`)).join(',');
+}
+
+interface File {
+  readonly lines: readonly Line[];
+  readonly text: string;
+  readonly chunkBytes: number;
+}
+
+const file: fc.Arbitrary<File> = fc
+  .record({
+    lines: fc.array(
+      fc.oneof(
+        { weight: 12, arbitrary: eventLine },
+        { weight: 2, arbitrary: profileLine },
+        { weight: 1, arbitrary: badLine },
+      ),
+      { minLength: 1, maxLength: 40, size: 'max' },
+    ),
+    chunkBytes: fc.constantFrom(1, 100, 200, 100_000),
+  })
+  .map(({ lines, chunkBytes }) => ({
+    lines,
+    text: `event_type,event_id,event_name,user_id,company_id,inserted_at,n\n${lines.map(({ text }) => text).join('\n')}\n`,
+    chunkBytes,
+  }));
+
+/** Both oracles: profiles and events. */
+class Oracle {
+  readonly profiles = new SerialOracle();
+  readonly events = new EventOracle();
+
+  load({ lines }: File) {
+    return {
+      profiles: this.profiles.load(lines.flatMap(({ profile }) => (profile === null ? [] : [profile]))),
+      events: this.events.load(lines.flatMap(({ event }) => (event === null ? [] : [event]))),
+    };
+  }
+}
+
+type Ended = Awaited<ReturnType<typeof endedLoad>>;
+
+function expectCounts({ tally, tallyByKind, failure }: Ended, expected: ReturnType<Oracle['load']>): void {
+  const isAllRefused = tally.rejected === tally.read;
+  expect(failure?.code ?? null).toBe(isAllRefused ? 'all_records_refused' : null);
+  if (tallyByKind === null) {
+    expect(isAllRefused).toBe(true);
+    return;
+  }
+  const { identify_user: users, identify_company: companies, track, page_view, unknown } = tallyByKind;
+  expect({ track, page_view }).toMatchObject(expected.events);
+  expect(companies.read).toBe(0);
+  const kinds = [users, track, page_view, unknown];
+  for (const count of ['read', 'inserted', 'updated', 'unchanged', 'superseded', 'rejected'] as const) {
+    expect(kinds.reduce((sum, kind) => sum + kind[count], 0)).toBe(tally[count]);
+  }
+  const rejected = tally.rejected;
+  expectTally({ ...users, read: users.read - users.rejected + rejected, rejected }, expected.profiles);
+}
+
+describe('chunks in any order, some at a time', () => {
+  let t: TestSystem;
+  beforeAll(async () => {
+    t = await openTestSystem();
+  });
+  afterAll(() => t.close());
+
+  test('events and profiles of a file end as its records one by one, and the dry run before it counts the same', async () => {
+    const property = fc.asyncProperty(
+      fc.array(file, { minLength: 1, maxLength: 2 }),
+      fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
+      fc.integer({ min: 1, max: 4 }),
+      async (files, ranks, atOnce) => {
+        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const oracle = new Oracle();
+        for (const each of files) {
+          const dry = await runShuffled(environmentId, each, ranks, atOnce, true);
+          expect(eventTexts(await readEvents(t.system, environmentId), knownTimes)).toEqual(
+            oracle.events.texts(),
+          );
+          const real = await runShuffled(environmentId, each, ranks, atOnce, false);
+          expectCounts(real, oracle.load(each));
+          expect(eventTexts(await readEvents(t.system, environmentId), knownTimes)).toEqual(
+            oracle.events.texts(),
+          );
+          expect((await readProfiles(t.system, environmentId)).users).toEqual(
+            oracle.profiles.profiles().users,
+          );
+          expect(dry.tallyByKind).toEqual(real.tallyByKind);
+          expect(await countLeftovers(t.system, real.jobId)).toBe(0);
+        }
+      },
+    );
+    await fc.assert(property, { ...parameters, numRuns: 20 });
+  });
+
+  async function runShuffled(
+    environmentId: number,
+    { text, chunkBytes }: File,
+    ranks: readonly number[],
+    atOnce: number,
+    dryRun: boolean,
+  ) {
+    const load = await startManually(t.system, environmentId, text, { format: 'csv', chunkBytes, dryRun });
+    const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
+      (a, b) => (ranks[a % 60] ?? 0) - (ranks[b % 60] ?? 0) || a - b,
+    );
+    // Deadlocks give a chunk back, as they do in a worker: it is done again.
+    for (let round = 0; round < 5; round++) {
+      const left = [...order];
+      const run = async () => {
+        for (let next = left.shift(); next !== undefined; next = left.shift()) await load.chunk(next);
+      };
+      await Promise.all(Array.from({ length: atOnce }, run));
+      const { tally, totalRows } = await load.look();
+      if (tally.read === totalRows) break;
+    }
+    return load.finish();
+  }
+});
+
+describe.each(['postgres', 'redis'] as const)('through %s, by several workers', (queue) => {
+  const skip = queue === 'redis' && !redisAvailable;
+  let t: TestSystem;
+  beforeAll(async () => {
+    if (skip) return;
+    t = await openTestSystem({ queue, settings: { WORKER_CONCURRENCY: '3' } });
+    for (let count = 0; count < 2; count++) t.startWorker();
+  });
+  afterAll(() => t?.close());
+
+  test.skipIf(skip)(
+    'files loaded one after another, the last twice, end as all their records one by one',
+    async () => {
+      const property = fc.asyncProperty(fc.array(file, { minLength: 1, maxLength: 3 }), async (files) => {
+        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const oracle = new Oracle();
+        for (const each of [...files, ...files.slice(-1)]) {
+          const jobId = await acceptFile(t.system, environmentId, each.text, {
+            format: 'csv',
+            chunkBytes: each.chunkBytes,
+          });
+          expectCounts(await endedLoad(t.system, environmentId, jobId), oracle.load(each));
+        }
+        expect(eventTexts(await readEvents(t.system, environmentId), knownTimes)).toEqual(
+          oracle.events.texts(),
+        );
+      });
+      await fc.assert(property, { ...parameters, numRuns: 6 });
+    },
+  );
+});

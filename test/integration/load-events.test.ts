@@ -1,0 +1,284 @@
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { FileStore } from '../../src/files/file-store.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import { readEvents } from '../support/events.ts';
+import {
+  countLeftovers,
+  expireLeases,
+  manualLoad,
+  nextEnvironmentName,
+  readProfiles,
+  readRejects,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const newEnvironment = async (): Promise<number> =>
+  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+
+const header = 'event_type,event_id,event_name,user_id,inserted_at,n';
+const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
+const at = '2026-03-04T05:06:07Z';
+const none = { updated: 0, superseded: 0, rejected: 0 };
+
+/** Every order of three chunks. */
+const orders = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 0, 2],
+  [1, 2, 0],
+  [2, 0, 1],
+  [2, 1, 0],
+] as const;
+
+describe('event rows of a file', () => {
+  test('are stored as their records say, and counted by kind beside the profiles', async () => {
+    const environment = await newEnvironment();
+    const file = csv(
+      `identify_user,,,u1,,1`,
+      `track,e1,Paid,u1,${at},2`,
+      `page_view,,,u2,2026-04-01 00:00:00.5,3`,
+      `purchase,,Paid,u1,${at},4`,
+      `track,,,u1,${at},5`,
+    );
+    const load = await runManually(await startManually(t.system, environment, file));
+    expect(load).toMatchObject({ status: 'completed', failure: null });
+    expect(load.tally).toEqual({ ...none, read: 5, inserted: 3, unchanged: 0, rejected: 2 });
+    const nothing = { ...none, read: 0, inserted: 0, unchanged: 0 };
+    expect(load.tallyByKind).toEqual({
+      identify_user: { ...nothing, read: 1, inserted: 1 },
+      identify_company: nothing,
+      track: { ...nothing, read: 2, inserted: 1, rejected: 1 },
+      page_view: { ...nothing, read: 1, inserted: 1 },
+      unknown: { ...nothing, read: 1, rejected: 1 },
+    });
+    expect((await readProfiles(t.system, environment)).users).toEqual({
+      u1: { company: null, metadata: { n: '1' } },
+    });
+    const events = await readEvents(t.system, environment);
+    expect(events).toMatchObject([
+      { id: 'e1', type: 'track', name: 'Paid', user: 'u1', source: 'import', metadata: { n: '2' } },
+      { type: 'page_view', name: 'page_view', user: 'u2', at: '2026-04-01T00:00:00.500Z' },
+    ]);
+  });
+
+  test('are added once, however often the file is loaded, also those without a time', async () => {
+    const environment = await newEnvironment();
+    const file = csv(
+      `track,,A,u,${at},1`,
+      `track,,A,u,${at},1`,
+      `track,,A,u,,1`,
+      `track,,A,u,,1`,
+      'track,x,A,u,,1',
+    );
+    const first = await runManually(await startManually(t.system, environment, file));
+    expect(first.tally).toEqual({ ...none, read: 5, inserted: 5, unchanged: 0 });
+    const events = await readEvents(t.system, environment);
+    expect(events).toHaveLength(5);
+    for (const chunkBytes of [1, 100, 100_000]) {
+      const again = await runManually(await startManually(t.system, environment, file, { chunkBytes }));
+      expect(again.tally).toEqual({ ...none, read: 5, inserted: 0, unchanged: 5 });
+    }
+    expect(await readEvents(t.system, environment)).toEqual(events);
+  });
+
+  test('that an export wrote with their ids are known again', async () => {
+    const environment = await newEnvironment();
+    await runManually(await startManually(t.system, environment, csv(`track,,A,u,${at},1`)));
+    const [event] = await readEvents(t.system, environment);
+    const load = await startManually(
+      t.system,
+      environment,
+      csv(`track,${event?.id},A,u,${at},1`, `track,${event?.id},B,u,${at},1`),
+      { chunkBytes: 1 },
+    );
+    expect((await runManually(load, [1, 0])).tally).toEqual({
+      ...none,
+      read: 2,
+      inserted: 0,
+      unchanged: 1,
+      superseded: 1,
+    });
+    expect(await readEvents(t.system, environment)).toEqual([event]);
+  });
+
+  test('are merged once a chunk held some that were there, and copied again after one that held none', async () => {
+    const environment = await newEnvironment();
+    await runManually(await startManually(t.system, environment, csv(`track,,A,u,${at},1`)));
+    const load = await startManually(
+      t.system,
+      environment,
+      csv(`track,,A,u,${at},0`, `track,,A,u,${at},1`, `track,,A,u,${at},2`, `track,,A,u,${at},3`),
+      { chunkBytes: 1 },
+    );
+    const memory = t.system.memory.of(load.loadId);
+    const seen: string[] = [];
+    for (let chunkNo = 0; chunkNo < 4; chunkNo++) {
+      await load.chunk(chunkNo);
+      seen.push(memory.events);
+    }
+    expect(seen).toEqual(['unknown', 'known', 'new', 'new']);
+    expect((await load.finish()).tally).toEqual({ ...none, read: 4, inserted: 3, unchanged: 1 });
+  });
+
+  test('that only the database refuses are refused alone', async () => {
+    const environment = await newEnvironment();
+    await sql`
+      alter table events add constraint test_refuses check (metadata ->> 'n' <> 'refuse me') not valid`.execute(
+      t.system.db,
+    );
+    const file = csv(
+      `track,,A,u,${at},1`,
+      `track,,A,u,${at},refuse me`,
+      `page_view,,,u,${at},refuse me`,
+      `identify_user,,,u,,1`,
+      `track,,A,u,${at},2`,
+    );
+    const load = await startManually(t.system, environment, file);
+    const ended = await runManually(load);
+    await sql`alter table events drop constraint test_refuses`.execute(t.system.db);
+    expect(ended.tally).toEqual({ ...none, read: 5, inserted: 3, unchanged: 0, rejected: 2 });
+    expect(ended.tallyByKind).toMatchObject({ track: { rejected: 1 }, page_view: { rejected: 1 } });
+    const rejects = await readRejects(t.system, load.jobId);
+    expect(rejects.map(({ row, code }) => [row, code])).toEqual([
+      [2, 'refused_by_database'],
+      [3, 'refused_by_database'],
+    ]);
+    expect((await readEvents(t.system, environment)).map(({ metadata }) => metadata)).toEqual(
+      expect.arrayContaining([{ n: '1' }, { n: '2' }]),
+    );
+  });
+
+  test('of a month that has outlived its retention since it was made get it again', async () => {
+    const environment = await newEnvironment();
+    const old = csv('track,,A,u,2011-05-06T00:00:00Z,1');
+    await runManually(await startManually(t.system, environment, old));
+    const load = await startManually(t.system, environment, csv('track,,A,u,2011-05-07T00:00:00Z,1'));
+    await sql`drop table sluice.events_2011_05`.execute(t.system.db);
+    await load.chunk(0);
+    expect((await load.look()).tally.read).toBe(0);
+    await load.chunk(0);
+    expect((await load.finish()).tally).toEqual({ ...none, read: 1, inserted: 1, unchanged: 0 });
+    expect(await readEvents(t.system, environment)).toHaveLength(1);
+  });
+});
+
+describe('events that stand in several chunks', () => {
+  test.each(orders)(
+    'are as many as the file has of them: chunks in the order %i, %i, %i',
+    async (...order) => {
+      const environment = await newEnvironment();
+      const same = `track,,A,u,${at},1`;
+      const timeless = 'track,,A,u,,1';
+      const file = csv(same, same, timeless, same, timeless, timeless, same, same, same);
+      const options = { chunkBytes: 3 * same.length - 10 };
+      const dry = await runManually(
+        await startManually(t.system, environment, file, { ...options, dryRun: true }),
+        order,
+      );
+      expect(await readEvents(t.system, environment)).toEqual([]);
+      const load = await startManually(t.system, environment, file, options);
+      expect(load.chunkCount).toBe(3);
+      const ended = await runManually(load, order);
+      expect(ended).toMatchObject({ status: 'completed', failure: null });
+      expect(ended.tally).toEqual({ ...none, read: 9, inserted: 9, unchanged: 0 });
+      expect(dry.tally).toEqual(ended.tally);
+      const events = await readEvents(t.system, environment);
+      expect(new Set(events.map(({ id }) => id)).size).toBe(9);
+      expect(events.filter((event) => event.at === '2026-03-04T05:06:07.000Z')).toHaveLength(6);
+      expect(await countLeftovers(t.system, load.jobId)).toBe(0);
+      const again = await runManually(await startManually(t.system, environment, file));
+      expect(again.tally).toEqual({ ...none, read: 9, inserted: 0, unchanged: 9 });
+    },
+  );
+
+  test.each(orders)(
+    'and bear one id are the first of the file: chunks in the order %i, %i, %i',
+    async (...order) => {
+      const environment = await newEnvironment();
+      const file = csv(
+        `page_view,x,,u,${at},first`,
+        'track,x,A,u,2026-05-01T00:00:00Z,second',
+        `track,x,B,u,${at},third`,
+      );
+      const dry = await runManually(
+        await startManually(t.system, environment, file, { chunkBytes: 1, dryRun: true }),
+        order,
+      );
+      const load = await startManually(t.system, environment, file, { chunkBytes: 1 });
+      const ended = await runManually(load, order);
+      expect(ended.tally).toEqual({ ...none, read: 3, inserted: 1, unchanged: 0, superseded: 2 });
+      expect(ended.tallyByKind).toMatchObject({
+        page_view: { read: 1, inserted: 1 },
+        track: { read: 2, superseded: 2 },
+      });
+      expect(dry.tallyByKind).toEqual(ended.tallyByKind);
+      expect(await readEvents(t.system, environment)).toMatchObject([
+        { id: 'x', type: 'page_view', at: '2026-03-04T05:06:07.000Z', metadata: { n: 'first' } },
+      ]);
+      const again = await runManually(
+        await startManually(t.system, environment, file, { chunkBytes: 1 }),
+        order,
+      );
+      expect(again.tally).toEqual({ ...none, read: 3, inserted: 0, unchanged: 1, superseded: 2 });
+      expect(again.tallyByKind).toMatchObject({ page_view: { unchanged: 1 }, track: { superseded: 2 } });
+    },
+  );
+
+  test('of an id that was there before the load do not take its place', async () => {
+    const environment = await newEnvironment();
+    await runManually(await startManually(t.system, environment, csv(`track,x,A,u,${at},before`)));
+    const file = csv(`track,x,B,u,${at},1`, `track,x,C,u,${at},2`);
+    const load = await startManually(t.system, environment, file, { chunkBytes: 1 });
+    expect((await runManually(load, [1, 0])).tally).toMatchObject({ unchanged: 1, superseded: 1 });
+    expect(await readEvents(t.system, environment)).toMatchObject([{ name: 'A', metadata: { n: 'before' } }]);
+  });
+
+  test('are right after a finish that broke off half-way', async () => {
+    const environment = await newEnvironment();
+    const same = `track,,A,u,${at},1`;
+    const load = await startManually(t.system, environment, csv(same, same, same, same), { chunkBytes: 1 });
+    for (const chunkNo of [3, 1, 0, 2]) await load.chunk(chunkNo);
+    let reads = 0;
+    const files: FileStore = Object.assign(Object.create(t.system.files) as FileStore, {
+      readRange: (...range: Parameters<FileStore['readRange']>) => {
+        if (++reads === 2) throw new Error('the file is away');
+        return t.system.files.readRange(...range);
+      },
+    });
+    await load.finish({ ...withoutQueue(t.system), files });
+    expect(await load.look()).toMatchObject({ status: 'processing', tally: { inserted: 2, unchanged: 2 } });
+    await expireLeases(t.system, load.loadId);
+    const ended = await load.finish();
+    expect(ended).toMatchObject({ status: 'completed' });
+    expect(ended.tally).toEqual({ ...none, read: 4, inserted: 4, unchanged: 0 });
+    expect(await readEvents(t.system, environment)).toHaveLength(4);
+  });
+
+  test('are right in a load that was cancelled and retried, whatever was loaded in between', async () => {
+    const environment = await newEnvironment();
+    const same = `track,,A,u,${at},1`;
+    const file = csv(same, 'track,x,First,u,,1', same, 'track,x,Last,u,,1', same);
+    const load = await startManually(t.system, environment, file, { chunkBytes: 1 });
+    for (const chunkNo of [2, 3]) await load.chunk(chunkNo);
+    await cancelLoad(withoutQueue(t.system), environment, load.jobId);
+    await runManually(await startManually(t.system, environment, csv(same)));
+    await retryLoad(withoutQueue(t.system), environment, load.jobId);
+    const retried = await manualLoad(t.system, environment, load.jobId);
+    const ended = await runManually(retried, [4, 1, 0]);
+    expect(ended.tally).toEqual({ ...none, read: 5, inserted: 4, unchanged: 0, superseded: 1 });
+    const names = (await readEvents(t.system, environment)).map(({ name }) => name);
+    expect(names.sort()).toEqual(['A', 'A', 'A', 'First']);
+  });
+});
