@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { entities } from '../domain/entity.ts';
-import type { MaxErrors } from '../domain/load.ts';
+import { type MaxErrors, sourceFormats } from '../domain/load.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import {
@@ -43,7 +43,7 @@ export const importFiles = defineCommand({
       ['load', 'skip', 'reject'],
       'load',
     ),
-    format: choice('--format <format>', 'by default the content says it', ['csv', 'ndjson', 'json']),
+    format: choice('--format <format>', 'by default the content says it', sourceFormats),
     rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
     wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
     quiet: flag('-q, --quiet', 'no progress'),

@@ -1,4 +1,4 @@
-import type { LoadOptions } from './load.ts';
+import type { LoadOptions, SourceFormat } from './load.ts';
 
 /** Where in an environment's folder a file lay: in itself, or in one of those that fix the entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;
@@ -7,7 +7,7 @@ export type InboxFolder = (typeof inboxFolders)[number];
 /** How the files of a folder are to be loaded; what its mapping.yaml leaves out is filled in. */
 export interface InboxOptions extends Omit<LoadOptions, 'dryRun'> {
   /** Null: the content and the name say it. */
-  readonly format: 'csv' | 'ndjson' | 'json' | null;
+  readonly format: SourceFormat | null;
 }
 
 /** Tells whether it is still the same file, with the same content. */

@@ -95,6 +95,16 @@ export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 export const SNIFF_BYTES = 4 * KiB;
 /** gzip inside gzip: how many times a file is unpacked at most. */
 export const MAX_GZIP_LAYERS = 2;
+/** The same per byte of a Parquet or Avro file, as NDJSON: these write a value that repeats only once. */
+export const MAX_COLUMNAR_RATIO = 2_000;
+/** One block of an Avro file, packed and unpacked, and what stands before the first. */
+export const MAX_AVRO_BLOCK_BYTES = 16 * MiB;
+export const MAX_AVRO_HEADER_BYTES = MiB;
+/** The footer of a Parquet file, one page of it unpacked, the values of one page, and the pages that are held at a time. */
+export const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
+export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
+export const MAX_PARQUET_PAGE_VALUES = 2 * 1024 * 1024;
+export const MAX_PARQUET_HELD_BYTES = 128 * MiB;
 /** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 

@@ -18,7 +18,11 @@ export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satis
 /** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
 
-/** How the stored file is written: JSON arrays are stored as NDJSON while they are received. */
+/** How a file may be written that is sent. */
+export const sourceFormats = ['csv', 'ndjson', 'json', 'parquet', 'avro'] as const;
+export type SourceFormat = (typeof sourceFormats)[number];
+
+/** How the stored file is written: JSON arrays, Parquet and Avro are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
 /** What a load may be asked for besides its file. */

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { lstat, readdir, readFile } from 'node:fs/promises';
+import { lstat, open, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
+import { avroToNdjson } from '../formats/avro.ts';
 import { gunzip } from '../formats/decompress.ts';
+import { parquetToNdjson } from '../formats/parquet.ts';
 import { isObject, type JsonObject } from '../mapping/json-object.ts';
 import { manifestName } from './write/manifest.ts';
 import { ContentHash, type RowBlock, rowBlocks, type TextFormat } from './write/row-blocks.ts';
@@ -103,8 +105,8 @@ async function countRows(
 ): Promise<number> {
   try {
     const rows = await readRows(path, file, dataset ?? null);
-    if (rows !== null && rows !== file.rows) problems.push(`has ${rows} rows, not ${file.rows}`);
-    return rows ?? file.rows;
+    if (rows !== file.rows) problems.push(`has ${rows} rows, not ${file.rows}`);
+    return rows;
   } catch (error) {
     dataset?.cannotTell();
     problems.push(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
@@ -195,19 +197,10 @@ function refused(details: string): Error {
   return inputError('invalid_field', 'This is no manifest of an export', details);
 }
 
-/** How many rows a file has, the header of a CSV aside; null where that is not looked at. `dataset` is told of them. */
-async function readRows(
-  path: string,
-  file: ListedFile,
-  dataset: DatasetCheck | null,
-): Promise<number | null> {
-  const format = formatOf(file.filename);
-  if (format === null) {
-    dataset?.trust(file.rows);
-    return null;
-  }
-  const stored: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: READ_BYTES });
-  const text = file.filename.endsWith('.gz') ? gunzip(stored, () => undefined) : stored;
+/** How many rows a file has, the header of a CSV aside. `dataset` is told of them. */
+async function readRows(path: string, file: ListedFile, dataset: DatasetCheck | null): Promise<number> {
+  const format = /\.csv(\.gz)?$/.test(file.filename) ? 'csv' : 'ndjson';
+  const text = readText(path, file);
   let rows = 0;
   let isFirst = true;
   for await (const block of rowBlocks(text, format)) {
@@ -219,9 +212,28 @@ async function readRows(
   return rows;
 }
 
-function formatOf(filename: string): TextFormat | null {
-  if (/\.csv(\.gz)?$/.test(filename)) return 'csv';
-  return /\.ndjson(\.gz)?$/.test(filename) ? 'ndjson' : null;
+/** CSV as it is; all others as NDJSON. */
+function readText(path: string, { filename }: ListedFile): AsyncIterable<Buffer> {
+  if (filename.endsWith('.parquet')) return readParquet(path);
+  const stored: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: READ_BYTES });
+  if (filename.endsWith('.avro')) return avroToNdjson(stored);
+  return filename.endsWith('.gz') ? gunzip(stored, () => undefined) : stored;
+}
+
+async function* readParquet(path: string): AsyncGenerator<Buffer> {
+  const file = await open(path);
+  try {
+    const { size } = await file.stat();
+    yield* parquetToNdjson({
+      bytes: size,
+      read: async (start, end) => {
+        const { buffer, bytesRead } = await file.read(Buffer.alloc(end - start), 0, end - start, start);
+        return buffer.subarray(0, bytesRead);
+      },
+    });
+  } finally {
+    await file.close();
+  }
 }
 
 function withoutHeader({ bytes, ends }: RowBlock, dataset: DatasetCheck | null): RowBlock {
@@ -254,11 +266,6 @@ class DatasetCheck {
   /** A file of it could not be read; that has been said, and the rest follows from it. */
   cannotTell(): void {
     this.#canTell = false;
-  }
-
-  /** Rows of a file in which they are not looked at. */
-  trust(rows: number): void {
-    this.#rows += rows;
   }
 
   problems(): string[] {

@@ -1,7 +1,6 @@
 import { type InputError, inputError } from '../domain/errors.ts';
+import type { SourceFormat } from '../domain/load.ts';
 import type { ArrayEnvelope } from './json-array.ts';
-
-export type SourceFormat = 'csv' | 'ndjson' | 'json';
 
 export interface FormatHints {
   /** Said by the caller in so many words: always followed. */
@@ -12,17 +11,26 @@ export interface FormatHints {
   readonly envelope?: ArrayEnvelope | undefined;
 }
 
-/** Files that are no text, by how they start. `binary`: what text could start with too, so the next byte is looked at. */
-const binaries: readonly { readonly name: string; readonly start: string; readonly binary?: true }[] = [
+interface Binary {
+  readonly name: string;
+  readonly start: string;
+  /** What text could start with too, so the next byte is looked at. */
+  readonly binary?: true;
+  /** One that is taken. */
+  readonly format?: 'parquet' | 'avro';
+}
+
+/** Files that are no text, by how they start. */
+const binaries: readonly Binary[] = [
   { name: 'a zip archive', start: 'PK\x03\x04' },
   { name: 'an empty zip archive', start: 'PK\x05\x06' },
-  { name: 'a Parquet file', start: 'PAR1', binary: true },
+  { name: 'a Parquet file', start: 'PAR1', binary: true, format: 'parquet' },
   { name: 'a PDF', start: '%PDF-' },
   { name: 'an old Excel workbook (.xls)', start: '\xd0\xcf\x11\xe0' },
   { name: 'zstd-compressed data', start: '\x28\xb5\x2f\xfd' },
   { name: 'bzip2-compressed data', start: 'BZh91AY&SY' },
   { name: 'xz-compressed data', start: '\xfd7zXZ' },
-  { name: 'an Avro file', start: 'Obj\x01' },
+  { name: 'an Avro file', start: 'Obj\x01', format: 'avro' },
   { name: 'an ORC file', start: 'ORC', binary: true },
 ];
 
@@ -32,13 +40,16 @@ const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
  * What a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
  * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON (or JSON, if said to be and
  * either spread over lines or expected in an envelope).
- * What starts with neither is what it is said to be, or CSV.
+ * What starts with neither is what it is said to be, or CSV. Parquet and Avro are known by how they start, and by nothing else.
  * @throws InputError `unsupported_format` for a binary file, naming what it is.
  */
 export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const start = head.toString('latin1');
   const binary = binaries.find((each) => startsWith(start, each));
+  // A request that must have its array is JSON, whatever is in it.
+  if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
   if (binary !== undefined) throw unsupported(isWorkbook(start) ? 'an Excel workbook (.xlsx)' : binary.name);
+  if (hints.format === 'parquet' || hints.format === 'avro') throw unsupported(`no file of ${hints.format}`);
   if (hints.format !== undefined) return hints.format;
   const text = start.replace(/^\xef\xbb\xbf/, '').trimStart();
   if (text.startsWith('[') || envelope.test(text)) return 'json';
@@ -86,7 +97,7 @@ function isWorkbook(head: string): boolean {
   return head.startsWith('PK') && /^.{30}(?:\[Content_Types\]\.xml|_rels\/|docProps\/|xl\/)/s.test(head);
 }
 
-function startsWith(head: string, { start, binary }: (typeof binaries)[number]): boolean {
+function startsWith(head: string, { start, binary }: Binary): boolean {
   return head.startsWith(start) && (binary !== true || head.charCodeAt(start.length) < 32);
 }
 
@@ -110,6 +121,6 @@ export function isNdjsonType(mediaType: string): boolean {
 function unsupported(seen: string): InputError {
   return inputError(
     'unsupported_format',
-    `This is ${seen}; send CSV, NDJSON or a JSON array, as text or gzip`,
+    `This is ${seen}; send CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip`,
   );
 }

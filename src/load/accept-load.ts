@@ -13,7 +13,7 @@ import { idempotencyConflict, inputError, TransientError } from '../domain/error
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
 import { jobFields } from '../domain/task.ts';
-import type { FileRef, FileStore, FileWriter } from '../files/file-store.ts';
+import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
@@ -29,6 +29,7 @@ import {
 import type { LoadContext } from './context.ts';
 import { startLaneSoon } from './end-load.ts';
 import type { ReceivedFile } from './receive/receive.ts';
+import type { ReceivingStore } from './receive/rewrite.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;
@@ -182,8 +183,10 @@ const filesPerBatch = 100;
  * Where a file is received into that is to become a load. Its name is in the ledger before it is complete in the store, so
  * that whoever is killed before the load is accepted leaves nothing that is not found again.
  */
-export function receivingStore({ db, files }: Context): Pick<FileStore, 'create'> {
+export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
+    readRange: (ref, start, end) => files.readRange(ref, start, end),
+    remove: (ref) => discardReceived({ db, files }, ref),
     async create(): Promise<FileWriter> {
       const writer = await files.create();
       return {

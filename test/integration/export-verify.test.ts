@@ -4,8 +4,9 @@ import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
+import type { ExportFormat } from '../../src/domain/export.ts';
 import { verifyExport } from '../../src/export/verify-export.ts';
-import { exportAll, inDirectory } from '../support/export-files.ts';
+import { exportAll, inDirectory, storedBytes } from '../support/export-files.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -28,12 +29,14 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 interface Kind {
-  readonly format: 'ndjson' | 'csv';
+  readonly format: ExportFormat;
   readonly compression: 'none' | 'gzip';
 }
 const kinds: readonly Kind[] = [
   { format: 'ndjson', compression: 'gzip' },
   { format: 'csv', compression: 'none' },
+  { format: 'parquet', compression: 'none' },
+  { format: 'avro', compression: 'none' },
 ];
 
 /** What is said of an export once something has been done to it. */
@@ -61,7 +64,18 @@ describe('verifyExport', () => {
     });
   });
 
-  test.each(kinds)('tells a row that was changed: $format', async (kind) => {
+  test.each(['parquet', 'avro'] as const)('tells that %s holds other rows than it should', async (format) => {
+    const one = { format, compression: 'none' } as const;
+    const written = await exportAll(t.system, t.environment.environmentId, { ...one, userIds: ['u1'] });
+    const other = (await storedBytes(t.system, written))[`users.${format}`] ?? Buffer.alloc(0);
+    const differences = await afterChange(one, (directory) =>
+      writeFile(join(directory, `users.${format}`), other),
+    );
+    expect(differences).toContainEqual(expect.stringMatching(/^users: the files have \d+ rows, not 300$/));
+    expect(differences).toContain('users: the content has another content_sha256');
+  });
+
+  test.each(kinds.slice(0, 2))('tells a row that was changed: $format', async (kind) => {
     const name = kind.format === 'csv' ? 'users.csv' : 'users.ndjson.gz';
     const differences = await afterChange(kind, async (directory) => {
       const path = join(directory, name);

@@ -723,6 +723,36 @@ describe('an export loaded into an empty environment', () => {
     expect(after[0]).not.toHaveProperty(['metadata', 'first_seen_at']);
   });
 
+  test.each(['ndjson', 'parquet', 'avro'] as const)(
+    'has the same content hash again: users and companies in %s',
+    async (format) => {
+      const from = await newEnvironment();
+      await load(
+        from,
+        [
+          '{"user_id":"a","company_id":"c1","metadata":{"n":12345678901234567890,"d":1.50,"o":{"b":[1,null]},"e":""}}',
+          '{"user_id":"b","metadata":{"first_seen_at":"mine","q":"\\"\\\\\\n\\u0001é😀","user_id":"own"}}',
+          '{"user_id":"c"}',
+          '{"company_id":"c1","metadata":{"seats":-0.5,"metadata":{"metadata":1}}}',
+          ...Array.from({ length: 4_000 }, (_, n) =>
+            JSON.stringify({ user_id: `u${n}`, metadata: { n, yes: true } }),
+          ),
+        ].join('\n'),
+      );
+      const first = await exportAll(t.system, from, { format, splitBytes: 30_000 });
+      const into = await newEnvironment();
+      const stored = await storedBytes(t.system, first);
+      for (const { filename, dataset } of first.files) {
+        if (dataset === 'users' || dataset === 'companies')
+          await load(into, stored[filename] ?? '', filename);
+      }
+      const second = await exportAll(t.system, into, { format });
+      expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
+      const ndjson = await exportAll(t.system, into, { format: 'ndjson' });
+      expect(await contentHashes(t.system, ndjson)).toEqual(await contentHashes(t.system, first));
+    },
+  );
+
   test('is the same again in CSV, where each property has a value somewhere', async () => {
     const from = await newEnvironment();
     await load(

@@ -9,6 +9,7 @@ import { component } from '../schemas/answers.ts';
 import { jobFields } from '../schemas/job-record.ts';
 import {
   anyBody,
+  columnarBody,
   csvBody,
   formBody,
   ndjsonBody,
@@ -27,6 +28,12 @@ const importMediaTypes = {
   ndjson: ['application/x-ndjson', 'application/ndjson', 'application/jsonl', 'application/x-jsonlines'],
   json: ['application/json'],
   packed: ['application/gzip', 'application/x-gzip'],
+  columnar: [
+    'application/vnd.apache.parquet',
+    'application/x-parquet',
+    'application/avro',
+    'application/vnd.apache.avro',
+  ],
   /** The content tells. */
   any: ['application/octet-stream'],
 } as const;
@@ -55,7 +62,14 @@ type ImportRecord = Static<typeof importRecord.schema>;
 
 const entities = ['users', 'companies', 'auto'] as const;
 
-const bodies = { csv: csvBody, ndjson: ndjsonBody, json: profilesBody, packed: packedBody, any: anyBody };
+const bodies = {
+  csv: csvBody,
+  ndjson: ndjsonBody,
+  json: profilesBody,
+  packed: packedBody,
+  columnar: columnarBody,
+  any: anyBody,
+};
 
 const rawBodies = Object.entries(importMediaTypes).flatMap(([kind, mediaTypes]) =>
   mediaTypes.map((mediaType) => [mediaType, bodies[kind as keyof typeof bodies]] as const),

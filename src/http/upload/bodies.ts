@@ -81,8 +81,18 @@ export const packedBody = {
   schema: Type.String({ format: 'binary', description: 'CSV, NDJSON or a JSON array, packed with gzip.' }),
 };
 
+export const columnarBody = {
+  schema: Type.String({
+    format: 'binary',
+    description: 'A Parquet file, or an Avro object container file. A null leaves the property as it is.',
+  }),
+};
+
 export const anyBody = {
-  schema: Type.String({ format: 'binary', description: 'CSV, NDJSON or a JSON array, as it is or gzip.' }),
+  schema: Type.String({
+    format: 'binary',
+    description: 'CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip.',
+  }),
 };
 
 const usersArray = {
@@ -126,7 +136,7 @@ export function formBody(entities: readonly LoadEntity[], exampleFile = csvText)
     ...uploadOptions(entities),
     file: Type.String({
       format: 'binary',
-      description: 'The file: CSV, NDJSON or a JSON array, as it is or gzip.',
+      description: 'The file: CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip.',
     }),
   };
   return withExamples(Type.Object(fields, { additionalProperties: false }), {

@@ -2,7 +2,13 @@ import contentDisposition from 'content-disposition';
 import { Type } from 'typebox';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
-import { defaultLoadOptions, type LoadOptions, type MaxErrors } from '../../domain/load.ts';
+import {
+  defaultLoadOptions,
+  type LoadOptions,
+  type MaxErrors,
+  type SourceFormat,
+  sourceFormats,
+} from '../../domain/load.ts';
 import { ruled, worded } from '../../validation.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
@@ -50,11 +56,11 @@ const commonOptions = {
   ),
   format: Type.Optional(
     worded(
-      Type.Enum(['csv', 'ndjson', 'json'], {
+      Type.Enum([...sourceFormats], {
         type: 'string',
         description: 'Default: by content, name and media type. In a form it must come before the file.',
       }),
-      'format must be csv, ndjson or json',
+      `format must be one of ${sourceFormats.join(', ')}`,
     ),
   ),
   filename: Type.Optional(
@@ -89,7 +95,7 @@ export function queryOptions(query: unknown): GivenOption[] {
 
 export interface UploadOptions {
   readonly load: LoadOptions;
-  readonly format: 'csv' | 'ndjson' | 'json' | undefined;
+  readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
 }
 

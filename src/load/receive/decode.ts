@@ -5,13 +5,9 @@ import {
   MAX_INFLATE_RATIO,
   SNIFF_BYTES,
 } from '../../domain/limits.ts';
+import type { SourceFormat } from '../../domain/load.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
-import {
-  detectFormat,
-  type FormatHints,
-  keysOfObject,
-  type SourceFormat,
-} from '../../formats/detect-format.ts';
+import { detectFormat, type FormatHints, keysOfObject } from '../../formats/detect-format.ts';
 import { detectEncoding, toUtf8 } from '../../formats/text-encoding.ts';
 import type { Intake } from './intake.ts';
 
@@ -27,7 +23,7 @@ export interface Sent {
   readonly receivedBytes: number;
 }
 
-/** Text in UTF-8, and what it turned out to be. */
+/** Text in UTF-8, or a file of a format that is none, and what it turned out to be. */
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
@@ -67,15 +63,19 @@ async function unpack(intake: Intake, hints: DecodeHints, maxInflatedBytes: numb
 }
 
 /** Against what is made to grow without end: a bound on the whole, and one on the growth over all layers. */
-export function inflateGuard(sent: Sent, maxInflatedBytes: number): InflateGuard {
+export function inflateGuard(
+  sent: Sent,
+  maxInflatedBytes: number,
+  maxRatio = MAX_INFLATE_RATIO,
+): InflateGuard {
   let inflated = 0;
   return (bytes) => {
     inflated += bytes;
     if (inflated > maxInflatedBytes) {
       throw inputError('payload_too_large', `The upload unpacks to more than ${maxInflatedBytes} bytes`);
     }
-    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > sent.receivedBytes * MAX_INFLATE_RATIO) {
-      const message = `The upload unpacks to more than ${MAX_INFLATE_RATIO} times its size`;
+    if (inflated > INFLATE_RATIO_GRACE_BYTES && inflated > sent.receivedBytes * maxRatio) {
+      const message = `The upload unpacks to more than ${maxRatio} times its size`;
       throw inputError('payload_too_large', message);
     }
   };

@@ -7,12 +7,12 @@ import type { Config } from '../../config.ts';
 import { inputError } from '../../domain/errors.ts';
 import { CHUNK_BYTES, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
-import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
+import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { arrayToNdjson } from '../../formats/json-array.ts';
 import { type Decoded, type DecodeHints, decode } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';
+import { type ReceivingStore, storedText } from './rewrite.ts';
 
 export interface ReceiveHints extends DecodeHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */
@@ -28,7 +28,7 @@ export interface ReceivedFile {
   readonly objectKeys: readonly string[] | null;
   /** Bytes as sent. */
   readonly receivedBytes: number;
-  /** Bytes as stored: unpacked, in UTF-8, an array as NDJSON. */
+  /** Bytes as stored: unpacked, in UTF-8, arrays, Parquet and Avro as NDJSON. */
   readonly storedBytes: number;
   /** Hex, of the bytes as sent. */
   readonly sha256: string;
@@ -39,7 +39,7 @@ export interface ReceivedFile {
 }
 
 /**
- * Takes a file in, in one pass: limits, hash, unpacking, UTF-8, format, NDJSON from an array, counting and cutting,
+ * Takes a file in, in one pass: limits, hash, unpacking, UTF-8, format, NDJSON of what is no text, counting and cutting,
  * storing. Memory does not grow with the file. On any failure nothing is left behind.
  *
  * The source stays the caller's to close: on failure it is neither drained nor destroyed, so that an HTTP route can still
@@ -48,7 +48,7 @@ export interface ReceivedFile {
  */
 export async function receive(
   source: AsyncIterable<Uint8Array>,
-  store: Pick<FileStore, 'create'>,
+  store: ReceivingStore,
   hints: ReceiveHints,
   limits: ReceiveLimits,
   signal: AbortSignal,
@@ -60,7 +60,9 @@ export async function receive(
   try {
     const decoded = await decode(intake, hints, limits.maxInflatedBytes);
     const index = createIndex(decoded, hints);
-    const storedBytes = await copyAndIndex(storedText(decoded, hints), writer, index, signal);
+    const { maxInflatedBytes } = limits;
+    const text = storedText(decoded, { store, hints, sent: intake, maxInflatedBytes });
+    const storedBytes = await copyAndIndex(text, writer, index, signal);
     checkNotEmpty(decoded, index, hints);
     const { header, rows: totalRows, chunks } = index;
     signal.throwIfAborted();
@@ -92,11 +94,6 @@ function storedFormat(decoded: Decoded): StoredFormat {
 function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
   const skipBytes = decoded.format === 'json' ? 0 : decoded.bomBytes;
   return new RecordIndex(storedFormat(decoded), hints.chunkBytes ?? CHUNK_BYTES, skipBytes);
-}
-
-/** The bytes that go into the store. */
-function storedText(decoded: Decoded, hints: ReceiveHints): AsyncIterable<Buffer> {
-  return decoded.format === 'json' ? arrayToNdjson(decoded.bytes, hints.envelope) : decoded.bytes;
 }
 
 /** Bytes written. While one buffer is being written the next is read and scanned. */
@@ -145,7 +142,7 @@ const noStallMs = 2 ** 31 - 1;
 /** Takes in what this machine has: no sender who could be too slow. Throws as `receive` does. */
 export function receiveLocal(
   source: AsyncIterable<Uint8Array>,
-  store: Pick<FileStore, 'create'>,
+  store: ReceivingStore,
   hints: ReceiveHints,
   config: Pick<Config, 'maxUploadBytes' | 'maxInflatedBytes' | 'chunkBytes'>,
   signal: AbortSignal,

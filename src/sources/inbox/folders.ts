@@ -138,7 +138,7 @@ function unknownName(name: string): string {
     return 'is left alone: it is a spreadsheet; save it as CSV';
   if (/\.(?:zip|7z|rar|t?bz2?|t?xz|zst|tar|tgz|tar\.gz)$/i.test(name))
     return 'is left alone: it is an archive; put what is in it here, plain or as .gz';
-  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl and .json, also with .gz behind';
+  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .parquet and .avro, also with .gz behind';
 }
 
 function problem(stats: BigIntStats, folder: DropFolder): string | null {

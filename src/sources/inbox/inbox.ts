@@ -115,7 +115,7 @@ export const markerSuffix = '.done';
 export const receiptSuffix = '.receipt.json';
 export const rejectsSuffix = '.rejects.csv';
 
-const loadable = /\.(?:csv|ndjson|jsonl|json)(?:\.gz)?$/i;
+const loadable = /\.(?:csv|ndjson|jsonl|json|parquet|avro)(?:\.gz)?$/i;
 /** Names that programs give to files they have not finished. */
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
 const own: ReadonlySet<string> = new Set([

@@ -1,6 +1,5 @@
-import type { LoadOptions } from '../../domain/load.ts';
+import type { LoadOptions, SourceFormat } from '../../domain/load.ts';
 import type { Notify, Outcome } from '../../domain/notification.ts';
-import type { SourceFormat } from '../../formats/detect-format.ts';
 
 export const missedPolicies = ['run_once', 'run_all', 'skip'] as const;
 export const overlapPolicies = ['skip', 'wait'] as const;

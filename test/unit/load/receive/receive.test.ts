@@ -3,6 +3,8 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
+import avro from 'avsc';
+import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InputError, TransientError } from '../../../../src/domain/errors.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
@@ -101,6 +103,45 @@ describe('receive: what is taken', () => {
     expect(await stored(received)).toBe(`\ufeff"user_id"\nu1\n`);
     const ndjson = await take('\ufeff{"user_id":"u1"}\n');
     expect(ndjson.chunks[0]).toMatchObject({ byteStart: 3, rowCount: 1 });
+  });
+
+  it('rewrites Parquet and Avro as NDJSON, packed too, and keeps nothing aside', async () => {
+    const rows = '{"user_id":"u1","n":1}\n{"user_id":"u2"}\n';
+    const parquet = Buffer.from(
+      parquetWriteBuffer({
+        columnData: [
+          { name: 'user_id', data: ['u1', 'u2'], type: 'STRING' },
+          { name: 'n', data: [1, null], type: 'INT32' },
+        ],
+      }),
+    );
+    const type = {
+      type: 'record',
+      name: 'R',
+      fields: [
+        { name: 'user_id', type: 'string' },
+        { name: 'n', type: ['null', 'int'] },
+      ],
+    };
+    const encoder = new avro.streams.BlockEncoder(type as never, { codec: 'deflate' });
+    encoder.write({ user_id: 'u1', n: 1 });
+    encoder.end({ user_id: 'u2', n: null });
+    const pieces: Buffer[] = [];
+    for await (const piece of encoder) pieces.push(piece as Buffer);
+    for (const file of [parquet, gzipSync(parquet), Buffer.concat(pieces), gzipSync(Buffer.concat(pieces))]) {
+      const received = await take(file);
+      expect(await stored(received)).toBe(rows);
+      expect(received).toMatchObject({ format: 'ndjson', totalRows: 2, receivedBytes: file.length });
+      expect(received.sha256).toBe(createHash('sha256').update(file).digest('hex'));
+      await store.remove(received.ref);
+      expect(await leftBehind()).toEqual([]);
+      expect(await refusal(Buffer.concat([file.subarray(0, file.length - 30)]))).toMatch(
+        /^400 unsupported_format/,
+      );
+    }
+    expect(await refusal('user_id\nu1\n', { hints: { format: 'parquet' } })).toMatch(
+      /^400 unsupported_format/,
+    );
   });
 
   it('stores UTF-16 as UTF-8', async () => {
