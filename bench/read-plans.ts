@@ -45,7 +45,7 @@ export class Plans {
     const plans: string[] = [];
     const met = new Set<string>();
     for (const { name, text, values } of [...this.#asked]) {
-      if (met.has(text) || !/^\s*select/i.test(text)) continue;
+      if (met.has(text) || !/^(?:\s*--.*\n)*\s*select/i.test(text)) continue;
       met.add(text);
       const mode = name === undefined ? 'force_custom_plan' : 'auto';
       await this.#pool.query(`set plan_cache_mode = ${mode}`);
