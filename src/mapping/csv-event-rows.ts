@@ -20,6 +20,9 @@ import { idLengthProblem, type Rows } from './rows.ts';
  * Turns chunks of a CSV whose records say what they are into rows and rejects. Events, of which such a file may have
  * millions, are written byte by byte (`CsvEvents`); profiles are put together from strings. Cells of any content are
  * found by `CsvCells`, so that nothing is left to csv-parse.
+ *
+ * Measured (10 000 records of 8 columns, CPU on a busy machine): 2.9 µs an event, some 1.2 of them the content id; 5.5 µs
+ * with an id and the properties in a cell of JSON; the same records as NDJSON 12 µs.
  */
 export class CsvEventRows {
   readonly #header: CsvHeader;

@@ -84,7 +84,9 @@ export class EventBuffer {
   readonly #ids = new KeyTable();
   readonly #names = new KeyTable();
   readonly #months = new Set<number>();
-  #lastMonth = Number.NaN;
+  /** The month noted last. */
+  #monthStart = 0;
+  #monthEnd = 0;
   #repeated = 0;
   /** Rows of which the primary key of the events says all. */
   #timedContents = 0;
@@ -131,7 +133,8 @@ export class EventBuffer {
     this.#ids.reset();
     this.#names.reset();
     this.#months.clear();
-    this.#lastMonth = Number.NaN;
+    this.#monthStart = 0;
+    this.#monthEnd = 0;
     this.#repeated = 0;
     this.#timedContents = 0;
     this.at = 0;
@@ -317,11 +320,12 @@ export class EventBuffer {
   }
 
   #noteMonth(ms: number): void {
+    if (ms >= this.#monthStart && ms < this.#monthEnd) return;
     const date = new Date(ms);
-    const month = Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
-    if (month === this.#lastMonth) return;
-    this.#lastMonth = month;
-    this.#months.add(month);
+    const [year, month] = [date.getUTCFullYear(), date.getUTCMonth()];
+    this.#monthStart = Date.UTC(year, month);
+    this.#monthEnd = Date.UTC(year, month + 1);
+    this.#months.add(this.#monthStart);
   }
 
   #reserve(length: number): void {

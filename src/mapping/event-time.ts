@@ -13,6 +13,10 @@ const plainLength = 'YYYY-MM-DDTHH:MM:SS'.length;
 const fractionDigits = 6;
 const maxFractionDigits = 9;
 const minuteMs = 60_000;
+const maxPlainLength = 'YYYY-MM-DDTHH:MM:SS.fffffffffZ'.length;
+const writtenLength = 'YYYY-MM-DDTHH:MM:SS.ffffffZ'.length;
+/** A text, and behind it what is made of it. */
+const scratch = Buffer.alloc(maxPlainLength + writtenLength);
 
 /** The times at which records of one load say that something was: not before `EARLIEST_EVENT`, nor a day after the load. */
 export class EventTimes {
@@ -31,12 +35,21 @@ export class EventTimes {
 
   /** ISO 8601, in UTC where it names no zone, or seconds or milliseconds since 1970. */
   read(text: string, column: string): Instant | Reason {
-    const instant = readInstant(text) ?? readEpoch(text);
+    const instant = this.#readPlain(text) ?? readInstant(text) ?? readEpoch(text);
     if (instant === null) {
       const message = `${column} is neither an ISO 8601 time such as 2026-11-20T12:34:56.123456Z nor seconds or milliseconds since 1970`;
       return { code: 'invalid_date', message, column };
     }
     return this.isAllowed(instant.ms) ? instant : this.outOfRange(column);
+  }
+
+  /** The usual form, for a fraction of what the others cost. */
+  #readPlain(text: string): Instant | null {
+    if (text.length > maxPlainLength) return null;
+    const end = scratch.write(text, 0, 'latin1');
+    const ms = this.copy(scratch, 0, end, scratch, maxPlainLength);
+    if (Number.isNaN(ms)) return null;
+    return { text: scratch.toString('latin1', maxPlainLength, maxPlainLength + writtenLength), ms };
   }
 
   isAllowed(ms: number): boolean {
