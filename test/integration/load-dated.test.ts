@@ -19,8 +19,13 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
-import { batchRecords, datedFile, singleRecords } from '../support/random-dated.ts';
-import type { RandomFile } from '../support/random-files.ts';
+import {
+  batchRecords,
+  datedFile,
+  EventOracle,
+  type MixedFile,
+  singleRecords,
+} from '../support/random-dated.ts';
 import { type CompanyRecord, expectTally, SerialOracle, type UserRecord } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
@@ -34,7 +39,7 @@ const newEnvironment = async (): Promise<number> =>
   (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 
 interface LoadStep {
-  readonly file: RandomFile;
+  readonly file: MixedFile;
   readonly chunkBytes: number;
   readonly ranks: readonly number[];
   readonly atOnce: number;
@@ -60,30 +65,58 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   batchRecords.map((batch) => ({ batch })),
 );
 
-describe('records with and without times, in files, batches and one by one', () => {
+describe('records with and without times, and events, in files, batches and one by one', () => {
   test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run says so before', async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
       const environmentId = await newEnvironment();
       const oracle = new SerialOracle();
+      const events = new EventOracle();
       for (const each of steps) {
-        if ('load' in each) await loadAndExpect(environmentId, oracle, each.load);
+        if ('load' in each) await loadAndExpect(environmentId, oracle, events, each.load);
         else if ('batch' in each) await writeBatch(environmentId, oracle, each.batch);
         else for (const record of each.singles) await identify(environmentId, oracle, record);
         expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
+        expect(await readEvents(environmentId)).toEqual(events.events());
       }
     });
     await fc.assert(property, { endOnFailure: false, interruptAfterTimeLimit: 90_000, numRuns: 25 });
   });
 });
 
-async function loadAndExpect(environmentId: number, oracle: SerialOracle, load: LoadStep): Promise<void> {
+async function readEvents(environmentId: number): Promise<string[]> {
+  const rows = await t.system.db
+    .selectFrom('events')
+    .select(['user_id', 'inserted_at', 'metadata'])
+    .where('environment_id', '=', environmentId)
+    .execute();
+  return rows
+    .map(({ user_id, inserted_at, metadata }) => {
+      const { n } = metadata as { n: number };
+      return `${user_id} ${inserted_at.toISOString().slice(0, 4)} ${n}`;
+    })
+    .sort();
+}
+
+async function loadAndExpect(
+  environmentId: number,
+  oracle: SerialOracle,
+  events: EventOracle,
+  load: LoadStep,
+): Promise<void> {
   const { file, chunkBytes } = load;
   const start = (dryRun: boolean) =>
     startManually(t.system, environmentId, file.text, { format: file.format, chunkBytes, dryRun });
   const dry = load.dryRunFirst ? await runShuffled(await start(true), environmentId, load, null) : null;
   expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
   const real = await runShuffled(await start(false), environmentId, load, load.cancelAfter);
-  const expected = oracle.load(file.says);
+  const added = events.load(file.events);
+  const profiles = oracle.load(file.says);
+  const expected = {
+    ...profiles,
+    read: profiles.read + file.events.length,
+    inserted: profiles.inserted + added.inserted,
+    superseded: profiles.superseded + added.superseded,
+  };
   expectTally(real.tally, expected);
   if (dry !== null) expectTally(dry.tally, expected);
   expect(await countLeftovers(t.system, real.jobId)).toBe(0);

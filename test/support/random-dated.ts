@@ -60,18 +60,80 @@ function lineOf(says: UserRecord | CompanyRecord): Line {
   return { text: JSON.stringify(members), says };
 }
 
+/** An event row. `id` null: it has none of its own. */
+export interface SaidEvent {
+  readonly id: string | null;
+  readonly user: string;
+  readonly at: string;
+  readonly n: number;
+}
+
+export interface MixedFile extends RandomFile {
+  /** Its event rows, in their order; `says` has the others. */
+  readonly events: readonly SaidEvent[];
+}
+
+const saidEvent: fc.Arbitrary<SaidEvent> = fc.record({
+  id: fc.constantFrom(null, null, 'e0', 'e1', 'e2'),
+  user: fc.constantFrom('k0', 'k1'),
+  at: time,
+  n: fc.constantFrom(1, 2),
+});
+
+function eventText({ id, user, at, n }: SaidEvent): string {
+  const own = id === null ? {} : { event_id: id };
+  return JSON.stringify({
+    event_type: 'track',
+    event_name: 'open',
+    user_id: user,
+    inserted_at: at,
+    ...own,
+    metadata: { n },
+  });
+}
+
+/** What the events of files come to, one after another: of an id the first, of like ones without an id as many as one file has. */
+export class EventOracle {
+  readonly #stored = new Map<string, SaidEvent>();
+
+  /** Adds those of a file; says how many are new, and how many give an id that one before them in the file gave. */
+  load(events: readonly SaidEvent[]): { readonly inserted: number; readonly superseded: number } {
+    const seen = new Map<string, number>();
+    let inserted = 0;
+    let superseded = 0;
+    for (const event of events) {
+      const content = event.id ?? JSON.stringify(event);
+      const occurrence = seen.get(content) ?? 0;
+      seen.set(content, occurrence + 1);
+      const key = event.id ?? `${content} ${occurrence}`;
+      if (event.id !== null && occurrence > 0) superseded++;
+      else if (!this.#stored.has(key)) {
+        this.#stored.set(key, event);
+        inserted++;
+      }
+    }
+    return { inserted, superseded };
+  }
+
+  /** As lines, sorted. */
+  events(): string[] {
+    return [...this.#stored.values()].map(({ user, at, n }) => `${user} ${at.slice(0, 4)} ${n}`).sort();
+  }
+}
+
 const badLine = fc
   .constantFrom('{"event_type":"identify_user"}', 'x')
   .map((text): Line => ({ text, says: 'rejected' }));
 
-function fileOf(line: fc.Arbitrary<Line>): fc.Arbitrary<RandomFile> {
-  return fc
-    .array(fc.oneof({ weight: 12, arbitrary: line }, badLine), { minLength: 1, maxLength: 30, size: 'max' })
-    .map((lines) => ({
-      text: `${lines.map(({ text }) => text).join('\n')}\n`,
-      says: lines.map(({ says }): OracleRecord => says),
-      format: 'ndjson',
-    }));
+function fileOf(line: fc.Arbitrary<Line>): fc.Arbitrary<MixedFile> {
+  const event = saidEvent.map((said) => ({ said, text: eventText(said) }));
+  const any = fc.oneof({ weight: 12, arbitrary: line }, { weight: 4, arbitrary: event }, badLine);
+  return fc.array(any, { minLength: 1, maxLength: 30, size: 'max' }).map((lines) => ({
+    text: `${lines.map(({ text }) => text).join('\n')}\n`,
+    says: lines.flatMap((each): OracleRecord[] => ('says' in each ? [each.says] : [])),
+    events: lines.flatMap((each) => ('said' in each ? [each.said] : [])),
+    format: 'ndjson',
+  }));
 }
 
 /** Records with and without times, mixed. */
@@ -83,7 +145,7 @@ const undatedFile = fc
   .record({ names: fc.subarray(['a', 'b', 'c'], { maxLength: 2 }), company: fc.boolean() })
   .chain((removals) => fileOf(recordOf(undefined, removals).map(lineOf)));
 
-export const datedFile: fc.Arbitrary<RandomFile> = fc.oneof({ weight: 3, arbitrary: mixedFile }, undatedFile);
+export const datedFile: fc.Arbitrary<MixedFile> = fc.oneof({ weight: 3, arbitrary: mixedFile }, undatedFile);
 
 /** Records that come one by one, without a time. */
 export const singleRecords: fc.Arbitrary<readonly (UserRecord | CompanyRecord)[]> = fc.array(
