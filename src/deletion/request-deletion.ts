@@ -84,14 +84,17 @@ function bodyOf(entity: Entity) {
     ]),
     notAnId,
   );
-  const ids = worded(Type.Array(items, { minItems: 1, maxItems: MAX_DELETION_IDS }), {
-    says: (value, keyword) => {
-      if (keyword !== 'maxItems') return { message: `${entity} is an array of at least one id` };
-      const { length } = value as readonly unknown[];
-      const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${length}`;
-      return { code: 'too_many_records', message };
+  const ids = worded(
+    Type.Array(items, { minItems: 1, maxItems: MAX_DELETION_IDS, description: 'The ids.' }),
+    {
+      says: (value, keyword) => {
+        if (keyword !== 'maxItems') return { message: `${entity} is an array of at least one id` };
+        const { length } = value as readonly unknown[];
+        const message = `A deletion may name ${MAX_DELETION_IDS} ids, this one names ${length}`;
+        return { code: 'too_many_records', message };
+      },
     },
-  });
+  );
   const purge = Type.Boolean({
     default: false,
     description:
@@ -99,7 +102,7 @@ function bodyOf(entity: Entity) {
   });
   return Type.Object(
     { purge_exports: Type.Optional(worded(purge, 'purge_exports is true or false')), [entity]: ids },
-    { additionalProperties: false },
+    { additionalProperties: false, description: `The ids of the ${entity} to delete.` },
   );
 }
 

@@ -117,7 +117,7 @@ export const exportRequest = Type.Object(
     }),
     format: oneOf('format', [...exportFormats, 'json'], {
       default: 'ndjson',
-      description: '`json` is `ndjson`.',
+      description: 'How rows are written. `json` is `ndjson`.',
     }),
     compression: oneOf('compression', compressions, {
       description: 'Default: gzip; none for parquet and avro, which compress inside.',

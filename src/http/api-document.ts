@@ -1,5 +1,6 @@
 import { readPackage } from '../package-root.ts';
 import { answerHeaders } from './schemas/answers.ts';
+import { exampleOf } from './schemas/example.ts';
 
 export interface ApiDocument {
   readonly openapi: string;
@@ -21,9 +22,20 @@ export interface Operation {
   readonly summary?: string;
   readonly tags?: readonly string[];
   readonly security?: readonly SecurityRequirement[];
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: object }[];
-  readonly requestBody?: { readonly content: Readonly<Record<string, MediaType>> };
+  readonly parameters?: readonly Parameter[];
+  readonly description?: string;
+  readonly requestBody?: {
+    readonly description?: string;
+    readonly content: Readonly<Record<string, MediaType>>;
+  };
   readonly responses: Readonly<Record<string, Answer | Reference>>;
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly description?: string;
+  readonly schema: object;
 }
 
 export interface Reference {
@@ -86,7 +98,7 @@ export function documentFrame() {
           in: 'header',
           name: 'Authorization',
           description:
-            '`Token <API_KEY>`: the word Token, a blank, and a key that `sluice keys create` made. `Bearer <API_KEY>`, the key alone, and `Basic` with the key as user name are accepted too. The scopes that an operation lists are those that the key must have.',
+            '`Token <API_KEY>`: the word Token, a blank, and a key that `sluice keys create` made. `Bearer <API_KEY>`, the key alone, and `Basic` with the key as user name are accepted too. An operation says which scope the key must have.',
         },
         metricsToken: {
           type: 'http',
@@ -112,8 +124,8 @@ export function finishDocument(document: ApiDocument, names: ResponseNames): Api
   const finish = ({ operationId = '', responses, ...operation }: Operation): Operation => {
     const finished = Object.entries(responses).map(([status, answer]) => {
       const name = names.get(responseKey(operationId, status));
-      if (name === undefined) return [status, finishAnswer(answer as Answer)] as const;
-      shared[name] ??= finishAnswer(answer as Answer);
+      if (name === undefined) return [status, finishAnswer(answer as Answer, components.schemas)] as const;
+      shared[name] ??= finishAnswer(answer as Answer, components.schemas);
       return [status, { $ref: `#/components/responses/${name}` }] as const;
     });
     return { ...operation, operationId, responses: Object.fromEntries(finished) };
@@ -134,12 +146,26 @@ export function finishDocument(document: ApiDocument, names: ResponseNames): Api
   };
 }
 
-/** Schemas of routes only name their headers. */
-function finishAnswer(answer: Answer): Answer {
-  const { description, headers = {}, ...rest } = answer;
+/** Schemas of routes only name their headers, and give examples of what is not JSON. */
+function finishAnswer(answer: Answer, schemas: ApiDocument['components']['schemas']): Answer {
+  const { description, headers = {}, content, ...rest } = answer;
   const named = ['x-request-id', ...Object.keys(headers)];
   const references = named.map((name) => [name, reference(name, headers[name])] as const);
-  return { description, headers: Object.fromEntries(references), ...rest };
+  const finished = { description, headers: Object.fromEntries(references), ...rest };
+  if (content === undefined) return finished;
+  return { ...finished, content: mapEntries(content, (type, media) => withExample(type, media, schemas)) };
+}
+
+/** Moves the examples of a route to where they belong, as the plugin does for requests only; of JSON there is always one. */
+function withExample(
+  type: string,
+  { schema: described }: MediaType,
+  schemas: ApiDocument['components']['schemas'],
+): MediaType {
+  const { 'x-examples': given, ...schema } = described as { 'x-examples'?: MediaType['examples'] };
+  if (given !== undefined) return { schema, examples: given };
+  if (type !== 'application/json') return { schema };
+  return { schema, examples: { answer: { value: exampleOf(schema, schemas) } } };
 }
 
 function reference(name: string, header: Header | Reference | undefined) {
@@ -147,7 +173,14 @@ function reference(name: string, header: Header | Reference | undefined) {
 }
 
 function mapValues<A, B>(object: Readonly<Record<string, A>>, change: (value: A) => B): Record<string, B> {
-  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+  return mapEntries(object, (_, value) => change(value));
+}
+
+function mapEntries<A, B>(
+  object: Readonly<Record<string, A>>,
+  change: (key: string, value: A) => B,
+): Record<string, B> {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(key, value)]));
 }
 
 function sortKeys<T>(object: Readonly<Record<string, T>>): Record<string, T> {

@@ -66,17 +66,26 @@ export const rowQuery = listQuery(rowPage);
 
 /** A page as JSON. `counted`: what its total counts. */
 export function pageOfRows(name: string, row: TSchema, counted: TSchema, description: string) {
-  const after = orNull(Type.String({ description: 'The `cursor` of the next page; null on the last.' }));
+  const after = orNull(
+    Type.String({ description: 'The `cursor` of the next page; null on the last.', examples: ['MTAw'] }),
+  );
+  const before = Type.Null({ description: 'Always null: pages lead on only.' });
   const closed = { additionalProperties: false };
   const metadata = Type.Object(
     {
-      cursor: Type.Object({ after, before: Type.Null() }, closed),
-      limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE }),
+      cursor: Type.Object({ after, before }, { ...closed, description: 'What leads to the next page.' }),
+      limit: Type.Integer({
+        minimum: 1,
+        maximum: MAX_PAGE_SIZE,
+        description: 'Items on a page, at most.',
+        examples: [DEFAULT_PAGE_SIZE],
+      }),
       total_count: counted,
     },
-    closed,
+    { ...closed, description: 'Of the page.' },
   );
-  return component(name, Type.Object({ data: Type.Array(row), metadata }, { ...closed, description }));
+  const data = Type.Array(row, { description: 'The items of the page.' });
+  return component(name, Type.Object({ data, metadata }, { ...closed, description }));
 }
 
 /** Files of which the next piece is read at a time: the others wait, and leave the database to those who bring data in. */

@@ -24,6 +24,15 @@ function idempotencyKey(what: string) {
 /** Headers of requests that do something to a job. */
 export const actionHeaders = { 'Idempotency-Key': idempotencyKey('request') };
 
+/** Headers of requests for what the caller may have already. */
+export const conditionHeaders = {
+  'If-None-Match': Type.Optional(
+    Type.String({
+      description: 'The ETag of what the caller has: if it is still the same, 304 and no body.',
+    }),
+  ),
+};
+
 /** Headers of requests that bring a body. How it is packed is looked at where it is read. */
 export const bodyHeaders = {
   'Idempotency-Key': idempotencyKey('body'),

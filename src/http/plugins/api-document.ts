@@ -82,18 +82,27 @@ export function addApiDocument(
     openapi: documentFrame() as object,
     convertConstToEnum: false,
     refResolver: { buildLocalReference: (json, _base, _fragment, i) => String(json['$id'] ?? `schema-${i}`) },
-    // What a key must allow is said once, to the hook that checks it. A route without a scope wants no key of ours.
+    // What a key must allow is said once, to the hook that checks it. A route without a scope wants no key of ours. The document
+    // has it in words: OpenAPI 3.1 lets a list of roles stand with any scheme, but programs that read it know them from OAuth only.
     transform: ({ schema, url, route }) => {
       const scope = route.config?.scope;
-      const apiKey = scope === 'any' ? [] : [scope ?? ''];
-      const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey }];
+      const security = scope === undefined ? (schema?.security ?? []) : [{ apiKey: [] }];
       const answers = Object.entries((schema?.response ?? {}) as Record<string, { [responseName]?: string }>);
       for (const [status, { [responseName]: name }] of answers) {
         if (name !== undefined) names.set(responseKey(schema?.operationId ?? '', status), name);
       }
-      const { querystring, ...described } = schema ?? {};
+      const { querystring, description = '', ...described } = schema ?? {};
+      const needs = scope === undefined || scope === 'any' ? '' : ` The key needs the scope \`${scope}\`.`;
       const isHidden = (querystring as { [undocumented]?: true } | undefined)?.[undocumented] === true;
-      return { url, schema: { ...described, ...(!isHidden && { querystring }), security } };
+      return {
+        url,
+        schema: {
+          ...described,
+          description: description + needs,
+          ...(!isHidden && { querystring }),
+          security,
+        },
+      };
     },
     transformObject: (found) => {
       if (!('openapiObject' in found)) throw new Error('the document is to be OpenAPI');

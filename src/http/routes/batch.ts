@@ -80,16 +80,19 @@ const batchSchema = {
   body: {
     content: {
       'application/json': withExamples(
-        Type.Union([
-          Type.Object(
-            { batch: items },
-            {
-              additionalProperties: true,
-              description: 'An object with the records. Its other keys are ignored.',
-            },
-          ),
-          items,
-        ]),
+        Type.Union(
+          [
+            Type.Object(
+              { batch: items },
+              {
+                additionalProperties: true,
+                description: 'An object with the records. Its other keys are ignored.',
+              },
+            ),
+            items,
+          ],
+          { description: 'The records, bare or under `batch`.' },
+        ),
         {
           batch: { summary: 'Three records', value: { batch: exampleItems } },
           array: { summary: 'A bare array', value: exampleItems },

@@ -11,11 +11,20 @@ import {
   openLinkedFile,
 } from '../../export/file-links.ts';
 import { ruled, worded } from '../../validation.ts';
-import { namesTag } from '../request-headers.ts';
+import { conditionHeaders, namesTag } from '../request-headers.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 import { jobIdOptions } from '../schemas/job-record.ts';
 
-const bytes = { schema: Type.Any({ description: 'The file, or the part of it that was asked for.' }) };
+const bytes = {
+  schema: Type.String({ format: 'binary', description: 'The file, or the part of it that was asked for.' }),
+};
+
+const manifest = {
+  schema: Type.Any({
+    description: 'The manifest, or the part of it that was asked for.',
+    examples: [{ rows: { users: 1200 } }],
+  }),
+};
 
 /** By the ends of the names that exports give their files. */
 const content = {
@@ -24,7 +33,7 @@ const content = {
   'text/csv': bytes,
   'application/vnd.apache.parquet': bytes,
   'application/avro': bytes,
-  'application/json': bytes,
+  'application/json': manifest,
 };
 
 const fileHeaders = ['ETag', 'Accept-Ranges', 'Content-Disposition', 'Cache-Control'] as const;
@@ -43,7 +52,10 @@ const params = worded(
   Type.Object({
     job_id: of(uuid, Type.String(jobIdOptions)),
     // Postgres would refuse to look for U+0000.
-    filename: of(/^[^\0]*$/, Type.String({ examples: ['users.ndjson.gz'] })),
+    filename: of(
+      /^[^\0]*$/,
+      Type.String({ description: 'Name of the file.', examples: ['users.ndjson.gz'] }),
+    ),
   }),
   noSuchFile,
 );
@@ -66,9 +78,18 @@ const downloadFileSchema = {
   params,
   querystring: query,
   headers: Type.Object({
-    Range: Type.Optional(Type.String({ examples: ['bytes=1048576-'] })),
-    'If-Range': Type.Optional(Type.String()),
-    'If-None-Match': Type.Optional(Type.String()),
+    Range: Type.Optional(
+      Type.String({
+        description: 'The part that is wanted: one range of bytes.',
+        examples: ['bytes=1048576-'],
+      }),
+    ),
+    'If-Range': Type.Optional(
+      Type.String({
+        description: 'The ETag of the file that the part belongs to; of another file all is sent.',
+      }),
+    ),
+    ...conditionHeaders,
   }),
   response: {
     200: { description: 'The file.', headers: named(...fileHeaders), content },

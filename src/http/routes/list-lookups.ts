@@ -27,7 +27,7 @@ const surveyModule = Type.Object(
     id,
     order: Type.Integer({ minimum: 1, description: 'Its place in the survey.' }),
     type: Type.String({ description: 'How it is answered, in words of the operator.' }),
-    question: Type.String(),
+    question: Type.String({ description: 'What is asked.' }),
   },
   { additionalProperties: false },
 );
@@ -60,7 +60,7 @@ type SurveyLookup = Static<typeof surveyItem.schema>;
 export const embedItem = component(
   'Embed',
   Type.Object(
-    { id, title, type: Type.Enum([...embedTypes], { type: 'string' }) },
+    { id, title, type: Type.Enum([...embedTypes], { type: 'string', description: 'Which of them it is.' }) },
     {
       additionalProperties: false,
       description: 'A banner or a card.',
@@ -88,7 +88,10 @@ export const propertyItem = component(
   Type.Object(
     {
       id,
-      type: Type.Enum(['user_property', 'company_property', 'event_property'], { type: 'string' }),
+      type: Type.Enum(['user_property', 'company_property', 'event_property'], {
+        type: 'string',
+        description: 'Whose property it is.',
+      }),
       key: Type.String({ description: 'Its name in `metadata`.' }),
       display_name: Type.String({ description: 'Made from the key.' }),
       data_type: Type.Enum([...dataTypes], {

@@ -9,7 +9,7 @@ import {
 } from '../../deletion/inspect-deletions.ts';
 import { deletionOutcomes } from '../../domain/deletion.ts';
 import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
-import { component, jobRefusals, named } from '../schemas/answers.ts';
+import { component, jobRefusals, named, withExamples } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
 export const idOutcome = component(
@@ -58,10 +58,16 @@ const listOutcomesSchema = {
       headers: named('Link', 'Content-Disposition', 'Vary'),
       content: {
         'application/json': { schema: outcomePage.ref },
-        'text/csv': {
-          schema: Type.String({ description: 'The columns `id`, `outcome`, `events`, `users`.' }),
-        },
-        'application/x-ndjson': { schema: Type.String({ description: 'The items of the JSON pages.' }) },
+        'text/csv': withExamples(
+          Type.String({ description: 'The columns `id`, `outcome`, `events`, `users`.' }),
+          { outcomes: { summary: 'One id', value: 'id,outcome,events,users\nu1,deleted,3,0\n' } },
+        ),
+        'application/x-ndjson': withExamples(Type.String({ description: 'The items of the JSON pages.' }), {
+          outcomes: {
+            summary: 'One id',
+            value: '{"id":"u1","outcome":"deleted","events":3,"users":0}\n',
+          },
+        }),
       },
     },
     ...jobRefusals('invalid_cursor'),

@@ -7,7 +7,7 @@ import { exportRejects, listRejects } from '../../load/rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
-import { component, jobRefusals, named, orNull } from '../schemas/answers.ts';
+import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
 export const reject = component(
@@ -23,8 +23,8 @@ export const reject = component(
       column: orNull(
         Type.String({ description: 'The column or property at fault; null: the record as a whole.' }),
       ),
-      error_code: Type.Enum([...rejectCodes], { type: 'string' }),
-      message: Type.String(),
+      error_code: Type.Enum([...rejectCodes], { type: 'string', description: 'Stable; for programs.' }),
+      message: Type.String({ description: 'A sentence for a person.' }),
       raw: Type.String({
         description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole.`,
       }),
@@ -57,6 +57,12 @@ export const rejectPage = pageOfRows(
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
 
+const csvExample = `user_id,name,${rejectColumns.join(',')}
+,Nobody,3,4,missing_id,user_id is empty,user_id,",Nobody"
+`;
+const ndjsonExample =
+  '{"name":"Nobody","sluice_reject":{"row":3,"line":3,"byte_offset":83,"column":"user_id","error_code":"missing_id","message":"user_id is missing"}}\n';
+
 const listRejectsSchema = {
   operationId: 'listRejects',
   summary: 'List the refused records of a job',
@@ -72,12 +78,13 @@ const listRejectsSchema = {
       headers: named('Link', 'Content-Disposition', 'Vary'),
       content: {
         'application/json': { schema: rejectPage.ref },
-        'text/csv': {
-          schema: Type.String({ description: `The columns of the source, and ${added}.` }),
-        },
-        'application/x-ndjson': {
-          schema: Type.String({ description: 'The records, with the key `sluice_reject` added to each.' }),
-        },
+        'text/csv': withExamples(Type.String({ description: `The columns of the source, and ${added}.` }), {
+          rejects: { summary: 'One record', value: csvExample },
+        }),
+        'application/x-ndjson': withExamples(
+          Type.String({ description: 'The records, with the key `sluice_reject` added to each.' }),
+          { rejects: { summary: 'One record', value: ndjsonExample } },
+        ),
       },
     },
     ...jobRefusals('invalid_cursor'),

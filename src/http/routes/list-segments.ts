@@ -43,22 +43,30 @@ export const segmentPage = component(
   'SegmentPage',
   Type.Object(
     {
-      data: Type.Array(segmentItem.ref),
+      data: Type.Array(segmentItem.ref, { description: 'The segments of the page.' }),
       metadata: Type.Object(
         {
           cursor: Type.Object(
             {
               after: Type.String({ description: 'The `after_cursor` of the next page; empty on the last.' }),
               before: orNull(
-                Type.String({ description: 'The `before_cursor` of the page before; null on the first.' }),
+                Type.String({
+                  description: 'The `before_cursor` of the page before; null on the first.',
+                  examples: [null],
+                }),
               ),
             },
-            { additionalProperties: false },
+            { additionalProperties: false, description: 'What leads to the pages beside this one.' },
           ),
-          limit: Type.Integer({ minimum: 1, maximum: MAX_LOOKUP_PAGE_SIZE }),
-          total_count: Type.Integer({ minimum: 0, description: 'Segments on all pages.' }),
+          limit: Type.Integer({
+            minimum: 1,
+            maximum: MAX_LOOKUP_PAGE_SIZE,
+            description: 'Segments on a page, at most.',
+            examples: [100],
+          }),
+          total_count: Type.Integer({ minimum: 0, description: 'Segments on all pages.', examples: [1] }),
         },
-        { additionalProperties: false },
+        { additionalProperties: false, description: 'Of the page.' },
       ),
     },
     { additionalProperties: false, description: 'A page of segments, by id.' },

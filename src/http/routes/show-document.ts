@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { baseUrl } from '../page.ts';
 import type { DocumentText } from '../plugins/api-document.ts';
+import { conditionHeaders } from '../request-headers.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 
 const showDocumentSchema = {
@@ -10,7 +11,7 @@ const showDocumentSchema = {
   summary: 'Show this document',
   description: 'The description of this interface in OpenAPI 3.1. For people: `/docs`.',
   tags: ['documentation'],
-  headers: Type.Object({ 'If-None-Match': Type.Optional(Type.String()) }),
+  headers: Type.Object(conditionHeaders),
   response: {
     200: {
       description: 'The document.',
@@ -18,7 +19,13 @@ const showDocumentSchema = {
       content: {
         'application/json': {
           schema: Type.Object(
-            { openapi: Type.String({ pattern: '^3\\.1\\.' }) },
+            {
+              openapi: Type.String({
+                pattern: '^3\\.1\\.',
+                description: 'The version of OpenAPI.',
+                examples: ['3.1.0'],
+              }),
+            },
             { additionalProperties: true },
           ),
         },

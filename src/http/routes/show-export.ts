@@ -18,19 +18,26 @@ import {
 
 function linkFields(filename: string) {
   return {
-    filename: Type.String({ examples: [filename] }),
+    filename: Type.String({ description: 'The name to keep it under.', examples: [filename] }),
     url: Type.String({
       format: 'uri',
       description: 'Whoever has it may read the file, without a key, until it expires.',
-      examples: [`${exampleUrl}/files/${exampleJobId}/${filename}?expires=1795000000&signature=…`],
+      examples: [`${exampleUrl}/files/${exampleJobId}/${filename}?expires=1795000000&signature=6yCkQ0Xb`],
     }),
-    bytes: Type.Integer({ minimum: 0 }),
-    sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the file as it is downloaded.' }),
+    bytes: Type.Integer({ minimum: 0, description: 'Bytes as they are downloaded.', examples: [84213] }),
+    sha256: Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'Of the file as it is downloaded.',
+      examples: ['3b'.repeat(32)],
+    }),
   };
 }
 
 const presignedUrl = Type.Object(
-  { ...linkFields('users.ndjson.gz'), rows: Type.Integer({ minimum: 0 }) },
+  {
+    ...linkFields('users.ndjson.gz'),
+    rows: Type.Integer({ minimum: 0, description: 'Rows in it.', examples: [1200] }),
+  },
   { additionalProperties: false },
 );
 
@@ -45,7 +52,11 @@ export const exportJob = component(
     {
       ...exportFields,
       snapshot_time: orNull(
-        Type.String({ format: 'date-time', description: 'All files show the data as it was then.' }),
+        Type.String({
+          format: 'date-time',
+          description: 'All files show the data as it was then.',
+          examples: ['2026-11-20T11:58:59.601Z'],
+        }),
       ),
       presigned_urls: Type.Array(presignedUrl, {
         description:

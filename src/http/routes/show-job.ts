@@ -2,12 +2,22 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { renderJobDetail, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
+import { deletionTypes } from '../../domain/deletion.ts';
 import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
+import { loadTypes } from '../../domain/load.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, jobRefusals, orNull } from '../schemas/answers.ts';
-import { failure, jobIdOf, jobParameters, listItemFields, warnings } from '../schemas/job-record.ts';
+import {
+  exampleJobUrl,
+  exportFields,
+  failure,
+  jobIdOf,
+  jobParameters,
+  listItemFields,
+  warnings,
+} from '../schemas/job-record.ts';
 
 const queuePosition = orNull(
   Type.Integer({
@@ -20,27 +30,38 @@ const lastError = orNull(
   Type.String({
     description:
       'What the last try ran into, as long as the job goes on trying; null where nothing is wrong.',
-    examples: ['chunk 3: canceling statement due to statement timeout'],
+    examples: [null, 'chunk 3: canceling statement due to statement timeout'],
   }),
 );
 
-const count = (description?: string) =>
-  Type.Integer({ minimum: 0, ...(description !== undefined && { description }) });
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+const progress = Type.Number({
+  minimum: 0,
+  maximum: 1,
+  description: 'The part that is done.',
+  examples: [1],
+});
+
+/** Each kind of job names its own types: so programs in typed languages can tell the answers apart. */
+const typeOf = <const T extends string>(types: readonly T[]) =>
+  Type.Enum([...types], { type: 'string', description: 'What the job does.' });
 
 export const tally = component(
   'Tally',
   Type.Object(
     {
-      read: count(),
-      inserted: count(),
-      updated: count(),
-      unchanged: count(),
+      read: count('Records read.'),
+      inserted: count('Records whose key was not there before.'),
+      updated: count('Records that changed what was stored.'),
+      unchanged: count('Records that brought nothing new.'),
       superseded: count('A later record of the same file has the same key.'),
-      rejected: count(),
+      rejected: count('Records that were refused.'),
     },
     {
       additionalProperties: false,
       description: 'read = inserted + updated + unchanged + superseded + rejected.',
+      examples: [{ read: 4, inserted: 2, updated: 1, unchanged: 0, superseded: 0, rejected: 1 }],
     },
   ),
 );
@@ -57,23 +78,29 @@ const tallyByKind = Type.Object(
     additionalProperties: false,
     description:
       'The counts by kind of record; they add up to `counts`. `unknown`: refused before its kind could be told. Null if no record has an `event_type`.',
+    examples: [null],
   },
 );
 
 const rejects = Type.Object(
   {
-    count: count(),
+    count: count('How many there are.'),
     by_code: Type.Object(
       {},
       {
         propertyNames: { enum: [...rejectCodes] },
         additionalProperties: Type.Integer({ minimum: 1 }),
         description: `How many of each code, most frequent first. Of more than ${MAX_COUNTED_REJECTS} refused records those that stand first are counted.`,
+        examples: [{ missing_id: 1 }],
       },
     ),
-    links: Type.String({ format: 'uri', description: 'Where the refused records are.' }),
+    links: Type.String({
+      format: 'uri',
+      description: 'Where the refused records are.',
+      examples: [`${exampleJobUrl}/rejects`],
+    }),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, description: 'The refused records of the job.' },
 );
 
 export const jobDetail = component(
@@ -81,8 +108,9 @@ export const jobDetail = component(
   Type.Object(
     {
       ...listItemFields,
+      type: typeOf(loadTypes),
       completed_rows: count('Records read so far.'),
-      progress: Type.Number({ minimum: 0, maximum: 1 }),
+      progress,
       counts: tally.ref,
       counts_by_kind: orNull(tallyByKind),
       rejects,
@@ -91,9 +119,17 @@ export const jobDetail = component(
       attempts: Type.Integer({ minimum: 1, description: 'How often the job was begun; a retry adds one.' }),
       rows_per_second: orNull(count('While it ran; null if it has not.')),
       queue_position: queuePosition,
-      sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the bytes as received.' }),
+      sha256: Type.String({
+        pattern: '^[0-9a-f]{64}$',
+        description: 'Of the bytes as received.',
+        examples: ['3b'.repeat(32)],
+      }),
       duplicate_of: orNull(
-        Type.String({ format: 'uuid', description: 'The job that loaded the same bytes before.' }),
+        Type.String({
+          format: 'uuid',
+          description: 'The job that loaded the same bytes before.',
+          examples: [null],
+        }),
       ),
       dry_run: Type.Boolean({ description: 'Everything was checked and nothing written.' }),
     },
@@ -107,8 +143,9 @@ export const exportJobDetail = component(
   Type.Object(
     {
       ...listItemFields,
+      type: exportFields.type,
       completed_rows: Type.Integer({ minimum: 0, description: 'Rows written so far.' }),
-      progress: Type.Number({ minimum: 0, maximum: 1, description: 'Estimated, until it is 1.' }),
+      progress: exportFields.progress,
       warnings,
       failure: orNull(failure),
       last_error: lastError,
@@ -125,8 +162,9 @@ export const deletionJobDetail = component(
   Type.Object(
     {
       ...listItemFields,
+      type: typeOf(deletionTypes),
       completed_rows: count('Ids done so far.'),
-      progress: Type.Number({ minimum: 0, maximum: 1 }),
+      progress,
       counts: Type.Object(
         {
           requested: count('Different ids that were given.'),
@@ -144,10 +182,16 @@ export const deletionJobDetail = component(
         },
         { additionalProperties: false, description: 'What else went, so far.' },
       ),
-      purge_exports: Type.Boolean(),
+      purge_exports: Type.Boolean({ description: 'Files of exports that may hold the ids are removed too.' }),
       outcomes: Type.Object(
-        { links: Type.String({ format: 'uri', description: 'Where the outcome of each id is.' }) },
-        { additionalProperties: false },
+        {
+          links: Type.String({
+            format: 'uri',
+            description: 'Where the outcome of each id is.',
+            examples: [`${exampleJobUrl}/outcomes`],
+          }),
+        },
+        { additionalProperties: false, description: 'What became of each id.' },
       ),
       failure: orNull(failure),
       last_error: lastError,

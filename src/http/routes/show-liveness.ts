@@ -11,7 +11,10 @@ const showLivenessSchema = {
       description: 'It is.',
       content: {
         'application/json': {
-          schema: Type.Object({ status: Type.Literal('live') }, { additionalProperties: false }),
+          schema: Type.Object(
+            { status: Type.Literal('live', { description: 'Always `live`.' }) },
+            { additionalProperties: false },
+          ),
         },
       },
     },

@@ -3,7 +3,13 @@ import { Type } from 'typebox';
 import { createTokenCheck } from '../../access/admin-login.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
-import { errorAnswers, responseName } from '../schemas/answers.ts';
+import { errorAnswers, responseName, withExamples } from '../schemas/answers.ts';
+
+const sample = '# HELP sluice_up Whether the process answers.\n# TYPE sluice_up gauge\nsluice_up 1\n';
+
+const page = withExamples(Type.String({ description: 'One figure a line.' }), {
+  figures: { summary: 'One figure', value: sample },
+});
 
 const showMetricsSchema: FastifySchema = {
   operationId: 'showMetrics',
@@ -13,7 +19,7 @@ const showMetricsSchema: FastifySchema = {
   tags: ['operations'],
   security: [{}, { metricsToken: [] }],
   response: {
-    200: { description: 'The figures.', content: { 'text/plain': { schema: Type.String() } } },
+    200: { description: 'The figures.', content: { 'text/plain': page } },
     ...errorAnswers('internal_error'),
     // The scheme that is expected here is another than everywhere else.
     401: { ...errorAnswers('invalid_api_key')[401], headers: {}, [responseName]: undefined },

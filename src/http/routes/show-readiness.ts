@@ -3,10 +3,14 @@ import { type TSchema, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { errorAnswers, named } from '../schemas/answers.ts';
 
-const part = Type.Enum(['ok', 'away'], { type: 'string' });
+const part = (description: string) => Type.Enum(['ok', 'away'], { type: 'string', description });
 
 const parts = Type.Object(
-  { database: part, queue: part, storage: part },
+  {
+    database: part('PostgreSQL.'),
+    queue: part('What wakes workers.'),
+    storage: part('Where files are kept.'),
+  },
   { additionalProperties: false, description: 'What the service stands on.' },
 );
 
@@ -31,7 +35,7 @@ const showReadinessSchema = {
 } satisfies FastifySchema;
 
 function report(...statuses: readonly string[]): TSchema {
-  const status = Type.Enum([...statuses], { type: 'string' });
+  const status = Type.Enum([...statuses], { type: 'string', description: 'The sum of it.' });
   return Type.Object({ status, parts }, { additionalProperties: false });
 }
 

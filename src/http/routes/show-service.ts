@@ -3,10 +3,11 @@ import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { readPackage } from '../../package-root.ts';
 import { baseUrl } from '../page.ts';
-import { errorAnswers, named } from '../schemas/answers.ts';
+import { errorAnswers, named, withExamples } from '../schemas/answers.ts';
 import { queuesPath } from './show-queues.ts';
 
-const link = (description: string) => Type.String({ description });
+const link = (path: string, description: string) =>
+  Type.String({ format: 'uri', description, examples: [`https://sluice.example.com${path}`] });
 
 const showServiceSchema = {
   operationId: 'showService',
@@ -21,22 +22,24 @@ const showServiceSchema = {
         'application/json': {
           schema: Type.Object(
             {
-              service: Type.Literal('sluice'),
-              version: Type.String(),
+              service: Type.Literal('sluice', { description: 'Always `sluice`.' }),
+              version: Type.String({ description: 'Of the program.', examples: ['0.1.0'] }),
               links: Type.Object(
                 {
-                  health: link('Whether it is ready.'),
-                  docs: link('The interface, as a page.'),
-                  openapi: link('The interface, for programs.'),
-                  console: Type.Optional(link('The queue; where ADMIN_KEY is set.')),
+                  health: link('/health/ready', 'Whether it is ready.'),
+                  docs: link('/docs', 'The interface, as a page.'),
+                  openapi: link('/openapi.json', 'The interface, for programs.'),
+                  console: Type.Optional(link(queuesPath, 'The queue; where ADMIN_KEY is set.')),
                 },
-                { additionalProperties: false },
+                { additionalProperties: false, description: 'Where to go on.' },
               ),
             },
             { additionalProperties: false },
           ),
         },
-        'text/html': { schema: Type.String({ description: 'The same, as a page.' }) },
+        'text/html': withExamples(Type.String({ description: 'The same, as a page.' }), {
+          page: { summary: 'Its beginning', value: '<!doctype html>\n<html lang="en">' },
+        }),
       },
     },
     ...errorAnswers('internal_error', 'unavailable'),

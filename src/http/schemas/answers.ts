@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { type ErrorCode, errorCodes } from '../../domain/errors.ts';
+import { type Example, errorExample } from './example.ts';
 
 /** A schema that the document names: it stands there once, under components, and others refer to it. */
 export function component<T extends TSchema>(name: string, schema: T) {
@@ -12,11 +13,6 @@ export function component<T extends TSchema>(name: string, schema: T) {
 /** What is of one type, or null, in the form that tools show best: a list of types. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T) {
   return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] });
-}
-
-interface Example {
-  readonly summary: string;
-  readonly value: unknown;
 }
 
 /** A body of one media type. `x-examples` is what @fastify/swagger makes the examples of the media type from. */
@@ -78,14 +74,26 @@ export const answerHeaders = {
     description: 'Stands for the content, in quotes; of a file it is its SHA-256.',
     schema: { type: 'string', pattern: '^"[0-9a-f]{64}"$' },
   },
-  'Accept-Ranges': { required: true, schema: { type: 'string', const: 'bytes' } },
+  'Accept-Ranges': {
+    required: true,
+    description: 'Parts of the file can be asked for, in bytes.',
+    schema: { type: 'string', const: 'bytes' },
+  },
   'Content-Range': {
     required: true,
     description: 'The part that is answered, and of how many bytes.',
     schema: { type: 'string', pattern: '^bytes (\\d+-\\d+|\\*)/\\d+$' },
   },
-  'Cache-Control': { required: true, schema: { type: 'string' } },
-  Vary: { required: true, schema: { type: 'string' } },
+  'Cache-Control': {
+    required: true,
+    description: 'Who may keep the answer, and how long.',
+    schema: { type: 'string' },
+  },
+  Vary: {
+    required: true,
+    description: 'The headers of the request that the answer depends on.',
+    schema: { type: 'string' },
+  },
 } as const;
 
 type AnswerHeader = keyof typeof answerHeaders;
@@ -201,15 +209,14 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
     [responseName]: first !== undefined && others.length === 0 ? sharedNames[first] : undefined,
     description: `${meanings[status] ?? 'Refused.'} error_code: ${list}.`,
     headers: named(...(headers[status] ?? [])),
-    content: { 'application/json': { schema: withCodes(codes) } },
+    content: { 'application/json': withExamples(withCodes(codes), errorExample(first)) },
   };
 }
 
 /** The error record, narrowed: a code that a route does not own up to fails its tests. */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
-  const narrowing = {
-    properties: { errors: { items: { properties: { error_code: { enum: [...codes] } } } } },
-  };
+  const error = { type: 'object', properties: { error_code: { type: 'string', enum: [...codes] } } };
+  const narrowing = { type: 'object', properties: { errors: { type: 'array', items: error } } };
   return Type.Unsafe({ allOf: [errorRecord.ref, narrowing] });
 }
 

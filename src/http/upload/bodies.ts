@@ -28,6 +28,7 @@ export const userItem = component(
       company: Type.Optional(
         Type.Unsafe<Record<string, unknown> | null>({
           type: ['object', 'null'],
+          additionalProperties: true,
           description: 'In place of `company_id`: an object with it, and with properties of the company.',
         }),
       ),
@@ -104,30 +105,28 @@ const companiesArray = {
   value: { companies: [{ company_id: 'acme', metadata: { name: 'Acme GmbH', size: 120 } }] },
 };
 const envelopes = {
-  users: Type.Object({ users: Type.Array(userItem.ref, { minItems: 1 }) }, { additionalProperties: true }),
+  users: Type.Object(
+    { users: Type.Array(userItem.ref, { minItems: 1, description: 'The users.' }) },
+    { additionalProperties: true },
+  ),
   companies: Type.Object(
-    { companies: Type.Array(companyItem.ref, { minItems: 1 }) },
+    { companies: Type.Array(companyItem.ref, { minItems: 1, description: 'The companies.' }) },
     { additionalProperties: true },
   ),
 };
 
 export const usersBody = withExamples(
-  Type.Union([envelopes.users, Type.Array(userItem.ref, { minItems: 1 })]),
+  Type.Union([envelopes.users, Type.Array(userItem.ref, { minItems: 1 })], {
+    description: 'Users: an array of any length, bare or under `users`.',
+  }),
   { users: usersArray, array: { summary: 'A bare array', value: usersArray.value.users } },
 );
 
 export const companiesBody = withExamples(
-  Type.Union([envelopes.companies, Type.Array(companyItem.ref, { minItems: 1 })]),
+  Type.Union([envelopes.companies, Type.Array(companyItem.ref, { minItems: 1 })], {
+    description: 'Companies: an array of any length, bare or under `companies`.',
+  }),
   { companies: companiesArray, array: { summary: 'A bare array', value: companiesArray.value.companies } },
-);
-
-export const profilesBody = withExamples(
-  Type.Union([
-    envelopes.users,
-    envelopes.companies,
-    Type.Array(Type.Union([userItem.ref, companyItem.ref]), { minItems: 1 }),
-  ]),
-  { users: usersArray, companies: companiesArray },
 );
 
 /** A form: the file, and options before or after it. */
@@ -139,10 +138,13 @@ export function formBody(entities: readonly LoadEntity[], exampleFile = csvText)
       description: 'The file: CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip.',
     }),
   };
-  return withExamples(Type.Object(fields, { additionalProperties: false }), {
-    file: { summary: 'A file', value: { file: exampleFile } },
-    options: { summary: 'A file, and an option', value: { max_errors: '5%', file: exampleFile } },
-  });
+  return withExamples(
+    Type.Object(fields, { additionalProperties: false, description: 'A file, and options.' }),
+    {
+      file: { summary: 'A file', value: { file: exampleFile } },
+      options: { summary: 'A file, and an option', value: { max_errors: '5%', file: exampleFile } },
+    },
+  );
 }
 
 /** What every upload answers. */

@@ -1,0 +1,84 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { preparedDataDir, type Started, startService, temporaryFolder } from './cli.ts';
+
+const root = resolve(import.meta.dirname, '../..');
+const run = promisify(execFile);
+
+/** What a client learns from its environment. */
+const environment = ({ url, key }: Started) => ({
+  PATH: process.env['PATH'],
+  HOME: process.env['HOME'],
+  SLUICE_URL: url,
+  SLUICE_API_KEY: key ?? '',
+});
+
+describe('clients generated from the document', () => {
+  let folder = '';
+
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'sluice-clients-'));
+    await run(process.execPath, ['--import', 'tsx', 'tools/generate-clients.ts', folder], { cwd: root });
+    await cp(join(root, 'test/acceptance/clients'), folder, { recursive: true });
+    await symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+    await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+  });
+  afterAll(() => rm(folder, { recursive: true, force: true }));
+
+  test('their types allow what a program does with each of them', async () => {
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const checked = await run(process.execPath, [tsc, '-p', folder]).catch((error) => error);
+    expect(checked.stdout).toBe('');
+  });
+
+  test.each([
+    ['openapi-typescript with openapi-fetch', 'fetch-program.ts'],
+    ['@hey-api/openapi-ts', 'generated-program.ts'],
+  ])('%s identifies, tracks, imports a file, waits, reads rejects, exports, lists and looks up', async (_, program) => {
+    const service = await startService(await preparedDataDir());
+    const { stdout } = await run(process.execPath, ['--import', 'tsx', program], {
+      cwd: folder,
+      env: environment(service),
+    });
+    expect(JSON.parse(stdout)).toEqual({
+      statuses: [202, 202],
+      counts: [1, 1],
+      rejects: ['missing_id'],
+      exported: ['ada', 'u1'],
+      listed: [true],
+      properties: expect.arrayContaining(['logins', 'name', 'tags']),
+      refused: ['not_found'],
+    });
+  });
+});
+
+describe('clients of examples/clients', () => {
+  const hasPython = spawnSync('python3', ['--version']).status === 0;
+  const clients = [
+    ['sh', 'client.sh', true],
+    [process.execPath, 'client.mjs', true],
+    ['python3', 'client.py', hasPython],
+  ] as const;
+
+  test.each(clients.filter(([, , isThere]) => isThere))(
+    '%s %s identifies, tracks, imports a file, names its rejects and downloads an export',
+    async (program, name) => {
+      const service = await startService(await preparedDataDir());
+      const cwd = await temporaryFolder();
+      await writeFile(join(cwd, 'users.csv'), 'user_id,name\nu1,Grace Hopper\n,Nobody\n');
+      const script = join(root, 'examples/clients', name);
+      const { stdout } = await run(program, [script, 'users.csv'], { cwd, env: environment(service) });
+      expect(stdout).toContain('missing_id');
+      const lines = (await readFile(join(cwd, 'users.ndjson'), 'utf8')).trim().split('\n');
+      const users = lines.map((line) => JSON.parse(line)).map(({ user_id, metadata }) => [user_id, metadata]);
+      expect(users.sort()).toEqual([
+        ['ada', { name: 'Ada Lovelace', plan: 'pro' }],
+        ['u1', { name: 'Grace Hopper' }],
+      ]);
+    },
+  );
+});
