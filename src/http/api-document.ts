@@ -69,6 +69,7 @@ const info = {
 - A trailing slash, and slashes that are doubled, are accepted on every path. \`HEAD\` answers as \`GET\`, without the body. A method that a path does not have is 405 with \`Allow\`, an unknown path 404, also without a key.
 - Lists refuse parameters that they do not know, except those that begin with \`_\`, which some clients add so that no cache answers.
 - Times are ISO 8601 in UTC.`,
+  contact: { name: 'The operator of this service' },
   license: { name: 'MIT', identifier: 'MIT' },
 };
 

@@ -215,8 +215,9 @@ function errorAnswer(status: number, codes: readonly ErrorCode[]): object {
 
 /** The error record, narrowed: a code that a route does not own up to fails its tests. */
 function withCodes(codes: readonly ErrorCode[]): TSchema {
-  const error = { type: 'object', properties: { error_code: { type: 'string', enum: [...codes] } } };
-  const narrowing = { type: 'object', properties: { errors: { type: 'array', items: error } } };
+  const open = { type: 'object', additionalProperties: true };
+  const error = { ...open, properties: { error_code: { type: 'string', enum: [...codes] } } };
+  const narrowing = { ...open, properties: { errors: { type: 'array', items: error } } };
   return Type.Unsafe({ allOf: [errorRecord.ref, narrowing] });
 }
 
