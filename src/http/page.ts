@@ -132,13 +132,14 @@ export function envelope(
   const before = Type.Null({ description: 'Always null: lists are read forwards.' });
   const metadata = Type.Object(
     {
-      cursor: Type.Object({ after, before }, closed),
+      cursor: Type.Object({ after, before }, { ...closed, description: 'What leads to the next page.' }),
       limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE, description: 'Items on a page, at most.' }),
       ...more,
     },
-    closed,
+    { ...closed, description: 'Of the page.' },
   );
-  return component(name, Type.Object({ data: Type.Array(item), metadata }, { ...closed, description }));
+  const data = Type.Array(item, { description: 'The items of the page.' });
+  return component(name, Type.Object({ data, metadata }, { ...closed, description }));
 }
 
 /** Answers with items that are JSON already: what is parsed and written again may lose digits. */
