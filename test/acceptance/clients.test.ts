@@ -38,22 +38,25 @@ describe('clients generated from the document', () => {
   test.each([
     ['openapi-typescript with openapi-fetch', 'fetch-program.ts'],
     ['@hey-api/openapi-ts', 'generated-program.ts'],
-  ])('%s identifies, tracks, imports a file, waits, reads rejects, exports, lists and looks up', async (_, program) => {
-    const service = await startService(await preparedDataDir());
-    const { stdout } = await run(process.execPath, ['--import', 'tsx', program], {
-      cwd: folder,
-      env: environment(service),
-    });
-    expect(JSON.parse(stdout)).toEqual({
-      statuses: [202, 202],
-      counts: [1, 1],
-      rejects: ['missing_id'],
-      exported: ['ada', 'u1'],
-      listed: [true],
-      properties: expect.arrayContaining(['logins', 'name', 'tags']),
-      refused: ['not_found'],
-    });
-  });
+  ])(
+    '%s identifies, tracks, imports a file, waits, reads rejects, exports, lists and looks up',
+    async (_, program) => {
+      const service = await startService(await preparedDataDir());
+      const { stdout } = await run(process.execPath, ['--import', 'tsx', program], {
+        cwd: folder,
+        env: environment(service),
+      });
+      expect(JSON.parse(stdout)).toEqual({
+        statuses: [202, 202],
+        counts: [1, 1],
+        rejects: ['missing_id'],
+        exported: ['ada', 'u1'],
+        listed: [true],
+        properties: expect.arrayContaining(['logins', 'name', 'tags']),
+        refused: ['not_found'],
+      });
+    },
+  );
 });
 
 describe('clients of examples/clients', () => {

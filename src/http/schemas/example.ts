@@ -100,6 +100,7 @@ const errorTexts: Readonly<Record<ErrorCode, readonly [message: string, details:
   too_many_records: ['A deletion takes 10000 ids', 'users'],
   unsupported_media_type: ['Send JSON, with Content-Type: application/json', 'Content-Type: text/plain'],
   range_not_satisfiable: ['The file has no such part', 'it has 84213 bytes'],
+  headers_too_large: ['The headers of the request are too large', 'send fewer or shorter headers'],
   rate_limited: ['This key makes too many requests; try again later', '600 requests in 60000 ms'],
   internal_error: ['The service failed; the error is in its log under the request id', ''],
   unavailable: ['The service is overloaded; try again later', ''],

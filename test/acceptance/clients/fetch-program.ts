@@ -72,7 +72,9 @@ const started = found(
   }),
 );
 const exported = await exportEnded(started.job_id);
-const exports = found(await client.GET('/api/v1/analytics/exports/jobs', { params: { query: { limit: 1 } } }));
+const exports = found(
+  await client.GET('/api/v1/analytics/exports/jobs', { params: { query: { limit: 1 } } }),
+);
 const properties = found(await client.GET('/api/v1/analytics/exports/lookups/user_properties'));
 const refused = await client.GET('/v1/background_jobs/{job_id}', {
   params: { path: { job_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01' } },
