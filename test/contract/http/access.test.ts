@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Scope, scopes } from '../../../src/domain/scope.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { describedApi } from '../../support/api-document.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
@@ -19,18 +20,78 @@ afterAll(async () => {
 });
 
 const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
-/** Routes, and what a key must allow. */
-const routes: readonly (readonly [method: string, path: string, scope: Scope])[] = [
-  ['POST', '/v1/imports', 'import'],
-  ['POST', '/v1/users/bulk_identify', 'import'],
-  ['POST', '/v1/companies/bulk_identify', 'import'],
-  ['GET', '/v1/background_jobs', 'read'],
-  ['GET', job, 'read'],
-  ['GET', `${job}/rejects`, 'read'],
-  ['GET', `${job}/outcomes`, 'read'],
-  ['POST', `${job}/cancel`, 'import'],
-  ['POST', `${job}/retry`, 'import'],
-];
+const lookups = '/api/v1/analytics/exports/lookups';
+/** Every route that takes a key, and what the key must allow. */
+const access: Readonly<Record<Scope, readonly string[]>> = {
+  ingest: ['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],
+  import: [
+    'POST /v1/imports',
+    'POST /v1/users/bulk_identify',
+    'POST /v1/companies/bulk_identify',
+    'POST /v1/background_jobs/{job_id}/cancel',
+    'POST /v1/background_jobs/{job_id}/retry',
+  ],
+  export: [
+    'POST /api/v1/analytics/exports',
+    'GET /api/v1/analytics/exports/jobs',
+    'GET /api/v1/analytics/exports/jobs/{job_id}',
+    'POST /api/v1/analytics/exports/jobs/{job_id}/cancel',
+  ],
+  read: [
+    'GET /v1/background_jobs',
+    'GET /v1/background_jobs/{job_id}',
+    'GET /v1/background_jobs/{job_id}/rejects',
+    'GET /v1/background_jobs/{job_id}/outcomes',
+    'GET /v1/users',
+    'GET /v1/users/{user_id}',
+    'GET /v1/users/{user_id}/events',
+    'GET /v1/companies',
+    'GET /v1/companies/{company_id}',
+    'GET /v1/segments/{segment_id}/preview',
+    ...[
+      'banners',
+      'checklists',
+      'company_properties',
+      'embeds',
+      'events_properties',
+      'features_events',
+      'flows',
+      'resource_center_modules',
+      'segments',
+      'spotlights',
+      'surveys',
+      'user_properties',
+    ].map((name) => `GET ${lookups}/${name}`),
+  ],
+  delete: ['DELETE /v1/users', 'DELETE /v1/companies'],
+};
+const withoutScope = ['GET /v1/validate'];
+
+const routes = scopes.flatMap((scope) =>
+  access[scope].map((route): readonly [method: string, path: string, scope: Scope] => {
+    const [method = '', template = ''] = route.split(' ');
+    return [method, template.replace(/\{\w+\}/, job.split('/').at(-1) ?? ''), scope];
+  }),
+);
+
+test('every route of the document that takes a key is held to its scope here', async () => {
+  const { document } = await describedApi();
+  const documented = Object.entries(document.paths).flatMap(([path, operations]) =>
+    Object.entries(operations)
+      .filter(([, { security }]) => security?.some((scheme) => 'apiKey' in scheme))
+      .map(([method]) => `${method.toUpperCase()} ${path}`),
+  );
+  expect([...Object.values(access).flat(), ...withoutScope].sort()).toEqual(documented.sort());
+});
+
+/** Those of the document for this path: an id may be `bulk_identify`, and its profile is read there. */
+async function methodsOf(path: string): Promise<string[]> {
+  const { document } = await describedApi();
+  const methods = Object.entries(document.paths)
+    .filter(([template]) => new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path))
+    .flatMap(([, operations]) => Object.keys(operations).map((method) => method.toUpperCase()));
+  return [...methods, ...(methods.includes('GET') ? ['HEAD'] : [])].sort();
+}
 
 const unauthorized = {
   errors: [
@@ -77,15 +138,15 @@ describe.each(routes)('%s %s', (method, path, scope) => {
   });
 
   test('by another method is 405, and says which there are', async () => {
-    // There may be a user whose id is `bulk_identify`: its profile is read there.
-    const allowed = path.endsWith('/bulk_identify') ? ['GET', 'HEAD', 'POST'] : [method];
+    const allowed = await methodsOf(path);
     const others = ['PUT', 'DELETE', 'PATCH', 'OPTIONS', 'POST', 'GET'].filter(
       (each) => !allowed.includes(each),
     );
+    expect(allowed).toContain(method);
     for (const other of others) {
       const { status, body, headers } = await server.json<ErrorBody>(path, { method: other });
       expect([other, status, body.errors[0]?.error_code]).toEqual([other, 405, 'method_not_allowed']);
-      expect(headers.get('allow')).toBe(method === 'GET' ? 'GET, HEAD' : allowed.join(', '));
+      expect(headers.get('allow')).toBe(allowed.join(', '));
     }
   });
 });
