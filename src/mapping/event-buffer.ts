@@ -346,6 +346,4 @@ export class EventBuffer {
   }
 }
 
-const tab = Buffer.from('\t');
-const newline = Buffer.from('\n');
-const noBytes = Buffer.alloc(0);
+const [tab, newline, noBytes] = [Buffer.from('\t'), Buffer.from('\n'), Buffer.alloc(0)];

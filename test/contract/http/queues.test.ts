@@ -62,8 +62,8 @@ test.each(redisAvailable ? (['postgres', 'redis'] as const) : (['postgres'] as c
     expect(
       (await look(server, '/admin/queues/api/queues/sluice/empty', `Bearer ${adminKey}`, 'PUT')).status,
     ).toBe(405);
-    const document = await (await look(server, '/openapi.json')).text();
-    expect(document).not.toContain('/admin');
+    const { paths } = (await (await look(server, '/openapi.json')).json()) as { paths: object };
+    expect(Object.keys(paths).filter((path) => path.startsWith('/admin'))).toEqual([]);
   },
 );
 
