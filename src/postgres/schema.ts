@@ -792,7 +792,7 @@ export interface Users {
    */
   metadata: Generated<Json>;
   /**
-   * {"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. Null: last_seen_at, of all.
+   * {"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. "dated": by a record with a time. Null: last_seen_at, of all.
    */
   times: Json | null;
   /**

@@ -89,12 +89,21 @@ describe('keys', () => {
     expect(JSON.stringify(listed)).not.toContain(secret);
   });
 
-  test('the scheme may be written in any case; another scheme, no scheme and nothing are refused', async () => {
+  test('a key may stand behind Token, Bearer or Basic, in any case, or alone; another scheme and nothing are refused', async () => {
     const { db } = t.system;
-    for (const header of [`Token ${t.key}`, `token ${t.key}`, `TOKEN  ${t.key}`]) {
+    const basic = Buffer.from(`${t.key}:`).toString('base64');
+    const good = [
+      `Token ${t.key}`,
+      `token ${t.key}`,
+      `TOKEN  ${t.key}`,
+      `Bearer ${t.key}`,
+      `basic ${basic}`,
+      t.key,
+    ];
+    for (const header of good) {
       expect(await verifyKey(db, null, header)).toHaveProperty('environment');
     }
-    const bad = [undefined, '', 'Token', 'Token ', `Bearer ${t.key}`, t.key, `Token ${t.key} x`];
+    const bad = [undefined, '', 'Token', 'Token ', `Digest ${t.key}`, `Basic ${t.key}`, `Token ${t.key} x`];
     for (const header of bad) expect(await verifyKey(db, null, header)).toHaveProperty('refused');
   });
 
