@@ -17,6 +17,7 @@ create table sluice.loads (
   file_format text not null,
   header jsonb,
   column_map jsonb not null default '{}',
+  preset text,
   total_rows bigint not null,
   dry_run boolean not null default false,
   max_errors bigint,
@@ -43,6 +44,8 @@ create table sluice.loads (
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
+  constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog')),
+  constraint loads_preset_reads_json check (preset is null or file_format = 'ndjson'),
   constraint loads_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
@@ -66,6 +69,7 @@ comment on table sluice.loads is 'One row per accepted import or bulk identify; 
 comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
+comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.loads.has_event_types is
   'Some record says by its event_type what it is: the counts are shown by kind.';

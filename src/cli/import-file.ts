@@ -107,6 +107,7 @@ async function* counted(
 
 export interface ImportOptions extends Pick<LoadOptions, 'map' | 'dryRun' | 'ifDuplicate'> {
   readonly entity: LoadEntity | undefined;
+  readonly preset: LoadOptions['preset'] | undefined;
   readonly maxErrors: LoadOptions['maxErrors'] | undefined;
   readonly format: SourceFormat | undefined;
   readonly rejectsDir: string;
@@ -172,11 +173,12 @@ export async function importFile(
   }
 }
 
-function loadOptions({ entity, map, dryRun, maxErrors, ifDuplicate }: ImportOptions): LoadOptions {
+function loadOptions({ entity, map, preset, dryRun, maxErrors, ifDuplicate }: ImportOptions): LoadOptions {
   return {
     ...defaultLoadOptions,
     entity: entity ?? 'auto',
     map,
+    preset: preset ?? null,
     dryRun,
     maxErrors: maxErrors ?? null,
     ifDuplicate,

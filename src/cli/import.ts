@@ -1,6 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import { entities } from '../domain/entity.ts';
-import { type MaxErrors, sourceFormats } from '../domain/load.ts';
+import { type MaxErrors, presets, sourceFormats } from '../domain/load.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import {
@@ -31,6 +31,7 @@ export const importFiles = defineCommand({
       collectMap,
       {},
     ),
+    preset: choice('--preset <product>', 'whose export files they are, JSON or NDJSON', presets),
     dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
     maxErrors: parsed(
       '--max-errors <n>',
@@ -57,6 +58,7 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
     'sluice import users.csv',
     'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
     'sluice import companies.ndjson --dry-run',
+    'sluice import events.json.gz --preset mixpanel',
     'pg_dump-like-tool | sluice import - --format csv --max-errors 1%',
     'sluice import users.csv --json | jq .loads[0].job.counts',
   ],

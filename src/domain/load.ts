@@ -25,11 +25,17 @@ export type SourceFormat = (typeof sourceFormats)[number];
 /** How the stored file is written: JSON arrays, Parquet and Avro are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
+/** Products whose export files are read as they are (docs/api.md, "Presets"). */
+export const presets = ['mixpanel', 'amplitude', 'segment', 'posthog'] as const;
+export type Preset = (typeof presets)[number];
+
 /** What a load may be asked for besides its file. */
 export interface LoadOptions {
   readonly entity: LoadEntity;
   /** Their header (or NDJSON key) → our name. */
   readonly map: Readonly<Record<string, string>>;
+  /** The product whose records they are; null: they are ours. Not together with a map. */
+  readonly preset: Preset | null;
   readonly dryRun: boolean;
   /** More rejects than this fail the load: a count, or a share of the records in percent. */
   readonly maxErrors: MaxErrors | null;
@@ -41,6 +47,7 @@ export type MaxErrors = { readonly count: number } | { readonly percent: number 
 export const defaultLoadOptions: LoadOptions = {
   entity: 'auto',
   map: {},
+  preset: null,
   dryRun: false,
   maxErrors: null,
   ifDuplicate: 'load',

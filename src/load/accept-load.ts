@@ -11,7 +11,7 @@ import { uuidv7 } from 'uuidv7';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
-import type { LoadOptions, LoadType, MaxErrors } from '../domain/load.ts';
+import type { LoadOptions, LoadType, MaxErrors, Preset } from '../domain/load.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
@@ -115,9 +115,19 @@ async function wasCommitted(
 
 /** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
-  if (received.objectKeys !== null) requireRecord(received.objectKeys, options.map);
+  if (options.preset !== null) requirePresetFits(options.preset, received, options);
+  else if (received.objectKeys !== null) requireRecord(received.objectKeys, options.map);
   if (received.header === null) return options.entity;
   return planFile(received.header, options.map, options.entity).entity;
+}
+
+function requirePresetFits(preset: Preset, { header }: ReceivedFile, { map }: LoadOptions): void {
+  if (header !== null) {
+    const message = `preset=${preset} reads JSON and NDJSON; the file is a CSV`;
+    throw inputError('invalid_field', message, 'preset');
+  }
+  if (Object.keys(map).length === 0) return;
+  throw inputError('invalid_field', 'give map or preset, not both', 'preset');
 }
 
 async function writeLoad(
@@ -132,7 +142,9 @@ async function writeLoad(
     if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, created: false };
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
-  const duplicateOf = options.dryRun ? null : await findDuplicate(db, environmentId, received.sha256, entity);
+  const duplicateOf = options.dryRun
+    ? null
+    : await findDuplicate(db, environmentId, received.sha256, entity, options.preset);
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
     if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
     return { jobId: duplicateOf, created: false };
@@ -155,6 +167,7 @@ async function writeLoad(
     fileFormat: received.format,
     header: received.header,
     columnMap: options.map,
+    preset: options.preset,
     totalRows: received.totalRows,
     dryRun: options.dryRun,
     maxErrors: allowedErrors(options.maxErrors, received.totalRows),

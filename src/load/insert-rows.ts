@@ -22,9 +22,9 @@ export async function expectsNewUsers(
   return memory.users === 'new';
 }
 
-/** Whether the rows read are fit for it: users only, and none that removes anything. */
-export function canBeInserted(rows: Rows): boolean {
-  return rows.users.rows > 0 && rows.companies.rows === 0 && !rows.users.removes;
+/** Whether the rows read are fit for it: users only, each of a record of its own, and none that removes anything. */
+export function canBeInserted({ users, companies }: Rows): boolean {
+  return users.rows > 0 && users.counted === users.rows && companies.rows === 0 && !users.removes;
 }
 
 /** Inserts a chunk's users, stamped as new, and adds its events. Throws a unique violation if one of them is known. */

@@ -200,7 +200,7 @@ export function createChunkReader(source: LoadSource, files: FileStore, rows = n
 
 function createParser(source: LoadSource, rows: Rows): CsvRows | CsvEventRows | NdjsonRows {
   const { header } = source;
-  if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows);
+  if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows, source.preset);
   const plan = planFile(header, source.columnMap, source.entity);
   return isEventFile(plan) ? new CsvEventRows(header, plan, rows) : new CsvRows(header, plan, rows);
 }

@@ -1,17 +1,18 @@
 import { isUtf8 } from 'node:buffer';
-import { type Entity, idColumn, type LoadEntity } from '../domain/entity.ts';
+import type { Entity, LoadEntity } from '../domain/entity.ts';
 import { isEventKind, isRecordKind } from '../domain/event.ts';
-import type { ChunkRange } from '../domain/load.ts';
-import type { Reason } from '../domain/reject.ts';
+import type { ChunkRange, Preset } from '../domain/load.ts';
+import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
 import { eventColumns } from './column-plan.ts';
 import { kindProblem } from './event-record.ts';
 import { readEvent, readTime } from './json-event.ts';
 import { isObject, type JsonObject } from './json-object.ts';
-import { dropReserved, noCompany, readCompany, readId, readMetadata, takeCompanyId } from './json-record.ts';
-import { escapeCopy, escapeCopyJson, type ParsedJson, parseJson } from './json-text.ts';
-import { REMOVES, UNCOUNTED } from './row-buffer.ts';
-import { missingId, type Rows } from './rows.ts';
+import { dropEventKeys, readProfile } from './json-profile.ts';
+import { type ParsedJson, parseJson } from './json-text.ts';
+import { notOfPreset, PresetProfiles } from './preset-rows.ts';
+import { readPreset } from './presets/read-preset.ts';
+import type { Rows } from './rows.ts';
 
 const dotted = 'metadata.';
 
@@ -20,11 +21,23 @@ export class NdjsonRows {
   readonly #entity: LoadEntity;
   readonly #map: ReadonlyMap<string, string>;
   readonly #rows: Rows;
+  readonly #preset: Preset | null;
+  readonly #presetProfiles: PresetProfiles;
+  /** The text of a record says what is read from it. */
+  readonly #verbatim: boolean;
 
-  constructor(entity: LoadEntity, map: Readonly<Record<string, string>>, rows: Rows) {
+  constructor(
+    entity: LoadEntity,
+    map: Readonly<Record<string, string>>,
+    rows: Rows,
+    preset: Preset | null = null,
+  ) {
     this.#entity = entity;
     this.#map = new Map(Object.entries(map));
     this.#rows = rows;
+    this.#preset = preset;
+    this.#presetProfiles = new PresetProfiles(rows);
+    this.#verbatim = this.#map.size === 0 && preset === null;
   }
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
@@ -55,11 +68,13 @@ export class NdjsonRows {
     if (problem !== null) return tooLarge;
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8;
     const whole = bytes.toString('latin1', start, end);
-    const line = this.#map.size === 0 ? withoutSeen(whole) : whole;
+    const line = this.#verbatim ? withoutSeen(whole) : whole;
     const parsed = parseJson(line);
     if ('code' in parsed) return parsed;
     if (!isObject(parsed.value)) return notAnObject;
-    return this.#readRecord(this.#renamed(parsed.value), parsed, line, record);
+    return this.#preset === null
+      ? this.#readRecord(this.#renamed(parsed.value), parsed, line, record)
+      : this.#readPreset(this.#preset, parsed.value, parsed, line, record);
   }
 
   /** Applies the map and `metadata.x` = `x`; nearly always there is nothing to do. */
@@ -90,6 +105,24 @@ export class NdjsonRows {
     return entity === null ? neitherId : this.#readProfile(entity, null, object, parsed, line, record);
   }
 
+  /** A record of another product: one of ours, and what it says of profiles besides. */
+  #readPreset(
+    preset: Preset,
+    object: JsonObject,
+    parsed: ParsedJson,
+    line: string,
+    record: number,
+  ): Reason | null {
+    const { [rejectKey]: _, [rejectRawKey]: __, ...theirs } = object;
+    const ours = readPreset[preset](theirs);
+    if (ours === null) return notOfPreset(preset);
+    const reason =
+      this.#presetProfiles.read(ours.profiles, parsed, line.length, record) ??
+      this.#readKind(ours.record['event_type'], ours.record, parsed, line, record);
+    if (reason === null) this.#presetProfiles.add();
+    return reason;
+  }
+
   /** A record that says what it is. */
   #readKind(
     said: unknown,
@@ -105,14 +138,13 @@ export class NdjsonRows {
     if (problem !== null || kind === null) return problem;
     object['event_type'] = undefined;
     if (isEventKind(kind)) {
-      const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
+      const source = this.#verbatim ? sourceOfMetadata(line, object, parsed) : null;
       return readEvent(kind, object, parsed, line.length, record, this.#rows, source);
     }
     const instant = readTime(object, this.#rows.times);
     if (instant !== null && 'code' in instant) return instant;
-    for (const name of ofEventsOnly) if (object[name] !== undefined) object[name] = undefined;
     const entity = kind === 'identify_user' ? 'users' : 'companies';
-    if (entity === 'companies') object['user_id'] = undefined;
+    dropEventKeys(object, entity);
     return this.#readProfile(entity, instant?.text ?? null, object, parsed, line, record);
   }
 
@@ -125,46 +157,13 @@ export class NdjsonRows {
     line: string,
     record: number,
   ): Reason | null {
-    const column = idColumn[entity];
-    const id = readId(object[column], column, parsed);
-    if (typeof id !== 'string') return id ?? missingId(column);
-    if (entity === 'companies' && object['company'] !== undefined) {
-      const agreed = takeCompanyId(object, parsed);
-      if (agreed !== null && typeof agreed !== 'string') return agreed;
-    }
-    object[column] = undefined;
-    dropReserved(object);
-    const source = this.#map.size === 0 ? sourceOfMetadata(line, object, parsed) : null;
-    const company =
-      entity === 'users' ? readCompany(object, parsed, line.length, this.#rows.types.companies) : noCompany;
-    if ('code' in company) return company;
-    const content = readMetadata(object, parsed, line.length, '', this.#rows.types[entity], source);
-    if ('code' in content) return content;
-    const rows = this.#rows;
-    if (company.row !== null) {
-      const { text } = company.row;
-      const flags = UNCOUNTED | company.row.flags;
-      rows.addProfile(
-        at,
-        'companies',
-        escapeCopy(company.id ?? ''),
-        escapeCopyJson(text),
-        null,
-        flags,
-        record,
-      );
-    }
-    const flags = content.flags | (company.id === '' ? REMOVES : 0);
-    const companyId = company.id === null ? null : escapeCopy(company.id);
-    rows.addProfile(at, entity, escapeCopy(id), escapeCopyJson(content.text), companyId, flags, record);
-    return null;
+    const source = this.#verbatim ? sourceOfMetadata(line, object, parsed) : null;
+    return readProfile(object, parsed, { entity, at, length: line.length, record, source }, this.#rows);
   }
 }
 
 /** Keys that no property has unless it is written `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company']);
-/** Keys of records that say what they are, which mean nothing in a profile. */
-const ofEventsOnly = ['event_id', 'insert_id', 'event_name', 'source', 'inserted_at'] as const;
 
 const notUtf8: Reason = { code: 'invalid_utf8', message: 'the record is not valid UTF-8', column: null };
 const tooLarge: Reason = {

@@ -1,7 +1,7 @@
 /** How a load is asked for in a file: what schedules and the mapping.yaml of the inbox have in common. */
 import { type Static, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
-import { type MaxErrors, sourceFormats } from '../domain/load.ts';
+import { type MaxErrors, presets, sourceFormats } from '../domain/load.ts';
 import { choice, rule } from './schema.ts';
 
 const shareOrCount = 'must be a number such as 100, or a share such as 5%';
@@ -41,6 +41,11 @@ export const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
       ? `has more than ${MAX_MAPPED_COLUMNS} names`
       : rule('must be pairs such as `Customer ID: user_id`')(value),
 });
+
+export const preset = choice(
+  [...presets],
+  'The product whose export files they are, JSON or NDJSON; not together with map.',
+);
 
 export const fileFormat = choice([...sourceFormats], 'Default: found out.');
 

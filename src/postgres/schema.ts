@@ -472,6 +472,10 @@ export interface Loads {
   lane_position: Generated<number>;
   load_id: Generated<number>;
   max_errors: number | null;
+  /**
+   * The product whose records the file holds; null: they are ours.
+   */
+  preset: string | null;
   repeats_resolved_at: Date | null;
   /**
    * Of the HTTP request that it came by; null if it came another way.

@@ -141,6 +141,15 @@ describe('sluice import, without a server', () => {
     ]);
   });
 
+  test('--preset says whose records they are', async () => {
+    await put('calls.ndjson', '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
+    expect(await importing(['calls.ndjson', '--preset', 'segment'])).toMatchObject({ code: 0 });
+    await startService(dataDir, { WORKERS: '0' });
+    expect(await query(dataDir, 'select user_id, metadata from sluice.users')).toEqual([
+      { user_id: 'ada', metadata: { plan: 'pro' } },
+    ]);
+  });
+
   test('--max-errors: within it exit code 0, beyond it 1', async () => {
     await put('users.csv', 'user_id,name\na,Ada\n,one\n,two\n');
     expect(await importing(['users.csv', '--max-errors', '2'])).toMatchObject({ code: 0 });

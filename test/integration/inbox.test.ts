@@ -169,6 +169,20 @@ describe('a file that is dropped', () => {
     expect(bad?.beside).toContain('.rejects.csv');
   });
 
+  test('is read as that of another product if a mapping says so', async () => {
+    const { environment, folder } = await tenant();
+    await drop(join(folder, 'mapping.yaml'), 'preset: segment\n');
+    await drop(join(folder, 'calls.ndjson'), '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
+    await drop(join(folder, 'calls.csv'), 'type,userId\nidentify,ada\n');
+    const [found] = await concluded(folder, 'calls.ndjson');
+    expect(found).toMatchObject({ outcome: 'done', receipt: { options: { preset: 'segment' } } });
+    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
+      ada: { metadata: { plan: 'pro' } },
+    });
+    const [refused] = await concluded(folder, 'calls.csv');
+    expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'invalid_field', details: 'preset' }]);
+  });
+
   test('is recognised if its bytes were loaded before, or are being loaded', async () => {
     const { environment, folder } = await tenant();
     await drop(join(folder, 'users', 'mapping.yaml'), 'if_duplicate: load\n');
@@ -328,7 +342,9 @@ describe('a file is not taken', () => {
     expect(told.split('\n')).toEqual([
       'mapping.yaml:3:1 entity is users in the folder users; leave it out',
       'mapping.yaml:4:13 max_errors must be a number such as 100, or a share such as 5%, not "many"',
-      expect.stringMatching(/^mapping\.yaml:5:1 colour is unknown; a mapping has map, entity, max_errors, /),
+      expect.stringMatching(
+        /^mapping\.yaml:5:1 colour is unknown; a mapping has map, entity, preset, max_errors, /,
+      ),
       '',
     ]);
     expect(said(mapping)).toEqual([expect.stringContaining('mapping.yaml:4:13')]);

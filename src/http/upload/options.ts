@@ -6,6 +6,7 @@ import {
   defaultLoadOptions,
   type LoadOptions,
   type MaxErrors,
+  presets,
   type SourceFormat,
   sourceFormats,
 } from '../../domain/load.ts';
@@ -34,6 +35,16 @@ const commonOptions = {
         const map = readColumnMap(texts);
         return typeof map === 'string' ? map : null;
       },
+    ),
+  ),
+  preset: Type.Optional(
+    worded(
+      Type.Enum([...presets], {
+        type: 'string',
+        description:
+          'The product whose export file it is, JSON or NDJSON: its records become users, companies and events. Not together with `map`.',
+      }),
+      `preset must be one of ${presets.join(', ')}`,
     ),
   ),
   dry_run: Type.Optional(
@@ -116,6 +127,7 @@ export function optionsReader(entities: readonly LoadEntity[]): ReadOptions {
       load: {
         entity: options.entity ?? fixed ?? defaults.entity,
         map: typeof map === 'string' ? {} : map,
+        preset: options.preset ?? defaults.preset,
         dryRun: options.dry_run ?? defaults.dryRun,
         maxErrors: options.max_errors === undefined ? null : readMaxErrors(options.max_errors),
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,

@@ -5,6 +5,7 @@ import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
   type LoadType,
+  type Preset,
   type StoredFormat,
   type Tally,
 } from '../../domain/load.ts';
@@ -33,6 +34,7 @@ export interface NewLoad extends JobIdentity {
   readonly fileFormat: StoredFormat;
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
+  readonly preset: Preset | null;
   readonly totalRows: number;
   readonly dryRun: boolean;
   readonly maxErrors: number | null;
@@ -57,6 +59,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       file_format: load.fileFormat,
       header: load.header === null ? null : JSON.stringify(load.header),
       column_map: JSON.stringify(load.columnMap),
+      preset: load.preset,
       total_rows: load.totalRows,
       dry_run: load.dryRun,
       max_errors: load.maxErrors,
@@ -129,6 +132,7 @@ export interface LoadSource {
   readonly fileFormat: StoredFormat;
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
+  readonly preset: Preset | null;
   readonly dryRun: boolean;
   readonly chunkCount: number;
 }
@@ -144,6 +148,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
       'file_format',
       'header',
       'column_map',
+      'preset',
       'dry_run',
       'chunk_count',
     ])
@@ -163,6 +168,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     fileFormat: row.file_format as StoredFormat,
     header: row.header as CsvHeader | null,
     columnMap: row.column_map as Readonly<Record<string, string>>,
+    preset: row.preset as Preset | null,
     dryRun: row.dry_run,
     chunkCount: row.chunk_count,
   };

@@ -9,6 +9,7 @@ import {
   type LoadType,
   noOutcomes,
   type Outcomes,
+  type Preset,
   type TallyByKind,
   toTally,
 } from '../../domain/load.ts';
@@ -203,6 +204,7 @@ export async function findDuplicate(
   environmentId: number,
   sha256: string,
   entity: LoadEntity,
+  preset: Preset | null,
 ): Promise<string | null> {
   const row = await db
     .selectFrom('loads')
@@ -211,6 +213,7 @@ export async function findDuplicate(
     .where('sha256', '=', Buffer.from(sha256, 'hex'))
     .where('status', '=', 'completed')
     .where('entity', '=', entity)
+    .where('preset', 'is not distinct from', preset)
     .where('dry_run', '=', false)
     .orderBy('job_id', 'desc')
     .limit(1)

@@ -5,7 +5,7 @@ import { unchangedEvents } from './event-repeats.ts';
 
 /**
  * Chunks that left no mark of a key they met; and companies that may have been written on behalf of a user first and
- * by a record of their own later, which then was not counted.
+ * by a record of their own later, which then was not counted. A preset does so with users too, on behalf of events.
  */
 const unresolved = sql`
   select
@@ -13,6 +13,7 @@ const unresolved = sql`
   where k.load_id = loads.load_id
     and (
       k.unchanged <> '{}'
+      or loads.preset is not null
       or (
         k.entity = 'companies'
         and loads.entity = 'auto'
@@ -55,12 +56,12 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
   await sql`set local work_mem = '64MB'`.execute(db);
   await sql`
     with concerned as (
-      select k.entity, bool_or(l.attempts > 1) as is_retried
+      select k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset
       from load_chunk_keys k
       join loads l using (load_id)
       where load_id = ${loadId} and k.entity <> 'events'
       group by k.entity
-      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run)
+      having bool_or(k.entity = 'companies' or k.unchanged <> '{}' or l.attempts > 1 or l.dry_run or l.preset is not null)
     ),
     met as (
       select k.entity, k.chunk_no, hash, 'wrote' as did, is_retried
@@ -73,7 +74,7 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
       union all
       select k.entity, k.chunk_no, hash, 'wrote again', is_retried
       from concerned join load_chunk_keys k using (entity), unnest(k.repeated) hash
-      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried)
+      where k.load_id = ${loadId} and (k.entity = 'companies' or is_retried or has_preset)
     ),
     repeated as (
       select

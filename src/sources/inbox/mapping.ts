@@ -11,6 +11,7 @@ import {
   fileFormat,
   ifDuplicate,
   maxErrors,
+  preset,
   readMaxErrors,
 } from '../../operator-file/load-options.ts';
 import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
@@ -22,6 +23,7 @@ import { mappingErrorName, mappingName, type Warnings } from './inbox.ts';
 const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
   map: withDefault(columnMap, {}),
   entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),
+  preset: Type.Optional(preset),
   max_errors: Type.Optional(maxErrors),
   if_duplicate: Type.Optional(ifDuplicate),
   format: Type.Optional(fileFormat),
@@ -36,6 +38,7 @@ export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
   return {
     entity: folder === '' ? 'auto' : folder,
     map: {},
+    preset: null,
     maxErrors: null,
     ifDuplicate: 'skip',
     format: null,
@@ -50,6 +53,7 @@ export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingRead
   const options = {
     entity: value.entity ?? defaults.entity,
     map: value.map,
+    preset: value.preset ?? null,
     maxErrors: readMaxErrors(value.max_errors),
     ifDuplicate: value.if_duplicate ?? defaults.ifDuplicate,
     format: value.format ?? null,

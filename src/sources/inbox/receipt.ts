@@ -34,6 +34,7 @@ export function renderReceipt(
     options: {
       map: file.options.map,
       entity: file.options.entity,
+      preset: file.options.preset,
       max_errors: renderMaxErrors(file.options.maxErrors),
       if_duplicate: file.options.ifDuplicate,
       format: file.options.format,

@@ -170,12 +170,19 @@ function toSchedule(given: GivenSchedule, timeZone: string): Schedule {
 }
 
 function toLoad(load: GivenLoad): ScheduledLoad {
-  const { entity, map, max_errors, if_duplicate, format } = load;
+  const { entity, map, preset, max_errors, if_duplicate, format } = load;
   return {
     kind: 'load',
     source: toSource(load),
     format: format ?? null,
-    options: { entity, map, dryRun: false, maxErrors: readMaxErrors(max_errors), ifDuplicate: if_duplicate },
+    options: {
+      entity,
+      map,
+      preset: preset ?? null,
+      dryRun: false,
+      maxErrors: readMaxErrors(max_errors),
+      ifDuplicate: if_duplicate,
+    },
   };
 }
 

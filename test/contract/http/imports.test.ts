@@ -96,6 +96,24 @@ describe('a file in a form', () => {
     }
   });
 
+  test('with a preset becomes the users and events of another product', async () => {
+    const person = JSON.stringify({ $distinct_id: `p${++serial}`, $properties: { $name: 'Ada' } });
+    const paid = JSON.stringify({
+      event: 'Paid',
+      properties: { distinct_id: `p${serial}`, time: 1772600767 },
+    });
+    for (const content of [`${paid}\n${person}\n`, `[${paid},${person}]`]) {
+      const { status, body } = await post(form(content, { before: { preset: 'mixpanel' } }));
+      expect(status).toBe(200);
+      expect(await detail(body.job_id)).toMatchObject({
+        counts: { read: 2, rejected: 0 },
+        counts_by_kind: { identify_user: { read: 1 }, track: { read: 1 } },
+      });
+    }
+    const one = await post(paid, '/v1/imports?preset=mixpanel', { 'content-type': 'application/json' });
+    expect(one.status).toBe(200);
+  });
+
   test('keeps a name in any script, and nothing of a path or of control characters', async () => {
     const names = [
       ['Kundenübersicht – 客户 🚀.csv', 'Kundenübersicht – 客户 🚀.csv'],
@@ -349,6 +367,8 @@ describe('a file as the body', () => {
     ['max_errors=101%25'],
     ['if_duplicate=maybe'],
     ['format=xml'],
+    ['preset=heap'],
+    ['preset=mixpanel'],
     ['map=Id'],
     ['map='],
     ['map=a=b&map=a=c'],
@@ -445,6 +465,12 @@ describe('Idempotency-Key', () => {
     expect(both.map(({ status }) => status)).toEqual([200, 200]);
     expect(both[0]?.body).toEqual(both[1]?.body);
     expect((await t.storedFiles()).length).toBe(before.length + 1);
+  });
+
+  test('counts the preset among what was asked for', async () => {
+    const content = '{"user_id":"u1","event":"Paid","distinct_id":"u1"}\n';
+    expect((await withKey('k5', content)).status).toBe(200);
+    expect((await withKey('k5', content, '/v1/imports?preset=mixpanel')).status).toBe(409);
   });
 
   test('goes together with if_duplicate=skip', async () => {

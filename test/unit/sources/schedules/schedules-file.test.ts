@@ -38,6 +38,17 @@ describe('a schedules file', () => {
     expect(validate({ schedules: [{ name: 'a', cron: '@daily' }] })).toBe(false);
   });
 
+  test('a load may be of files of another product', () => {
+    const load = (preset: string) =>
+      readSchedulesFile(
+        Buffer.from(
+          `schedules: [{ name: a, cron: "@daily", load: { files: { pattern: x }, preset: ${preset} } }]\n`,
+        ),
+      );
+    expect(load('posthog').value?.[0]).toMatchObject({ work: { options: { preset: 'posthog' } } });
+    expect(load('heap').problems).toMatchObject([{ message: expect.stringContaining('preset') }]);
+  });
+
   test('every problem is named with its line', () => {
     const text = `timezone: Mars/Olympus
 schedules:

@@ -1,0 +1,263 @@
+import { readFile } from 'node:fs/promises';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Preset, presets } from '../../src/domain/load.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
+import { readEvents, type StoredEvent } from '../support/events.ts';
+import {
+  acceptFile,
+  nextEnvironmentName,
+  readProfiles,
+  readRejects,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import type { Profiles } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const newEnvironment = async (): Promise<number> =>
+  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+
+const sampleOf = (preset: Preset): Promise<string> =>
+  readFile(new URL(`../../examples/presets/${preset}.ndjson`, import.meta.url), 'utf8');
+
+async function loadSample(preset: Preset) {
+  const environment = await newEnvironment();
+  const load = await runManually(
+    await startManually(t.system, environment, await sampleOf(preset), { preset }),
+  );
+  const events = await readEvents(t.system, environment);
+  return { load, events, ...(await readProfiles(t.system, environment)) };
+}
+
+const page = { hostname: 'app.example.com', pathname: '/billing', search: '?tab=1' };
+const none = { updated: 0, unchanged: 0, superseded: 0 };
+
+describe('an export file', () => {
+  test('of Mixpanel becomes users, companies and events', async () => {
+    const { load, users, companies, events } = await loadSample('mixpanel');
+    expect(load.tally).toEqual({ ...none, read: 6, inserted: 6, rejected: 0 });
+    expect(users).toEqual({
+      ada: { company: null, metadata: { email: 'ada@example.com', name: 'Ada', plan: 'pro' } },
+    });
+    expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
+    expect(events).toHaveLength(4);
+    expect(events).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          ...{ id: 'mp-1', type: 'track', name: 'Sign Up', user: 'ada', at: '2026-03-04T05:06:07.000Z' },
+          metadata: { plan: 'free', $browser: 'Firefox' },
+        }),
+        expect.objectContaining({
+          id: 'mp-2',
+          user: 'ada',
+          company: 'northwind',
+          metadata: { amount: 49.5 },
+        }),
+        expect.objectContaining({
+          ...{ id: 'mp-3', type: 'page_view', metadata: expect.objectContaining(page) },
+        }),
+        expect.objectContaining({ user: 'grace', metadata: { report: { kind: 'weekly', pages: 3 } } }),
+      ]),
+    );
+  });
+
+  test('of Segment becomes users, companies and events; an alias is refused', async () => {
+    const { load, users, companies, events } = await loadSample('segment');
+    // The group call of ada comes after her identify call, in one file.
+    expect(load.tally).toEqual({ ...none, read: 7, inserted: 5, superseded: 1, rejected: 1 });
+    expect(users).toEqual({
+      ada: { company: 'northwind', metadata: { email: 'ada@example.com', plan: 'pro' } },
+    });
+    expect(companies).toEqual({
+      northwind: { metadata: { name: 'Northwind', seats: 12 } },
+      contoso: { metadata: { name: 'Contoso' } },
+    });
+    expect(events).toHaveLength(3);
+    expect(events).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          ...{ id: 'sg-4', name: 'Invoice Paid', user: 'ada', company: 'northwind' },
+          metadata: { amount: 49.5, context: { groupId: 'northwind' } },
+        }),
+        expect.objectContaining({
+          ...{ id: 'sg-5', type: 'page_view', name: 'page_view', user: 'a-2' },
+          metadata: expect.objectContaining({ ...page, title: 'Billing' }),
+        }),
+        expect.objectContaining({ id: 'sg-6', type: 'page_view', name: 'Settings', user: 'grace' }),
+      ]),
+    );
+    expect(await readRejects(t.system, load.jobId)).toMatchObject([
+      { row: 7, code: 'unknown_event_type', message: 'preset=segment knows no such record' },
+    ]);
+  });
+
+  test('of Amplitude becomes events, and what they say of users and companies besides', async () => {
+    const { load, users, companies, events } = await loadSample('amplitude');
+    expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
+    expect(users).toEqual({ ada: { company: null, metadata: { plan: 'pro', referrer: 'newsletter' } } });
+    expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind', seats: 12 } } });
+    expect(events).toHaveLength(3);
+    expect(events).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          ...{ id: 'am-1', name: 'Sign Up', user: 'ada', at: '2026-03-04T05:06:07.123Z' },
+          metadata: { plan: 'free', country: 'Norway', device_id: 'd-1' },
+        }),
+        expect.objectContaining({ id: 'am-3', company: 'northwind', metadata: { amount: 49.5 } }),
+        expect.objectContaining({
+          ...{ id: 'am-4', type: 'page_view', user: 'd-2', metadata: expect.objectContaining(page) },
+        }),
+      ]),
+    );
+  });
+
+  test('of PostHog becomes events, and what they say of users and companies besides', async () => {
+    const { load, users, companies, events } = await loadSample('posthog');
+    expect(load.tally).toEqual({ ...none, read: 5, inserted: 5, rejected: 0 });
+    expect(users).toEqual({
+      ada: {
+        company: null,
+        metadata: { email: 'ada@example.com', plan: 'pro', referrer: 'newsletter' },
+      },
+      grace: { company: null, metadata: { plan: 'team' } },
+    });
+    expect(companies).toEqual({ northwind: { metadata: { name: 'Northwind' } } });
+    expect(events).toHaveLength(2);
+    expect(events).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({
+          ...{ id: '018f0000-0000-7000-8000-000000000002', name: 'invoice paid', company: 'northwind' },
+          ...{ user: 'ada', metadata: { amount: 49.5 } },
+        }),
+        expect.objectContaining({
+          ...{ type: 'page_view', user: 'grace', at: '2026-03-05T05:07:00.500Z' },
+          metadata: expect.objectContaining({ ...page, $browser: 'Firefox' }),
+        }),
+      ]),
+    );
+  });
+
+  test.each(presets)(
+    'of %s adds and changes nothing when it is loaded again, however it is cut',
+    async (preset) => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.record({ first: fc.integer({ min: 1, max: 2000 }), again: fc.integer({ min: 1, max: 2000 }) }),
+          fc.array(fc.nat()),
+          async ({ first, again }, ranks) => {
+            const environment = await newEnvironment();
+            const file = await sampleOf(preset);
+            const content = async () => ({
+              ...(await readProfiles(t.system, environment)),
+              events: await readEvents(t.system, environment),
+            });
+            const load = await startManually(t.system, environment, file, { preset, chunkBytes: first });
+            const whole = await runManually(load, shuffled(load.chunkCount, ranks));
+            expect(whole).toMatchObject({ status: 'completed' });
+            const before = await content();
+            const { tally } = await runManually(
+              await startManually(t.system, environment, file, { preset, chunkBytes: again }),
+            );
+            expect(tally).toMatchObject({ read: whole.tally.read, inserted: 0, updated: 0 });
+            expect(await content()).toEqual(before);
+            expect(withoutIds(before)).toEqual(withoutIds(await wholeContent(preset)));
+          },
+        ),
+        { numRuns: 6 },
+      );
+    },
+  );
+
+  test('counts each record once, whether its user had been named by an event before or not, in any order of chunks', async () => {
+    const line = fc
+      .record({
+        event_type: fc.constantFrom('$identify', '$identify', '$groupidentify', 'A'),
+        user_id: fc.constantFrom('u', 'v'),
+        hour: fc.integer({ min: 10, max: 23 }),
+        user_properties: fc.dictionary(fc.constantFrom('a', 'b'), fc.integer({ min: 0, max: 2 })),
+        groups: fc.constantFrom({ company: 'c' }, { company: ['d'] }),
+        size: fc.integer({ min: 0, max: 2 }),
+      })
+      .map(({ hour, size, ...event }) => ({
+        ...event,
+        event_time: `2026-03-04 ${hour}:00:00`,
+        group_properties: { company: { c: { size }, d: { size } } },
+      }));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(line, { minLength: 2, maxLength: 12 }),
+        fc.array(fc.nat(), { maxLength: 12 }),
+        async (lines, ranks) => {
+          const file = lines.map((each) => `${JSON.stringify(each)}\n`).join('');
+          const environments = [await newEnvironment(), await newEnvironment()] as const;
+          const [one, cut] = await Promise.all([
+            startManually(t.system, environments[0], file, { preset: 'amplitude' }),
+            startManually(t.system, environments[1], file, { preset: 'amplitude', chunkBytes: 1 }),
+          ]);
+          const whole = await runManually(one);
+          const pieces = await runManually(cut, shuffled(cut.chunkCount, ranks));
+          expect(pieces).toMatchObject({ status: 'completed', tally: { read: lines.length } });
+          // What is superseded and what is found unchanged is a matter of the order of chunks.
+          expect(pieces.tally.inserted).toBe(whole.tally.inserted);
+          const profiles = environments.map((environment) => readProfiles(t.system, environment));
+          const [ofWhole, ofPieces] = await Promise.all(profiles);
+          expect(ofPieces).toEqual(ofWhole);
+        },
+      ),
+      { numRuns: 25 },
+    );
+  });
+
+  test('that is a CSV, or comes with a map too, is refused with the reason', async () => {
+    const environment = await newEnvironment();
+    const context = withoutQueue(t.system);
+    const csv = acceptFile(context, environment, 'event,distinct_id\nPaid,u\n', { preset: 'mixpanel' });
+    await expect(csv).rejects.toThrow('preset=mixpanel reads JSON and NDJSON; the file is a CSV');
+    const both = acceptFile(context, environment, '{"event":"Paid"}\n', {
+      ...{ preset: 'mixpanel', map: { a: 'b' } },
+    });
+    await expect(both).rejects.toThrow('give map or preset, not both');
+  });
+
+  test('is no duplicate of the same bytes loaded without the preset', async () => {
+    const environment = await newEnvironment();
+    const file = '{"user_id":"u","event":"Paid","distinct_id":"u"}\n';
+    const options = { preset: 'mixpanel', ifDuplicate: 'skip' } as const;
+    const plain = await runManually(await startManually(t.system, environment, file));
+    const load = await runManually(await startManually(t.system, environment, file, options));
+    expect(load.jobId).not.toBe(plain.jobId);
+    expect(load.duplicateOf).toBeNull();
+    expect(await acceptFile(withoutQueue(t.system), environment, file, options)).toBe(load.jobId);
+  });
+});
+
+interface Content extends Profiles {
+  readonly events: readonly StoredEvent[];
+}
+
+/** A content id is of its environment. */
+const withoutIds = ({ events, ...profiles }: Content) => ({
+  ...profiles,
+  events: events.map(({ id: _, ...event }) => event),
+});
+
+/** What the sample comes to, loaded at once into an environment of its own. */
+const contents = new Map<Preset, Promise<Content>>();
+function wholeContent(preset: Preset): Promise<Content> {
+  const known = contents.get(preset) ?? loadSample(preset).then(({ load: _, ...content }) => content);
+  contents.set(preset, known);
+  return known;
+}
+
+function shuffled(count: number, ranks: readonly number[]): number[] {
+  const rank = (index: number) => ranks[index] ?? 0;
+  return Array.from({ length: count }, (_, index) => index).sort((a, b) => rank(a) - rank(b) || a - b);
+}
