@@ -2,13 +2,12 @@ import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import type { LimitFunction } from 'p-limit';
 import pLimit from 'p-limit';
-import { type Static, type TSchema, Type } from 'typebox';
+import type { Static } from 'typebox';
 import type { System } from '../context.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../domain/limits.ts';
-import { baseUrl, nextLink, readRowCursor, rowPage, writeRowCursor } from './page.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
+import { readRowCursor, rowPage, sendEnvelope, writeRowCursor } from './page.ts';
 import { environmentId } from './plugins/auth.ts';
 import { listQuery } from './plugins/validation.ts';
-import { component, orNull } from './schemas/answers.ts';
 import { jobIdOf, type jobParameters } from './schemas/job-record.ts';
 
 /** What is offered, by the media types that name it. */
@@ -64,30 +63,6 @@ interface RowsRequest {
 
 export const rowQuery = listQuery(rowPage);
 
-/** A page as JSON. `counted`: what its total counts. */
-export function pageOfRows(name: string, row: TSchema, counted: TSchema, description: string) {
-  const after = orNull(
-    Type.String({ description: 'The `cursor` of the next page; null on the last.', examples: ['MTAw'] }),
-  );
-  const before = Type.Null({ description: 'Always null: pages lead on only.' });
-  const closed = { additionalProperties: false };
-  const metadata = Type.Object(
-    {
-      cursor: Type.Object({ after, before }, { ...closed, description: 'What leads to the next page.' }),
-      limit: Type.Integer({
-        minimum: 1,
-        maximum: MAX_PAGE_SIZE,
-        description: 'Items on a page, at most.',
-        examples: [DEFAULT_PAGE_SIZE],
-      }),
-      total_count: counted,
-    },
-    { ...closed, description: 'Of the page.' },
-  );
-  const data = Type.Array(row, { description: 'The items of the page.' });
-  return component(name, Type.Object({ data, metadata }, { ...closed, description }));
-}
-
 /** Files of which the next piece is read at a time: the others wait, and leave the database to those who bring data in. */
 const piecesAtATime = 2;
 
@@ -121,11 +96,12 @@ async function sendPage(
   const page = await kind.list(environmentId(request), jobId, { limit, after });
   const { rows, last } = firstThatFit(page);
   const next = last === null ? null : writeRowCursor(last);
-  if (next !== null) reply.header('link', nextLink(request, baseUrl(request, config.publicUrl), next));
-  const metadata = { cursor: { after: next, before: null }, limit, total_count: page.total };
-  return reply
-    .header('content-type', 'application/json; charset=utf-8')
-    .send(`{"data":[${rows.join(',')}],"metadata":${JSON.stringify(metadata)}}`);
+  return sendEnvelope(request, reply, config.publicUrl, {
+    items: rows,
+    next,
+    limit,
+    more: { total_count: page.total },
+  });
 }
 
 /** The rows of a page as JSON, and the position to go on after, null on the last page. */

@@ -127,13 +127,19 @@ export function envelope(
     Type.String({
       description:
         'The `cursor` of the next page; null on the last. A page may be short, or empty, and have a next one.',
+      examples: ['MTAw'],
     }),
   );
   const before = Type.Null({ description: 'Always null: lists are read forwards.' });
   const metadata = Type.Object(
     {
       cursor: Type.Object({ after, before }, { ...closed, description: 'What leads to the next page.' }),
-      limit: Type.Integer({ minimum: 1, maximum: MAX_PAGE_SIZE, description: 'Items on a page, at most.' }),
+      limit: Type.Integer({
+        minimum: 1,
+        maximum: MAX_PAGE_SIZE,
+        description: 'Items on a page, at most.',
+        examples: [DEFAULT_PAGE_SIZE],
+      }),
       ...more,
     },
     { ...closed, description: 'Of the page.' },

@@ -1,6 +1,5 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   type DatedProfileRow,
   type DatedUserRow,
@@ -8,7 +7,7 @@ import {
   writeDatedProfiles,
   writeUsers,
 } from '../../src/postgres/stores/profiles.ts';
-import { nextEnvironmentName, readProfiles } from '../support/load-file.ts';
+import { newEnvironment, readProfiles } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -16,9 +15,6 @@ beforeAll(async () => {
   t = await openTestSystem();
 });
 afterAll(() => t.close());
-
-const newEnvironment = async (): Promise<number> =>
-  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 
 interface Said {
   readonly at?: string;
@@ -28,7 +24,7 @@ interface Said {
 
 /** One environment, written to by single records with and without times. */
 async function profiles() {
-  const environmentId = await newEnvironment();
+  const environmentId = await newEnvironment(t.system);
   const row = (key: string, { at, company, ...properties }: Said): DatedUserRow => ({
     environmentId,
     key,

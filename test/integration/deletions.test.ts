@@ -12,13 +12,12 @@ import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { insertDeletion } from '../../src/postgres/stores/deletions.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { acceptDeletion, insertEvents, readStored } from '../support/deletions.ts';
 import { acceptExport, gatedWriter, runExportTask } from '../support/exports.ts';
 import {
   expireLeases,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readRejects,
   runManually,
@@ -34,10 +33,6 @@ beforeAll(async () => {
   t = await openTestSystem();
 });
 afterAll(() => t.close());
-
-async function newEnvironment(): Promise<number> {
-  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
-}
 
 const lines = (...items: readonly object[]): string =>
   items.map((item) => `${JSON.stringify(item)}\n`).join('');
@@ -61,8 +56,8 @@ describe('deleted users', () => {
       ' u ',
     ];
     const kept = ['plain', '100', 'U', 'o'];
-    const environmentId = await newEnvironment();
-    const neighbour = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
+    const neighbour = await newEnvironment(t.system);
     for (const environment of [environmentId, neighbour]) {
       await load(environment, lines(...[...weird, ...kept].map((user_id) => ({ user_id, company_id: 'c' }))));
       const events = [...weird, ...kept].flatMap((user, at) =>
@@ -100,7 +95,7 @@ describe('deleted users', () => {
   });
 
   test('go in slices of their events, and are counted once though a worker came late', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const ids = Array.from({ length: 450 }, (_, at) => `u${at}`);
     await load(environmentId, lines(...ids.slice(0, 400).map((user_id) => ({ user_id }))));
     const events = Array.from({ length: 11_000 }, (_, at) => ({
@@ -136,7 +131,7 @@ describe('deleted users', () => {
   });
 
   test('are given back by a worker that stops, and done by the next', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'a' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['a']);
     const stopping = new AbortController();
@@ -183,7 +178,7 @@ function pausedAt(nth: number) {
 
 describe('the lane', () => {
   test('a deletion waits for the load before it, and the load after it waits for the deletion', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const record = (x: number) => lines({ user_id: 'k', x }, { user_id: 'v', x });
     const before = await startManually(t.system, environmentId, record(1), { chunkBytes: 1 });
     await before.chunk(0);
@@ -212,7 +207,7 @@ describe('the lane', () => {
   });
 
   test('a load that was accepted before a deletion is not retried after it', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const stopped = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
     await cancelLoad(withoutQueue(t.system), environmentId, stopped.jobId);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
@@ -230,7 +225,7 @@ describe('the lane', () => {
   });
 
   test('a deletion in a lane that stands still is started by the reconciler of the loads', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const jobId = uuidv7();
     // As a process that dies between the end of what was before and the start of the next.
     const asked = {
@@ -259,8 +254,8 @@ describe('what is kept of loads', () => {
   const refused = ['u1,too,many', '"a,b",x,y', '"u ""2""",1,2', 'u11,other,user', 'x,u1 is only mentioned,y'];
 
   test('refused records that hold a deleted id are removed, others stay; files go', async () => {
-    const environmentId = await newEnvironment();
-    const neighbour = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
+    const neighbour = await newEnvironment(t.system);
     const csv = `user_id,name\nfine,Fine\n${refused.join('\n')}\n`;
     const ndjson = `{"user_id":"u\\u0031","metadata":7}\n{"user_id":12,"metadata":7}\n{"user_id":"u12","metadata":7}\n`;
     const jobs: Record<string, string> = {};
@@ -295,7 +290,7 @@ describe('what is kept of loads', () => {
   });
 
   test('the file of a load that waits behind the deletion stays', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const deletion = await acceptDeletion(t.system, environmentId, 'users', ['k']);
     const after = await startManually(t.system, environmentId, lines({ user_id: 'k' }));
     expect(await deletion.run()).toMatchObject({ status: 'completed', removed: { files: 0 } });
@@ -305,7 +300,7 @@ describe('what is kept of loads', () => {
 
 describe('deleted companies', () => {
   test('are taken from their users and from events, which stay', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(
       environmentId,
       lines(
@@ -336,7 +331,7 @@ describe('deleted companies', () => {
   });
 
   test('are taken from a user too who was being written while they went', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'a', company_id: 'acme' }));
     const deletion = await acceptDeletion(t.system, environmentId, 'companies', ['acme']);
     let done: Promise<unknown> = Promise.resolve();
@@ -358,7 +353,7 @@ describe('deleted companies', () => {
 
 describe('files of exports', () => {
   test('stay, unless they are to be removed too; then one under way begins anew', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'a' }, { user_id: 'b' }));
     const stop = new AbortController().signal;
     const finished = await acceptExport(t.system, environmentId);

@@ -15,7 +15,6 @@ import type { FileStore } from '../../src/files/file-store.ts';
 import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';
 import {
   contentHashes,
@@ -30,7 +29,7 @@ import {
 } from '../support/export-files.ts';
 import { expectedOf, filters, store, stored } from '../support/export-oracle.ts';
 import { hazardousText } from '../support/formulas.ts';
-import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -42,10 +41,6 @@ beforeAll(async () => {
   t = await openTestSystem();
 });
 afterAll(() => t.close());
-
-async function newEnvironment(): Promise<number> {
-  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
-}
 
 async function load(environmentId: number, content: string | Buffer, filename?: string): Promise<void> {
   const ended = await runManually(
@@ -73,9 +68,9 @@ describe('what is exported', () => {
   test('is, for any filters, what a naive reading of them says; and nothing of another environment', async () => {
     await fc.assert(
       fc.asyncProperty(stored, stored, filters, async (data, foreign, wanted) => {
-        const environmentId = await newEnvironment();
+        const environmentId = await newEnvironment(t.system);
         await store(t.system.db, environmentId, data);
-        await store(t.system.db, await newEnvironment(), foreign);
+        await store(t.system.db, await newEnvironment(t.system), foreign);
         const { segment, excludedSegments, ...request } = wanted;
         const files = await exported(environmentId, {
           ...request,
@@ -97,7 +92,7 @@ describe('what is exported', () => {
   });
 
   test('only the datasets asked for, each with a file even if it is empty', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const { files } = await exportAll(t.system, environmentId, { datasets: ['events', 'users'] });
     expect(files.map(({ filename, dataset, rows }) => [filename, dataset, rows])).toEqual([
       ['users.ndjson', 'users', 0],
@@ -107,7 +102,7 @@ describe('what is exported', () => {
   });
 
   test('events are looked for in the months of the range only', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     for (const month of ['2026-01', '2026-02', '2026-03', '2026-04']) {
       await sql`select ensure_events_partition(${`${month}-01`}::timestamptz)`.execute(t.system.db);
     }
@@ -128,7 +123,7 @@ describe('what is exported', () => {
   });
 
   test('what is written after the snapshot is in no file, what is removed is still there', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(
       environmentId,
       lines({ user_id: 'a', metadata: { x: 1 } }, { user_id: 'b' }, { company_id: 'c' }),
@@ -160,7 +155,7 @@ describe('what is exported', () => {
   });
 
   test('the snapshot tells when it was taken, how many rows to expect, and who reads', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     let expected = -1;
     const { snapshotAt } = await exportAll(t.system, environmentId, {
       onSnapshot: ({ at, rowsExpected, backendPid }) => {
@@ -255,7 +250,7 @@ describe('values', () => {
       fc.asyncProperty(
         fc.uniqueArray(record, { minLength: 1, maxLength: 8, selector: ({ id }) => id }),
         async (users) => {
-          const environmentId = await newEnvironment();
+          const environmentId = await newEnvironment(t.system);
           for (const { id, company, plain, number, nested } of users) {
             await sql`insert into users (environment_id, user_id, company_id, metadata) values (
               ${environmentId}, ${id}, ${company},
@@ -329,14 +324,14 @@ describe('values', () => {
         ),
         fc.boolean(),
         async (metadata, ids, escapeFormulas) => {
-          const environmentId = await newEnvironment();
+          const environmentId = await newEnvironment(t.system);
           const [first = ''] = ids;
           await load(
             environmentId,
             lines(...ids.map((id) => ({ user_id: id, company_id: first, metadata }))),
           );
           const files = await exported(environmentId, { format: 'csv', escapeFormulas });
-          const again = await newEnvironment();
+          const again = await newEnvironment(t.system);
           await load(again, files['users.csv'] ?? '');
           expect(await readProfiles(t.system, again)).toEqual(await readProfiles(t.system, environmentId));
         },
@@ -346,7 +341,7 @@ describe('values', () => {
   });
 
   test('a number is no formula, whatever its sign; all else that begins as one is', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const values = [
       '-5',
       '+1.5e3',
@@ -393,7 +388,7 @@ describe('values', () => {
   });
 
   test('properties are columns in order; one named as a fixed column is told apart from it', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const metadata = {
       user_id: '1',
       company_id: '2',
@@ -412,7 +407,7 @@ describe('values', () => {
       'user_id,company_id,Z,metadata.company_id,metadata.first_seen_at,metadata.last_seen_at,' +
         'metadata.metadata,metadata.metadata.x,metadata.sluice_row,metadata.user_id,z,first_seen_at,last_seen_at',
     );
-    const again = await newEnvironment();
+    const again = await newEnvironment(t.system);
     await load(again, csv);
     const [user] = records((await exported(again))['users.ndjson']);
     expect(user).toMatchObject({
@@ -423,7 +418,7 @@ describe('values', () => {
   });
 
   test('more properties than a result has columns lose nothing', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const metadata = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, index) => [`key ${index}`, `v${index}`]),
     );
@@ -450,7 +445,7 @@ describe('values', () => {
   });
 
   test('events have all their columns, in both formats', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await store(t.system.db, environmentId, {
       users: [],
       companies: [],
@@ -532,7 +527,7 @@ describe('files', () => {
   let environmentId = 0;
   const rows = 4000;
   beforeAll(async () => {
-    environmentId = await newEnvironment();
+    environmentId = await newEnvironment(t.system);
     await sql`insert into users (environment_id, user_id, metadata)
       select ${environmentId}::int, 'u' || i, jsonb_build_object('text', md5(i::text), 'lines', E'a\n"' || i)
       from generate_series(1, ${rows}::int) i`.execute(t.system.db);
@@ -699,7 +694,7 @@ function readParquetUser(row: unknown): object {
 
 describe('an export loaded into an empty environment', () => {
   test('is the same again in NDJSON: its content hash is', async () => {
-    const from = await newEnvironment();
+    const from = await newEnvironment(t.system);
     const content = [
       '{"user_id":"a","company_id":"c1","metadata":{"n":12345678901234567890,"d":1.50,"o":{"b":[1,null]},"e":""}}',
       '{"user_id":"b","metadata":{"first_seen_at":"mine","q":"\\"\\\\\\n\\u0001é😀","user_id":"own"}}',
@@ -710,7 +705,7 @@ describe('an export loaded into an empty environment', () => {
     ];
     await load(from, `${content.join('\n')}\n`);
     const first = await exportAll(t.system, from, { compression: 'gzip', datasets: ['users', 'companies'] });
-    const into = await newEnvironment();
+    const into = await newEnvironment(t.system);
     const files = await storedBytes(t.system, first);
     await load(into, files['users.ndjson.gz'] ?? '', 'users.ndjson.gz');
     await load(into, files['companies.ndjson.gz'] ?? '', 'companies.ndjson.gz');
@@ -726,7 +721,7 @@ describe('an export loaded into an empty environment', () => {
   test.each(['ndjson', 'parquet', 'avro'] as const)(
     'has the same content hash again: users and companies in %s',
     async (format) => {
-      const from = await newEnvironment();
+      const from = await newEnvironment(t.system);
       await load(
         from,
         [
@@ -740,7 +735,7 @@ describe('an export loaded into an empty environment', () => {
         ].join('\n'),
       );
       const first = await exportAll(t.system, from, { format, splitBytes: 30_000 });
-      const into = await newEnvironment();
+      const into = await newEnvironment(t.system);
       const stored = await storedBytes(t.system, first);
       for (const { filename, dataset } of first.files) {
         if (dataset === 'users' || dataset === 'companies')
@@ -756,7 +751,7 @@ describe('an export loaded into an empty environment', () => {
   test.each(['ndjson', 'csv', 'parquet', 'avro'] as const)(
     'has the same content hash again, events included: %s',
     async (format) => {
-      const from = await newEnvironment();
+      const from = await newEnvironment(t.system);
       await load(
         from,
         lines({ user_id: 'a', company_id: 'c', plan: 'pro', n: '1' }, { company_id: 'c', x: 'y' }),
@@ -772,7 +767,7 @@ describe('an export loaded into an empty environment', () => {
           case when i % 4 = 0 then '{}' else jsonb_build_object('n', 12345678901234567890, 'o', array[i, null], 'url', '/x') end
         from generate_series(1, 3000) i`.execute(t.system.db);
       const first = await exportAll(t.system, from, { format, splitBytes: 40_000 });
-      const into = await newEnvironment();
+      const into = await newEnvironment(t.system);
       const stored = await storedBytes(t.system, first);
       for (const { filename, dataset } of first.files) {
         if (dataset !== 'manifest') await load(into, stored[filename] ?? '', filename);
@@ -781,7 +776,7 @@ describe('an export loaded into an empty environment', () => {
       expect(await contentHashes(t.system, second)).toEqual(await contentHashes(t.system, first));
       // A stream has no event ids; all else of it comes back, and loaded twice it adds nothing.
       const stream = await exportAll(t.system, from, { format, layout: 'stream' });
-      const whole = await newEnvironment();
+      const whole = await newEnvironment(t.system);
       const file = (await storedBytes(t.system, stream))[`stream.${format}`] ?? '';
       await load(whole, file, `stream.${format}`);
       await load(whole, file, `stream.${format}`);
@@ -795,7 +790,7 @@ describe('an export loaded into an empty environment', () => {
   );
 
   test('is the same again in CSV, where each property has a value somewhere', async () => {
-    const from = await newEnvironment();
+    const from = await newEnvironment(t.system);
     await load(
       from,
       lines(
@@ -810,7 +805,7 @@ describe('an export loaded into an empty environment', () => {
     );
     const options = { format: 'csv', datasets: ['users', 'companies'] } as const;
     const first = await exportAll(t.system, from, options);
-    const into = await newEnvironment();
+    const into = await newEnvironment(t.system);
     const files = await texts(t.system, first);
     await load(into, files['users.csv'] ?? '', 'users.csv');
     await load(into, files['companies.csv'] ?? '', 'companies.csv');
@@ -822,7 +817,7 @@ describe('an export loaded into an empty environment', () => {
 describe('an export that does not come to its end', () => {
   let environmentId = 0;
   beforeAll(async () => {
-    environmentId = await newEnvironment();
+    environmentId = await newEnvironment(t.system);
     await sql`insert into users (environment_id, user_id, metadata)
       select ${environmentId}::int, 'u' || i, jsonb_build_object('text', repeat(md5(i::text), 100))
       from generate_series(1, 10000) i`.execute(t.system.db);

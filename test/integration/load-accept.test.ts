@@ -9,6 +9,7 @@ import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import {
   acceptFile,
   manualLoad,
+  newEnvironment,
   nextEnvironmentName,
   runManually,
   withoutQueue,
@@ -85,7 +86,7 @@ describe('COMMIT is sent as the connection breaks', () => {
   });
   let own: number;
   beforeEach(async () => {
-    own = (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
+    own = await newEnvironment(t.system);
   });
   const accept = (idempotencyKey: string) =>
     acceptFile(withoutQueue(through), own, content, { idempotencyKey });

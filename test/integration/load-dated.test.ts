@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   type DatedUserRow,
   writeCompanies,
@@ -12,7 +11,7 @@ import {
 import {
   countLeftovers,
   type ManualLoad,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readVersions,
   runManually,
@@ -34,9 +33,6 @@ beforeAll(async () => {
   t = await openTestSystem();
 });
 afterAll(() => t.close());
-
-const newEnvironment = async (): Promise<number> =>
-  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 
 interface LoadStep {
   readonly file: MixedFile;
@@ -68,7 +64,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 describe('records with and without times, and events, in files, batches and one by one', () => {
   test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run says so before', async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
-      const environmentId = await newEnvironment();
+      const environmentId = await newEnvironment(t.system);
       const oracle = new SerialOracle();
       const events = new EventOracle();
       for (const each of steps) {
@@ -209,7 +205,7 @@ const user = (user_id: string, inserted_at: string, metadata: object, rest: obje
 
 describe('a file of dated profiles', () => {
   test('is not rewritten when it comes again', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const text = ndjson(
       user('u', in2021, { plan: 'b', gone: null }, { company_id: 'acme' }),
       user('u', in2020, { plan: 'a', city: 'Rome' }),
@@ -225,7 +221,7 @@ describe('a file of dated profiles', () => {
   });
 
   test('that is older than all that is stored counts as unchanged, except for what it adds', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const first = ndjson({ user_id: 'u', plan: 'b' }, { user_id: 'v', plan: 'b' });
     await runManually(await startManually(t.system, environmentId, first));
     const text = ndjson(user('u', in2020, { plan: 'a' }), user('v', in2020, { plan: 'a', city: 'Rome' }));
@@ -238,7 +234,7 @@ describe('a file of dated profiles', () => {
   });
 
   test('creates the companies that its users name, of records that lose too', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const text = ndjson(
       user('u', in2021, {}, { company_id: 'acme' }),
       user('u', in2020, {}, { company_id: 'past' }),

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { EventOracle, type EventRecord, eventTexts } from '../support/event-oracle.ts';
 import { readEvents } from '../support/events.ts';
 import {
   acceptFile,
   countLeftovers,
   endedLoad,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   startManually,
 } from '../support/load-file.ts';
@@ -130,7 +129,7 @@ describe('chunks in any order, some at a time', () => {
       fc.array(fc.nat(), { minLength: 60, maxLength: 60 }),
       fc.integer({ min: 1, max: 4 }),
       async (files, ranks, atOnce) => {
-        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const environmentId = await newEnvironment(t.system);
         const oracle = new Oracle();
         for (const each of files) {
           const dry = await runShuffled(environmentId, each, ranks, atOnce, true);
@@ -192,7 +191,7 @@ describe.each(['postgres', 'redis'] as const)('through %s, by several workers', 
     'files loaded one after another, the last twice, end as all their records one by one',
     async () => {
       const property = fc.asyncProperty(fc.array(file, { minLength: 1, maxLength: 3 }), async (files) => {
-        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const environmentId = await newEnvironment(t.system);
         const oracle = new Oracle();
         for (const each of [...files, ...files.slice(-1)]) {
           const jobId = await acceptFile(t.system, environmentId, each.text, {

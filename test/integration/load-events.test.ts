@@ -3,13 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { FileStore } from '../../src/files/file-store.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEvents } from '../support/events.ts';
 import {
   countLeftovers,
   expireLeases,
   manualLoad,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readRejects,
   runManually,
@@ -23,9 +22,6 @@ beforeAll(async () => {
   t = await openTestSystem();
 });
 afterAll(() => t.close());
-
-const newEnvironment = async (): Promise<number> =>
-  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 
 const header = 'event_type,event_id,event_name,user_id,inserted_at,n';
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
@@ -44,7 +40,7 @@ const orders = [
 
 describe('event rows of a file', () => {
   test('are stored as their records say, and counted by kind beside the profiles', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const file = csv(
       `identify_user,,,u1,,1`,
       `track,e1,Paid,u1,${at},2`,
@@ -74,7 +70,7 @@ describe('event rows of a file', () => {
   });
 
   test('are added once, however often the file is loaded, also those without a time', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const file = csv(
       `track,,A,u,${at},1`,
       `track,,A,u,${at},1`,
@@ -94,7 +90,7 @@ describe('event rows of a file', () => {
   });
 
   test('that an export wrote with their ids are known again', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,,A,u,${at},1`)));
     const [event] = await readEvents(t.system, environment);
     const load = await startManually(
@@ -114,7 +110,7 @@ describe('event rows of a file', () => {
   });
 
   test('are merged once a chunk held some that were there, and copied again after one that held none', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,,A,u,${at},1`)));
     const load = await startManually(
       t.system,
@@ -133,7 +129,7 @@ describe('event rows of a file', () => {
   });
 
   test('that only the database refuses are refused alone', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     await sql`
       alter table events add constraint test_refuses check (metadata ->> 'n' <> 'refuse me') not valid`.execute(
       t.system.db,
@@ -161,7 +157,7 @@ describe('event rows of a file', () => {
   });
 
   test('of a month that has outlived its retention since it was made get it again', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const old = csv('track,,A,u,2011-05-06T00:00:00Z,1');
     await runManually(await startManually(t.system, environment, old));
     const load = await startManually(t.system, environment, csv('track,,A,u,2011-05-07T00:00:00Z,1'));
@@ -178,7 +174,7 @@ describe('events that stand in several chunks', () => {
   test.each(orders)(
     'are as many as the file has of them: chunks in the order %i, %i, %i',
     async (...order) => {
-      const environment = await newEnvironment();
+      const environment = await newEnvironment(t.system);
       const same = `track,,A,u,${at},1`;
       const timeless = 'track,,A,u,,1';
       const file = csv(same, same, timeless, same, timeless, timeless, same, same, same);
@@ -206,7 +202,7 @@ describe('events that stand in several chunks', () => {
   test.each(orders)(
     'and bear one id are the first of the file: chunks in the order %i, %i, %i',
     async (...order) => {
-      const environment = await newEnvironment();
+      const environment = await newEnvironment(t.system);
       const file = csv(
         `page_view,x,,u,${at},first`,
         'track,x,A,u,2026-05-01T00:00:00Z,second',
@@ -237,7 +233,7 @@ describe('events that stand in several chunks', () => {
   );
 
   test('of an id that was there before the load do not take its place', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environment, csv(`track,x,A,u,${at},before`)));
     const file = csv(`track,x,B,u,${at},1`, `track,x,C,u,${at},2`);
     const load = await startManually(t.system, environment, file, { chunkBytes: 1 });
@@ -246,7 +242,7 @@ describe('events that stand in several chunks', () => {
   });
 
   test('are right after a finish that broke off half-way', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const same = `track,,A,u,${at},1`;
     const load = await startManually(t.system, environment, csv(same, same, same, same), { chunkBytes: 1 });
     for (const chunkNo of [3, 1, 0, 2]) await load.chunk(chunkNo);
@@ -267,7 +263,7 @@ describe('events that stand in several chunks', () => {
   });
 
   test('are right in a load that was cancelled and retried, whatever was loaded in between', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const same = `track,,A,u,${at},1`;
     const file = csv(same, 'track,x,First,u,,1', same, 'track,x,Last,u,,1', same);
     const load = await startManually(t.system, environment, file, { chunkBytes: 1 });

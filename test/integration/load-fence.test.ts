@@ -8,14 +8,13 @@ import type { LoadContext } from '../../src/load/context.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import {
   countLeftovers,
   expireLeases,
   type ManualLoad,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readVersions,
   runManually,
@@ -70,10 +69,6 @@ function pausedWorker(base: LoadContext = t.system): PausedWorker {
   return { context, arrived, goOn };
 }
 
-async function newEnvironment(): Promise<number> {
-  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
-}
-
 const query = async (text: string, values: readonly unknown[] = []): Promise<unknown> =>
   t.system.pool.query(text, [...values]);
 
@@ -85,7 +80,7 @@ const three = users({ user_id: 'k', x: 1 }, { user_id: 'v', x: 1 }, { user_id: '
 async function letOneComeLate(
   beforeWaking: (chunk: Parameters<typeof defeatFence>[1]) => Promise<void> = async () => undefined,
 ): Promise<{ load: ManualLoad; environmentId: number; before: object }> {
-  const environmentId = await newEnvironment();
+  const environmentId = await newEnvironment(t.system);
   const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
   const paused = pausedWorker();
   const late = load.chunk(0, paused.context);
@@ -141,7 +136,7 @@ describe('a worker that comes late', () => {
   });
 
   test('in the middle of its transaction, holding rows, is put out of the way', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const stored = users({ user_id: 'a', x: 0 }, { user_id: 'z', x: 0 });
     await runManually(await startManually(t.system, environmentId, stored));
     const load = await startManually(
@@ -170,7 +165,7 @@ describe('a worker that comes late', () => {
   });
 
   test('with the finish changes nothing, though a later load wrote what it would replay', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     for (const chunkNo of [2, 1, 0]) await load.chunk(chunkNo);
     const paused = pausedWorker();
@@ -189,7 +184,7 @@ describe('a worker that comes late', () => {
   });
 
   test('after its load was cancelled writes nothing', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     await load.chunk(1);
     const paused = pausedWorker();
@@ -205,7 +200,7 @@ describe('a worker that comes late', () => {
   });
 
   test('after its load was cancelled and retried writes nothing twice', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     const paused = pausedWorker();
     const late = load.chunk(0, paused.context);
@@ -224,7 +219,7 @@ describe('a worker that comes late', () => {
 
 describe('doing it twice', () => {
   test('chunks and finishes that are called again and again, at once, count once', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     const calls = [0, 1, 2, 0, 1, 2, 2, 1, 0].map((chunkNo) => load.chunk(chunkNo));
     await Promise.all(calls);
@@ -237,7 +232,7 @@ describe('doing it twice', () => {
   });
 
   test('a replay that was cut short is done again from the start', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const file = users({ user_id: 'k', x: 1 }, { user_id: 'k', x: 2, y: 2 }, { user_id: 'k', x: 3, y: null });
     const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
     for (const chunkNo of [2, 1, 0]) await load.chunk(chunkNo);
@@ -297,7 +292,7 @@ describe('a load that ended in the middle, another one, and then the first again
   test.each(orders)(
     'chunks %j, then the others %j: of a key in several chunks the last record wins',
     async (done, left) => {
-      const environmentId = await newEnvironment();
+      const environmentId = await newEnvironment(t.system);
       const load = await startManually(t.system, environmentId, file, { chunkBytes: 1 });
       for (const chunkNo of done) await load.chunk(chunkNo);
       await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
@@ -318,7 +313,7 @@ describe('a load that ended in the middle, another one, and then the first again
   );
 
   test('records that found nothing to change before the other load are not forgotten', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await runManually(await startManually(t.system, environmentId, users({ user_id: 'k', x: 1 })));
     // The second chunk comes first and changes nothing; then the other load agrees with the first chunk.
     const load = await startManually(
@@ -342,7 +337,7 @@ describe('a load that ended in the middle, another one, and then the first again
 
 describe('what a load leaves undone', () => {
   test('is done by the reconciler: a chunk whose worker vanished, then the finish, then the next load', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const load = await startManually(t.system, environmentId, three, { chunkBytes: 1 });
     const next = await startManually(t.system, environmentId, users({ user_id: 'k', x: 7 }));
     const paused = pausedWorker();
@@ -392,7 +387,7 @@ async function waitingSessions(prefix: string): Promise<boolean> {
 }
 
 test('a finish that loses its worker is left to who does it alone, and after too many losses its load fails', async () => {
-  const environmentId = await newEnvironment();
+  const environmentId = await newEnvironment(t.system);
   const load = await startManually(t.system, environmentId, 'user_id\na\n');
   await load.chunk(0);
   const next = { kind: 'finish', environmentId } as const;
@@ -426,7 +421,7 @@ async function claimTaskOf(loadId: number, kind: 'chunk' | 'finish'): Promise<Ta
 }
 
 test('a chunk that lost its worker goes ahead of those that wait', async () => {
-  const environmentId = await newEnvironment();
+  const environmentId = await newEnvironment(t.system);
   const { loadId } = await startManually(t.system, environmentId, 'user_id\na\nb\nc\n', { chunkBytes: 1 });
   const next = async () => (await claimNextTask(t.system.db, { kind: 'chunk', environmentId }))?.part;
   expect([await next(), await next()]).toEqual([0, 1]);

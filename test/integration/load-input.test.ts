@@ -3,10 +3,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
 import type { Load } from '../../src/domain/load.ts';
 import type { RejectCode } from '../../src/domain/reject.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   type FileOptions,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readRejects,
   runManually,
@@ -33,7 +32,7 @@ interface Outcome {
 }
 
 async function loadFile(content: string | Uint8Array, options: FileOptions = {}): Promise<Outcome> {
-  const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+  const environmentId = await newEnvironment(t.system);
   const manual = await startManually(t.system, environmentId, content, options);
   const load = await runManually(manual);
   expect(load.failure).toBeNull();
@@ -369,7 +368,7 @@ describe('a header that cannot be used is refused before there is a job', () => 
     ['user_id,a,a\nu,1,2\n', 'invalid_field', /more than once/],
     ['user_id,,a\nu,1,2\n', 'invalid_field', /without a name/],
   ])('%j', async (content, code, message) => {
-    const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+    const environmentId = await newEnvironment(t.system);
     const error = await startManually(t.system, environmentId, content).catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(InputError);
     expect((error as InputError).problems[0].code).toBe(code);
@@ -655,7 +654,7 @@ describe('a record that only the database refuses', () => {
   });
 
   test('does not stop the replay of its chunk', async () => {
-    const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+    const environmentId = await newEnvironment(t.system);
     const pairs = [line('k', '"x":1'), line('p', `"b":${poison}`), line('k', '"x":2'), line('q', '"x":2')];
     // Each chunk ends behind the poison: large enough for a line to fill it.
     const manual = await startManually(t.system, environmentId, `${pairs.join('\n')}\n`, { chunkBytes: 100 });

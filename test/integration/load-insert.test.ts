@@ -2,8 +2,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { KeyHash } from '../../src/mapping/key-table.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
-import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -13,13 +12,11 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 const header = 'user_id,company_id,plan';
-const newEnvironment = async (): Promise<number> =>
-  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 const csv = (...lines: readonly string[]): string => `${[header, ...lines].join('\n')}\n`;
 
 describe('a load into an environment without users is inserted, not merged', () => {
   test('until a key turns out to be known; then it is merged, and nothing was written twice', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const load = await startManually(
       t.system,
       environment,
@@ -55,7 +52,7 @@ describe('a load into an environment without users is inserted, not merged', () 
   });
 
   test('also out of order: what an inserted chunk wrote over is replayed', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const load = await startManually(t.system, environment, csv('a,,old', 'b,,x', 'a,,new'), {
       chunkBytes: 1,
     });
@@ -66,7 +63,7 @@ describe('a load into an environment without users is inserted, not merged', () 
   });
 
   test('records that remove something are merged', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const records = ['{"user_id":"a","metadata":{"x":1,"y":null}}', '{"user_id":"b","company_id":null}'];
     const ended = await runManually(await startManually(t.system, environment, `${records.join('\n')}\n`));
     expect(ended.tally).toMatchObject({ inserted: 2, rejected: 0 });
@@ -77,7 +74,7 @@ describe('a load into an environment without users is inserted, not merged', () 
   });
 
   test('keys and companies that mean something to COPY arrive as they are', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const ids = ['\\N', '\\.', 'a\\tb', 'x\\\\', 'é漢🎉', '"q"'];
     const lines = ids.map((id) => `"${id.replaceAll('"', '""')}","${id.replaceAll('"', '""')}",free`);
     const load = await startManually(t.system, environment, csv(...lines), { chunkBytes: 1 });

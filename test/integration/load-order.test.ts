@@ -1,9 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { collidingTexts } from '../support/colliding-hashes.ts';
-import { nextEnvironmentName, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
 import { forgetReplays } from '../support/safeguards.ts';
 import { expectTally, type OracleRecord, SerialOracle } from '../support/serial-oracle.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -195,7 +194,7 @@ const query = async (text: string, values: readonly unknown[] = []): Promise<unk
   t.system.pool.query(text, [...values]);
 
 async function fill(stored: readonly Item[]): Promise<number> {
-  const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+  const environmentId = await newEnvironment(t.system);
   if (stored.length > 0) await runManually(await startManually(t.system, environmentId, text(stored)));
   return environmentId;
 }

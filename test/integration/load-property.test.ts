@@ -1,11 +1,10 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   acceptFile,
   countLeftovers,
   endedLoad,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readVersions,
   runManually,
@@ -44,7 +43,7 @@ describe('chunks merged in any order, some at a time', () => {
       fc.integer({ min: 1, max: 4 }),
       fc.boolean(),
       async (stored, { file, chunkBytes: bytes }, ranks, atOnce, dryRunFirst) => {
-        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const environmentId = await newEnvironment(t.system);
         const oracle = new SerialOracle();
         if (stored !== null) {
           oracle.load(stored.says);
@@ -120,7 +119,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
         fc.array(step, { minLength: 1, maxLength: 3 }),
         fc.boolean(),
         async (steps, waits) => {
-          const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+          const environmentId = await newEnvironment(t.system);
           const oracle = new SerialOracle();
           const jobs: string[] = [];
           for (const { file, chunkBytes: bytes } of steps) {
@@ -165,7 +164,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
     'a file whose keys do not contradict themselves is not rewritten when it comes again',
     async () => {
       const property = fc.asyncProperty(ndjsonFile, chunkBytes, async (file, bytes) => {
-        const { environmentId } = await createEnvironment(t.system.db, nextEnvironmentName());
+        const environmentId = await newEnvironment(t.system);
         const lines = file.text.trimEnd().split('\n');
         const settled = lines.filter(
           (line, index) => !lines.slice(0, index).some((other) => sameKey(other, line)),

@@ -6,12 +6,11 @@ import type { Load } from '../../src/domain/load.ts';
 import { cancelLoad, startLane } from '../../src/load/end-load.ts';
 import { listRejects } from '../../src/load/rejects.ts';
 import { retryLoad } from '../../src/load/retry-load.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import {
   acceptFile,
   endedLoad,
   type FileOptions,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readVersions,
   runManually,
@@ -26,10 +25,6 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-async function newEnvironment(): Promise<number> {
-  return (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
-}
-
 async function load(environmentId: number, content: string, options: FileOptions = {}): Promise<Load> {
   const ended = await runManually(await startManually(t.system, environmentId, content, options));
   expect(ended.failure).toBeNull();
@@ -38,7 +33,7 @@ async function load(environmentId: number, content: string, options: FileOptions
 
 /** What a file makes of an empty environment. */
 async function loaded(content: string, options: FileOptions = {}) {
-  const environmentId = await newEnvironment();
+  const environmentId = await newEnvironment(t.system);
   const ended = await load(environmentId, content, options);
   return { ended, environmentId, ...(await readProfiles(t.system, environmentId)) };
 }
@@ -89,7 +84,7 @@ describe('which entity a record is', () => {
   });
 
   test('a header with neither is refused, naming the columns seen', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const error = await load(environmentId, 'id,e-mail\n1,2\n').catch((reason: unknown) => reason);
     expect(error).toMatchObject({
       problems: [{ code: 'unrecognised_columns', details: 'columns seen: id, e-mail' }],
@@ -146,7 +141,7 @@ describe('values', () => {
   });
 
   test('an empty CSV cell leaves the property, null removes it, and a null inside a value stays', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, 'user_id,a,b,c\nu,1,2,3\n');
     await load(environmentId, 'user_id,a,b\nu,,9\n');
     await load(environmentId, lines({ user_id: 'u', metadata: { c: null, d: { e: null } } }));
@@ -188,7 +183,7 @@ describe('values', () => {
   });
 
   test('nothing is merged inside a value: an object replaces an object, an array an array', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', a: { x: 1, y: 1 }, b: [1, 2], c: ['1'] }));
     await load(environmentId, lines({ user_id: 'u', a: { x: 1 }, b: [1], c: '1' }));
     const { users } = await readProfiles(t.system, environmentId);
@@ -201,7 +196,7 @@ describe("a user's company", () => {
     (await readProfiles(t.system, environmentId)).users['u']?.company;
 
   test('is the last one named; absent or an empty cell leaves it, null removes it', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', company_id: 'a' }));
     await load(environmentId, lines({ user_id: 'u', x: 1 }));
     await load(environmentId, 'user_id,company_id,x\nu,,2\n');
@@ -217,7 +212,7 @@ describe("a user's company", () => {
   });
 
   test('a null company removes it unless company_id names one', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', company_id: 'a' }));
     await load(environmentId, lines({ user_id: 'u', company: null, company_id: 'b' }));
     expect(await company(environmentId)).toBe('b');
@@ -254,7 +249,7 @@ describe('max_errors', () => {
   ])(
     'one more than %s fails the load, which says how many rows had been applied, and leaves the rest',
     async (_, maxErrors) => {
-      const environmentId = await newEnvironment();
+      const environmentId = await newEnvironment(t.system);
       const manual = await startManually(
         t.system,
         environmentId,
@@ -288,7 +283,7 @@ describe('max_errors', () => {
 
 describe('a load of which every record was refused', () => {
   const fails = async (content: string, options: FileOptions = {}) => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content, options);
     return { environmentId, manual, ended: await runManually(manual) };
   };
@@ -356,7 +351,7 @@ describe('the balance', () => {
 
 describe('loading again', () => {
   test('the same bytes say which job they repeat and rewrite no row', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content = 'user_id,company_id,a\nu,c,1\nv,c,2\n';
     const first = await load(environmentId, content);
     expect(first.duplicateOf).toBeNull();
@@ -369,7 +364,7 @@ describe('loading again', () => {
   });
 
   test('a file that differs in one row writes that row only', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const rows = (changed: string) => `user_id,a\nu1,1\nu2,${changed}\nu3,3\n`;
     await load(environmentId, rows('2'));
     const before = await readVersions(t.system, environmentId);
@@ -380,7 +375,7 @@ describe('loading again', () => {
   });
 
   test('if_duplicate=skip gives the earlier job, reject refuses, and neither leaves a file', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content = 'user_id,a\nu,1\n';
     const first = await load(environmentId, content);
     const files = await t.storedFiles();
@@ -388,14 +383,14 @@ describe('loading again', () => {
     const refused = acceptFile(t.system, environmentId, content, { ifDuplicate: 'reject' });
     expect(await refusal(refused)).toBe('duplicate_file');
     expect(await t.storedFiles()).toEqual(files);
-    const other = await newEnvironment();
+    const other = await newEnvironment(t.system);
     expect(await acceptFile(withoutQueue(t.system), other, content, { ifDuplicate: 'skip' })).not.toBe(
       first.jobId,
     );
   });
 
   test('a dry run is no load that a file could repeat', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content = 'user_id,a\nu,1\nbad\n';
     const dry = await load(environmentId, content, { dryRun: true });
     expect(dry.tally).toMatchObject({ inserted: 1, rejected: 1 });
@@ -408,7 +403,7 @@ describe('loading again', () => {
 
 describe('lanes', () => {
   test('loads of an environment run one after another in the order of acceptance, whatever they hold', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const quiet = withoutQueue(t.system);
     const first = await startManually(t.system, environmentId, 'user_id,a\nu,1\n');
     const second = await startManually(t.system, environmentId, 'company_id,a\nc,1\n');
@@ -429,7 +424,7 @@ describe('lanes', () => {
   });
 
   test('another environment does not wait', async () => {
-    const busy = await newEnvironment();
+    const busy = await newEnvironment(t.system);
     await startManually(t.system, busy, 'user_id,a\nu,1\n');
     const { ended, users } = await loaded('user_id,a\nu,2\n');
     expect(ended.status).toBe('completed');
@@ -442,7 +437,7 @@ describe('cancel and retry', () => {
   const content = 'user_id,a\nu1,1\nu2,2\nu3,3\n';
 
   test('a queued load that is cancelled never runs, and the lane goes on', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const first = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const second = await startManually(t.system, environmentId, 'user_id\nv\n');
     await cancelLoad(withoutQueue(t.system), environmentId, second.jobId);
@@ -453,7 +448,7 @@ describe('cancel and retry', () => {
   });
 
   test('a running load that is cancelled keeps what was applied, starts the next, and goes on when retried', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content, { chunkBytes: 1 });
     const next = await startManually(t.system, environmentId, 'user_id\nv\n');
     await manual.chunk(1);
@@ -474,20 +469,20 @@ describe('cancel and retry', () => {
   });
 
   test('what has ended cannot be cancelled, what runs or is completed cannot be retried, others are not found', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const manual = await startManually(t.system, environmentId, content);
     const quiet = withoutQueue(t.system);
     expect(await refusal(retryLoad(quiet, environmentId, manual.jobId))).toBe('job_not_retryable');
     await runManually(manual);
     expect(await refusal(cancelLoad(quiet, environmentId, manual.jobId))).toBe('job_not_cancellable');
     expect(await refusal(retryLoad(quiet, environmentId, manual.jobId))).toBe('job_not_retryable');
-    const other = await newEnvironment();
+    const other = await newEnvironment(t.system);
     expect(await refusal(cancelLoad(quiet, other, manual.jobId))).toBe('not_found');
     expect(await refusal(retryLoad(quiet, other, manual.jobId))).toBe('not_found');
   });
 
   test('a load whose file has expired cannot be retried; one that has not ended keeps its file', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const quiet = withoutQueue(t.system);
     const cancelled = await startManually(t.system, environmentId, content);
     await cancelLoad(quiet, environmentId, cancelled.jobId);
@@ -501,7 +496,7 @@ describe('cancel and retry', () => {
 });
 
 test('a worker does all of it by itself', async () => {
-  const environmentId = await newEnvironment();
+  const environmentId = await newEnvironment(t.system);
   const worker = t.startWorker();
   const jobs: string[] = [];
   for (const value of [1, 2, 3]) {

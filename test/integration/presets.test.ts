@@ -2,11 +2,10 @@ import { readFile } from 'node:fs/promises';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Preset, presets } from '../../src/domain/load.ts';
-import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { readEvents, type StoredEvent } from '../support/events.ts';
 import {
   acceptFile,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   readRejects,
   runManually,
@@ -22,14 +21,11 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-const newEnvironment = async (): Promise<number> =>
-  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
-
 const sampleOf = (preset: Preset): Promise<string> =>
   readFile(new URL(`../../examples/presets/${preset}.ndjson`, import.meta.url), 'utf8');
 
 async function loadSample(preset: Preset) {
-  const environment = await newEnvironment();
+  const environment = await newEnvironment(t.system);
   const load = await runManually(
     await startManually(t.system, environment, await sampleOf(preset), { preset }),
   );
@@ -153,7 +149,7 @@ describe('an export file', () => {
           fc.record({ first: fc.integer({ min: 1, max: 2000 }), again: fc.integer({ min: 1, max: 2000 }) }),
           fc.array(fc.nat()),
           async ({ first, again }, ranks) => {
-            const environment = await newEnvironment();
+            const environment = await newEnvironment(t.system);
             const file = await sampleOf(preset);
             const content = async () => ({
               ...(await readProfiles(t.system, environment)),
@@ -197,7 +193,7 @@ describe('an export file', () => {
         fc.array(fc.nat(), { maxLength: 12 }),
         async (lines, ranks) => {
           const file = lines.map((each) => `${JSON.stringify(each)}\n`).join('');
-          const environments = [await newEnvironment(), await newEnvironment()] as const;
+          const environments = [await newEnvironment(t.system), await newEnvironment(t.system)] as const;
           const [one, cut] = await Promise.all([
             startManually(t.system, environments[0], file, { preset: 'amplitude' }),
             startManually(t.system, environments[1], file, { preset: 'amplitude', chunkBytes: 1 }),
@@ -217,7 +213,7 @@ describe('an export file', () => {
   });
 
   test('that is a CSV, or comes with a map too, is refused with the reason', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const context = withoutQueue(t.system);
     const csv = acceptFile(context, environment, 'event,distinct_id\nPaid,u\n', { preset: 'mixpanel' });
     await expect(csv).rejects.toThrow('preset=mixpanel reads JSON and NDJSON; the file is a CSV');
@@ -228,7 +224,7 @@ describe('an export file', () => {
   });
 
   test('is no duplicate of the same bytes loaded without the preset', async () => {
-    const environment = await newEnvironment();
+    const environment = await newEnvironment(t.system);
     const file = '{"user_id":"u","event":"Paid","distinct_id":"u"}\n';
     const options = { preset: 'mixpanel', ifDuplicate: 'skip' } as const;
     const plain = await runManually(await startManually(t.system, environment, file));

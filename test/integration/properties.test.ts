@@ -12,7 +12,7 @@ import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { KnownProperties } from '../../src/properties/known-properties.ts';
 import {
   type FileOptions,
-  nextEnvironmentName,
+  newEnvironment,
   readProfiles,
   runManually,
   startManually,
@@ -30,9 +30,6 @@ afterAll(async () => {
   await other.close();
   await t.close();
 });
-
-const newEnvironment = async (): Promise<number> =>
-  (await createEnvironment(t.system.db, nextEnvironmentName())).environmentId;
 
 async function load(
   environmentId: number,
@@ -102,7 +99,7 @@ async function withTablesLocked<T>(work: () => Promise<T>): Promise<{ done: T } 
 
 describe('an environment', () => {
   test('lists when its users and companies were first and last seen, from the moment it is made', async () => {
-    for (const environmentId of [t.environment.environmentId, await newEnvironment()]) {
+    for (const environmentId of [t.environment.environmentId, await newEnvironment(t.system)]) {
       const rows = await t.system.db
         .selectFrom('properties')
         .select(['entity', 'key', 'display_name', 'data_type'])
@@ -129,7 +126,7 @@ describe('an environment', () => {
   });
 
   test('has keys of its own', async () => {
-    const [one, two] = [await newEnvironment(), await newEnvironment()];
+    const [one, two] = [await newEnvironment(t.system), await newEnvironment(t.system)];
     await load(one, lines({ user_id: 'u', a: 1, b: 'x' }));
     await load(two, lines({ user_id: 'u', a: 'x' }));
     expect(await listed(one)).toEqual({ a: 'numeric', b: 'string' });
@@ -137,7 +134,7 @@ describe('an environment', () => {
   });
 
   test('keeps its automatic properties as they are, whatever data bears their names', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content = lines({ user_id: 'u', first_seen_at: 'long ago', last_seen_at: 5 });
     await load(environmentId, content);
     const rows = await t.system.db
@@ -152,7 +149,7 @@ describe('an environment', () => {
 
 describe('a load lists', () => {
   test('the columns of a CSV: as dates or strings, under the names that they are stored by', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content =
       'ID,company_id,Firma,metadata.age,since,n\nu,c,x,7,2024-01-01,1\nv,,,,2024-05-01T10:00:00Z,1\n';
     await load(environmentId, content, { map: { ID: 'user_id', Firma: 'firm_name' } });
@@ -173,13 +170,13 @@ describe('a load lists', () => {
   });
 
   test('what the metadata column of a CSV holds, by its own types', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, 'user_id,plan,metadata\nu,x,"{""n"":1,""ü"":true,""none"":null}"\n');
     expect(await listed(environmentId)).toEqual({ plan: 'string', n: 'numeric', ü: 'boolean' });
   });
 
   test('a column that is empty at the head of its chunk, without widening what is known of it', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const empty = Array.from({ length: SAMPLED_ROWS }, (_, n) => `u${n},,\n`).join('');
     await load(environmentId, 'user_id,ended,note\nu,2024-01-01,\n');
     expect(await listed(environmentId)).toEqual({ ended: 'date' });
@@ -188,7 +185,7 @@ describe('a load lists', () => {
   });
 
   test('the properties of NDJSON records, of users and of the companies inside them', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const company = { id: 'c', name: 'C', metadata: { seats: 5, public: true } };
     await load(
       environmentId,
@@ -208,7 +205,7 @@ describe('a load lists', () => {
   });
 
   test('the properties of an array', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content = JSON.stringify([
       { user_id: 'u', metadata: { a: 1 } },
       { user_id: 'v', b: false },
@@ -240,14 +237,14 @@ describe('a load lists', () => {
       (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
     for (const content of [record, escaped, `${cells}\nu${',x'.repeat(names.length)}\n`]) {
-      const environmentId = await newEnvironment();
+      const environmentId = await newEnvironment(t.system);
       await load(environmentId, content);
       expect(await listed(environmentId)).toEqual(expected);
     }
   });
 
   test('nothing of a dry run', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, lines({ user_id: 'u', a: 1, company: { id: 'c', b: 1 } }), { dryRun: true });
     await load(environmentId, 'user_id,a\nu,1\n', { dryRun: true });
     expect([await listed(environmentId), await listed(environmentId, 'companies')]).toEqual([{}, {}]);
@@ -257,7 +254,7 @@ describe('a load lists', () => {
     ['inserted', false],
     ['merged', true],
   ])('properties before the rows that bear them are there, be they %s', async (_, known) => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     if (known) await load(environmentId, lines({ user_id: 'u' }));
     const manual = await startManually(t.system, environmentId, lines({ user_id: 'u', late: 1 }));
     const rows = async () => (await readProfiles(t.system, environmentId)).users['u']?.metadata;
@@ -288,13 +285,13 @@ describe('what is known costs no statement', () => {
       lines({ user_id: 'u', a: 1, s: '2024-01-01', company: { id: 'c', n: 1 } }, { company_id: 'd', n: 2 }),
     ],
   ])('in a second load of %s', async (_, content) => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     await load(environmentId, content);
     expect(await withTablesLocked(() => load(environmentId, content))).not.toBeNull();
   });
 
   test('when a string property comes with other types, and for names of events', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const { knownProperties, db } = t.system;
     await knownProperties.learnProperties(db, environmentId, 'users', types({ s: 'string', n: 'numeric' }));
     await knownProperties.learnEventNames(db, environmentId, ['opened', 'closed', 'opened']);
@@ -313,7 +310,7 @@ describe('what is known costs no statement', () => {
   });
 
   test('and a process that does not know it yet reads it, but writes and locks no row', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const content = lines({ user_id: 'u', a: 1, b: 'x' });
     await load(environmentId, content);
     const state = async () =>
@@ -331,7 +328,7 @@ describe('what is known costs no statement', () => {
 
 describe('two processes', () => {
   test('widen what the other one made, knowing nothing of it', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const note = (system: System, type: DataType) =>
       system.knownProperties.learnProperties(system.db, environmentId, 'users', types({ a: type }));
     await note(t.system, 'numeric');
@@ -345,7 +342,7 @@ describe('two processes', () => {
   });
 
   test('add and widen the same names at once, in opposite orders, and neither fails', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const count = 2_000;
     for (const [mine, theirs] of [
       ['numeric', 'numeric'],
@@ -389,7 +386,7 @@ describe('a statement that fails', () => {
   });
 
   test('cannot be one of a transaction that may be rolled back: that is our fault', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const noting = t.system.db
       .transaction()
       .execute((db) => t.system.knownProperties.learnEventNames(db, environmentId, ['a']));
@@ -406,7 +403,7 @@ describe('bounds', () => {
     const log = pino({ level: 'warn' }, { write: (line: string) => said.push(line) });
     const knownProperties = new KnownProperties(log);
     const { db } = t.system;
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const noteAll = (names: readonly string[], type: DataType) =>
       knownProperties.learnProperties(db, environmentId, 'users', new Map(names.map((name) => [name, type])));
     const room = MAX_LISTED_NAMES - 2;
@@ -439,7 +436,7 @@ describe('bounds', () => {
   });
 
   test('the properties of a profile may be more than are listed', async () => {
-    const environmentId = await newEnvironment();
+    const environmentId = await newEnvironment(t.system);
     const half = MAX_LISTED_NAMES / 2 + 250;
     const record = (from: number) => ({
       user_id: 'u',
@@ -454,7 +451,7 @@ describe('bounds', () => {
   test('of more names than memory is given for, those of other environments are forgotten and learned again', async () => {
     const knownProperties = new KnownProperties(t.system.log, 10);
     const { db } = t.system;
-    const [one, two] = [await newEnvironment(), await newEnvironment()];
+    const [one, two] = [await newEnvironment(t.system), await newEnvironment(t.system)];
     await knownProperties.learnEventNames(db, one, many(0, 8));
     await knownProperties.learnEventNames(db, two, many(0, 8));
     expect(knownProperties.knowsEventName(one, many(0, 1)[0] ?? '')).toBe(false);

@@ -15,6 +15,7 @@ import { acceptLoad, receivingStore } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { receive } from '../../src/load/receive/receive.ts';
+import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { readRejectsPage } from '../../src/postgres/stores/rejects.ts';
 import { runTaskById, type StopSignals } from '../../src/tasks/run-task.ts';
@@ -231,4 +232,9 @@ let environments = 0;
 /** A name for one more environment of a test system. */
 export function nextEnvironmentName(): string {
   return `e${++environments}`;
+}
+
+/** The id of an environment of the test's own. */
+export async function newEnvironment({ db }: Pick<LoadContext, 'db'>): Promise<number> {
+  return (await createEnvironment(db, nextEnvironmentName())).environmentId;
 }

@@ -8,7 +8,8 @@ import {
   requireDeletion,
 } from '../../deletion/inspect-deletions.ts';
 import { deletionOutcomes } from '../../domain/deletion.ts';
-import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
+import { addRowsOfJob, rowQuery } from '../job-rows.ts';
+import { envelope } from '../page.ts';
 import { component, jobRefusals, named, withExamples } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
@@ -36,12 +37,9 @@ export const idOutcome = component(
 );
 type IdOutcomeItem = Static<typeof idOutcome.schema>;
 
-export const outcomePage = pageOfRows(
-  'OutcomePage',
-  idOutcome.ref,
-  Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
-  'Outcomes, in the order of the request.',
-);
+export const outcomePage = envelope('OutcomePage', idOutcome.ref, 'Outcomes, in the order of the request.', {
+  total_count: Type.Integer({ minimum: 1, description: 'Ids of the deletion, on all pages.' }),
+});
 
 const listOutcomesSchema = {
   operationId: 'listOutcomes',

@@ -6,7 +6,8 @@ import { rejectCodes, rejectColumns } from '../../domain/reject.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { addRowsOfJob, pageOfRows, rowQuery } from '../job-rows.ts';
+import { addRowsOfJob, rowQuery } from '../job-rows.ts';
+import { envelope } from '../page.ts';
 import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
@@ -48,12 +49,9 @@ export const reject = component(
 );
 type RejectRecord = Static<typeof reject.schema>;
 
-export const rejectPage = pageOfRows(
-  'RejectPage',
-  reject.ref,
-  Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
-  'Refused records, in file order.',
-);
+export const rejectPage = envelope('RejectPage', reject.ref, 'Refused records, in file order.', {
+  total_count: Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
+});
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
 

@@ -11,6 +11,7 @@ import type {
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
 import type { ExportFiles } from '../schema.ts';
+import { pageJobIds } from './background-jobs.ts';
 
 /** The environment's exports of these ids, in no order. */
 export async function readExports(
@@ -207,20 +208,9 @@ export async function pageExports(
   filter: { readonly status?: ExportStatus },
   page: { readonly limit: number; readonly after: string | null },
 ): Promise<ExportPage> {
-  let matching = db.selectFrom('exports').where('environment_id', '=', environmentId);
-  if (filter.status !== undefined) matching = matching.where('status', '=', filter.status);
-  const { total } = await matching
-    .select((eb) => eb.fn.countAll<number>().as('total'))
-    .executeTakeFirstOrThrow();
-  let rows = matching
-    .select('job_id')
-    .orderBy('job_id', 'desc')
-    .limit(page.limit + 1);
-  if (page.after !== null) rows = rows.where('job_id', '<', page.after);
-  const ids = (await rows.execute()).map((row) => row.job_id);
-  const shown = ids.slice(0, page.limit);
-  const exports = (await readExports(db, environmentId, shown)).sort(newestFirst);
-  return { exports, total, next: ids.length > page.limit ? (shown.at(-1) ?? null) : null };
+  const { ids, total, next } = await pageJobIds(db, environmentId, { type: 'export', ...filter }, page);
+  const exports = (await readExports(db, environmentId, ids)).sort(newestFirst);
+  return { exports, total, next };
 }
 
 function newestFirst(a: Export, b: Export): number {
