@@ -3,17 +3,22 @@ import { automaticProperties } from '../domain/entity.ts';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
 import { isRejectColumn } from '../domain/reject.ts';
+import type { CsvDialect } from './csv-dialect.ts';
 import { createCsvScanner } from './csv-scanner.ts';
 import { CR, LF } from './record-scanner.ts';
 
 /** What the first record of a CSV says about all the others. */
 export interface CsvHeader {
-  /** One of `,` `;` tab `|`. */
+  /** Between the cells: one ASCII character. With a `dialect`, what stands between them once a chunk has been made plain. */
   readonly delimiter: string;
   /** Column names in file order, as written (BOM removed, not trimmed). */
   readonly columns: readonly string[];
   /** Names and cells were defused when we wrote the file (`src/domain/formula.ts`): what was meant is to be made whole. */
   readonly defused?: true;
+  /** How records are written that are not plain (`isPlain`); the worker makes a chunk of them plain before it reads it. */
+  readonly dialect?: CsvDialect;
+  /** Records with fewer cells than columns are filled up with empty ones. */
+  readonly ragged?: 'pad';
 }
 
 /** In the header of an export whose cells were left as they are; any program reads it like the same without quotes. */

@@ -1,0 +1,62 @@
+import type { SourceFormat } from './load.ts';
+
+/** What a caller says of how a file is written. What is left out is found by looking at its first MiB. */
+export interface SourceOptions {
+  /** A label of the WHATWG Encoding Standard, such as `windows-1252`. */
+  readonly encoding?: string;
+  /** Between the cells of a CSV: one character or several; `blanks` for any number of blanks. */
+  readonly delimiter?: string;
+  /** One ASCII character; empty: quotes mean nothing. */
+  readonly quote?: string;
+  /** What makes an ordinary character of a quote: the quote itself (doubled) or a backslash; empty: nothing does. */
+  readonly escape?: string;
+  /** Which record names the columns, counted from 1 behind what is skipped; `none`: no record does. */
+  readonly header?: 'none' | number;
+  /** Records that the header is made of; 1 by default. */
+  readonly headerRows?: number;
+  /** Lines to be passed over at the start. */
+  readonly skipRows?: number;
+  /** Records to be passed over at the end. */
+  readonly skipFooter?: number;
+  /** A line that starts with this is no record. */
+  readonly comment?: string;
+  /** Cells without quotes that mean the same as an empty one. */
+  readonly nulls?: readonly string[];
+  /** What becomes of records with fewer or more cells than the header; `refuse` by default. */
+  readonly ragged?: 'refuse' | 'pad';
+  /** Refuses a header with columns that have no name, or the same. */
+  readonly strictHeader?: boolean;
+  /** Of a workbook; the first by default. */
+  readonly sheet?: string;
+  /** Where the records of a JSON document are: keys with dots between. */
+  readonly records?: string;
+}
+
+/** How a file turned out to be written, for the job record. */
+export interface ReadAs {
+  readonly format: SourceFormat;
+  /** In small letters, as the WHATWG Encoding Standard calls it; null for what is no text. */
+  readonly encoding: string | null;
+  /** Null unless the file is a CSV. */
+  readonly csv: CsvReadAs | null;
+  /** Of a workbook: its sheet. */
+  readonly sheet: string | null;
+  /** The one file in a ZIP archive. */
+  readonly member: string | null;
+  /** What a person should know of it, one sentence each: columns that were given a name, lines passed over, … */
+  readonly notes: readonly string[];
+}
+
+/** As the options of the same names. */
+export interface CsvReadAs {
+  readonly delimiter: string;
+  readonly quote: string;
+  readonly escape: string;
+  readonly comment: string;
+  readonly nulls: readonly string[];
+  readonly ragged: 'refuse' | 'pad';
+  /** Line of the file on which the header starts, from 1; null: there is none. */
+  readonly headerLine: number | null;
+  /** Column names, as map can name them. */
+  readonly columns: readonly string[];
+}
