@@ -18,6 +18,8 @@ create table sluice.loads (
   header jsonb,
   column_map jsonb not null default '{}',
   preset text,
+  source_options jsonb not null default '{}',
+  read_as jsonb,
   total_rows bigint not null,
   dry_run boolean not null default false,
   max_errors bigint,
@@ -70,6 +72,8 @@ comment on column sluice.loads.lane_position is 'Loads of one environment take e
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
+comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
+comment on column sluice.loads.read_as is 'How the file turned out to be written.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.loads.has_event_types is
   'Some record says by its event_type what it is: the counts are shown by kind.';

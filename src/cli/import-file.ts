@@ -6,8 +6,8 @@ import type { System } from '../context.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { InputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import type { SourceFormat } from '../domain/load.ts';
 import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../domain/load.ts';
+import type { SourceFormat } from '../domain/source.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
@@ -70,7 +70,7 @@ async function inspect(path: string): Promise<Input | null> {
   return { path, name: basename(path), bytes: found.isFile() ? found.size : null };
 }
 
-interface ReadOptions {
+interface ReadOptions extends Pick<LoadOptions, 'map' | 'source'> {
   readonly format: SourceFormat | undefined;
   readonly signal: AbortSignal;
   /** Given the bytes read so far. */
@@ -81,10 +81,10 @@ interface ReadOptions {
 async function readInput(
   system: System,
   { path }: Input,
-  { format, signal, onBytes }: ReadOptions,
+  { format, source: said, map, signal, onBytes }: ReadOptions,
 ): Promise<ReceivedFile> {
   const source = path === null ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES });
-  const hints = { format, filename: path ?? undefined };
+  const hints = { format, filename: path ?? undefined, source: said, map };
   const store = receivingStore(system);
   try {
     return await receiveLocal(counted(source, onBytes), store, hints, system.config, signal);
@@ -105,7 +105,7 @@ async function* counted(
   }
 }
 
-export interface ImportOptions extends Pick<LoadOptions, 'map' | 'dryRun' | 'ifDuplicate'> {
+export interface ImportOptions extends Pick<LoadOptions, 'map' | 'dryRun' | 'ifDuplicate' | 'source'> {
   readonly entity: LoadEntity | undefined;
   readonly preset: LoadOptions['preset'] | undefined;
   readonly maxErrors: LoadOptions['maxErrors'] | undefined;
@@ -145,7 +145,8 @@ export async function importFile(
   const progress = createProgress(terminal, name, options.quiet || options.json);
   try {
     const onBytes = (bytes: number): void => showReceiving(progress, bytes, input.bytes);
-    const received = await readInput(system, input, { format, signal, onBytes });
+    const { map, source } = options;
+    const received = await readInput(system, input, { format, source, map, signal, onBytes });
     const { jobId, created } = await acceptLoad(system, {
       environmentId,
       type: 'import',
@@ -173,7 +174,15 @@ export async function importFile(
   }
 }
 
-function loadOptions({ entity, map, preset, dryRun, maxErrors, ifDuplicate }: ImportOptions): LoadOptions {
+function loadOptions({
+  entity,
+  map,
+  preset,
+  dryRun,
+  maxErrors,
+  ifDuplicate,
+  source,
+}: ImportOptions): LoadOptions {
   return {
     ...defaultLoadOptions,
     entity: entity ?? 'auto',
@@ -182,6 +191,7 @@ function loadOptions({ entity, map, preset, dryRun, maxErrors, ifDuplicate }: Im
     dryRun,
     maxErrors: maxErrors ?? null,
     ifDuplicate,
+    source,
   };
 }
 

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander';
 import { entities } from '../domain/entity.ts';
-import { type MaxErrors, presets, sourceFormats } from '../domain/load.ts';
+import { type MaxErrors, presets } from '../domain/load.ts';
+import { sourceFormats } from '../domain/source.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import {
@@ -72,7 +73,7 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
     });
     const load = (session: EnvironmentSession) => {
       const all = (workers: Workers | null) =>
-        importAll(invocation, session, inputs, { ...flags, json, workers, signal: stop.signal });
+        importAll(invocation, session, inputs, { ...flags, source: {}, json, workers, signal: stop.signal });
       return flags.wait ? withWorkers(session, cli.entry, stop, all) : all(null);
     };
     const results = await withEnvironment(invocation, load, { mayCreate: true });

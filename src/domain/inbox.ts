@@ -1,4 +1,5 @@
-import type { LoadOptions, SourceFormat } from './load.ts';
+import type { LoadOptions } from './load.ts';
+import type { SourceFormat } from './source.ts';
 
 /** Where in an environment's folder a file lay: in itself, or in one of those that fix the entity. */
 export const inboxFolders = ['', 'users', 'companies'] as const;

@@ -50,6 +50,8 @@ export const MAX_BLANK_BYTES = 64 * KiB;
 /** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;
+/** Column names that the record of a job has. */
+export const MAX_READ_AS_COLUMNS = 100;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** Of a number written out, its power of ten included. */

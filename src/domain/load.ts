@@ -5,6 +5,7 @@
  */
 import type { LoadEntity } from './entity.ts';
 import { type RecordKind, recordKinds } from './event.ts';
+import type { ReadAs, SourceOptions } from './source.ts';
 
 export const loadTypes = ['import', 'bulk_identify_users', 'bulk_identify_companies'] as const;
 export type LoadType = (typeof loadTypes)[number];
@@ -17,10 +18,6 @@ export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satis
 
 /** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
-
-/** How a file may be written that is sent. */
-export const sourceFormats = ['csv', 'ndjson', 'json', 'parquet', 'avro'] as const;
-export type SourceFormat = (typeof sourceFormats)[number];
 
 /** How the stored file is written: JSON arrays, Parquet and Avro are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
@@ -40,6 +37,7 @@ export interface LoadOptions {
   /** More rejects than this fail the load: a count, or a share of the records in percent. */
   readonly maxErrors: MaxErrors | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
+  readonly source: SourceOptions;
 }
 
 export type MaxErrors = { readonly count: number } | { readonly percent: number };
@@ -51,6 +49,7 @@ export const defaultLoadOptions: LoadOptions = {
   dryRun: false,
   maxErrors: null,
   ifDuplicate: 'load',
+  source: {},
 };
 
 /** A load as its row in the ledger, for everything that shows one. Times in UTC. */
@@ -80,6 +79,8 @@ export interface Load {
   /** Hex, of the bytes as received. */
   readonly sha256: string;
   readonly duplicateOf: string | null;
+  /** Null in lists. */
+  readonly readAs: ReadAs | null;
 }
 
 /** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */

@@ -1,4 +1,6 @@
-import type { SourceFormat } from './load.ts';
+/** How a file may be written that is sent. */
+export const sourceFormats = ['csv', 'ndjson', 'json', 'parquet', 'avro'] as const;
+export type SourceFormat = (typeof sourceFormats)[number];
 
 /** What a caller says of how a file is written. What is left out is found by looking at its first MiB. */
 export interface SourceOptions {

@@ -1,5 +1,5 @@
 import { type InputError, inputError } from '../domain/errors.ts';
-import type { SourceFormat } from '../domain/load.ts';
+import type { SourceFormat, SourceOptions } from '../domain/source.ts';
 import type { ArrayEnvelope } from './json-array.ts';
 
 export interface FormatHints {
@@ -9,6 +9,8 @@ export interface FormatHints {
   readonly contentType?: string | undefined;
   /** The array key that a JSON body must have; absent: either. */
   readonly envelope?: ArrayEnvelope | undefined;
+  /** What else the caller says of how it is written. */
+  readonly source?: SourceOptions | undefined;
 }
 
 interface Binary {

@@ -144,7 +144,12 @@ async function writeLoad(
   }
   const duplicateOf = options.dryRun
     ? null
-    : await findDuplicate(db, environmentId, received.sha256, entity, options.preset);
+    : await findDuplicate(db, environmentId, {
+        ...options,
+        entity,
+        sha256: received.sha256,
+        fileFormat: received.format,
+      });
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
     if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
     return { jobId: duplicateOf, created: false };
@@ -167,6 +172,8 @@ async function writeLoad(
     fileFormat: received.format,
     header: received.header,
     columnMap: options.map,
+    source: options.source,
+    readAs: received.readAs,
     preset: options.preset,
     totalRows: received.totalRows,
     dryRun: options.dryRun,
@@ -184,7 +191,7 @@ function allowedErrors(maxErrors: MaxErrors | null, totalRows: number): number |
 
 function digest({ type, received, options }: AcceptRequest): Buffer {
   return createHash('sha256')
-    .update(JSON.stringify([type, received.sha256, options]))
+    .update(JSON.stringify([type, received.sha256, received.format, options]))
     .digest();
 }
 

@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { Load } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
+import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 
 /* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
@@ -51,7 +52,17 @@ export function renderLoadDetail(
     sha256: load.sha256,
     duplicate_of: load.duplicateOf,
     dry_run: load.dryRun,
+    read_as: load.readAs && renderReadAs(load.readAs),
   };
+}
+
+/** How the file was read. */
+export function renderReadAs({ format, encoding, csv, sheet, member, notes }: ReadAs) {
+  return { format, encoding, csv: csv && renderCsvReadAs(csv), sheet, member, notes: [...notes] };
+}
+
+function renderCsvReadAs({ nulls, headerLine, columns, ...dialect }: CsvReadAs) {
+  return { ...dialect, nulls: [...nulls], header_line: headerLine, columns: [...columns] };
 }
 
 /** From 0 to 1, to four places. */

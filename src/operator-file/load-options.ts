@@ -1,7 +1,8 @@
 /** How a load is asked for in a file: what schedules and the mapping.yaml of the inbox have in common. */
 import { type Static, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
-import { type MaxErrors, presets, sourceFormats } from '../domain/load.ts';
+import { type MaxErrors, presets } from '../domain/load.ts';
+import { sourceFormats } from '../domain/source.ts';
 import { choice, rule } from './schema.ts';
 
 const shareOrCount = 'must be a number such as 100, or a share such as 5%';

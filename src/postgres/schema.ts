@@ -476,6 +476,10 @@ export interface Loads {
    * The product whose records the file holds; null: they are ours.
    */
   preset: string | null;
+  /**
+   * How the file turned out to be written.
+   */
+  read_as: Json | null;
   repeats_resolved_at: Date | null;
   /**
    * Of the HTTP request that it came by; null if it came another way.
@@ -491,6 +495,10 @@ export interface Loads {
    * Of the bytes as received.
    */
   sha256: Buffer;
+  /**
+   * What the caller said of how the file is written.
+   */
+  source_options: Generated<Json>;
   started_at: Date | null;
   status: Generated<string>;
   total_rows: number;

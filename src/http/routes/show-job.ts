@@ -3,9 +3,10 @@ import { type Static, Type } from 'typebox';
 import { renderJobDetail, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { deletionTypes } from '../../domain/deletion.ts';
-import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
+import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS, MAX_READ_AS_COLUMNS } from '../../domain/limits.ts';
 import { loadTypes } from '../../domain/load.ts';
 import { rejectCodes } from '../../domain/reject.ts';
+import { sourceFormats } from '../../domain/source.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, jobRefusals, orNull } from '../schemas/answers.ts';
@@ -103,6 +104,83 @@ const rejects = Type.Object(
   { additionalProperties: false, description: 'The refused records of the job.' },
 );
 
+const exampleColumns = ['user_id', 'name', 'plan'];
+const exampleNote = 'Lines 1 to 2 stand before the header and were passed over.';
+
+const csvReadAs = Type.Object(
+  {
+    delimiter: Type.String({
+      description: 'Between the cells; `blanks`: any number of blanks.',
+      examples: [';'],
+    }),
+    quote: Type.String({ description: 'Round cells; empty: nothing.', examples: ['"'] }),
+    escape: Type.String({
+      description:
+        'Makes an ordinary character of a quote: the quote itself, doubled, or a backslash; empty: nothing.',
+      examples: ['"'],
+    }),
+    comment: Type.String({
+      description: 'Lines that start with it are no records; empty: none.',
+      examples: [''],
+    }),
+    nulls: Type.Array(Type.String(), {
+      description: 'Cells without quotes that mean the same as an empty one.',
+      examples: [[]],
+    }),
+    ragged: Type.Enum(['refuse', 'pad'], {
+      type: 'string',
+      description: 'What becomes of records with fewer or more cells than the header.',
+    }),
+    header_line: orNull(
+      Type.Integer({
+        minimum: 1,
+        description: 'Line on which the header starts; null: there is none.',
+        examples: [3],
+      }),
+    ),
+    columns: Type.Array(Type.String(), {
+      maxItems: MAX_READ_AS_COLUMNS,
+      description: `Names of the columns, as \`map\` can name them; of a wide file the first ${MAX_READ_AS_COLUMNS}.`,
+      examples: [exampleColumns],
+    }),
+  },
+  {
+    additionalProperties: false,
+    description: 'How the records of a CSV are written; null for other formats.',
+  },
+);
+
+const readAs = Type.Object(
+  {
+    format: Type.Enum([...sourceFormats], {
+      type: 'string',
+      description: 'What the file is.',
+      examples: ['csv'],
+    }),
+    encoding: orNull(
+      Type.String({
+        description: 'The encoding of the text; null for a file that is none.',
+        examples: ['windows-1252'],
+      }),
+    ),
+    csv: orNull(csvReadAs),
+    sheet: orNull(
+      Type.String({ description: 'The sheet of a workbook; null for other files.', examples: [null] }),
+    ),
+    member: orNull(
+      Type.String({ description: 'The file in a ZIP archive; null for other files.', examples: [null] }),
+    ),
+    notes: Type.Array(Type.String(), {
+      description: 'What a person should know of it, one sentence each.',
+      examples: [[exampleNote]],
+    }),
+  },
+  {
+    additionalProperties: false,
+    description: 'How the file was read: what was said of it, and what was found.',
+  },
+);
+
 export const jobDetail = component(
   'JobDetail',
   Type.Object(
@@ -132,6 +210,7 @@ export const jobDetail = component(
         }),
       ),
       dry_run: Type.Boolean({ description: 'Everything was checked and nothing written.' }),
+      read_as: orNull(readAs),
     },
     { additionalProperties: false, description: 'Everything there is to know of a background job.' },
   ),

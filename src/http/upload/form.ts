@@ -62,6 +62,8 @@ async function storePart(
     filename: options.filename ?? filename,
     format: options.format,
     contentType: part.mimetype,
+    source: options.load.source,
+    map: options.load.map,
     sent: form.sent,
   };
   try {

@@ -2,14 +2,8 @@ import contentDisposition from 'content-disposition';
 import { Type } from 'typebox';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
-import {
-  defaultLoadOptions,
-  type LoadOptions,
-  type MaxErrors,
-  presets,
-  type SourceFormat,
-  sourceFormats,
-} from '../../domain/load.ts';
+import { defaultLoadOptions, type LoadOptions, type MaxErrors, presets } from '../../domain/load.ts';
+import { type SourceFormat, sourceFormats } from '../../domain/source.ts';
 import { ruled, worded } from '../../validation.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
@@ -131,6 +125,7 @@ export function optionsReader(entities: readonly LoadEntity[]): ReadOptions {
         dryRun: options.dry_run ?? defaults.dryRun,
         maxErrors: options.max_errors === undefined ? null : readMaxErrors(options.max_errors),
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
+        source: defaults.source,
       },
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),

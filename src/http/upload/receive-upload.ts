@@ -70,6 +70,8 @@ async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promi
     format: options.format,
     contentType: contentTypeOf(headers.mediaType, kind),
     contentEncodingGzip: headers.gzip,
+    source: options.load.source,
+    map: options.load.map,
   });
   return { received, filename: filename ?? kind.defaultFilename, options: options.load };
 }

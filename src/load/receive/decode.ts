@@ -5,7 +5,7 @@ import {
   MAX_INFLATE_RATIO,
   SNIFF_BYTES,
 } from '../../domain/limits.ts';
-import type { SourceFormat } from '../../domain/load.ts';
+import type { SourceFormat } from '../../domain/source.ts';
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { detectFormat, type FormatHints, keysOfObject } from '../../formats/detect-format.ts';
 import { detectEncoding, toUtf8 } from '../../formats/text-encoding.ts';
@@ -27,6 +27,8 @@ export interface Sent {
 export interface Decoded {
   readonly bytes: AsyncIterable<Buffer>;
   readonly format: SourceFormat;
+  /** Of what was sent, as `ReadAs` has it. */
+  readonly encoding: string | null;
   /** Length of the byte order mark that `bytes` starts with. */
   readonly bomBytes: number;
   /** Of a short file that is one JSON object and was not said to be NDJSON: its keys. */
@@ -44,7 +46,8 @@ export async function decode(intake: Intake, hints: DecodeHints, maxInflatedByte
   const bomBytes = encoding.name === 'utf-8' ? encoding.bomBytes : 0;
   const format = detectFormat(text.head, hints);
   const objectKeys = format === 'ndjson' && text.isWhole ? keysOfObject(text.head, hints) : null;
-  return { bytes: text.all, format, bomBytes, objectKeys };
+  const isText = format !== 'parquet' && format !== 'avro';
+  return { bytes: text.all, format, encoding: isText ? encoding.name : null, bomBytes, objectKeys };
 }
 
 async function unpack(intake: Intake, hints: DecodeHints, maxInflatedBytes: number): Promise<Peeked> {

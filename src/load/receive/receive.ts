@@ -5,8 +5,9 @@
  */
 import type { Config } from '../../config.ts';
 import { inputError } from '../../domain/errors.ts';
-import { CHUNK_BYTES, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
+import { CHUNK_BYTES, MAX_READ_AS_COLUMNS, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
+import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type Decoded, type DecodeHints, decode } from './decode.ts';
@@ -17,6 +18,8 @@ import { type ReceivingStore, storedText } from './rewrite.ts';
 export interface ReceiveHints extends DecodeHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */
   readonly chunkBytes?: number | undefined;
+  /** Their header → our name: columns that it names are there. */
+  readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface ReceivedFile {
@@ -26,6 +29,7 @@ export interface ReceivedFile {
   readonly header: CsvHeader | null;
   /** As in `Decoded`. */
   readonly objectKeys: readonly string[] | null;
+  readonly readAs: ReadAs;
   /** Bytes as sent. */
   readonly receivedBytes: number;
   /** Bytes as stored: unpacked, in UTF-8, arrays, Parquet and Avro as NDJSON. */
@@ -72,6 +76,7 @@ export async function receive(
       format: storedFormat(decoded),
       header,
       objectKeys: decoded.objectKeys,
+      readAs: describeReading(decoded, index),
       receivedBytes: intake.receivedBytes,
       storedBytes,
       sha256: intake.sha256(),
@@ -85,6 +90,18 @@ export async function receive(
   } finally {
     stop.abort();
   }
+}
+
+/** What the job record says of the file: of a wide one, its first columns. */
+function describeReading({ format, encoding }: Decoded, { header, headerLine }: RecordIndex): ReadAs {
+  const csv = header === null ? null : describeCsv(header, headerLine);
+  return { format, encoding, csv, sheet: null, member: null, notes: [] };
+}
+
+function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
+  const columns = header.columns.slice(0, MAX_READ_AS_COLUMNS);
+  const plain = { delimiter: header.delimiter, quote: '"', escape: '"', comment: '', nulls: [] };
+  return { ...plain, ...header.dialect, ragged: header.ragged ?? 'refuse', headerLine, columns };
 }
 
 function storedFormat(decoded: Decoded): StoredFormat {

@@ -8,6 +8,8 @@ import { createLineScanner, type RecordScanner } from '../../formats/record-scan
 /** Counts the records of a file that passes by, and cuts it into chunks. */
 export class RecordIndex {
   header: CsvHeader | null = null;
+  /** Line on which the header starts. */
+  headerLine: number | null = null;
   readonly #window = new Window();
   readonly #cutter: ChunkCutter;
   readonly #maxRecordBytes: number;
@@ -93,6 +95,7 @@ export class RecordIndex {
     const found = readCsvHeader(this.#window.bytes, final);
     if (found === null) return null;
     this.#window.consume(found.end);
+    this.headerLine = this.#line;
     this.#line += found.lines;
     this.header = found.header;
     return createCsvScanner(found.header.delimiter.charCodeAt(0), this.#maxRecordBytes);

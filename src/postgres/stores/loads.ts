@@ -9,6 +9,7 @@ import {
   type StoredFormat,
   type Tally,
 } from '../../domain/load.ts';
+import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { DueTask, JobIdentity, TaskFailure } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
@@ -35,6 +36,8 @@ export interface NewLoad extends JobIdentity {
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
+  readonly source: SourceOptions;
+  readonly readAs: ReadAs;
   readonly totalRows: number;
   readonly dryRun: boolean;
   readonly maxErrors: number | null;
@@ -60,6 +63,8 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       header: load.header === null ? null : JSON.stringify(load.header),
       column_map: JSON.stringify(load.columnMap),
       preset: load.preset,
+      source_options: JSON.stringify(load.source),
+      read_as: JSON.stringify(load.readAs),
       total_rows: load.totalRows,
       dry_run: load.dryRun,
       max_errors: load.maxErrors,

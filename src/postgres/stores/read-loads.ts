@@ -5,14 +5,16 @@ import { MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
 import {
   countedKinds,
   type Load,
+  type LoadOptions,
   type LoadStatus,
   type LoadType,
   noOutcomes,
   type Outcomes,
-  type Preset,
+  type StoredFormat,
   type TallyByKind,
   toTally,
 } from '../../domain/load.ts';
+import type { ReadAs } from '../../domain/source.ts';
 import type { Database } from '../database.ts';
 import { aheadInLane } from './lanes.ts';
 
@@ -40,12 +42,12 @@ export async function requireLoad(
 ): Promise<Load> {
   const row = await context.db
     .selectFrom('loads')
-    .select([...loadColumns, aheadInLane('loads').as('ahead')])
+    .select([...loadColumns, 'loads.read_as', aheadInLane('loads').as('ahead')])
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', '=', jobId)
     .executeTakeFirst();
   if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  return toLoad(row, row.ahead);
+  return { ...toLoad(row, row.ahead), readAs: row.read_as as ReadAs | null };
 }
 
 /** Rejects of a load by code, most frequent first; of a load with more of them than MAX_COUNTED_REJECTS, those that stand first. */
@@ -190,6 +192,7 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     queuePosition: status === 'queued' ? ahead : status === 'processing' ? 0 : null,
     sha256: row.sha256.toString('hex'),
     duplicateOf: row.duplicate_of,
+    readAs: null,
   };
 }
 
@@ -198,22 +201,30 @@ export async function isInLedger(db: Database, jobId: string): Promise<boolean> 
   return row !== undefined;
 }
 
-/** The newest completed load of the same bytes (SHA-256 as hex), as the same entity. */
+/** Bytes, and what decides how they are read. */
+interface Reading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
+  /** Hex. */
+  readonly sha256: string;
+  readonly fileFormat: StoredFormat;
+}
+
+/** The newest completed load of the same bytes, read in the same way. */
 export async function findDuplicate(
   db: Database,
   environmentId: number,
-  sha256: string,
-  entity: LoadEntity,
-  preset: Preset | null,
+  reading: Reading,
 ): Promise<string | null> {
   const row = await db
     .selectFrom('loads')
     .select('job_id')
     .where('environment_id', '=', environmentId)
-    .where('sha256', '=', Buffer.from(sha256, 'hex'))
+    .where('sha256', '=', Buffer.from(reading.sha256, 'hex'))
     .where('status', '=', 'completed')
-    .where('entity', '=', entity)
-    .where('preset', 'is not distinct from', preset)
+    .where('entity', '=', reading.entity)
+    .where('file_format', '=', reading.fileFormat)
+    .where('preset', 'is not distinct from', reading.preset)
+    .where(sql<boolean>`column_map = ${JSON.stringify(reading.map)}::jsonb`)
+    .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
     .where('dry_run', '=', false)
     .orderBy('job_id', 'desc')
     .limit(1)

@@ -41,6 +41,7 @@ export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
     preset: null,
     maxErrors: null,
     ifDuplicate: 'skip',
+    source: {},
     format: null,
   };
 }
@@ -56,6 +57,7 @@ export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingRead
     preset: value.preset ?? null,
     maxErrors: readMaxErrors(value.max_errors),
     ifDuplicate: value.if_duplicate ?? defaults.ifDuplicate,
+    source: {},
     format: value.format ?? null,
   };
   return { options, problems: [] };

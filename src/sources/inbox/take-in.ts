@@ -58,7 +58,8 @@ async function receiveOrRefuse(
   signal: AbortSignal,
 ): Promise<ReceivedFile | null> {
   const store = receivingStore(context);
-  const hints = { filename: file.name, format: file.options.format ?? undefined };
+  const { format, source, map } = file.options;
+  const hints = { filename: file.name, format: format ?? undefined, source, map };
   try {
     return await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
   } catch (error) {

@@ -115,7 +115,8 @@ async function receiveItem(
 ): Promise<ReceivedFile> {
   const { limits, chunkBytes } = context.schedules;
   const { bytes, hints } = opened;
-  const said = { ...hints, format: load.format ?? hints.format, filename: item.filename };
+  const { source, map } = load.options;
+  const said = { ...hints, format: load.format ?? hints.format, filename: item.filename, source, map };
   const store = receivingStore(context);
   const received = await receive(bytes, store, { ...said, chunkBytes }, limits, signal);
   try {

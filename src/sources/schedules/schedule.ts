@@ -1,5 +1,6 @@
-import type { LoadOptions, SourceFormat } from '../../domain/load.ts';
+import type { LoadOptions } from '../../domain/load.ts';
 import type { Notify, Outcome } from '../../domain/notification.ts';
+import type { SourceFormat } from '../../domain/source.ts';
 
 export const missedPolicies = ['run_once', 'run_all', 'skip'] as const;
 export const overlapPolicies = ['skip', 'wait'] as const;

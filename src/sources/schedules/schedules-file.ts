@@ -182,6 +182,7 @@ function toLoad(load: GivenLoad): ScheduledLoad {
       dryRun: false,
       maxErrors: readMaxErrors(max_errors),
       ifDuplicate: if_duplicate,
+      source: {},
     },
   };
 }

@@ -227,6 +227,23 @@ describe('one job', () => {
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       duplicate_of: null,
       dry_run: false,
+      read_as: {
+        format: 'csv',
+        encoding: 'utf-8',
+        csv: {
+          delimiter: ',',
+          quote: '"',
+          escape: '"',
+          comment: '',
+          nulls: [],
+          ragged: 'refuse',
+          header_line: 1,
+          columns: ['user_id', 'name'],
+        },
+        sheet: null,
+        member: null,
+        notes: [],
+      },
     });
   });
 
