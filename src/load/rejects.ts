@@ -10,7 +10,7 @@ import {
 } from '../domain/limits.ts';
 import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createCsvScanner } from '../formats/csv-scanner.ts';
+import { createRecordScanner } from '../formats/csv-records.ts';
 import { CsvCells } from '../mapping/csv-cells.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import {
@@ -239,10 +239,10 @@ interface RecordCell {
  * A function that splits refused records of a file. It gives null for what is not exactly one well-formed record of proper
  * text with a cell for each column; one that may have been cut off is not.
  */
-function createRecordSplitter({ columns, delimiter }: CsvHeader): (raw: Buffer) => RecordCell[] | null {
-  const byte = delimiter.charCodeAt(0);
-  const scanner = createCsvScanner(byte);
-  const cells = new CsvCells(byte, columns.length, true);
+function createRecordSplitter(header: CsvHeader): (raw: Buffer) => RecordCell[] | null {
+  const { columns, delimiter } = header;
+  const scanner = createRecordScanner(header);
+  const cells = new CsvCells(delimiter.charCodeAt(0), columns.length, true);
   return (raw) => {
     if (raw.length === 0 || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0) || !isUtf8(raw))
       return null;

@@ -5,7 +5,7 @@ import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createCsvScanner } from '../formats/csv-scanner.ts';
+import { createRecordScanner } from '../formats/csv-records.ts';
 import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
@@ -59,7 +59,7 @@ export class CsvEventRows {
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
   read(chunk: ChunkRange, bytes: Buffer): void {
-    const scanner = createCsvScanner(this.#header.delimiter.charCodeAt(0));
+    const scanner = createRecordScanner(this.#header);
     const index = this.#rows.records;
     const wholeIsUtf8 = isUtf8(bytes);
     const hasNul = bytes.includes(0);

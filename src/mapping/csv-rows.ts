@@ -6,7 +6,7 @@ import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createCsvScanner } from '../formats/csv-scanner.ts';
+import { createRecordScanner } from '../formats/csv-records.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { malformed, notUtf8, wrongCount } from './csv-reasons.ts';
@@ -95,7 +95,7 @@ export class CsvRows {
 
   /** First pass: where the records are, which of them csv-parse must read, and which are malformed. */
   #index(bytes: Buffer): { complex: number[]; problems: Map<number, Reason> } {
-    const scanner = createCsvScanner(this.#delimiter);
+    const scanner = createRecordScanner(this.#header);
     const complex: number[] = [];
     const problems = new Map<number, Reason>();
     let line = 0;

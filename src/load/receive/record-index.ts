@@ -2,7 +2,7 @@ import { inputError } from '../../domain/errors.ts';
 import { MAX_BLANK_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import { type CsvHeader, readCsvHeader, skipBlankLines } from '../../formats/csv-header.ts';
-import { createCsvScanner } from '../../formats/csv-scanner.ts';
+import { createRecordScanner } from '../../formats/csv-records.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
 
 /** Counts the records of a file that passes by, and cuts it into chunks. */
@@ -98,7 +98,7 @@ export class RecordIndex {
     this.headerLine = this.#line;
     this.#line += found.lines;
     this.header = found.header;
-    return createCsvScanner(found.header.delimiter.charCodeAt(0), this.#maxRecordBytes);
+    return createRecordScanner(found.header, this.#maxRecordBytes);
   }
 
   #scan(scanner: RecordScanner, final: boolean): void {
