@@ -9,18 +9,25 @@ interface Sample {
 /** Of one process, from its start to its end. */
 interface Life {
   readonly role: Role;
+  /** Nobody kills it: it lives long enough to be judged. */
+  readonly isSpared: boolean;
   readonly samples: Sample[];
 }
 
 export interface Slope {
   readonly role: Role;
-  /** Over the last two thirds of the run; null: nothing to tell it from. */
+  /** Of what the spared processes go back to, over the last two thirds of the run; null: nothing to tell it from. */
   readonly mibPerMinute: number | null;
   readonly peakMib: number;
 }
 
 /** A process fills its heap and its caches first; what it does in its first minutes is no slope. */
 const warmUpMinutes = 1;
+/**
+ * Memory goes up with each file and down when the collector has run, by 80 MiB and more; what is never given back shows in how
+ * far down it goes within this time.
+ */
+const floorMinutes = 2;
 /** For an hour of soak that is what one process may grow by. */
 const mostMibPerMinute = 1;
 /** Shorter runs say nothing about leaks. */
@@ -32,10 +39,10 @@ export class Memory {
   readonly #startedAt = performance.now();
 
   sample(members: readonly Member[]): void {
-    for (const { pid, role } of members) {
+    for (const { pid, role, mortal } of members) {
       const mib = pid === null ? null : residentMib(pid);
       if (pid === null || mib === null) continue;
-      const life = this.#lives.get(pid) ?? { role, samples: [] };
+      const life = this.#lives.get(pid) ?? { role, isSpared: !mortal, samples: [] };
       this.#lives.set(pid, life);
       life.samples.push({ minutes: this.#minutes, mib });
     }
@@ -47,7 +54,8 @@ export class Memory {
       const peakMib = Math.round(
         Math.max(0, ...lives.flatMap(({ samples }) => samples.map(({ mib }) => mib))),
       );
-      return { role, mibPerMinute: commonSlope(lives.map((life) => this.#judged(life))), peakMib };
+      const spared = lives.filter(({ isSpared }) => isSpared);
+      return { role, mibPerMinute: commonSlope(spared.map((life) => floorsOf(this.#judged(life)))), peakMib };
     });
   }
 
@@ -69,6 +77,17 @@ export class Memory {
     const from = Math.max(this.#minutes / 3, (samples[0]?.minutes ?? 0) + warmUpMinutes);
     return samples.filter(({ minutes }) => minutes >= from);
   }
+}
+
+/** The least of each `floorMinutes`. */
+function floorsOf(samples: readonly Sample[]): readonly Sample[] {
+  const floors = new Map<number, Sample>();
+  for (const sample of samples) {
+    const window = Math.floor(sample.minutes / floorMinutes);
+    const floor = floors.get(window);
+    if (floor === undefined || sample.mib < floor.mib) floors.set(window, sample);
+  }
+  return [...floors.values()];
 }
 
 /** Least squares, with one slope for all and a level for each. */
