@@ -2,11 +2,12 @@
  * npm run bench:load [-- --rows N] [--flat] [--scale]
  * npm run bench:load -- --events N
  * npm run bench:load -- --workers [--rows N]
+ * npm run bench:load -- --dialects [--rows N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in
  * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory. Then the same
  * for a file of events, beside COPY of ready rows. With --events: only that, of N events. With --workers: the same file of
- * users with one worker process and with two, and nothing else.
+ * users with one worker process and with two, and nothing else. With --dialects: the same users written in other ways.
  */
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,6 +15,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { openBaseline } from './baseline.ts';
+import { compareDialects } from './dialects.ts';
 import { compareEvents } from './events.ts';
 import { measureLatency } from './latency.ts';
 import { peaks, resetPeaks, type Service, startService } from './service.ts';
@@ -26,6 +28,7 @@ const { values: flags } = parseArgs({
     flat: { type: 'boolean', default: false },
     scale: { type: 'boolean', default: false },
     workers: { type: 'boolean', default: false },
+    dialects: { type: 'boolean', default: false },
     events: { type: 'string' },
   },
 });
@@ -68,6 +71,7 @@ async function measure(): Promise<void> {
   const bench: Bench = { service, baseline, client };
   try {
     if (flags.events !== undefined) return await events(bench, Number(flags.events));
+    if (flags.dialects) return await compareDialects(service, client, folder, Number(flags.rows), print);
     await compare(bench, Number(flags.rows));
     await latency(bench);
     await events(bench, 2_000_000);

@@ -16,8 +16,15 @@ export interface Service {
   readonly databaseUrl: string;
   readonly folder: string;
   readonly pid: number;
-  /** Uploads a file and waits for its job to end; the record of the job, and seconds from first byte to end. */
-  load(path: string, contentType: string): Promise<{ readonly job: JobDetail; readonly seconds: number }>;
+  /**
+   * Uploads a file and waits for its job to end; the record of the job, and seconds from first byte to end. `options` are those
+   * of an upload, as a query.
+   */
+  load(
+    path: string,
+    contentType: string,
+    options?: string,
+  ): Promise<{ readonly job: JobDetail; readonly seconds: number }>;
   fetch(path: string, init?: RequestInit): Promise<Response>;
   stop(): Promise<void>;
 }
@@ -58,7 +65,7 @@ export async function startService(settings: Readonly<Record<string, string>> = 
       await rm(folder, { recursive: true, force: true });
     },
   };
-  return { ...service, load: (path, contentType) => load(service, path, contentType) };
+  return { ...service, load: (path, contentType, options = '') => load(service, path, contentType, options) };
 }
 
 async function readAddress(child: ChildProcess): Promise<string> {
@@ -77,9 +84,10 @@ async function load(
   service: Omit<Service, 'load'>,
   path: string,
   contentType: string,
+  options: string,
 ): Promise<{ job: JobDetail; seconds: number }> {
   const startedAt = performance.now();
-  const { job_id } = await upload(service, path, contentType);
+  const { job_id } = await upload(service, path, contentType, options);
   for (;;) {
     const job = (await (await service.fetch(`/v1/background_jobs/${job_id}`)).json()) as JobDetail;
     if (['completed', 'failed', 'cancelled'].includes(job.status)) {
@@ -94,11 +102,12 @@ async function upload(
   service: Omit<Service, 'load'>,
   path: string,
   contentType: string,
+  options: string,
 ): Promise<{ job_id: string }> {
   const { size } = await stat(path);
   return new Promise((resolve, reject) => {
     const sending = request(
-      new URL('/v1/imports', service.address),
+      new URL(`/v1/imports?${options}`, service.address),
       {
         method: 'POST',
         headers: { authorization: `Token ${apiKey}`, 'content-type': contentType, 'content-length': size },

@@ -60,10 +60,30 @@ export interface UsersFile {
   readonly format: 'csv' | 'ndjson';
   /** Share of rows, 0 to 1, whose score differs from version 0's. */
   readonly changed?: number;
+  /** Of a CSV; RFC 4180 with commas by default. */
+  readonly dialect?: UsersDialect;
 }
 
-/** Cells of user `n`; the same for the same arguments, always. About one row in ten needs quotes in a CSV. */
-function cells(n: number, changed: number): string[] {
+export interface UsersDialect {
+  readonly delimiter: string;
+  readonly quote: string;
+  /** Stands before a quote within a cell. */
+  readonly escape: string;
+  readonly hasHeader: boolean;
+  /** Latin-1 is Windows-1252 for all that these files hold. */
+  readonly encoding: 'utf8' | 'latin1';
+}
+
+export const plainDialect: UsersDialect = {
+  delimiter: ',',
+  quote: '"',
+  escape: '"',
+  hasHeader: true,
+  encoding: 'utf8',
+};
+
+/** Cells of user `n`; the same for the same arguments, always. About one row in ten needs quotes in a CSV, and has an accent. */
+export function userCells(n: number, changed: number): string[] {
   const next = random(n + 1);
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const given = pick(first);
@@ -92,8 +112,13 @@ function cells(n: number, changed: number): string[] {
   ];
 }
 
-function csvLine(values: readonly string[]): string {
-  return `${values.map((value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value)).join(',')}\n`;
+function csvLine(values: readonly string[], { delimiter, quote, escape: mark }: UsersDialect): string {
+  const cells = values.map((value) => {
+    if (!value.includes(delimiter) && !value.includes(quote) && !/[",\n]/.test(value)) return value;
+    const escaped = mark === quote ? value : value.replaceAll(mark, mark + mark);
+    return quote + escaped.replaceAll(quote, mark + quote) + quote;
+  });
+  return `${cells.join(delimiter)}\n`;
 }
 
 function ndjsonLine(values: readonly string[]): string {
@@ -106,17 +131,17 @@ function ndjsonLine(values: readonly string[]): string {
   return `${JSON.stringify({ user_id: userId, company_id: companyId, metadata })}\n`;
 }
 
-function* text({ rows, format, changed = 0 }: UsersFile): Generator<string> {
-  let block = format === 'csv' ? csvLine(columns) : '';
+function* text({ rows, format, changed = 0, dialect = plainDialect }: UsersFile): Generator<Buffer> {
+  let block = format === 'csv' && dialect.hasHeader ? csvLine(columns, dialect) : '';
   for (let n = 0; n < rows; n++) {
-    const values = cells(n, changed);
-    block += format === 'csv' ? csvLine(values) : ndjsonLine(values);
+    const values = userCells(n, changed);
+    block += format === 'csv' ? csvLine(values, dialect) : ndjsonLine(values);
     if (block.length > 1 << 20) {
-      yield block;
+      yield Buffer.from(block, dialect.encoding);
       block = '';
     }
   }
-  yield block;
+  yield Buffer.from(block, dialect.encoding);
 }
 
 /** Writes a deterministic file of users. */

@@ -1,0 +1,120 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { peaks, resetPeaks, type Service } from './service.ts';
+import { columns, plainDialect, type UsersDialect, writeUsersFile } from './users-file.ts';
+import { writeWorkbook } from './workbook-file.ts';
+
+const rounds = 3;
+const workbookType = 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet';
+
+/** The same users, written in one way. */
+interface Way {
+  readonly name: string;
+  readonly file: string;
+  readonly type: string;
+  /** Options of the upload. */
+  readonly options?: Readonly<Record<string, string>>;
+  write(path: string, rows: number): Promise<void>;
+}
+
+interface Measured extends Way {
+  readonly seconds: number[];
+  memory: string;
+}
+
+const byPosition = columns.map((name, index) => `${index + 1}=${name}`).join(',');
+
+function csv(
+  name: string,
+  dialect: Partial<UsersDialect>,
+  options: Readonly<Record<string, string>> = {},
+): Way {
+  return {
+    name,
+    file: `${name.replace(/\W+/g, '-')}.csv`,
+    type: 'text/csv',
+    options,
+    write: (path, rows) =>
+      writeUsersFile(path, { rows, format: 'csv', dialect: { ...plainDialect, ...dialect } }),
+  };
+}
+
+function workbook(name: string, strings: 'inline' | 'shared'): Way {
+  return {
+    name,
+    file: `${strings}.xlsx`,
+    type: workbookType,
+    write: (path, rows) => writeWorkbook(path, rows, strings),
+  };
+}
+
+const plain = csv('CSV', {});
+const ways: readonly Way[] = [
+  plain,
+  csv('CSV with ;', { delimiter: ';' }),
+  csv('CSV in Windows-1252', { encoding: 'latin1' }),
+  csv('CSV without a header', { hasHeader: false }, { header: 'none', map: byPosition }),
+  csv("CSV with ' and \\", { quote: "'", escape: '\\' }, { quote: "'", escape: '\\' }),
+  workbook('XLSX', 'inline'),
+  workbook('XLSX, shared strings', 'shared'),
+];
+
+/**
+ * Loads the same users, all of them new, from files that are written in different ways, in turn. Prints the median of each, its
+ * share of the rate of a plain CSV in the same turn, and the peak memory of each process. Then workbooks of a tenth of the rows:
+ * the memory of a larger one must be the same.
+ */
+export async function compareDialects(
+  service: Service,
+  client: pg.Client,
+  folder: string,
+  rows: number,
+  print: (line: string) => unknown,
+): Promise<void> {
+  const measured: Measured[] = ways.map((way) => ({ ...way, seconds: [], memory: '' }));
+  for (const way of ways) await way.write(join(folder, way.file), rows);
+  for (let round = 0; round < rounds; round++) {
+    for (const way of measured) await measure(service, client, folder, way, rows);
+  }
+  print(`${rows} users, 10 columns; median of ${rounds}, in turn; ${process.version}\n`);
+  print('| file | MB | seconds | rows/s | of the plain rate | peak RSS, MiB |');
+  print('|---|---|---|---|---|---|');
+  const [first] = measured;
+  for (const way of measured) {
+    const { size } = await stat(join(folder, way.file));
+    const shares = way.seconds.map((seconds, round) => (first?.seconds[round] ?? Number.NaN) / seconds);
+    const seconds = median(way.seconds);
+    print(
+      `| ${way.name} | ${(size / 1e6).toFixed(0)} | ${seconds.toFixed(2)} | ${Math.round(rows / seconds)} | ${median(shares).toFixed(2)} | ${way.memory} |`,
+    );
+  }
+  for (const way of measured.filter(({ type }) => type === workbookType)) {
+    await way.write(join(folder, way.file), rows / 10);
+    await measure(service, client, folder, way, rows / 10);
+    print(`| ${way.name}, a tenth of the rows | | | | | ${way.memory} |`);
+  }
+}
+
+async function measure(
+  service: Service,
+  client: pg.Client,
+  folder: string,
+  way: Measured,
+  rows: number,
+): Promise<void> {
+  await client.query('truncate sluice.users, sluice.companies');
+  await client.query('checkpoint');
+  resetPeaks(service.pid);
+  const options = new URLSearchParams(way.options).toString();
+  const { job, seconds } = await service.load(join(folder, way.file), way.type, options);
+  if (job.counts['inserted'] !== rows) throw new Error(`${way.name}: ${JSON.stringify(job.counts)}`);
+  way.seconds.push(seconds);
+  way.memory = Object.entries(peaks(service.pid))
+    .map(([name, mib]) => `${name} ${mib}`)
+    .join(', ');
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
