@@ -1,10 +1,9 @@
 import { parse } from 'csv-parse/sync';
-import { automaticProperties } from '../domain/entity.ts';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_BYTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
-import { isRejectColumn } from '../domain/reject.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import { createCsvScanner } from './csv-scanner.ts';
+import { type DefusedCells, findDefusedCells } from './own-csv.ts';
 import { CR, LF } from './record-scanner.ts';
 
 /** What the first record of a CSV says about all the others. */
@@ -13,31 +12,12 @@ export interface CsvHeader {
   readonly delimiter: string;
   /** Column names in file order, as written (BOM removed, not trimmed). */
   readonly columns: readonly string[];
-  /** Names and cells were defused when we wrote the file (`src/domain/formula.ts`): what was meant is to be made whole. */
-  readonly defused?: true;
+  /** What an apostrophe before a formula means, in names and cells; left out: it is part of the value. */
+  readonly defused?: Exclude<DefusedCells, 'kept'>;
   /** How records are written that are not plain (`isPlain`); the worker makes a chunk of them plain before it reads it. */
   readonly dialect?: CsvDialect;
   /** Records with fewer cells than columns are filled up with empty ones. */
   readonly ragged?: 'pad';
-}
-
-/** In the header of an export whose cells were left as they are; any program reads it like the same without quotes. */
-const leftAsItIs = `"${automaticProperties.at(-1)}"`;
-
-/** The headers of exports that have events: a file of events, and one of all kinds. */
-const exportedEvents: ReadonlySet<string> = new Set([
-  'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata',
-  'event_type,user_id,company_id,inserted_at,event_name,source,metadata',
-]);
-
-/**
- * Whether a file of this header is one that we wrote, with formulas defused: a file of refused records, or an export.
- * They are known by columns that nobody else has, or not in this order.
- */
-function isDefusedFile(columns: readonly string[], text: string): boolean {
-  if (columns.some(isRejectColumn)) return true;
-  if (exportedEvents.has(text.trimEnd())) return true;
-  return automaticProperties.every((name) => columns.includes(name)) && !text.trimEnd().endsWith(leftAsItIs);
 }
 
 /** In order of preference, for a header in which several come equally often. */
@@ -97,7 +77,8 @@ export function readCsvHeader(bytes: Buffer, final: boolean): HeaderRecord | nul
   if (scanner.problem !== null) throw malformedHeader(scanner.problem);
   const text = decode(bytes.subarray(0, scanner.contentEnd));
   const columns = readColumns(text, delimiter);
-  const header = { delimiter, columns, ...(isDefusedFile(columns, text) && { defused: true as const }) };
+  const defused = findDefusedCells(columns, text);
+  const header = { delimiter, columns, ...(defused !== 'kept' && { defused }) };
   return { header, end, lines: scanner.lines };
 }
 

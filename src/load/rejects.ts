@@ -118,7 +118,7 @@ class RejectsAsCsv {
     const { columns, delimiter } = header ?? { columns: [], delimiter: ',' };
     this.#split = createRecordSplitter({ columns, delimiter });
     this.#delimiter = delimiter;
-    this.#isDefused = header?.defused === true;
+    this.#isDefused = header?.defused === 'undone';
     this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
     const names = [...this.#kept.map((at) => columns[at] ?? ''), ...rejectColumns];
     this.head = Buffer.from(`${names.map((name) => this.#added(this.#safe(name))).join(this.#delimiter)}\n`);
@@ -139,12 +139,13 @@ class RejectsAsCsv {
   }
 
   line(reject: Reject): Buffer {
-    const cells = this.#split(Buffer.from(reject.raw));
+    const { row, line, code, message, column } = reject;
+    // In a file of rejects an apostrophe before a formula is ours: one that is in doubt must not stand there as if it was.
+    const cells = code === 'unclear_apostrophe' ? null : this.#split(Buffer.from(reject.raw));
     const own = this.#kept.map((at) => {
       const cell = cells?.[at];
       return cell === undefined ? '' : this.#own(cell);
     });
-    const { row, line, code, message, column } = reject;
     const raw = cells !== null ? '' : readableText(reject.raw);
     const reason = [String(row), String(line), code, message, column ?? '', raw];
     const added = reason.map((cell) => this.#added(defuse(cell)));
@@ -209,7 +210,7 @@ function keysOf(text: string): string[] | null {
 /** By the names of the header; empty cells are left out, which means the same. */
 function createCsvReader(header: CsvHeader): (raw: Buffer) => string | null {
   const split = createRecordSplitter(header);
-  const meant = (text: string): string => (header.defused === true ? undoDefuse(text) : text);
+  const meant = (text: string): string => (header.defused === 'undone' ? undoDefuse(text) : text);
   const names = header.columns.map(meant);
   return (raw) => {
     const cells = split(raw);

@@ -1,6 +1,6 @@
 import { type Entity, idColumn, isAutomaticProperty, type LoadEntity } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
-import { undoDefuse } from '../domain/formula.ts';
+import { isDefused, undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
@@ -59,9 +59,11 @@ export function planFile(
   map: Readonly<Record<string, string>>,
   entity: LoadEntity,
 ): ColumnPlan | EventFilePlan {
-  const saysKinds = namesOf(columns, map, defused === true).includes('event_type');
+  const isUndone = defused === 'undone';
+  if (defused === 'doubtful') requireClearNames(columns, map);
+  const saysKinds = namesOf(columns, map, isUndone).includes('event_type');
   const plan = saysKinds ? planEventFile : planColumns;
-  return plan(columns, map, entity, defused === true);
+  return plan(columns, map, entity, isUndone);
 }
 
 /**
@@ -163,6 +165,17 @@ function roleOf(name: string, entity: Entity): ColumnRole {
   if (entity === 'users' && name === 'company_id') return 'company';
   if (name === 'metadata') return 'metadata';
   return isRejectColumn(name) || isAutomaticProperty(name) ? 'ignored' : 'property';
+}
+
+/** @throws InputError where it is unclear whether an export put an apostrophe before a name. */
+function requireClearNames(columns: readonly string[], map: Readonly<Record<string, string>>): void {
+  const unclear = columns.filter((name) => ownName(map, name) === undefined && isDefused(name));
+  if (unclear.length === 0) return;
+  throw inputError(
+    'invalid_field',
+    'Column names begin with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: escaped_formulas=true takes such apostrophes off, false keeps them',
+    `columns: ${listed(unclear)}`,
+  );
 }
 
 function requireMapped(columns: readonly string[], map: Readonly<Record<string, string>>): void {

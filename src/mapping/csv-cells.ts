@@ -202,12 +202,21 @@ export class CsvCells {
 
   /** Leaves the apostrophe out of cells that have one because a spreadsheet would run them. */
   undoDefused(bytes: Buffer): void {
+    const { starts } = this;
+    for (let column = this.findDefused(bytes); column !== -1; column = this.findDefused(bytes, column + 1)) {
+      starts[column] = (starts[column] ?? 0) + 1;
+    }
+  }
+
+  /** The first column from `from` on whose cell looks as if it had an apostrophe because a spreadsheet would run it, or -1. */
+  findDefused(bytes: Buffer, from = 0): number {
     const { starts, ends } = this;
-    for (let column = 0; column < starts.length - 1; column++) {
+    for (let column = from; column < starts.length - 1; column++) {
       const start = starts[column] ?? 0;
       if (bytes[start] !== APOSTROPHE) continue;
-      if (isDefused(bytes.toString('utf8', start, ends[column]))) starts[column] = start + 1;
+      if (isDefused(bytes.toString('utf8', start, ends[column]))) return column;
     }
+    return -1;
   }
 }
 

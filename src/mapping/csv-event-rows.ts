@@ -9,7 +9,7 @@ import { createRecordScanner } from '../formats/csv-records.ts';
 import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
-import { malformed, notUtf8, wrongCount } from './csv-reasons.ts';
+import { malformed, notUtf8, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { kindProblem } from './event-record.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
@@ -93,7 +93,11 @@ export class CsvEventRows {
     const columns = this.#plan.roles.length;
     const found = this.#cells.find(bytes, start, end);
     if (found !== columns) return wrongCount(columns, found);
-    if (this.#header.defused === true) this.#cells.undoDefused(bytes);
+    if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
+    else if (this.#header.defused === 'doubtful') {
+      const doubtful = this.#cells.findDefused(bytes);
+      if (doubtful !== -1) return unclearApostrophe(this.#header.columns[doubtful] ?? null);
+    }
     const kind = this.#readKind(bytes);
     if (kind !== null) this.#rows.kinds.set(record, kind);
     const problem =

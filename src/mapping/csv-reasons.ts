@@ -24,3 +24,12 @@ export function wrongCount(expected: number, found: number): Reason {
     column: null,
   };
 }
+
+export function unclearApostrophe(column: string | null): Reason {
+  return {
+    code: 'unclear_apostrophe',
+    message:
+      'the cell begins with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: escaped_formulas=true takes such apostrophes off, false keeps them',
+    column,
+  };
+}

@@ -9,7 +9,7 @@ import type { CsvHeader } from '../formats/csv-header.ts';
 import { createRecordScanner } from '../formats/csv-records.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
-import { malformed, notUtf8, wrongCount } from './csv-reasons.ts';
+import { malformed, notUtf8, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
@@ -141,7 +141,11 @@ export class CsvRows {
     const found = this.#cells.find(bytes, start, end);
     if (found === -1) return this.#readSplit(bytes, start, end, record);
     if (found !== columns) return wrongCount(columns, found);
-    if (this.#header.defused === true) this.#cells.undoDefused(bytes);
+    if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
+    else if (this.#header.defused === 'doubtful') {
+      const doubtful = this.#cells.findDefused(bytes);
+      if (doubtful !== -1) return unclearApostrophe(this.#header.columns[doubtful] ?? null);
+    }
     const out = this.#out;
     // A doubled quote, two bytes, becomes an escaped one, three.
     out.reserve(2 * (end - start) + this.#prefixBytes + rowOverhead);
@@ -209,7 +213,7 @@ export class CsvRows {
   #readCells(written: readonly string[], record: number): Reason | null {
     const { roles, names, idIndex, entity } = this.#plan;
     if (written.length !== roles.length) return wrongCount(roles.length, written.length);
-    const cells = this.#header.defused === true ? written.map(undoDefusedBytes) : written;
+    const cells = this.#header.defused === 'undone' ? written.map(undoDefusedBytes) : written;
     const reason = this.#cellProblem(cells);
     if (reason !== null) return reason;
     const properties: string[] = [];
@@ -248,7 +252,10 @@ export class CsvRows {
   }
 
   #cellProblem(cells: readonly string[]): Reason | null {
+    const isDoubtful = this.#header.defused === 'doubtful';
     for (const [column, cell] of cells.entries()) {
+      if (isDoubtful && undoDefusedBytes(cell) !== cell)
+        return unclearApostrophe(this.#header.columns[column] ?? null);
       if (cell.includes('\0')) {
         return {
           code: 'nul_character',

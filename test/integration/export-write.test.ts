@@ -404,7 +404,7 @@ describe('values', () => {
     );
     const csv = (await exported(environmentId, { format: 'csv' }))['users.csv'] ?? '';
     expect(csv.split('\n')[0]).toBe(
-      'user_id,company_id,Z,metadata.company_id,metadata.first_seen_at,metadata.last_seen_at,' +
+      '"user_id",company_id,Z,metadata.company_id,metadata.first_seen_at,metadata.last_seen_at,' +
         'metadata.metadata,metadata.metadata.x,metadata.sluice_row,metadata.user_id,z,first_seen_at,last_seen_at',
     );
     const again = await newEnvironment(t.system);
@@ -475,7 +475,7 @@ describe('values', () => {
         '"inserted_at":"2026-03-01T01:02:03.400000Z","metadata":{"a": "\\""}}\n',
     );
     expect((await exported(environmentId, { format: 'csv' }))['events.csv']).toBe(
-      'event_id,event_type,event_name,user_id,company_id,source,inserted_at,metadata\n' +
+      '"event_id",event_type,event_name,user_id,company_id,source,inserted_at,metadata\n' +
         'e2,track,n,u,,test,2026-03-01T01:02:03.000004Z,\n' +
         `e1,track,'=n,u,c,test,2026-03-01T01:02:03.400000Z,"{""a"": ""\\""""}"\n`,
     );

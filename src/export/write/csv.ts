@@ -1,9 +1,10 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
 import type { Dataset, Exclusion } from '../../domain/export.ts';
-import { apostrophe, defuse, formulaStarts, numeral } from '../../domain/formula.ts';
+import { apostrophe, formulaStarts, numeral } from '../../domain/formula.ts';
 import { MAX_LISTED_NAMES } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
+import { exportHeader } from '../../formats/own-csv.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
@@ -29,13 +30,11 @@ interface Column {
 export async function planCsv(db: Database, dataset: Dataset, filter: Filter): Promise<CsvPlan> {
   const columns = dataset === 'events' ? eventColumns(filter) : await profileColumns(db, dataset, filter);
   const { escapeFormulas } = filter.request;
+  const names = columns.map((column) => column.heading);
   return {
     selectFrom: (from) =>
       escapeFormulas ? selectEscaped(dataset, from, columns) : selectPlain(dataset, from, columns),
-    header: csvHeader(
-      columns.map(({ heading }) => heading),
-      escapeFormulas,
-    ),
+    header: Buffer.from(`${exportHeader(names, escapeFormulas)}\n`),
   };
 }
 
@@ -180,18 +179,4 @@ function defused(cell: RawBuilder<string>): RawBuilder<string> {
     then ${sql.lit(apostrophe)} || ${cell}
     else ${cell}
   end`;
-}
-
-/**
- * Names that hold what could pass for another delimiter are quoted: a load finds the delimiter from the header. If cells are
- * left as they are, so is the last name quoted: that is how a load knows that there is nothing to undo (`csv-header.ts`).
- */
-export function csvHeader(names: readonly string[], escapeFormulas: boolean): Buffer {
-  const cells = names.map((name) => (escapeFormulas ? defuse(name) : name));
-  const quoted = cells.map((cell, index) =>
-    /[",;|\t\r\n]|^\s|\s$/.test(cell) || (!escapeFormulas && index === cells.length - 1)
-      ? `"${cell.replaceAll('"', '""')}"`
-      : cell,
-  );
-  return Buffer.from(`${quoted.join(',')}\n`);
 }

@@ -1,10 +1,10 @@
 import { defuse } from '../../domain/formula.ts';
 import { instantOfMicros } from '../../domain/instant.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
+import { exportHeader } from '../../formats/own-csv.ts';
 import type { Filter } from '../filter.ts';
 import { columnsOf, rewriteRows, selectValuesFrom } from './columns.ts';
 import { type CopySelect, compileForCopy } from './copy-out.ts';
-import { csvHeader } from './csv.ts';
 import { mergeByTime } from './merge-by-time.ts';
 import { pageOf, profilesByTime } from './page.ts';
 import { type RowBlock, rowBlocks } from './row-blocks.ts';
@@ -81,10 +81,8 @@ async function* readAside(files: FileStore, { ref, rows }: Aside): AsyncGenerato
 
 /** The header of a CSV. */
 export function streamCsvHeader(escapeFormulas: boolean): Buffer {
-  return csvHeader(
-    columns.map(({ name }) => name),
-    escapeFormulas,
-  );
+  const names = columns.map(({ name }) => name);
+  return Buffer.from(`${exportHeader(names, escapeFormulas)}\n`);
 }
 
 /** The same rows as CSV, metadata as one cell of JSON. */

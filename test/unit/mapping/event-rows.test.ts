@@ -4,6 +4,7 @@ import { recordKinds } from '../../../src/domain/event.ts';
 import { defuse } from '../../../src/domain/formula.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
 import { readCsvHeader } from '../../../src/formats/csv-header.ts';
+import { exportHeader } from '../../../src/formats/own-csv.ts';
 import { type EventFilePlan, isEventFile, planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
 import { splitUrl } from '../../../src/mapping/event-record.ts';
@@ -294,9 +295,7 @@ test.each([true, false])(
       const cell = defused ? defuse(text) : text;
       return `e${index},track,${cell},${cell},${cell},${cell},2026-03-04T05:06:07.000001Z,"{""f"": ""=1""}"`;
     });
-    const rows = readCsv(
-      `${defused ? header : header.replace(/metadata$/, '"metadata"')}\n${lines.join('\n')}\n`,
-    );
+    const rows = readCsv(`${exportHeader(header.split(','), defused)}\n${lines.join('\n')}\n`);
     expect(eventsOf(rows)).toEqual(
       texts.map((text, index) => ({
         ...{ id: `e${index}`, type: 'track', name: text, user: text, company: text, source: text },
@@ -305,6 +304,17 @@ test.each([true, false])(
     );
   },
 );
+
+test('a CSV with the columns of our events, which we may not have written, has its unclear cells refused, no other', () => {
+  const header = 'event_type,user_id,company_id,inserted_at,event_name,source,metadata';
+  const line = (name: string, source: string) => `track,u1,c1,2026-03-04T05:06:07Z,${name},${source},`;
+  const rows = readCsv(`${header}\n${[line("'tis", '-1'), line("'=1", ''), line('x', "'@y")].join('\n')}\n`);
+  expect(rows.rejects.map(({ row, code, column }) => [row, code, column])).toEqual([
+    [2, 'unclear_apostrophe', 'event_name'],
+    [3, 'unclear_apostrophe', 'source'],
+  ]);
+  expect(eventsOf(rows).map(({ name, source }) => [name, source])).toEqual([["'tis", '-1']]);
+});
 
 const text = fc
   .array(
