@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createWriteStream, type WriteStream } from 'node:fs';
 import { Readable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
@@ -133,7 +134,7 @@ class ZipWriter {
 
   async #write(bytes: Buffer): Promise<void> {
     this.#at += bytes.length;
-    if (!this.#out.write(bytes)) await new Promise((resolve) => this.#out.once('drain', resolve));
+    if (!this.#out.write(bytes)) await once(this.#out, 'drain');
   }
 }
 
