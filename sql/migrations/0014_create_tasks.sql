@@ -42,4 +42,5 @@ comment on column sluice.tasks.losses is 'Workers that vanished with it, since i
 -- Whoever looks for the next task reads one entry of each kind and environment, however many wait.
 create index tasks_waiting_idx on sluice.tasks (kind, environment_id, task_id) where lease_until is null;
 create index tasks_running_idx on sluice.tasks (kind, environment_id) where lease_until is not null;
-create index tasks_group_idx on sluice.tasks (kind, group_id) where group_id is not null;
+-- How many of a group are under way is asked for each task that waits: an index of all, which are many, would be read each time.
+create index tasks_group_idx on sluice.tasks (kind, group_id) where group_id is not null and lease_until is not null;

@@ -34,8 +34,10 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
 /** Of a file with these columns, as read from the header `text`. A file of refused records is known by columns of its own. */
 export function findDefusedCells(columns: readonly string[], text: string): DefusedCells {
   if (columns.some(isRejectColumn)) return 'undone';
-  const isOfProfiles = automaticProperties.every((name) => columns.includes(name));
-  if (!isOfProfiles && !exportedEvents.has(columns.join(','))) return 'kept';
+  const hasEvents = exportedEvents.has(columns.join(','));
+  if (!hasEvents && !automaticProperties.every((name) => columns.includes(name))) return 'kept';
+  // An export of profiles ends in these two; what another program added is not ours.
+  if (!hasEvents && !automaticProperties.every((name, at) => columns.at(at - 2) === name)) return 'doubtful';
   const header = text.trimEnd();
   if (header === exportHeader(columns, false)) return 'kept';
   // Names that are defused already are not defused twice.
