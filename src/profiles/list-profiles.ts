@@ -18,6 +18,7 @@ import {
   findRangeEnd,
   holdsOneOf,
   isOfCompany,
+  type KeyRange,
   profileAlias,
   type ReadProfile,
   readProfiles,
@@ -58,13 +59,13 @@ export function listProfiles(
 ): Promise<ProfilePage> {
   const { properties, companyId, segment } = filter;
   const scope = { environmentId, now: new Date(), user: profileAlias };
-  const conditions = [
+  const conditions = (ids: KeyRange) => [
     ...(companyId === null ? [] : [isOfCompany(companyId)]),
     ...properties.map(({ objects }) => holdsOneOf(objects)),
-    ...(segment === null ? [] : [compileSegment(segment, scope)]),
+    ...(segment === null ? [] : [compileSegment(segment, { ...scope, ids })]),
   ];
   const source = { reader, entity, environmentId, conditions };
-  const byIndex = companyId !== null || conditions.length === 0;
+  const byIndex = companyId !== null || (properties.length === 0 && segment === null);
   return byIndex ? readPage(source, page) : searchPage(source, page);
 }
 
@@ -72,23 +73,18 @@ interface Source {
   readonly reader: Reader;
   readonly entity: Entity;
   readonly environmentId: number;
-  readonly conditions: readonly Expression<SqlBool>[];
+  readonly conditions: (ids: KeyRange) => readonly Expression<SqlBool>[];
 }
 
 async function readPage(
   { reader, entity, environmentId, conditions }: Source,
   { limit, after }: PageRequest,
 ): Promise<ProfilePage> {
+  const range = { after, upTo: null };
+  const asked = conditions(range);
   const read = () =>
-    readProfiles(
-      reader.db,
-      entity,
-      environmentId,
-      conditions,
-      { after, upTo: null },
-      { rows: limit, bytes: MAX_PAGE_BYTES },
-    );
-  const { profiles, more } = conditions.length === 0 ? await read() : await reader.inTurn(read);
+    readProfiles(reader.db, entity, environmentId, asked, range, { rows: limit, bytes: MAX_PAGE_BYTES });
+  const { profiles, more } = asked.length === 0 ? await read() : await reader.inTurn(read);
   return { profiles, next: more ? (profiles.at(-1)?.key ?? null) : null };
 }
 
@@ -106,7 +102,7 @@ async function searchPage(
       const begun = performance.now();
       const upTo = await findRangeEnd(reader.db, entity, environmentId, from, rows);
       const range = { after: from, upTo };
-      const read = await readProfiles(reader.db, entity, environmentId, conditions, range, size);
+      const read = await readProfiles(reader.db, entity, environmentId, conditions(range), range, size);
       return { upTo, ...read, tookMs: performance.now() - begun };
     });
     found.push(...profiles);

@@ -139,8 +139,12 @@ function happened(
  * it and count that one's by events_user_idx. Of `in (select …)` it would have to hold all in memory or, without the room,
  * go through them user by user.
  */
-function usersWhoDid(condition: EventCondition, scope: SegmentScope, atLeast: number, atMost: number | null) {
+function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
+  const { after = null, upTo = null } = scope.ids ?? {};
+  const user = sql.ref<string>('segment_event.user_id');
   const counted = eventsThatCount(condition, scope)
+    .$if(after !== null, (events) => events.where(sql<boolean>`${user} > ${text(after ?? '')}`))
+    .$if(upTo !== null, (events) => events.where(sql<boolean>`${user} <= ${text(upTo ?? '')}`))
     .select('segment_event.user_id')
     .groupBy('segment_event.user_id')
     .having(sql<boolean>`count(*) >= ${bigint(atLeast)}`);

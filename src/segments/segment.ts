@@ -79,6 +79,8 @@ export interface SegmentScope {
 export interface UserScope extends SegmentScope {
   /** What the query calls sluice.users. */
   readonly user: string;
+  /** The query asks only for users of this range of ids: events of others need not be counted. */
+  readonly ids?: { readonly after: string | null; readonly upTo: string | null };
 }
 
 /**

@@ -18,6 +18,14 @@ beforeAll(async () => {
     from generate_series(1, $2) as n`,
     [t.environment.environmentId, users],
   );
+  await t.system.pool.query('select sluice.ensure_events_partition(now())');
+  await t.system.pool.query(
+    `insert into events (environment_id, event_id, event_name, user_id, source, inserted_at)
+    select $1, 'e' || n || '-' || time, 'ordered', 'u' || lpad(n::text, 6, '0'), 'test', now()
+    from generate_series(1, $2) as n, generate_series(1, case when n % 9973 = 0 then 2 else 1 end) as time
+    where n % 9973 = 0 or n % 1000 = 0`,
+    [t.environment.environmentId, users],
+  );
 });
 afterAll(async () => {
   await server?.stop();
@@ -31,6 +39,7 @@ describe('a search that no index helps', () => {
   const filters: Readonly<Record<string, Partial<ProfileFilter>>> = {
     'a property': { properties: [readPropertyFilter('rare:true')] },
     'a segment': { segment: readSegment({ property: 'rare', equals: true }).segment },
+    'a segment that counts events': { segment: readSegment({ event: 'ordered', at_least: 2 }).segment },
   };
 
   test.each(Object.entries(filters))(
