@@ -84,7 +84,9 @@ export default defineConfig({
       project('contract', 0, 3, onServer),
       ...onRedis,
       onS3,
-      project('acceptance', 1, 3, server),
+      project('acceptance', 1, 3, {
+        globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
+      }),
       project('chaos', 2, 2, { ...server, ...patient, exclude: timed }),
       project('timed', 3, 1, { ...server, ...patient, include: timed }),
     ],

@@ -4,9 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { pino } from 'pino';
-import { afterAll, afterEach } from 'vitest';
-import { prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
+import { afterEach, inject } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The command as it is shipped: built, and run by node. */
@@ -51,26 +49,11 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
-let made: Promise<string> | undefined;
-afterAll(async () => {
-  if (made !== undefined) await rm(await made, { recursive: true, force: true });
-});
-
 /** A data directory of the test's own, whose database is up to date, and nothing is in it. */
 export async function preparedDataDir(): Promise<string> {
-  // Once for all tests of a file: making one takes as long as most of them.
-  made ??= makeDataDir();
   const folder = await temporaryFolder();
   // With the owners of its files.
-  await promisify(execFile)('cp', ['-a', `${await made}/.`, folder]);
-  return folder;
-}
-
-async function makeDataDir(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-made-'));
-  const log = pino({ level: 'silent' });
-  const database = await provideDatabase({ databaseUrl: null, dataDir: folder }, log, { share: false });
-  await prepareDatabase(database.url, true, log).finally(() => database.stop());
+  await promisify(execFile)('cp', ['-a', `${inject('preparedDataDir')}/.`, folder]);
   return folder;
 }
 

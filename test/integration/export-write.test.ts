@@ -340,6 +340,22 @@ describe('values', () => {
     );
   });
 
+  test('come back from a CSV as the texts of their cells: CSV has no types, and no empty text', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const metadata = { n: -1.5, yes: true, list: [1, "'=x"], empty: '', text: "'=x", blank: ' ' };
+    await load(environmentId, lines({ user_id: 'u', metadata }, { user_id: 'v', metadata: { empty: 'e' } }));
+    for (const escapeFormulas of [true, false]) {
+      const files = await exported(environmentId, { format: 'csv', escapeFormulas });
+      const again = await newEnvironment(t.system);
+      await load(again, files['users.csv'] ?? '');
+      const { users } = await readProfiles(t.system, again);
+      expect(users['u']?.metadata).toEqual({
+        ...{ n: '-1.5', yes: 'true', list: '[1, "\'=x"]', text: "'=x", blank: ' ' },
+      });
+      expect(users['v']?.metadata).toEqual({ empty: 'e' });
+    }
+  });
+
   test('a number is no formula, whatever its sign; all else that begins as one is', async () => {
     const environmentId = await newEnvironment(t.system);
     const values = [
