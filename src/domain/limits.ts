@@ -47,6 +47,8 @@ export const SAMPLED_ROWS = 64;
 /** The header line of a CSV, and the blank lines before it. */
 export const MAX_HEADER_BYTES = MiB;
 export const MAX_BLANK_BYTES = 64 * KiB;
+/** Of a line with a quote too many: quotes that may be the one. */
+export const MAX_STRAY_QUOTES = 16;
 /** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;

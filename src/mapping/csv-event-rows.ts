@@ -6,6 +6,7 @@ import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createRecordScanner } from '../formats/csv-records.ts';
+import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
@@ -71,9 +72,11 @@ export class CsvEventRows {
       if (!scanner.blank) {
         const { contentEnd, problem } = scanner;
         const record = index.add(start, contentEnd, line);
-        let reason: Reason | null = problem === null ? null : malformed(problem);
+        const mended = problem === 'invalid_quote' ? this.#mend(bytes, start, contentEnd) : null;
+        let reason: Reason | null = problem === null || mended !== null ? null : malformed(problem);
         if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, contentEnd))) reason ??= notUtf8;
-        reason ??= this.#readRecord(bytes, start, contentEnd, record, hasNul);
+        if (mended !== null) reason ??= this.#readRecord(mended, 0, mended.length, record, hasNul);
+        else reason ??= this.#readRecord(bytes, start, contentEnd, record, hasNul);
         if (reason !== null) this.#reject(record, reason, chunk, bytes);
       }
       line += scanner.lines;
@@ -81,6 +84,16 @@ export class CsvEventRows {
     }
     this.#events.finish();
     for (const entity of entities) this.#types[entity].reportTo(this.#rows.types[entity], false);
+  }
+
+  /** The record as RFC 4180 has it, if a quote too many is all that is wrong with it. */
+  #mend(bytes: Buffer, start: number, end: number): Buffer | null {
+    const { delimiter } = this.#header;
+    if (end - start > MAX_VALUE_BYTES) return null;
+    const cells = readStrayQuote(bytes.toString('latin1', start, end), delimiter, this.#plan.roles.length);
+    if (cells === null) return null;
+    const written = cells.map((cell) => `"${cell.replaceAll('"', '""')}"`);
+    return Buffer.from(written.join(delimiter), 'latin1');
   }
 
   #reject(record: number, reason: Reason, chunk: ChunkRange, bytes: Buffer): void {

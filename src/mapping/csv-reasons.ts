@@ -13,6 +13,12 @@ export const notUtf8: Reason = {
   column: null,
 };
 
+export const repeatedHeader: Reason = {
+  code: 'repeated_header',
+  message: 'the record is the header again',
+  column: null,
+};
+
 export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
 }

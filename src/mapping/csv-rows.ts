@@ -7,12 +7,14 @@ import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { createRecordScanner } from '../formats/csv-records.ts';
+import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
-import { malformed, notUtf8, unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { malformed, notUtf8, repeatedHeader, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
+import { RepeatedHeader } from './repeated-header.ts';
 import type { RowBuffer } from './row-buffer.ts';
 import { idLengthProblem, type Rows } from './rows.ts';
 
@@ -46,6 +48,7 @@ export class CsvRows {
   readonly #companyIndex: number;
   readonly #hasMetadata: boolean;
   readonly #cells: CsvCells;
+  readonly #repeatedHeader: RepeatedHeader;
   readonly #types: ColumnTypes;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
@@ -63,6 +66,7 @@ export class CsvRows {
     this.#companyIndex = plan.roles.indexOf('company');
     this.#hasMetadata = plan.roles.includes('metadata');
     this.#cells = new CsvCells(this.#delimiter, plan.roles.length);
+    this.#repeatedHeader = new RepeatedHeader(header.columns, plan.idIndex);
     this.#types = new ColumnTypes(plan.names, properties);
   }
 
@@ -80,6 +84,10 @@ export class CsvRows {
       let reason: Reason | null = problems.size === 0 ? null : (problems.get(record) ?? null);
       let cells: readonly string[] | null = null;
       if (complex[nextComplex] === record) cells = parsed[nextComplex++] ?? null;
+      if (reason?.code === 'invalid_quote') {
+        cells = this.#readStray(bytes, start, end);
+        if (cells !== null) reason = null;
+      }
       if (reason === null && !wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) reason = notUtf8;
       if (reason === null) {
         reason = cells === null ? this.#readBytes(bytes, start, end, record) : this.#readCells(cells, record);
@@ -141,6 +149,7 @@ export class CsvRows {
     const found = this.#cells.find(bytes, start, end);
     if (found === -1) return this.#readSplit(bytes, start, end, record);
     if (found !== columns) return wrongCount(columns, found);
+    if (this.#repeatedHeader.isIn(bytes, this.#cells)) return repeatedHeader;
     if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
     else if (this.#header.defused === 'doubtful') {
       const doubtful = this.#cells.findDefused(bytes);
@@ -209,10 +218,20 @@ export class CsvRows {
     return this.#readCells(bytes.toString('latin1', start, end).split(this.#header.delimiter), record);
   }
 
+  #readStray(bytes: Buffer, start: number, end: number): string[] | null {
+    if (end - start > MAX_VALUE_BYTES) return null;
+    return readStrayQuote(
+      bytes.toString('latin1', start, end),
+      this.#header.delimiter,
+      this.#plan.roles.length,
+    );
+  }
+
   /** A record given as cells (byte strings). Null if it became a row. */
   #readCells(written: readonly string[], record: number): Reason | null {
     const { roles, names, idIndex, entity } = this.#plan;
     if (written.length !== roles.length) return wrongCount(roles.length, written.length);
+    if (this.#repeatedHeader.isOf(written)) return repeatedHeader;
     const cells = this.#header.defused === 'undone' ? written.map(undoDefusedBytes) : written;
     const reason = this.#cellProblem(cells);
     if (reason !== null) return reason;

@@ -178,6 +178,16 @@ const scanners: readonly Scanner[] = [
     generate: repeated(`"${'u'.repeat(60)}\n`),
     run: csvRows(['user_id', 'a']),
   },
+  {
+    name: 'rows of a CSV: a quote too many, and which one it is must be found out',
+    generate: repeated('u,"1,"a","b","c","d"\n'),
+    run: csvRows(['user_id', ...columnNames(5)]),
+  },
+  {
+    name: 'rows of a CSV: quotes too many in long records',
+    generate: repeated(`u,"1,${'"a",'.repeat(14)}${'a'.repeat(60 * KiB)}\n`),
+    run: csvRows(['user_id', ...columnNames(17)]),
+  },
   { name: 'rows of a CSV: too many cells', generate: repeated(','), run: csvRows(['user_id', 'a']) },
   {
     name: 'rows of a CSV: many columns',

@@ -222,4 +222,24 @@ describe('rows of a CSV', () => {
     expect(rows).toHaveLength(60);
     expect(rows.every(({ properties }) => properties['q'] === cell)).toBe(true);
   });
+
+  it('hold a quote too many at the start of a cell as part of the cell, if there is one way to read the record', () => {
+    const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"'];
+    const { rows, rejects } = readChunk(['user_id', 'n', 'name'], ',', Buffer.from(lines.join('\n')));
+    expect(rows.map(({ key, properties }) => [key, properties])).toEqual([
+      ['u1', { n: '"12', name: 'Acme, Inc.' }],
+      ['u2', { n: '"12', name: 'b' }],
+    ]);
+    expect(rejects).toEqual(['3:invalid_quote', '4:invalid_quote']);
+  });
+
+  it('do not include the header, where files were put into one and it comes again', () => {
+    const lines = ['u1,Ann,7', 'user_id,name,n', '"user_id","name", n ', 'user_id,Ann,7'];
+    const { rows, rejects } = readChunk(['user_id', 'name', 'n'], ',', Buffer.from(lines.join('\n')));
+    expect(rows.map(({ key }) => key)).toEqual(['u1', 'user_id']);
+    expect(rejects).toEqual(['2:repeated_header', '3:repeated_header']);
+    expect(readChunk(['user_id', 'metadata'], ',', Buffer.from('user_id,metadata')).rejects).toEqual([
+      '1:repeated_header',
+    ]);
+  });
 });
