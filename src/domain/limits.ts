@@ -109,6 +109,23 @@ export const MAX_PARQUET_FOOTER_BYTES = 16 * MiB;
 export const MAX_PARQUET_PAGE_BYTES = 32 * MiB;
 export const MAX_PARQUET_PAGE_VALUES = 2 * 1024 * 1024;
 export const MAX_PARQUET_HELD_BYTES = 128 * MiB;
+/** Members that a ZIP archive may have; what stands before its directory is read once, whatever it says. */
+export const MAX_ZIP_MEMBERS = 10_000;
+/** Members, or sheets, that a message or a note names. */
+export const MAX_NAMED_PARTS = 10;
+/** Of a workbook: sheets, relations and styles; text that cells share, held in memory; rows as Excel has them. */
+export const MAX_SHEETS = 1_000;
+export const MAX_WORKBOOK_STYLES = 100_000;
+export const MAX_SHARED_TEXT_BYTES = 128 * MiB;
+export const MAX_SHEET_ROWS = 1_048_576;
+export const MAX_SHEET_COLUMNS = 16_384;
+/** One cell: more than Excel takes (32 767), and as much as a value may have. */
+export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
+/** What is read of a sheet to know whether it has data. */
+export const SHEET_SNIFF_BYTES = 256 * KiB;
+/** A tag, text or comment in a workbook, and elements inside one another. */
+export const MAX_XML_ITEM_CHARS = MiB;
+export const MAX_XML_DEPTH = 256;
 /** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 

@@ -1,4 +1,4 @@
-import { createGunzip, type Gunzip } from 'node:zlib';
+import { createGunzip, createInflateRaw, type Gunzip, type InflateRaw } from 'node:zlib';
 import { type InputError, inputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 
@@ -14,10 +14,28 @@ export function isGzip(head: Buffer): boolean {
  * @throws InputError `unsupported_format` for data that is damaged, ends early, or is followed by something else; whatever
  *   `guard` throws.
  */
-export async function* gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
-  const inflater = createGunzip({ chunkSize: READ_BYTES });
+export function gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
+  return inflate(source, createGunzip({ chunkSize: READ_BYTES }), guard, 'The gzip data');
+}
+
+/** Unpacks a deflated member of a ZIP archive. Throws as `gunzip` does. */
+export function inflateMember(
+  source: AsyncIterable<Buffer>,
+  guard: InflateGuard,
+  name: string,
+): AsyncGenerator<Buffer> {
+  const what = `The member ${name} of the ZIP archive`;
+  return inflate(source, createInflateRaw({ chunkSize: READ_BYTES }), guard, what);
+}
+
+async function* inflate(
+  source: AsyncIterable<Buffer>,
+  inflater: Gunzip | InflateRaw,
+  guard: InflateGuard,
+  what: string,
+): AsyncGenerator<Buffer> {
   let failure: unknown = null;
-  const feeding = feed(source, inflater).catch((error: unknown) => {
+  const feeding = feed(source, inflater, what).catch((error: unknown) => {
     failure = error;
     inflater.destroy(error as Error);
   });
@@ -30,26 +48,30 @@ export async function* gunzip(source: AsyncIterable<Buffer>, guard: InflateGuard
     await feeding;
     if (failure !== null) throw failure;
   } catch (error) {
-    throw explain(error);
+    throw explain(error, what);
   } finally {
     inflater.destroy();
   }
 }
 
 /** zlib stops taking bytes at a zero after a member; from there on nothing but zeros may come. */
-async function feed(source: AsyncIterable<Buffer>, inflater: Gunzip): Promise<void> {
+async function feed(
+  source: AsyncIterable<Buffer>,
+  inflater: Gunzip | InflateRaw,
+  what: string,
+): Promise<void> {
   let fed = 0;
   for await (const bytes of source) {
     const left = fed - inflater.bytesWritten;
     if (left === 0) await write(inflater, bytes);
     fed += bytes.length;
     const unused = bytes.subarray(Math.max(0, bytes.length - (fed - inflater.bytesWritten)));
-    if (!isZero(unused)) throw damaged('is followed by something that is not gzip');
+    if (!isZero(unused)) throw damaged(what, 'is followed by something else');
   }
   inflater.end();
 }
 
-function write(inflater: Gunzip, bytes: Buffer): Promise<void> {
+function write(inflater: Gunzip | InflateRaw, bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     inflater.write(bytes, (error) => (error ? reject(error) : resolve()));
   });
@@ -59,14 +81,14 @@ function isZero(bytes: Buffer): boolean {
   return bytes.every((byte) => byte === 0);
 }
 
-function damaged(what: string): InputError {
-  return inputError('unsupported_format', `The gzip data ${what}`);
+function damaged(what: string, how: string): InputError {
+  return inputError('unsupported_format', `${what} ${how}`);
 }
 
 /** zlib's own errors in words; all others as they are. */
-function explain(error: unknown): unknown {
+function explain(error: unknown, what: string): unknown {
   const code = (error as NodeJS.ErrnoException).code ?? '';
-  if (code === 'Z_BUF_ERROR') return Object.assign(damaged('ends early'), { cause: error });
+  if (code === 'Z_BUF_ERROR') return Object.assign(damaged(what, 'ends early'), { cause: error });
   if (!code.startsWith('Z_')) return error;
-  return Object.assign(damaged(`is damaged: ${(error as Error).message}`), { cause: error });
+  return Object.assign(damaged(what, `is damaged: ${(error as Error).message}`), { cause: error });
 }

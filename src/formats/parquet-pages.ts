@@ -10,6 +10,7 @@ import { readPlain } from 'hyparquet/src/plain.js';
 import { getMaxDefinitionLevel, getMaxRepetitionLevel } from 'hyparquet/src/schema.js';
 import { MAX_PARQUET_PAGE_BYTES, MAX_PARQUET_PAGE_VALUES } from '../domain/limits.ts';
 import { type ParquetLeaf, parsers } from './parquet-columns.ts';
+import type { ReadRange } from './whole-file.ts';
 
 /*
  * The pages of one column of a row group, one at a time. hyparquet decodes them, but believes what they say of themselves:
@@ -25,9 +26,6 @@ export class ParquetDamage extends Error {
 /** A header has statistics, which may hold two values of the column. */
 const HEADER_BYTES = 8 * 1024;
 const MAX_PAGE_HEADER_BYTES = 4 * 1024 * 1024;
-
-/** Bytes [start, end) of the file. */
-export type ReadRange = (start: number, end: number) => Promise<Buffer>;
 
 export class ParquetPages {
   /** Of the page read last and the dictionary, unpacked. */

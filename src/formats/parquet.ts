@@ -20,8 +20,9 @@ import {
   READ_BYTES,
 } from '../domain/limits.ts';
 import { leafOf, type ParquetLeaf, parsers } from './parquet-columns.ts';
-import { ParquetDamage, ParquetPages, type ReadRange } from './parquet-pages.ts';
+import { ParquetDamage, ParquetPages } from './parquet-pages.ts';
 import { TypedRows, type TypedValue } from './typed-rows.ts';
+import { type WholeFile, watched, windowed } from './whole-file.ts';
 
 /*
  * Parquet files as NDJSON. What they hold stands in a footer, so the whole file must be there; then its row groups are read
@@ -29,25 +30,13 @@ import { TypedRows, type TypedValue } from './typed-rows.ts';
  * structs in them are the exception: of those a row group is held whole, within a bound.
  */
 
-/** A whole file. */
-export interface ParquetSource {
-  readonly bytes: number;
-  readonly read: ReadRange;
-}
-
 /**
  * The rows of the file, a line each.
  * @throws InputError `unsupported_format` for what is damaged or uses what is not understood here; what `read` throws.
  */
-export async function* parquetToNdjson(source: ParquetSource): AsyncGenerator<Buffer> {
-  // What reading the file throws is not the file's fault.
-  let failure: { readonly error: unknown } | null = null;
-  const read = windowed(source.bytes, (start, end) =>
-    source.read(start, end).catch((error: unknown) => {
-      failure = { error };
-      throw error;
-    }),
-  );
+export async function* parquetToNdjson(source: WholeFile): AsyncGenerator<Buffer> {
+  const file = watched(source);
+  const read = windowed(source.bytes, file.read);
   try {
     const metadata = await readFooter({ bytes: source.bytes, read });
     const schema = parquetSchema(metadata);
@@ -58,30 +47,16 @@ export async function* parquetToNdjson(source: ParquetSource): AsyncGenerator<Bu
       yield* groupRows(rows, schema, group, { bytes: source.bytes, read });
     }
   } catch (error) {
-    if (failure !== null) throw (failure as { readonly error: unknown }).error;
+    file.rethrowFailure();
     throw error instanceof InputError ? error : damaged(error);
   }
-}
-
-/** What is read at once: most row groups of ours, or a page. */
-const WINDOW_BYTES = 1024 * 1024;
-
-/** Headers and small pages lie side by side: one read instead of one for each, which on S3 is a request. */
-function windowed(bytes: number, read: ReadRange): ReadRange {
-  let held = { start: 0, bytes: Buffer.alloc(0) as Buffer };
-  return async (start, end) => {
-    if (start < held.start || end > held.start + held.bytes.length) {
-      held = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + WINDOW_BYTES))) };
-    }
-    return held.bytes.subarray(start - held.start, end - held.start);
-  };
 }
 
 const MAGIC = 'PAR1';
 /** Length of the footer, and the magic again. */
 const TAIL_BYTES = 8;
 
-async function readFooter({ bytes, read }: ParquetSource): Promise<FileMetaData> {
+async function readFooter({ bytes, read }: WholeFile): Promise<FileMetaData> {
   if (bytes < TAIL_BYTES + MAGIC.length) throw new ParquetDamage('it ends early');
   const tail = await read(bytes - TAIL_BYTES, bytes);
   if (tail.toString('latin1', 4) !== MAGIC) throw new ParquetDamage('it ends early: it has no footer');
@@ -97,7 +72,7 @@ async function* groupRows(
   rows: TypedRows,
   schema: SchemaTree,
   group: RowGroup,
-  source: ParquetSource,
+  source: WholeFile,
 ): AsyncGenerator<Buffer> {
   const columns = schema.children.map((child) => openColumn(schema, child, group, source));
   let text: string[] = [];
@@ -133,12 +108,7 @@ interface OpenColumn {
   take(): TypedValue;
 }
 
-function openColumn(
-  schema: SchemaTree,
-  child: SchemaTree,
-  group: RowGroup,
-  source: ParquetSource,
-): OpenColumn {
+function openColumn(schema: SchemaTree, child: SchemaTree, group: RowGroup, source: WholeFile): OpenColumn {
   const leaves = group.columns.flatMap(({ meta_data: chunk, file_path: path, ...encryption }) => {
     if (chunk === undefined || path !== undefined || encryption.encrypted_column_metadata !== undefined) {
       throw new ParquetDamage('its columns are encrypted, or in other files');

@@ -1,0 +1,229 @@
+import { MAX_CELL_CHARS, MAX_SHEET_COLUMNS, MAX_SHEET_ROWS } from '../domain/limits.ts';
+import { type CsvText, csvCell } from './csv-text.ts';
+import type { SharedText } from './shared-text.ts';
+import { type NumberKind, numberText, temporalText } from './workbook-numbers.ts';
+import type { XmlAttributes, XmlHandler } from './xml-reader.ts';
+
+/** Something that no workbook can hold, or that is not understood here; the message goes into a sentence. */
+export class WorkbookDamage extends Error {
+  override readonly name = 'WorkbookDamage';
+}
+
+/** What a cell needs to be read. */
+export interface CellContext {
+  readonly shared: SharedText;
+  /** By the number of the style. */
+  readonly kinds: readonly NumberKind[];
+  readonly from1904: boolean;
+  /** The program that wrote it left the results of formulas to the one that opens it. */
+  readonly isUncalculated: boolean;
+}
+
+/** Cells that hold something and are read as empty: how many, and the first. */
+interface Count {
+  count: number;
+  first: string;
+}
+
+interface Cell {
+  readonly row: number;
+  readonly column: number;
+  readonly type: string;
+  readonly style: number;
+  hasFormula: boolean;
+  /** Null if there is none: the cell is empty. */
+  value: string | null;
+}
+
+const noCell: Cell = { row: 0, column: 0, type: '', style: 0, hasFormula: false, value: null };
+
+/** The cells of a sheet, as CSV. What it throws is `WorkbookDamage`. */
+export class SheetCells implements XmlHandler {
+  readonly errors: Count = { count: 0, first: '' };
+  readonly noDates: Count = { count: 0, first: '' };
+  /** The first of the merged ranges, or empty. */
+  merged = '';
+  readonly #context: CellContext;
+  readonly #csv: CsvText;
+  #row = 0;
+  #rowText = '';
+  #column = 0;
+  #cell = noCell;
+  #inCell = false;
+  /** The text of this element belongs to the value. */
+  #inValue = false;
+  /** How a text is pronounced, which is not part of it. */
+  #inPhonetic = false;
+
+  constructor(context: CellContext, csv: CsvText) {
+    this.#context = context;
+    this.#csv = csv;
+  }
+
+  open(name: string, attributes: XmlAttributes): void {
+    if (this.#inCell) this.#openInCell(name);
+    else if (name === 'c') this.#openCell(attributes);
+    else if (name === 'row') this.#openRow(attributes['r']);
+    else if (name === 'mergeCell') this.merged ||= attributes['ref'] ?? '';
+  }
+
+  close(name: string): void {
+    if (!this.#inCell) return;
+    if (name === 'c') {
+      this.#inCell = false;
+      this.#write(this.#cell);
+    } else if (name === 'rPh') this.#inPhonetic = false;
+    else if (name === 'v' || name === 't') this.#inValue = false;
+  }
+
+  text(text: string): void {
+    if (!this.#inValue) return;
+    const value = (this.#cell.value ?? '') + text;
+    if (value.length > MAX_CELL_CHARS) {
+      throw new WorkbookDamage(`cell ${nameOf(this.#cell)} has more than ${MAX_CELL_CHARS} characters`);
+    }
+    this.#cell.value = value;
+  }
+
+  #openRow(written: string | undefined): void {
+    const row = written === undefined ? this.#row + 1 : Number(written);
+    if (!Number.isInteger(row) || row <= this.#row || row > MAX_SHEET_ROWS) {
+      throw new WorkbookDamage(`row ${written} follows row ${this.#row}`);
+    }
+    this.#row = row;
+    this.#rowText = String(row);
+    this.#column = 0;
+  }
+
+  #openCell({ r: written, t: type = 'n', s: style = '0' }: XmlAttributes): void {
+    const column = written === undefined ? this.#column + 1 : columnOf(written);
+    if (this.#row === 0 || column <= this.#column || column > MAX_SHEET_COLUMNS) {
+      throw new WorkbookDamage(
+        `cell ${written ?? ''} stands in row ${this.#row} after column ${this.#column}`,
+      );
+    }
+    if (written !== undefined && written.slice(lettersOf(column)) !== this.#rowText) {
+      throw new WorkbookDamage(`cell ${written} stands in row ${this.#row}`);
+    }
+    this.#column = column;
+    this.#cell = { row: this.#row, column, type, style: Number(style), hasFormula: false, value: null };
+    this.#inCell = true;
+  }
+
+  #openInCell(name: string): void {
+    if (name === 'v') this.#cell.value = '';
+    if (name === 'v' || (name === 't' && !this.#inPhonetic)) this.#inValue = true;
+    else if (name === 'f') this.#cell.hasFormula = true;
+    else if (name === 'rPh') this.#inPhonetic = true;
+  }
+
+  #write(cell: Cell): void {
+    if (cell.hasFormula) this.#checkFormula(cell);
+    if (cell.value === null) return;
+    const bytes = this.#read(cell, cell.value);
+    if (bytes !== null && bytes.length > 0) this.#csv.cell(cell.row, cell.column, bytes);
+  }
+
+  #checkFormula(cell: Cell): void {
+    const { isUncalculated } = this.#context;
+    if (isUncalculated || ((cell.value ?? '') === '' && cell.type !== 'str')) {
+      throw new WorkbookDamage(
+        `cell ${nameOf(cell)} holds a formula whose result is not in the file; open it in a spreadsheet program, save it, and send that`,
+      );
+    }
+  }
+
+  /** Null for a cell that is read as empty. */
+  #read(cell: Cell, value: string): Buffer | null {
+    switch (cell.type) {
+      case 's':
+        return this.#shared(cell, value);
+      case 'n':
+        return this.#number(cell, value.trim());
+      case 'str':
+      case 'inlineStr':
+        return csvCell(unescapeText(value));
+      case 'd':
+        return csvCell(value.trim());
+      case 'b':
+        return this.#boolean(cell, value.trim());
+      case 'e':
+        return countEmpty(this.errors, cell);
+      default:
+        throw new WorkbookDamage(`cell ${nameOf(cell)} has the type ${cell.type}`);
+    }
+  }
+
+  #shared(cell: Cell, value: string): Buffer {
+    const bytes = /^\s*\d+\s*$/.test(value) ? this.#context.shared.get(Number(value)) : null;
+    if (bytes === null) throw new WorkbookDamage(`cell ${nameOf(cell)} has a text that is not there`);
+    return bytes;
+  }
+
+  #boolean(cell: Cell, value: string): Buffer {
+    if (value !== '0' && value !== '1')
+      throw new WorkbookDamage(`cell ${nameOf(cell)} is neither true nor false`);
+    return value === '1' ? TRUE : FALSE;
+  }
+
+  #number(cell: Cell, value: string): Buffer | null {
+    if (value === '') return null;
+    const text = numberText(value);
+    if (text === null) throw new WorkbookDamage(`cell ${nameOf(cell)} is no number`);
+    const kind = this.#kindOf(cell);
+    if (kind === 'number') return Buffer.from(text, 'latin1');
+    if (typeof kind === 'object') {
+      return Buffer.from(/^\d+$/.test(text) ? text.padStart(kind.digits, '0') : text, 'latin1');
+    }
+    const iso = temporalText(kind, Number(text), this.#context.from1904);
+    return iso === null ? countEmpty(this.noDates, cell) : Buffer.from(iso, 'latin1');
+  }
+
+  #kindOf(cell: Cell): NumberKind {
+    const { kinds } = this.#context;
+    const kind = kinds[cell.style];
+    if (kind !== undefined || kinds.length === 0) return kind ?? 'number';
+    throw new WorkbookDamage(`cell ${nameOf(cell)} has a style that is not there`);
+  }
+}
+
+const TRUE = Buffer.from('true');
+const FALSE = Buffer.from('false');
+
+function countEmpty(of: Count, cell: Cell): null {
+  of.first ||= nameOf(cell);
+  of.count++;
+  return null;
+}
+
+/** `_x000D_` is how a workbook writes what XML cannot hold. */
+export function unescapeText(text: string): string {
+  if (!text.includes('_x')) return text;
+  return text.replace(/_x([0-9a-fA-F]{4})_/g, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+}
+
+/** From 1, of `AB12`; beyond every column if there is none. */
+function columnOf(reference: string): number {
+  let column = 0;
+  for (let at = 0; at < 4; at++) {
+    const letter = reference.charCodeAt(at) - 64;
+    if (!(letter >= 1 && letter <= 26)) break;
+    column = 26 * column + letter;
+  }
+  return column === 0 ? Number.POSITIVE_INFINITY : column;
+}
+
+/** How many letters a column has. */
+function lettersOf(column: number): number {
+  return column <= 26 ? 1 : column <= 27 * 26 ? 2 : 3;
+}
+
+function nameOf({ row, column }: Cell): string {
+  let letters = '';
+  for (let rest = column; rest > 0; rest = Math.floor((rest - 1) / 26)) {
+    letters = String.fromCharCode(65 + ((rest - 1) % 26)) + letters;
+  }
+  return `${letters}${row}`;
+}

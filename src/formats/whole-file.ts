@@ -1,0 +1,40 @@
+/** Exactly the bytes [start, end). */
+export type ReadRange = (start: number, end: number) => Promise<Buffer>;
+
+/** A file that is there from its first byte to its last, for formats that say at their end what they hold. */
+export interface WholeFile {
+  readonly bytes: number;
+  readonly read: ReadRange;
+}
+
+/** What is read at once: most row groups of ours, a page, the directory of an archive. */
+const WINDOW_BYTES = 1024 * 1024;
+
+/** What is small lies side by side: one read instead of one for each, which on S3 is a request. */
+export function windowed(bytes: number, read: ReadRange): ReadRange {
+  let held = { start: 0, bytes: Buffer.alloc(0) as Buffer };
+  return async (start, end) => {
+    if (start < held.start || end > held.start + held.bytes.length) {
+      held = { start, bytes: await read(start, Math.min(bytes, Math.max(end, start + WINDOW_BYTES))) };
+    }
+    return held.bytes.subarray(start - held.start, end - held.start);
+  };
+}
+
+/**
+ * Reads a whole file, and knows afterwards whether it was the file's fault: what reading throws is not, whatever a library
+ * makes of it.
+ */
+export function watched(file: WholeFile): { readonly read: ReadRange; rethrowFailure(): void } {
+  let failure: { readonly error: unknown } | null = null;
+  return {
+    read: (start, end) =>
+      file.read(start, end).catch((error: unknown) => {
+        failure = { error };
+        throw error;
+      }),
+    rethrowFailure() {
+      if (failure !== null) throw failure.error;
+    },
+  };
+}

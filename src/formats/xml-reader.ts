@@ -1,0 +1,109 @@
+import { SaxesParser, type SaxesTagPlain } from 'saxes';
+import { MAX_XML_DEPTH, MAX_XML_ITEM_CHARS } from '../domain/limits.ts';
+
+/*
+ * XML as it passes by. saxes holds it to the rules of XML and knows no entities but the five; here it is held to bounds: what
+ * it keeps until it has seen its end (a tag, a text, a comment), and elements inside one another.
+ */
+
+export type XmlAttributes = Readonly<Record<string, string>>;
+
+/** Names without their prefix. Text comes as it is between two tags, CDATA apart. */
+export interface XmlHandler {
+  open(name: string, attributes: XmlAttributes): void;
+  close(name: string): void;
+  text(text: string): void;
+}
+
+/** Something that is not XML, or not within its bounds; the message goes into a sentence. */
+export class XmlDamage extends Error {
+  override readonly name = 'XmlDamage';
+}
+
+/** What the parser is given at once: it bounds what can come of it before somebody takes it away. */
+const SLICE_CHARS = 4 * 1024;
+
+/** Yields after each few kilobytes. @throws XmlDamage; what `bytes` and `handler` throw. */
+export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
+  const reader = new XmlReader(handler);
+  for await (const piece of bytes) {
+    const text = reader.decode(piece);
+    for (let at = 0; at < text.length; at += SLICE_CHARS) {
+      reader.write(text.slice(at, at + SLICE_CHARS));
+      yield;
+    }
+  }
+  reader.end();
+  yield;
+}
+
+class XmlReader {
+  readonly #parser = new SaxesParser({ position: false });
+  #decoder: TextDecoder | null = null;
+  #depth = 0;
+  /** Characters since the last tag or text. */
+  #itemChars = 0;
+
+  constructor(handler: XmlHandler) {
+    const parser = this.#parser;
+    parser.on('error', ({ message }) => {
+      throw new XmlDamage(message);
+    });
+    parser.on('doctype', () => {
+      throw new XmlDamage('it has a DOCTYPE');
+    });
+    parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
+      if (!/^(utf-?8|utf-?16|us-ascii)$/i.test(encoding)) throw new XmlDamage(`it is encoded as ${encoding}`);
+    });
+    parser.on('opentag', ({ name, attributes }: SaxesTagPlain) => {
+      if (++this.#depth > MAX_XML_DEPTH) throw new XmlDamage('its elements are nested too deeply');
+      this.#itemChars = 0;
+      handler.open(localName(name), attributes);
+    });
+    parser.on('closetag', ({ name }) => {
+      this.#depth--;
+      handler.close(localName(name));
+    });
+    const text = (value: string) => {
+      this.#itemChars = 0;
+      handler.text(value);
+    };
+    parser.on('text', text);
+    parser.on('cdata', text);
+  }
+
+  decode(bytes: Buffer): string {
+    this.#decoder ??= new TextDecoder(encodingOf(bytes), { fatal: true });
+    return decodeWith(this.#decoder, bytes);
+  }
+
+  write(text: string): void {
+    this.#itemChars += text.length;
+    if (this.#itemChars > MAX_XML_ITEM_CHARS) throw new XmlDamage('a tag or text is too long');
+    this.#parser.write(text);
+  }
+
+  end(): void {
+    if (this.#decoder !== null) decodeWith(this.#decoder, null);
+    this.#parser.close();
+  }
+}
+
+function decodeWith(decoder: TextDecoder, bytes: Buffer | null): string {
+  try {
+    return bytes === null ? decoder.decode() : decoder.decode(bytes, { stream: true });
+  } catch {
+    throw new XmlDamage(`it is not ${decoder.encoding.toUpperCase()}`);
+  }
+}
+
+/** UTF-16 has a byte order mark; all else is UTF-8. */
+function encodingOf([a, b]: Buffer): string {
+  if (a === 0xff && b === 0xfe) return 'utf-16le';
+  return a === 0xfe && b === 0xff ? 'utf-16be' : 'utf-8';
+}
+
+function localName(name: string): string {
+  const colon = name.indexOf(':');
+  return colon < 0 ? name : name.slice(colon + 1);
+}

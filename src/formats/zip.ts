@@ -1,0 +1,187 @@
+import { crc32 } from 'node:zlib';
+import yauzl from 'yauzl';
+import { InputError, inputError } from '../domain/errors.ts';
+import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS, READ_BYTES } from '../domain/limits.ts';
+import { type InflateGuard, inflateMember } from './decompress.ts';
+import { type WholeFile, watched, windowed } from './whole-file.ts';
+
+/*
+ * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and never believes what stands before a member; we unpack
+ * members ourselves, within a bound, and compare their length and CRC-32 with the directory's. Nothing is ever written under
+ * a name that an archive says.
+ */
+
+/** A file in an archive. */
+export interface ZipMember {
+  readonly name: string;
+  /** Bytes once unpacked, as the directory says. */
+  readonly bytes: number;
+}
+
+const local = 'PK\x03\x04';
+
+export function isZip(head: Buffer): boolean {
+  return head.toString('latin1', 0, local.length) === local;
+}
+
+export class ZipArchive {
+  /** In the order of the directory; folders are none. */
+  readonly members: readonly ZipMember[];
+  readonly #zip: yauzl.ZipFile;
+  readonly #entries: ReadonlyMap<ZipMember, yauzl.Entry>;
+  readonly #file: ReturnType<typeof watched>;
+
+  private constructor(
+    zip: yauzl.ZipFile,
+    entries: Map<ZipMember, yauzl.Entry>,
+    file: ReturnType<typeof watched>,
+  ) {
+    this.#zip = zip;
+    this.#entries = entries;
+    this.#file = file;
+    this.members = [...entries.keys()];
+  }
+
+  /** @throws InputError `unsupported_format` for what is damaged or not understood; what `read` throws. */
+  static async open(source: WholeFile): Promise<ZipArchive> {
+    const file = watched(source);
+    const reader = new WindowedReader({ ...source, read: windowed(source.bytes, file.read) });
+    try {
+      const zip = await yauzl.fromRandomAccessReaderPromise(reader, source.bytes, { autoClose: false });
+      if (zip.entryCount > MAX_ZIP_MEMBERS) {
+        throw damaged(`it has ${zip.entryCount} members, and at most ${MAX_ZIP_MEMBERS} are read`);
+      }
+      const entries = new Map<ZipMember, yauzl.Entry>();
+      for await (const entry of zip.eachEntry()) {
+        if (entry.fileName.endsWith('/')) continue;
+        entries.set({ name: entry.fileName, bytes: entry.uncompressedSize }, entry);
+      }
+      return new ZipArchive(zip, entries, file);
+    } catch (error) {
+      file.rethrowFailure();
+      throw explain(error);
+    }
+  }
+
+  /**
+   * The bytes of a member, unpacked.
+   * @throws InputError `unsupported_format` for one with a password, a compression that is not understood, or other bytes
+   *   than the directory says; what `guard` and reading the file throw.
+   */
+  async *read(member: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
+    const entry = this.#entries.get(member) as yauzl.Entry;
+    if (entry.isEncrypted()) throw refused(`The member ${cut(member.name)} has a password`);
+    const packed = this.#packed(entry);
+    let bytes = 0;
+    let crc = 0;
+    for await (const piece of unpacked(packed, entry, guard)) {
+      bytes += piece.length;
+      if (bytes > entry.uncompressedSize) break;
+      crc = crc32(piece, crc);
+      yield piece;
+    }
+    if (bytes !== entry.uncompressedSize || crc !== entry.crc32) {
+      throw damaged(`the member ${cut(member.name)} has other bytes than it should`);
+    }
+  }
+
+  async *#packed(entry: yauzl.Entry): AsyncGenerator<Buffer> {
+    const { fileDataStart } = await this.#zip
+      .readLocalFileHeaderPromise(entry, { minimal: true })
+      .catch((error) => {
+        this.#file.rethrowFailure();
+        throw explain(error);
+      });
+    const end = fileDataStart + entry.compressedSize;
+    for (let at = fileDataStart; at < end; at += READ_BYTES) {
+      yield await this.#file.read(at, Math.min(end, at + READ_BYTES));
+    }
+  }
+}
+
+const STORED = 0;
+const DEFLATED = 8;
+
+function unpacked(
+  packed: AsyncIterable<Buffer>,
+  entry: yauzl.Entry,
+  guard: InflateGuard,
+): AsyncIterable<Buffer> {
+  if (entry.compressionMethod === STORED) return guarded(packed, guard);
+  if (entry.compressionMethod === DEFLATED) return inflateMember(packed, guard, cut(entry.fileName));
+  const method = methods.get(entry.compressionMethod) ?? `method ${entry.compressionMethod}`;
+  throw refused(
+    `The member ${cut(entry.fileName)} is packed with ${method}; pack it with deflate, which is the default`,
+  );
+}
+
+const methods: ReadonlyMap<number, string> = new Map([
+  [9, 'Deflate64'],
+  [12, 'bzip2'],
+  [14, 'LZMA'],
+  [93, 'Zstandard'],
+  [95, 'xz'],
+  [98, 'PPMd'],
+]);
+
+async function* guarded(pieces: AsyncIterable<Buffer>, guard: InflateGuard): AsyncGenerator<Buffer> {
+  for await (const piece of pieces) {
+    guard(piece.length);
+    yield piece;
+  }
+}
+
+/** What stands in the directory is read in small pieces. */
+class WindowedReader extends yauzl.RandomAccessReader {
+  readonly #source: WholeFile;
+
+  constructor(source: WholeFile) {
+    super();
+    this.#source = source;
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null, bytesRead?: number) => void,
+  ): void {
+    if (position + length > this.#source.bytes) {
+      callback(new Error('it ends early'));
+      return;
+    }
+    this.#source.read(position, position + length).then(
+      (bytes) => callback(null, bytes.copy(buffer, offset)),
+      (error: Error) => callback(error),
+    );
+  }
+}
+
+const SHOWN_NAME_CHARS = 200;
+
+function cut(name: string): string {
+  return name.length > SHOWN_NAME_CHARS ? `${name.slice(0, SHOWN_NAME_CHARS)}…` : name;
+}
+
+/** At most MAX_NAMED_PARTS of them, for a sentence. */
+export function listNames(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_NAMED_PARTS).map(cut).join(', ');
+  return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;
+}
+
+function explain(error: unknown): unknown {
+  if (error instanceof InputError) return error;
+  const message = error instanceof Error ? cut(error.message) : '';
+  if (message.startsWith('End of central directory')) return damaged('it ends early: it has no directory');
+  if (message.includes('encryption')) return refused('The ZIP archive has a password');
+  return Object.assign(damaged(message), { cause: error });
+}
+
+function damaged(what: string): InputError {
+  return refused(`The ZIP archive is damaged or not understood: ${what}`);
+}
+
+function refused(message: string): InputError {
+  return inputError('unsupported_format', message);
+}

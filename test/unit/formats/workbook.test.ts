@@ -1,0 +1,292 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InputError } from '../../../src/domain/errors.ts';
+import { openWorkbook } from '../../../src/formats/workbook.ts';
+import { ZipArchive } from '../../../src/formats/zip.ts';
+import { escapeXml, textRow, type WorkbookOfTest, workbookFile } from '../../support/workbook-file.ts';
+import { collect } from './in-pieces.ts';
+
+interface Reading {
+  readonly sheet: string;
+  readonly text: string;
+  readonly notes: readonly string[];
+}
+
+async function read(bytes: Buffer, wanted?: string): Promise<Reading> {
+  const file = {
+    bytes: bytes.length,
+    read: async (start: number, end: number) => bytes.subarray(start, end),
+  };
+  const archive = await ZipArchive.open(file);
+  const notes: string[] = [];
+  const { sheet, csv } = await openWorkbook({ archive, guard: () => undefined }, wanted, notes);
+  return { sheet, text: (await collect(csv)).toString(), notes };
+}
+
+async function refusal(bytes: Buffer, wanted?: string): Promise<string> {
+  const error = await read(bytes, wanted).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(InputError);
+  return `${(error as InputError).problems[0].code}: ${(error as InputError).message}`;
+}
+
+/** The first sheet, of these rows. */
+function ofRows(rows: string, more: Omit<WorkbookOfTest, 'sheets'> = {}): Buffer {
+  return workbookFile({ sheets: [{ name: 'Data', rows }], ...more });
+}
+
+/** What one cell becomes. */
+async function cell(xml: string, more: Omit<WorkbookOfTest, 'sheets'> = {}): Promise<string> {
+  const { text } = await read(ofRows(`<row r="1">${xml}<c r="B1" t="b"><v>1</v></c></row>`, more));
+  return text.slice(0, text.lastIndexOf(',true\n'));
+}
+
+describe('a workbook', () => {
+  it('becomes CSV: text of cells, shared and inline, rich text joined, without how it is pronounced', async () => {
+    const shared = [
+      '<t>name</t>',
+      '<r><t>Zo</t></r><r><rPr><b/></rPr><t>ë</t></r><rPh sb="0" eb="1"><t>zo</t></rPh>',
+      '<t/>',
+    ];
+    const rows = `<row r="1"><c r="A1" t="inlineStr"><is><r><t>user</t></r><r><t>_id</t></r></is></c><c r="B1" t="s"><v>0</v></c></row>
+      <row r="2"><c r="A2" t="inlineStr"><is><t xml:space="preserve"> a,"b"
+c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v>2</v></c></row>`;
+    expect(await read(ofRows(rows, { shared }))).toEqual({
+      sheet: 'Data',
+      text: 'user_id,name\n" a,""b""\nc&<d>",Zoë\n',
+      notes: [],
+    });
+  });
+
+  it('keeps the digits of numbers, without what is only noise of their notation', async () => {
+    for (const [written, text] of [
+      ['1E3', '1000'],
+      ['1.1000000000000001', '1.1'],
+      ['0.30000000000000004', '0.30000000000000004'],
+      ['5.0', '5'],
+      ['-0', '0'],
+      ['-12.50', '-12.5'],
+      ['1.2345678901234567E+19', '12345678901234567000'],
+      ['12345678901234567890', '12345678901234567890'],
+      ['1E-7', '1e-7'],
+      ['1E21', '1e+21'],
+      [' 7 ', '7'],
+    ]) {
+      expect(await cell(`<c r="A1"><v>${written}</v></c>`), written).toBe(text);
+    }
+    expect(await cell('<c r="A1" s="1"><v>1234</v></c>', { formats: ['00000'] })).toBe('01234');
+    expect(await cell('<c r="A1" s="1"><v>0.25</v></c>', { formats: [10] })).toBe('0.25');
+    expect(await refusal(ofRows('<row r="1"><c r="A1"><v>abc</v></c></row>'))).toBe(
+      'unsupported_format: The workbook is damaged or not understood: cell A1 is no number',
+    );
+  });
+
+  it('writes dates and times as ISO 8601, with all that is in the file', async () => {
+    for (const [format, serial, text] of [
+      [14, '45413', '2024-05-01'],
+      ['yyyy\\-mm\\-dd', '45413.5729166667', '2024-05-01T13:45:00'],
+      ['dd.mm.yyyy hh:mm', '45413', '2024-05-01T00:00:00'],
+      [22, '45413.573263888886', '2024-05-01T13:45:30'],
+      ['[$-409]m/d/yy h:mm AM/PM;@', '45413.9999999', '2024-05-01T23:59:59.991'],
+      ['[$-409]m/d/yy h:mm AM/PM;@', '45413.99999999999', '2024-05-02T00:00:00'],
+      ['mmm', '45413', '2024-05-01'],
+      ['"Day: "d', '45413', '2024-05-01'],
+      ['[Red]0.0" days"', '45413', '45413'],
+      ['_-* #,##0.00\\ "dh"_-', '45413.5', '45413.5'],
+      ['0.00E+00', '45413', '45413'],
+      ['General" d"', '45413', '45413'],
+      ['h:mm', '0.5', '12:00:00'],
+      [21, '0.000011574', '00:00:01'],
+      ['h:mm', '45413.5', '2024-05-01T12:00:00'],
+      ['[h]:mm:ss', '1.0632060185185186', 'PT25H31M1S'],
+      [46, '0', 'PT0S'],
+      [45, '0.25', '06:00:00'],
+      ['[mm]:ss', '-0.0625', '-PT1H30M'],
+      [14, '1', '1900-01-01'],
+      [14, '59', '1900-02-28'],
+      [14, '61', '1900-03-01'],
+      [14, '2958465', '9999-12-31'],
+      [14, '0.5', '12:00:00'],
+    ] as const) {
+      const found = await cell(`<c r="A1" s="1"><v>${serial}</v></c>`, { formats: [format] });
+      expect(found, `${format} ${serial}`).toBe(text);
+    }
+    const from1904 = { formats: [14], from1904: true };
+    expect(await cell('<c r="A1" s="1"><v>43951</v></c>', from1904)).toBe('2024-05-01');
+    expect(await cell('<c r="A1" s="1"><v>0</v></c>', from1904)).toBe('1904-01-01');
+    expect(await cell('<c r="A1" t="d"><v>2024-05-01T13:45:00</v></c>')).toBe('2024-05-01T13:45:00');
+  });
+
+  it('reads what looks like a date and is none, and errors, as empty, and says so', async () => {
+    const rows = ['0', '60', '-1', '2958466'].map(
+      (v, i) => `<row r="${i + 1}"><c r="A${i + 1}" s="1"><v>${v}</v></c><c><v>1</v></c></row>`,
+    );
+    expect(await read(ofRows(rows.join(''), { formats: [14] }))).toMatchObject({
+      text: ',1\n,1\n,1\n,1\n',
+      notes: ['4 cells formatted as a date that hold none read as empty, the first in A1.'],
+    });
+    const errors = '<row r="1"><c r="A1" t="e"><v>#N/A</v></c><c t="b"><v>0</v></c></row>';
+    expect(await read(ofRows(errors))).toMatchObject({
+      text: ',false\n',
+      notes: ['1 cell with an error such as #N/A read as empty, the first in A1.'],
+    });
+  });
+
+  it('takes the results of formulas, and refuses a file without them', async () => {
+    expect(await cell('<c r="A1"><f>1+1</f><v>2</v></c>')).toBe('2');
+    expect(await cell('<c r="A1" t="str"><f>"a"&amp;"b"</f><v>ab</v></c>')).toBe('ab');
+    expect(await cell('<c r="A1" t="str"><f>""</f><v></v></c>')).toBe('');
+    for (const uncalculated of ['<c r="A1"><f>1+1</f></c>', '<c r="A1"><f>1+1</f><v/></c>']) {
+      expect(await refusal(ofRows(`<row r="1">${uncalculated}</row>`))).toContain(
+        'cell A1 holds a formula whose result is not in the file',
+      );
+    }
+    // Such a file has a 0 where nobody calculated.
+    const calculation = '<calcPr calcId="124519" fullCalcOnLoad="1"/>';
+    expect(
+      await refusal(ofRows('<row r="1"><c r="A1"><f>1+1</f><v>0</v></c></row>', { calculation })),
+    ).toContain('cell A1 holds a formula whose result is not in the file');
+    expect(await cell('<c r="A1"><v>0</v></c>', { calculation })).toBe('0');
+  });
+
+  it('reads escapes of characters that XML cannot hold, and gives half a surrogate pair no character', async () => {
+    expect(await cell(`<c t="inlineStr"><is><t>a_x000D_\nb_x005F_x000D_</t></is></c>`)).toBe(
+      '"a\r\nb_x000D_"',
+    );
+    expect(await cell('<c t="str"><v>_xD83D__xDE00_</v></c>')).toBe('😀');
+    const bytes = ofRows('<row r="1"><c t="inlineStr"><is><t>a_xD83D_b</t></is></c></row>');
+    const file = {
+      bytes: bytes.length,
+      read: async (start: number, end: number) => bytes.subarray(start, end),
+    };
+    const { csv } = await openWorkbook(
+      { archive: await ZipArchive.open(file), guard: () => undefined },
+      undefined,
+      [],
+    );
+    expect(await collect(csv)).toEqual(Buffer.from('a\xed\xa0\xbdb\n', 'latin1'));
+  });
+
+  it('gives lines the numbers of rows: empty rows are empty lines, cells stand in their columns', async () => {
+    const rows = `<row r="3"><c r="B3"><v>1</v></c><c r="AA3"><v>2</v></c><c r="AB3" s="0"/></row><row r="4"><c r="A4" s="0"/></row>
+      <row r="7"><c r="A7"><v>3</v></c></row><row r="9"><c r="A9"/></row>`;
+    expect((await read(ofRows(rows))).text).toBe(`\n\n,1${','.repeat(25)}2\n\n\n\n3\n`);
+    const unnumbered = '<row><c><v>1</v></c><c><v>2</v></c></row><row><c r="B2"><v>3</v></c></row>';
+    expect((await read(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
+  });
+
+  it('has its merged cells in the first of them, and says so', async () => {
+    const sheet = {
+      name: 'S',
+      rows: textRow(1, 'a', '', 'b'),
+      after: '<mergeCells count="1"><mergeCell ref="A1:B1"/></mergeCells>',
+    };
+    expect(await read(workbookFile({ sheets: [sheet] }))).toMatchObject({
+      text: 'a,,b\n',
+      notes: ['Merged cells have their value in the first of them only, as in A1:B1.'],
+    });
+  });
+
+  it('is read with prefixes and in UTF-16 too', async () => {
+    const parts = {
+      'xl/worksheets/sheet1.xml':
+        '<x:worksheet xmlns:x="y"><x:sheetData><x:row r="1"><x:c r="A1"><x:v>5</x:v></x:c></x:row></x:sheetData></x:worksheet>',
+    };
+    expect((await read(ofRows('', { parts }))).text).toBe('5\n');
+  });
+});
+
+describe('the sheet of a workbook', () => {
+  const sheets = [
+    { name: 'Cover', rows: '<row r="1"><c r="A1" s="0"/></row>' },
+    { name: 'Secret', rows: textRow(1, 'h'), state: 'hidden' as const },
+    { name: 'Users', rows: textRow(1, 'u') },
+    { name: '1', rows: textRow(1, 'one') },
+  ];
+
+  it('is the first that shows and has data; the others with data are named', async () => {
+    expect(await read(workbookFile({ sheets }))).toEqual({
+      sheet: 'Users',
+      text: 'u\n',
+      notes: ['Sheet "Users" was read; other sheets have data too (sheet= reads one): Secret (hidden), 1.'],
+    });
+  });
+
+  it('is the one that is asked for, by name or else by number', async () => {
+    expect((await read(workbookFile({ sheets }), 'users')).sheet).toBe('Users');
+    expect((await read(workbookFile({ sheets }), 'Secret')).text).toBe('h\n');
+    expect((await read(workbookFile({ sheets }), '3')).sheet).toBe('Users');
+    expect((await read(workbookFile({ sheets }), '1')).sheet).toBe('1');
+    expect(await refusal(workbookFile({ sheets }), '5')).toBe(
+      'invalid_field: The workbook has no sheet "5"; it has: Cover, Secret, Users, 1 (sheet)',
+    );
+  });
+
+  it('has to be there: a workbook without data is empty', async () => {
+    expect(await refusal(workbookFile({ sheets: sheets.slice(0, 1) }))).toContain('empty_file');
+  });
+});
+
+describe('a damaged or hostile workbook', () => {
+  it('is refused in words', async () => {
+    for (const [rows, words] of [
+      ['<row r="2"/><row r="1"/>', 'row 1 follows row 2'],
+      ['<row r="1"><c r="B1"/><c r="A1"/></row>', 'cell A1 stands in row 1 after column 2'],
+      ['<row r="1"><c r="A11"/></row>', 'cell A11 stands in row 1'],
+      ['<row r="1048577"/>', 'row 1048577 follows row 0'],
+      ['<row r="1"><c r="XFE1"/></row>', 'cell XFE1'],
+      ['<row r="1"><c r="A1" t="s"><v>1</v></c></row>', 'cell A1 has a text that is not there'],
+      ['<row r="1"><c r="A1" t="x"><v>1</v></c></row>', 'cell A1 has the type x'],
+      ['<row r="1"><c r="A1" t="b"><v>2</v></c></row>', 'cell A1 is neither true nor false'],
+      ['<row r="1"><c r="A1" s="7"><v>2</v></c></row>', 'cell A1 has a style that is not there'],
+      ['<row r="1"><c r="A1"><v>1</w></c></row>', 'damaged or not understood'],
+      ['<row r="1"><c r="A1"><v>&lol;</v></c></row>', 'undefined entity'],
+      ['<a>'.repeat(300), 'nested too deeply'],
+      [`<!--${'x'.repeat(1 << 21)}-->`, 'too long'],
+      [`<row r="1"><c r="A1" t="str"><v>${'x'.repeat(70_000)}</v></c></row>`, 'more than 65536 characters'],
+    ] as const) {
+      expect(await refusal(ofRows(rows), '1'), words).toContain(words);
+    }
+    const parts = { 'xl/worksheets/sheet1.xml': '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>' };
+    expect(await refusal(ofRows('', { parts }))).toContain('it has a DOCTYPE');
+  });
+
+  it('that is cut anywhere, or changed, is refused in words or read, and never anything else', async () => {
+    const whole = ofRows(textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'Ann'), { formats: [14] });
+    await fc.assert(
+      fc.asyncProperty(fc.nat(whole.length - 1), fc.nat(255), fc.boolean(), async (at, byte, isCut) => {
+        const bytes = Buffer.from(isCut ? whole.subarray(0, at) : whole);
+        if (!isCut) bytes[at] = byte;
+        const found = await read(bytes).catch((error: unknown) => error);
+        if (found instanceof InputError) return;
+        expect(found).toEqual({ sheet: 'Data', text: 'user_id,name\nu1,Ann\n', notes: [] });
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it('keeps any text and any number, whatever stands around them', async () => {
+    const text = fc
+      .string({ unit: 'binary', maxLength: 30 })
+      .map((each) => each.replace(/[^\t\n -\ud7ff\ue000-\ufffd]/gu, '.'));
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.tuple(text, fc.double({ noNaN: true, noDefaultInfinity: true })), {
+          minLength: 1,
+          maxLength: 5,
+        }),
+        async (rows) => {
+          const xml = rows.map(
+            ([value, number], index) =>
+              `<row r="${index + 1}"><c t="inlineStr"><is><t>${escapeXml(`"${value.replaceAll('_x', '_')}`)}</t></is></c><c><v>${number}</v></c></row>`,
+          );
+          const expected = rows.map(
+            ([value, number]) =>
+              `"""${value.replaceAll('_x', '_').replaceAll('"', '""')}",${number === 0 ? 0 : number}\n`,
+          );
+          expect((await read(ofRows(xml.join('')))).text).toBe(expected.join(''));
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+});
