@@ -1,5 +1,5 @@
 /** How a file may be written that is sent. */
-export const sourceFormats = ['csv', 'ndjson', 'json', 'parquet', 'avro'] as const;
+export const sourceFormats = ['csv', 'ndjson', 'json', 'xlsx', 'parquet', 'avro'] as const;
 export type SourceFormat = (typeof sourceFormats)[number];
 
 /** What a caller says of how a file is written. What is left out is found by looking at its first MiB. */

@@ -1,9 +1,11 @@
-import { READ_BYTES } from '../domain/limits.ts';
+import { MAX_HEADER_BYTES, READ_BYTES } from '../domain/limits.ts';
 
 /* CSV as we write it for ourselves: RFC 4180, commas, LF, quotes only where they are needed. */
 
 const COMMA = 44;
 const LF = 10;
+/** A single cell far to the right is no reason to write a row's width in commas for each of very many rows. */
+const MAX_PADDING_BYTES = 64 * 1024 * 1024;
 /** What a reader would take for something else, blanks at an end included. */
 const needsQuotes = /[",\r\n]|^[ \t]|[ \t]$/;
 
@@ -23,11 +25,24 @@ function encode(text: string): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Rows as they are written, taken away in buffers worth working on. Empty cells at the end of a row are not written. */
+/** A row that is written and may yet have to be made wider. */
+interface HeldRow {
+  readonly end: number;
+  readonly columns: number;
+}
+
+/**
+ * A table as it is written, taken away in buffers worth working on. Rows are as wide as the widest of the first
+ * MAX_HEADER_BYTES, since a short record would be one that lacks cells; a later one that is wider stays so. A row without a
+ * cell is an empty line.
+ */
 export class CsvText {
   #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #length = 0;
   #full: Buffer[] = [];
+  /** Until the width is known. */
+  #held: HeldRow[] | null = [];
+  #width = 0;
   /** Columns of the open row that are written, and rows that are begun. */
   #columns = 0;
   #rows = 0;
@@ -36,16 +51,16 @@ export class CsvText {
   cell(row: number, column: number, bytes: Buffer): void {
     if (row > this.#rows) this.#startRow(row);
     const commas = this.#columns === 0 ? column - 1 : column - this.#columns;
-    this.#reserve(commas + bytes.length);
-    this.#buffer.fill(COMMA, this.#length, this.#length + commas);
-    bytes.copy(this.#buffer, this.#length + commas);
-    this.#length += commas + bytes.length;
+    this.#fill(COMMA, commas);
+    this.#reserve(bytes.length);
+    this.#length += bytes.copy(this.#buffer, this.#length);
     this.#columns = column;
   }
 
   /** Ends the last row. */
   end(): void {
     if (this.#rows > 0) this.#startRow(this.#rows + 1);
+    this.#release();
   }
 
   /** What is ready; all of it once there is no more to come. */
@@ -57,16 +72,59 @@ export class CsvText {
   }
 
   #startRow(row: number): void {
-    const ends = row - Math.max(1, this.#rows);
-    this.#reserve(ends);
-    this.#buffer.fill(LF, this.#length, this.#length + ends);
-    this.#length += ends;
+    if (this.#columns > 0) this.#endCells();
+    this.#fill(LF, row - Math.max(1, this.#rows));
     this.#rows = row;
     this.#columns = 0;
   }
 
+  #endCells(): void {
+    if (this.#held === null) {
+      this.#fill(COMMA, Math.max(0, this.#width - this.#columns));
+      return;
+    }
+    this.#width = Math.max(this.#width, this.#columns);
+    this.#held.push({ end: this.#length, columns: this.#columns });
+    if (this.#length >= MAX_HEADER_BYTES) this.#release();
+  }
+
+  /** Makes all rows so far as wide as the widest. */
+  #release(): void {
+    if (this.#held === null) return;
+    const held = this.#held;
+    const narrow = this.#buffer.subarray(0, this.#length);
+    this.#held = null;
+    this.#buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    this.#length = 0;
+    if (held.length * this.#width > MAX_PADDING_BYTES) this.#width = 0;
+    let start = 0;
+    for (const { end, columns } of held) {
+      this.#reserve(end - start);
+      this.#length += narrow.copy(this.#buffer, this.#length, start, end);
+      this.#fill(COMMA, Math.max(0, this.#width - columns));
+      start = end;
+    }
+    this.#reserve(narrow.length - start);
+    this.#length += narrow.copy(this.#buffer, this.#length, start);
+  }
+
+  #fill(byte: number, count: number): void {
+    if (count === 0) return;
+    this.#reserve(count);
+    this.#buffer.fill(byte, this.#length, this.#length + count);
+    this.#length += count;
+  }
+
+  /** Makes room for so many bytes. */
   #reserve(bytes: number): void {
-    if (this.#length + bytes > this.#buffer.length) this.#flush(bytes);
+    if (this.#length + bytes <= this.#buffer.length) return;
+    if (this.#held === null) {
+      this.#flush(bytes);
+      return;
+    }
+    const larger = Buffer.allocUnsafeSlow(2 * (this.#length + bytes));
+    this.#buffer.copy(larger, 0, 0, this.#length);
+    this.#buffer = larger;
   }
 
   #flush(room: number): void {

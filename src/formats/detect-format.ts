@@ -24,8 +24,9 @@ interface Binary {
 
 /** Files that are no text, by how they start. */
 const binaries: readonly Binary[] = [
-  { name: 'a zip archive', start: 'PK\x03\x04' },
-  { name: 'an empty zip archive', start: 'PK\x05\x06' },
+  { name: 'a ZIP archive', start: 'PK\x03\x04' },
+  { name: 'an empty ZIP archive', start: 'PK\x05\x06' },
+  { name: 'a part of a ZIP archive', start: 'PK\x07\x08' },
   { name: 'a Parquet file', start: 'PAR1', binary: true, format: 'parquet' },
   { name: 'a PDF', start: '%PDF-' },
   { name: 'an old Excel workbook (.xls)', start: '\xd0\xcf\x11\xe0' },
@@ -35,6 +36,9 @@ const binaries: readonly Binary[] = [
   { name: 'an Avro file', start: 'Obj\x01', format: 'avro' },
   { name: 'an ORC file', start: 'ORC', binary: true },
 ];
+
+/** Known by how they start, and by nothing else. */
+const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'avro', 'xlsx']);
 
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
@@ -50,8 +54,10 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const binary = binaries.find((each) => startsWith(start, each));
   // A request that must have its array is JSON, whatever is in it.
   if (binary?.format !== undefined && hints.envelope === undefined) return binary.format;
-  if (binary !== undefined) throw unsupported(isWorkbook(start) ? 'an Excel workbook (.xlsx)' : binary.name);
-  if (hints.format === 'parquet' || hints.format === 'avro') throw unsupported(`no file of ${hints.format}`);
+  if (binary !== undefined)
+    throw unsupported(isLocked(start) ? 'an Office document with a password' : binary.name);
+  if (hints.format !== undefined && binaryFormats.has(hints.format))
+    throw unsupported(`no file of ${hints.format}`);
   if (hints.format !== undefined) return hints.format;
   const text = start.replace(/^\xef\xbb\xbf/, '').trimStart();
   if (text.startsWith('[') || envelope.test(text)) return 'json';
@@ -94,9 +100,14 @@ function isSpread(text: string): boolean {
   }
 }
 
-/** A zip archive of the parts of an Office document; the first of them is one of these. */
-function isWorkbook(head: string): boolean {
-  return head.startsWith('PK') && /^.{30}(?:\[Content_Types\]\.xml|_rels\/|docProps\/|xl\/)/s.test(head);
+/** A document with a password starts as an old one does; what is encrypted has a name in its directory. */
+function isLocked(head: string): boolean {
+  return head.includes('E\0n\0c\0r\0y\0p\0t\0e\0d\0P\0a\0c\0k\0a\0g\0e\0');
+}
+
+/** Whether a file of data may have this name. */
+export function hasDataName(name: string): boolean {
+  return /\.(?:csv|tsv|tab|txt|ndjson|jsonl|json|parquet|avro|xlsx|xlsm|zip)(?:\.gz)?$/i.test(name);
 }
 
 function startsWith(head: string, { start, binary }: Binary): boolean {
@@ -120,9 +131,9 @@ export function isNdjsonType(mediaType: string): boolean {
   return /^(application|text)\/(x-)?(ndjson|jsonl|jsonlines)$/.test(mediaType);
 }
 
-function unsupported(seen: string): InputError {
+export function unsupported(seen: string): InputError {
   return inputError(
     'unsupported_format',
-    `This is ${seen}; send CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip`,
+    `This is ${seen}; send CSV, NDJSON, a JSON array, an Excel workbook (.xlsx), Parquet or Avro, as it is, gzip or in a ZIP archive`,
   );
 }

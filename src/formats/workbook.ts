@@ -139,11 +139,11 @@ async function noteOthers(
   );
 }
 
-/** Whether a cell has a value. A sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
+/** Whether a cell has a value, or a formula. A sheet that has none in SHEET_SNIFF_BYTES is taken to have data further down. */
 async function hasData(file: WorkbookFile, { part }: Sheet): Promise<boolean> {
   let found = false;
   const open = (name: string) => {
-    if (name === 'v' || name === 'is') found = true;
+    if (name === 'v' || name === 'is' || name === 'f') found = true;
   };
   let bytes = 0;
   async function* beginning(): AsyncGenerator<Buffer> {

@@ -1,4 +1,5 @@
-import { SaxesParser, type SaxesTagPlain } from 'saxes';
+import { TextDecoder } from 'node:util';
+import { SaxesParser } from 'saxes';
 import { MAX_XML_DEPTH, MAX_XML_ITEM_CHARS } from '../domain/limits.ts';
 
 /*
@@ -38,7 +39,7 @@ export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler
 }
 
 class XmlReader {
-  readonly #parser = new SaxesParser({ position: false });
+  readonly #parser = new SaxesParser({ position: false, xmlns: false });
   #decoder: TextDecoder | null = null;
   #depth = 0;
   /** Characters since the last tag or text. */
@@ -55,7 +56,7 @@ class XmlReader {
     parser.on('xmldecl', ({ encoding = 'utf-8' }) => {
       if (!/^(utf-?8|utf-?16|us-ascii)$/i.test(encoding)) throw new XmlDamage(`it is encoded as ${encoding}`);
     });
-    parser.on('opentag', ({ name, attributes }: SaxesTagPlain) => {
+    parser.on('opentag', ({ name, attributes }) => {
       if (++this.#depth > MAX_XML_DEPTH) throw new XmlDamage('its elements are nested too deeply');
       this.#itemChars = 0;
       handler.open(localName(name), attributes);

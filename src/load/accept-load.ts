@@ -28,8 +28,8 @@ import {
 } from '../postgres/stores/received-files.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon } from './end-load.ts';
+import type { ReceivingStore } from './receive/asides.ts';
 import type { ReceivedFile } from './receive/receive.ts';
-import type { ReceivingStore } from './receive/rewrite.ts';
 
 export interface AcceptRequest {
   readonly environmentId: number;

@@ -16,8 +16,8 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
   await drop(join(folder, 'companies', 'bad.csv'), 'nothing,of,use\n1,2,3\n');
   // What it is decides, not what it is called.
   await drop(join(folder, 'packed.csv.gz'), gzipSync('PK\x03\x04 whatever'));
-  await drop(join(folder, 'logins.zip'), 'PK\x03\x04 whatever');
-  await drop(join(folder, 'companies', 'new.xlsx'), 'PK\x03\x04 whatever');
+  await drop(join(folder, 'logins.7z'), 'PK\x03\x04 whatever');
+  await drop(join(folder, 'companies', 'new.ods'), 'PK\x03\x04 whatever');
   const [done] = await concluded(folder, 'users.csv');
   await concluded(folder, 'packed.csv.gz');
   await concluded(folder, 'companies/bad.csv');
@@ -36,8 +36,8 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
       claimed: 0,
       loading: 0,
       ignored: [
-        { name: 'logins.zip', why: expect.stringContaining('it is an archive') },
-        { name: 'companies/new.xlsx', why: expect.stringContaining('save it as CSV') },
+        { name: 'logins.7z', why: expect.stringContaining('it is an archive') },
+        { name: 'companies/new.ods', why: expect.stringContaining('save it as .xlsx or CSV') },
       ],
       held: ['users'],
     },
@@ -47,13 +47,13 @@ test('the workers of `sluice start` load what is dropped, and `sluice inbox stat
     {
       name: 'packed.csv.gz',
       outcome: 'failed',
-      reasons: [{ message: expect.stringContaining('a zip archive') }],
+      reasons: [{ message: expect.stringContaining('The ZIP archive is damaged') }],
     },
     { name: 'companies/bad.csv', outcome: 'failed', reasons: [{ error_code: 'unrecognised_columns' }] },
   ]);
   const shown = await status();
   expect(shown.stdout).toMatch(/default +1 +0 +0 +users\n[\s\S]* users\.csv +done/);
-  expect(shown.stdout).toContain('default/companies/new.xlsx is left alone: it is a spreadsheet');
+  expect(shown.stdout).toContain('default/companies/new.ods is left alone: it is a spreadsheet');
   const off = await runCli(['inbox', 'status', '--data-dir', dataDir]);
   expect(off).toMatchObject({ code: 2, stderr: expect.stringContaining('INBOX_DIR is not set') });
 });

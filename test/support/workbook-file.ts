@@ -20,7 +20,7 @@ export interface WorkbookOfTest {
   readonly from1904?: boolean;
   readonly calculation?: string;
   /** Parts that stand in for ours, or beside them. */
-  readonly parts?: Readonly<Record<string, string>>;
+  readonly parts?: Readonly<Record<string, string | Buffer>>;
 }
 
 /** A row of cells with texts in them. */
@@ -45,7 +45,7 @@ const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationsh
 
 export function workbookParts(workbook: WorkbookOfTest): ZipContent[] {
   const { sheets, shared = [], formats = [] } = workbook;
-  const parts: Record<string, string> = {
+  const parts: Record<string, string | Buffer> = {
     '[Content_Types].xml': '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
     '_rels/.rels': relations([['rId1', 'officeDocument', 'xl/workbook.xml']]),
     'xl/workbook.xml': workbookPart(workbook),
@@ -64,9 +64,9 @@ export function workbookParts(workbook: WorkbookOfTest): ZipContent[] {
     parts[`xl/worksheets/sheet${index + 1}.xml`] = sheet;
   }
   const all = { ...parts, ...workbook.parts };
-  return Object.entries(all).map(([name, text]) => ({
+  return Object.entries(all).map(([name, data]) => ({
     name,
-    data: text.startsWith('<?xml') ? text : declaration + text,
+    data: typeof data === 'string' && !data.startsWith('<?xml') ? declaration + data : data,
   }));
 }
 

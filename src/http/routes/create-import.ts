@@ -9,6 +9,7 @@ import { component } from '../schemas/answers.ts';
 import { exampleJobId, exampleJobUrl, jobFields } from '../schemas/job-record.ts';
 import {
   anyBody,
+  archiveBody,
   columnarBody,
   csvBody,
   formBody,
@@ -16,6 +17,7 @@ import {
   packedBody,
   tsvBody,
   uploadAnswers,
+  workbookBody,
 } from '../upload/bodies.ts';
 import { optionsReader, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
@@ -33,6 +35,8 @@ const importMediaTypes = {
     'application/avro',
     'application/vnd.apache.avro',
   ],
+  workbook: ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
+  archive: ['application/zip'],
   /** The content tells. */
   any: ['application/octet-stream'],
 } as const;
@@ -82,6 +86,8 @@ const bodies = {
   ndjson: ndjsonBody,
   packed: packedBody,
   columnar: columnarBody,
+  workbook: workbookBody,
+  archive: archiveBody,
   any: anyBody,
 };
 
@@ -130,6 +136,9 @@ const kind: UploadKind = {
     'application/x-csv',
     'text/comma-separated-values',
     'application/vnd.ms-excel',
+    'application/vnd.ms-excel.sheet.macroenabled.12',
+    'application/x-zip-compressed',
+    'application/x-zip',
     'application/jsonlines',
     'application/x-jsonl',
     'text/x-ndjson',

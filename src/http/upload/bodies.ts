@@ -89,10 +89,23 @@ export const columnarBody = {
   }),
 };
 
+export const workbookBody = {
+  schema: Type.String({
+    format: 'binary',
+    description:
+      'An Excel workbook (.xlsx): its first sheet with data, or the one that `sheet` names, read as a CSV.',
+  }),
+};
+
+export const archiveBody = {
+  schema: Type.String({ format: 'binary', description: 'A ZIP archive with one such file in it.' }),
+};
+
 export const anyBody = {
   schema: Type.String({
     format: 'binary',
-    description: 'CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip.',
+    description:
+      'CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, as it is, gzip or in a ZIP archive.',
   }),
 };
 
@@ -135,7 +148,8 @@ export function formBody(entities: readonly LoadEntity[], exampleFile = csvText)
     ...uploadOptions(entities),
     file: Type.String({
       format: 'binary',
-      description: 'The file: CSV, NDJSON, a JSON array, Parquet or Avro, as it is or gzip.',
+      description:
+        'The file: CSV, NDJSON, a JSON array, Excel (.xlsx), Parquet or Avro, as it is, gzip or in a ZIP archive.',
     }),
   };
   return withExamples(

@@ -4,9 +4,9 @@ import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipar
 import { InputError, inputError } from '../../domain/errors.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { discardReceived } from '../../load/accept-load.ts';
-import { inflateGuard, type Sent } from '../../load/receive/decode.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceivedFile } from '../../load/receive/receive.ts';
+import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption } from './options.ts';
 import { storeFile, type Upload, type Uploaded } from './upload.ts';
 

@@ -10,12 +10,14 @@ import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { type Decoded, type DecodeHints, decode } from './decode.ts';
+import { Asides, type ReceivingStore } from './asides.ts';
+import { type Decoded, decode } from './decode.ts';
 import { Intake, type ReceiveClock, type ReceiveLimits } from './intake.ts';
 import { RecordIndex } from './record-index.ts';
-import { type ReceivingStore, storedText } from './rewrite.ts';
+import { storedText } from './rewrite.ts';
+import { type Archived, type UnpackHints, unpack } from './unpack.ts';
 
-export interface ReceiveHints extends DecodeHints {
+export interface ReceiveHints extends UnpackHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */
   readonly chunkBytes?: number | undefined;
   /** Their header → our name: columns that it names are there. */
@@ -60,12 +62,14 @@ export async function receive(
 ): Promise<ReceivedFile> {
   const stop = new AbortController();
   const intake = new Intake(source, limits, AbortSignal.any([signal, stop.signal]), clock);
+  const { maxInflatedBytes } = limits;
+  const asides = new Asides(store);
   const writer = await store.create();
   try {
-    const decoded = await decode(intake, hints, limits.maxInflatedBytes);
+    const unpacked = await unpack(intake, hints, maxInflatedBytes, asides);
+    const decoded = await decode(unpacked);
     const index = createIndex(decoded, hints);
-    const { maxInflatedBytes } = limits;
-    const text = storedText(decoded, { store, hints, sent: intake, maxInflatedBytes });
+    const text = storedText(decoded, { asides, hints, sent: intake, maxInflatedBytes });
     const storedBytes = await copyAndIndex(text, writer, index, signal);
     checkNotEmpty(decoded, index, hints);
     const { header, rows: totalRows, chunks } = index;
@@ -76,7 +80,7 @@ export async function receive(
       format: storedFormat(decoded),
       header,
       objectKeys: decoded.objectKeys,
-      readAs: describeReading(decoded, index),
+      readAs: describeReading(decoded, unpacked.archived, index),
       receivedBytes: intake.receivedBytes,
       storedBytes,
       sha256: intake.sha256(),
@@ -89,13 +93,20 @@ export async function receive(
     throw error;
   } finally {
     stop.abort();
+    // Nor does a file that was kept aside and cannot be removed change what became of this one: it goes with a sweep too.
+    await asides.removeAll().catch(() => undefined);
   }
 }
 
 /** What the job record says of the file: of a wide one, its first columns. */
-function describeReading({ format, encoding }: Decoded, { header, headerLine }: RecordIndex): ReadAs {
+function describeReading(
+  { format, encoding }: Decoded,
+  archived: Archived | null,
+  { header, headerLine }: RecordIndex,
+): ReadAs {
   const csv = header === null ? null : describeCsv(header, headerLine);
-  return { format, encoding, csv, sheet: null, member: null, notes: [] };
+  const { sheet = null, member = null, notes = [] } = archived ?? {};
+  return { format, encoding, csv, sheet, member, notes: [...notes] };
 }
 
 function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
@@ -105,7 +116,7 @@ function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
 }
 
 function storedFormat(decoded: Decoded): StoredFormat {
-  return decoded.format === 'csv' ? 'csv' : 'ndjson';
+  return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
 function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {

@@ -1,22 +1,20 @@
 import { MAX_COLUMNAR_RATIO } from '../../domain/limits.ts';
-import type { FileStore } from '../../files/file-store.ts';
 import { avroToNdjson } from '../../formats/avro.ts';
 import { arrayToNdjson } from '../../formats/json-array.ts';
 import { parquetToNdjson } from '../../formats/parquet.ts';
-import { type Decoded, type DecodeHints, inflateGuard, type Sent } from './decode.ts';
-
-/** Where a file is received into; what is kept aside for the time being goes there too. */
-export type ReceivingStore = Pick<FileStore, 'create' | 'readRange' | 'remove'>;
+import type { Asides } from './asides.ts';
+import type { Decoded } from './decode.ts';
+import { inflateGuard, type Sent, type UnpackHints } from './unpack.ts';
 
 export interface RewriteContext {
-  readonly store: ReceivingStore;
-  readonly hints: DecodeHints;
+  readonly asides: Asides;
+  readonly hints: UnpackHints;
   /** What was sent for the file, which is what its growth is measured by. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
 }
 
-/** The bytes that go into the store: CSV and NDJSON as they are, everything else as NDJSON. */
+/** The bytes that go into the store: CSV and NDJSON as they are, a workbook as CSV, everything else as NDJSON. */
 export function storedText({ bytes, format }: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
   switch (format) {
     case 'csv':
@@ -24,10 +22,12 @@ export function storedText({ bytes, format }: Decoded, context: RewriteContext):
       return bytes;
     case 'json':
       return arrayToNdjson(bytes, context.hints.envelope);
+    case 'xlsx':
+      return guarded(bytes, context);
     case 'avro':
       return guarded(avroToNdjson(bytes), context);
     case 'parquet':
-      return guarded(parquetAside(bytes, context.store), context);
+      return guarded(parquetAside(bytes, context.asides), context);
     default:
       return format satisfies never;
   }
@@ -45,24 +45,6 @@ async function* guarded(
   }
 }
 
-/** What a Parquet file holds is said at its end: it is kept aside until it has been rewritten. */
-async function* parquetAside(source: AsyncIterable<Buffer>, store: ReceivingStore): AsyncGenerator<Buffer> {
-  const writer = await store.create();
-  let bytes = 0;
-  try {
-    for await (const piece of source) {
-      await writer.write(piece);
-      bytes += piece.length;
-    }
-    await writer.commit();
-  } catch (error) {
-    await writer.discard();
-    throw error;
-  }
-  const { ref } = writer;
-  try {
-    yield* parquetToNdjson({ bytes, read: (start, end) => store.readRange(ref, start, end) });
-  } finally {
-    await store.remove(ref);
-  }
+async function* parquetAside(source: AsyncIterable<Buffer>, asides: Asides): AsyncGenerator<Buffer> {
+  yield* parquetToNdjson(await asides.keep(source));
 }

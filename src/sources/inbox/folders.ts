@@ -134,11 +134,11 @@ export function hasOtherNames({ nlink }: BigIntStats): boolean {
 }
 
 function unknownName(name: string): string {
-  if (/\.(?:xlsx?|xlsm|xlsb|ods|numbers)(?:\.gz)?$/i.test(name))
-    return 'is left alone: it is a spreadsheet; save it as CSV';
-  if (/\.(?:zip|7z|rar|t?bz2?|t?xz|zst|tar|tgz|tar\.gz)$/i.test(name))
-    return 'is left alone: it is an archive; put what is in it here, plain or as .gz';
-  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .parquet and .avro, also with .gz behind';
+  if (/\.(?:xls|xlsb|ods|numbers)(?:\.gz)?$/i.test(name))
+    return 'is left alone: it is a spreadsheet; save it as .xlsx or CSV';
+  if (/\.(?:7z|rar|t?bz2?|t?xz|zst|tar|tgz|tar\.gz)$/i.test(name))
+    return 'is left alone: it is an archive; put what is in it here, plain, as .gz or as .zip';
+  return 'is left alone: files are taken by the names .csv, .ndjson, .jsonl, .json, .xlsx, .parquet and .avro, also with .gz behind, and .zip';
 }
 
 function problem(stats: BigIntStats, folder: DropFolder): string | null {

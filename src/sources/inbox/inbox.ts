@@ -115,9 +115,11 @@ export const markerSuffix = '.done';
 export const receiptSuffix = '.receipt.json';
 export const rejectsSuffix = '.rejects.csv';
 
-const loadable = /\.(?:csv|ndjson|jsonl|json|parquet|avro)(?:\.gz)?$/i;
+const loadable = /\.(?:(?:csv|ndjson|jsonl|json|parquet|avro|xlsx|xlsm)(?:\.gz)?|zip)$/i;
 /** Names that programs give to files they have not finished. */
 const unfinished = /(?:\.(?:part|partial|tmp|temp|filepart|crdownload|download|inprogress|swp|lock)|~)$/i;
+/** Excel keeps such a file beside a workbook that is open. */
+const ownerMark = '~$';
 const own: ReadonlySet<string> = new Set([
   mappingName,
   mappingErrorName,
@@ -128,7 +130,8 @@ const own: ReadonlySet<string> = new Set([
 
 /** `loadable`: taken, if it is a file. `left`: ignored. `unknown`: ignored and logged. */
 export function classifyName(name: string): 'loadable' | 'left' | 'unknown' {
-  if (name.startsWith('.') || unfinished.test(name) || own.has(name)) return 'left';
+  if (name.startsWith('.') || name.startsWith(ownerMark) || unfinished.test(name) || own.has(name))
+    return 'left';
   if (loadable.test(name)) return 'loadable';
   return name.endsWith(markerSuffix) ? 'left' : 'unknown';
 }

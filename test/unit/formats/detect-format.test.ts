@@ -44,9 +44,7 @@ describe('detect format', () => {
       }
     };
     const entry = `PK\x03\x04${'\0'.repeat(26)}`;
-    expect(refused(`${entry}users.csv`)).toContain('This is a zip archive;');
-    for (const part of ['[Content_Types].xml', '_rels/.rels', 'xl/workbook.xml'])
-      expect(refused(entry + part)).toContain('This is an Excel workbook (.xlsx);');
+    expect(refused(`${entry}users.csv`)).toContain('This is a ZIP archive;');
     expect(refused('%PDF-1.7')).toContain('a PDF');
     expect(refused('\xd0\xcf\x11\xe0\xa1')).toContain('(.xls)');
     expect(refused('\x28\xb5\x2f\xfd')).toContain('zstd');

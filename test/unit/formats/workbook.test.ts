@@ -169,9 +169,30 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
   it('gives lines the numbers of rows: empty rows are empty lines, cells stand in their columns', async () => {
     const rows = `<row r="3"><c r="B3"><v>1</v></c><c r="AA3"><v>2</v></c><c r="AB3" s="0"/></row><row r="4"><c r="A4" s="0"/></row>
       <row r="7"><c r="A7"><v>3</v></c></row><row r="9"><c r="A9"/></row>`;
-    expect((await read(ofRows(rows))).text).toBe(`\n\n,1${','.repeat(25)}2\n\n\n\n3\n`);
+    expect((await read(ofRows(rows))).text).toBe(`\n\n,1${','.repeat(25)}2\n\n\n\n3${','.repeat(26)}\n`);
     const unnumbered = '<row><c><v>1</v></c><c><v>2</v></c></row><row><c r="B2"><v>3</v></c></row>';
     expect((await read(ofRows(unnumbered))).text).toBe('1,2\n,3\n');
+  });
+
+  it('has rows as wide as its widest, and later ones that are wider as they are', async () => {
+    const short = Array.from(
+      { length: 40_000 },
+      () => '<row><c t="str"><v>user-number-one</v></c><c><v>2</v></c></row>',
+    );
+    const wide = '<row><c><v>1</v></c><c/><c><v>3</v></c></row>';
+    const wider = '<row><c/><c/><c/><c><v>4</v></c></row>';
+    const { text } = await read(ofRows([short[0], wide, ...short, ...short, wider, short[0]].join('')));
+    const lines = text.split('\n');
+    expect([lines[0], lines[1], lines[2], ...lines.slice(80_001)]).toEqual([
+      'user-number-one,2,',
+      '1,,3',
+      'user-number-one,2,',
+      'user-number-one,2,',
+      ',,,4',
+      'user-number-one,2,',
+      '',
+    ]);
+    expect(new Set(lines.slice(2, 80_002))).toEqual(new Set(['user-number-one,2,']));
   });
 
   it('has its merged cells in the first of them, and says so', async () => {
@@ -187,11 +208,23 @@ c&amp;<![CDATA[<d>]]></t></is></c><c r="B2" t="s"><v>1</v></c><c r="C2" t="s"><v
   });
 
   it('is read with prefixes and in UTF-16 too', async () => {
-    const parts = {
-      'xl/worksheets/sheet1.xml':
-        '<x:worksheet xmlns:x="y"><x:sheetData><x:row r="1"><x:c r="A1"><x:v>5</x:v></x:c></x:row></x:sheetData></x:worksheet>',
-    };
-    expect((await read(ofRows('', { parts }))).text).toBe('5\n');
+    const sheet =
+      '<x:worksheet xmlns:x="y"><x:sheetData><x:row r="1"><x:c r="A1"><x:v>5</x:v></x:c></x:row></x:sheetData></x:worksheet>';
+    for (const part of [
+      sheet,
+      Buffer.from(`\ufeff<?xml version="1.0" encoding="UTF-16"?>${sheet}`, 'utf16le'),
+    ]) {
+      expect((await read(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': part } }))).text).toBe('5\n');
+    }
+    const latin1 = Buffer.from(
+      '<?xml version="1.0" encoding="ISO-8859-1"?><worksheet>\xe9</worksheet>',
+      'latin1',
+    );
+    for (const part of [latin1, latin1.subarray(44)]) {
+      expect(await refusal(ofRows('', { parts: { 'xl/worksheets/sheet1.xml': part } }))).toMatch(
+        /not UTF-8|encoded as ISO-8859-1/,
+      );
+    }
   });
 });
 

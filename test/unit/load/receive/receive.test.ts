@@ -11,6 +11,8 @@ import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import { textRow, workbookFile } from '../../../support/workbook-file.ts';
+import { zipFile } from '../../../support/zip-file.ts';
 import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';
 
 const MiB = 1 << 20;
@@ -161,6 +163,73 @@ describe('receive: what is taken', () => {
     );
   });
 
+  it('reads a workbook as CSV, whatever it is said to be, packed too, and keeps nothing aside', async () => {
+    const rows = textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'a,b') + textRow(4, 'u2', 'c');
+    const file = workbookFile({
+      sheets: [
+        { name: 'Users', rows },
+        { name: 'Costs', rows },
+      ],
+    });
+    const inZip = zipFile([{ name: 'a/users.xlsx', data: file }]);
+    for (const sent of [
+      file,
+      gzipSync(file),
+      inZip,
+      zipFile([{ name: 'users.xlsx.gz', data: gzipSync(file) }]),
+    ]) {
+      const received = await take(sent, { hints: { format: 'csv', filename: 'users.csv' } });
+      expect(await stored(received)).toBe('user_id,name\nu1,"a,b"\n\nu2,c\n');
+      expect(received).toMatchObject({
+        format: 'csv',
+        totalRows: 2,
+        receivedBytes: sent.length,
+        sha256: createHash('sha256').update(sent).digest('hex'),
+        readAs: {
+          format: 'xlsx',
+          encoding: null,
+          sheet: 'Users',
+          csv: { headerLine: 1, columns: ['user_id', 'name'] },
+        },
+      });
+      expect(received.readAs.notes[0]).toContain('other sheets have data too (sheet= reads one): Costs');
+      await store.remove(received.ref);
+      expect(await leftBehind()).toEqual([]);
+      expect(await refusal(sent.subarray(0, sent.length - 30))).toMatch(/^400 unsupported_format/);
+    }
+    expect((await take(file, { hints: { source: { sheet: 'costs' } } })).readAs.sheet).toBe('Costs');
+    expect(await refusal(file, { hints: { source: { sheet: '3' } } })).toContain('400 invalid_field');
+    expect(await refusal(csv, { hints: { format: 'xlsx' } })).toContain('This is no file of xlsx');
+    expect(await refusal(file, { hints: { envelope: 'users' } })).toContain('This is a ZIP archive');
+  });
+
+  it('reads the one file of data in a ZIP archive, whatever lies beside it', async () => {
+    const beside = ['__MACOSX/._users.csv', '.DS_Store', 'a/Thumbs.db'].map((name) => ({ name, data: 'x' }));
+    const parquet = Buffer.from(
+      parquetWriteBuffer({ columnData: [{ name: 'user_id', data: ['u1'], type: 'STRING' }] }),
+    );
+    for (const [name, data, text] of [
+      ['a/users.csv', csv, csv],
+      ['users', csv, csv],
+      ['users.csv.gz', gzipSync(csv), csv],
+      ['users.json', '[{"user_id":"u1"}]', '{"user_id":"u1"}\n'],
+      ['users.parquet', parquet, '{"user_id":"u1"}\n'],
+    ] as const) {
+      const received = await take(zipFile([{ name: 'a/', data: '', method: 0 }, { name, data }, ...beside]));
+      expect(await stored(received), name).toBe(text);
+      expect(received.readAs, name).toMatchObject({ member: name, sheet: null, notes: [] });
+      await store.remove(received.ref);
+      expect(await leftBehind()).toEqual([]);
+    }
+    const documented = await take(
+      zipFile([
+        { name: 'README.md', data: 'x' },
+        { name: 'users.csv', data: csv },
+      ]),
+    );
+    expect(documented.readAs.notes).toEqual(['Other files of the ZIP archive were passed over: README.md.']);
+  });
+
   it('stores UTF-16 as UTF-8', async () => {
     for (const bytes of [Buffer.from(`\ufeff${csv}`, 'utf16le'), Buffer.from(csv, 'utf16le').swap16()]) {
       const received = await take(bytes);
@@ -295,7 +364,52 @@ describe('receive: what is refused, leaving nothing behind', () => {
   });
 
   it('refuses binary files', async () => {
-    expect(await refusal('PK\x03\x04\x14\0\x06')).toContain('400 unsupported_format: This is a zip archive');
+    expect(await refusal('%PDF-1.7')).toContain('400 unsupported_format: This is a PDF');
+    expect(await refusal('PK\x03\x04\x14\0\x06')).toContain(
+      '400 unsupported_format: The ZIP archive is damaged',
+    );
+    const locked = `\xd0\xcf\x11\xe0${'\0'.repeat(1000)}${Buffer.from('EncryptedPackage', 'utf16le').toString('latin1')}`;
+    expect(await refusal(Buffer.from(locked, 'latin1'))).toContain(
+      'This is an Office document with a password',
+    );
+    expect(await refusal(Buffer.from(locked.slice(0, 900), 'latin1'))).toContain(
+      'an old Excel workbook (.xls)',
+    );
+  });
+
+  it('refuses a ZIP archive without data, with several files, in another, or of another document', async () => {
+    const entry = (name: string, data: string | Buffer = csv) => ({ name, data });
+    for (const [contents, words] of [
+      [[entry('.DS_Store')], 'The ZIP archive has no file in it'],
+      [
+        [entry('a.csv'), entry('b.csv'), entry('c.md')],
+        '2 files that may be the data; send each by itself, or in an archive of its own (a.csv, b.csv)',
+      ],
+      [[entry('a.md'), entry('b.md')], '2 files that may be the data'],
+      [[entry('a.zip', zipFile([entry('a.csv')]))], 'This is a ZIP archive (a.zip) in a ZIP archive;'],
+      [
+        [entry('[Content_Types].xml'), entry('xl/workbook.bin')],
+        'This is a binary Excel workbook (.xlsb); save it as .xlsx',
+      ],
+      [[entry('[Content_Types].xml'), entry('word/document.xml')], 'This is a Word document;'],
+      [[entry('mimetype'), entry('content.xml')], 'This is an OpenDocument file, such as .ods;'],
+      [[entry('[Content_Types].xml')], 'it does not say where its sheets are'],
+      [[entry('a.pdf', '%PDF-1.7')], 'This is a PDF;'],
+    ] as const) {
+      expect(await refusal(zipFile(contents)), words).toContain(words);
+    }
+  });
+
+  it('refuses a ZIP archive or a workbook that grows without end', async () => {
+    const bomb = zipFile([{ name: 'a.csv', data: Buffer.alloc(64 * MiB, 'a\n') }]);
+    expect(await refusal(bomb)).toContain('413 payload_too_large: The upload unpacks to more than 200 times');
+    expect(await refusal(bomb, { limits: { maxInflatedBytes: MiB } })).toContain('413 payload_too_large');
+    const shared = [`<t>${'x'.repeat(60_000)}</t>`];
+    const row = `<row>${'<c t="s"><v>0</v></c>'.repeat(500)}</row>`;
+    const workbook = workbookFile({ sheets: [{ name: 'S', rows: row.repeat(10) }], shared });
+    expect(await refusal(workbook)).toContain(
+      '413 payload_too_large: The upload unpacks to more than 2000 times',
+    );
   });
 
   it('refuses an array that ends early or is not there', async () => {
