@@ -17,6 +17,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       for (const share of [0.2, 0.5, 0.8]) {
         await progressed(sql, jobId, share);
         await Promise.all(workers.splice(0).map((worker) => worker.kill('SIGKILL')));
+        await site.expireLeases();
         workers.push(...(await site.workers(2)));
       }
       const load = await expectExactEvents(site, jobId, file.expected);

@@ -22,6 +22,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       await release();
       await waitFor('the replay to be under way', () => workingSession(sql, 'finish'), { everyMs: 1 });
       await site.killWorkers();
+      await site.expireLeases();
 
       // What the completion deletes last.
       const hindrance = await hold(site, 'select from sluice.load_chunk_keys where load_id = $1 for update', [
@@ -33,6 +34,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       );
       await site.killWorkers();
       await hindrance();
+      await site.expireLeases();
 
       await site.workers(2);
       const load = await expectExact(sql, jobId, file, table);

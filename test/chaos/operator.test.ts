@@ -85,10 +85,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
         );
         expect(await chunkOf(sql, session)).toBe(1);
         await site.killWorkers();
-        // The time that a lease takes to run out is not what is tested here.
-        await sql(
-          "update sluice.tasks set lease_until = now() - interval '1 s' where kind = 'chunk' and lease_until is not null",
-        );
+        await site.expireLeases();
         await waitFor('its session to end', async () => {
           await sql(
             'select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1 and datname = current_database()',

@@ -51,6 +51,8 @@ export interface Site {
   workers(count: number): Promise<SluiceProcess[]>;
   /** kill -9 for every worker there is, and for what it forked. */
   killWorkers(): Promise<void>;
+  /** As if workers that were killed had been silent for long enough: how long that takes, killed-workers.test.ts looks at. */
+  expireLeases(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -161,6 +163,9 @@ async function openSite({ queue, privatePostgres = false, settings = {} }: SiteO
     },
     async killWorkers() {
       await Promise.all(working.splice(0).map((process) => process.killGroup()));
+    },
+    async expireLeases() {
+      await sql("update sluice.tasks set lease_until = now() - interval '1 s' where lease_until is not null");
     },
     workers: (count) => Promise.all(Array.from({ length: count }, () => site.work())),
     async close() {
