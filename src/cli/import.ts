@@ -1,4 +1,5 @@
 import { InvalidArgumentError } from 'commander';
+import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
 import { entities } from '../domain/entity.ts';
 import { type MaxErrors, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
@@ -15,6 +16,7 @@ import {
 import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { readSourceFlags, sourceFlags } from './source-flags.ts';
 import { type Workers, withWorkers } from './workers.ts';
 
 export const importFiles = defineCommand({
@@ -28,7 +30,7 @@ export const importFiles = defineCommand({
     entity: choice('--entity <entity>', 'what the records are; by default their columns say it', entities),
     map: parsed(
       '--map <theirs=ours>',
-      'rename a column, for example --map "Customer ID=user_id"; repeatable',
+      'rename a column, for example --map "Customer ID=user_id", or --map 1=user_id where no record names them; repeatable',
       collectMap,
       {},
     ),
@@ -49,6 +51,7 @@ export const importFiles = defineCommand({
     rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
     wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
     quiet: flag('-q, --quiet', 'no progress'),
+    ...sourceFlags,
   },
   environment: 'environment to load into',
   json: 'print the result as JSON',
@@ -61,11 +64,14 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
     'sluice import companies.ndjson --dry-run',
     'sluice import events.json.gz --preset mixpanel',
     'pg_dump-like-tool | sluice import - --format csv --max-errors 1%',
+    'sluice import kunden.csv --encoding windows-1252 --delimiter semicolon --null NULL',
+    'sluice import users.txt --header none --map 1=user_id --map 2=email',
     'sluice import users.csv --json | jq .loads[0].job.counts',
   ],
   run: async (invocation) => {
     const { cli, argument, flags, terminal, json } = invocation;
     const inputs = await findInputs(argument);
+    const source = readSourceFlags(flags);
     const stop = listenForStop();
     stop.signal.addEventListener('abort', () => {
       if (!flags.quiet)
@@ -73,7 +79,7 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
     });
     const load = (session: EnvironmentSession) => {
       const all = (workers: Workers | null) =>
-        importAll(invocation, session, inputs, { ...flags, source: {}, json, workers, signal: stop.signal });
+        importAll(invocation, session, inputs, { ...flags, source, json, workers, signal: stop.signal });
       return flags.wait ? withWorkers(session, cli.entry, stop, all) : all(null);
     };
     const results = await withEnvironment(invocation, load, { mayCreate: true });
@@ -102,12 +108,15 @@ async function importAll(
   return results;
 }
 
-/** `Their Header=user_id`, any number of times. The last `=` divides: our names have none. */
-function collectMap(text: string, earlier: Readonly<Record<string, string>>): Record<string, string> {
-  const at = text.lastIndexOf('=');
-  const [theirs, ours] = [text.slice(0, at), text.slice(at + 1).trim()];
-  if (at < 1 || ours === '') throw new InvalidArgumentError('write "Their Header=user_id".');
-  return { ...earlier, [theirs]: ours };
+/** A pair, or an object of them. */
+function collectMap(text: string, earlier: ColumnMap): ColumnMap {
+  const map = readColumnPairs([text]);
+  if (typeof map === 'string') {
+    throw new InvalidArgumentError(
+      'write "Their Header=user_id", or {"Their Header":"user_id"} in single quotes.',
+    );
+  }
+  return { ...earlier, ...map };
 }
 
 /** `100` or `5%`. */

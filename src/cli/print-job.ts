@@ -3,6 +3,7 @@ import { type Job, renderJob } from '../background-jobs/jobs.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import { countedKinds, type Load, type Tally } from '../domain/load.ts';
+import type { CsvReadAs, SourceFormat } from '../domain/source.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/read-exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
@@ -59,6 +60,7 @@ function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Recor
   if (load.status === 'queued') line('waits for', `${load.queuePosition ?? 0} loads before it`);
   if (load.attempts > 1) line('attempts', String(load.attempts));
   if (load.duplicateOf !== null) line('same as', `job ${load.duplicateOf}`);
+  for (const text of describeReading(load)) line('read as', text);
   printErrors(line, load);
   terminal.print('');
   for (const row of summarise(load)) terminal.print(row);
@@ -67,6 +69,49 @@ function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Recor
   terminal.print('');
   for (const [code, count] of codes) line(formatCount(count).padStart(10), code);
   terminal.print(`The refused records: sluice jobs rejects ${load.jobId}`);
+}
+
+const formatWords: Readonly<Record<SourceFormat, string>> = {
+  csv: 'CSV',
+  ndjson: 'NDJSON',
+  json: 'JSON',
+  parquet: 'Parquet',
+  avro: 'Avro',
+  xlsx: 'Excel workbook',
+};
+
+/** How the file was read, in a line; then a line for each thing that a person should know. */
+export function describeReading({ readAs }: Load): string[] {
+  if (readAs === null) return [];
+  const { format, encoding, csv, sheet, member, notes } = readAs;
+  const parts = [
+    formatWords[format],
+    member === null ? null : `${printable(member, 80)} of the archive`,
+    sheet === null ? null : `sheet ${printable(sheet, 40)}`,
+    encoding,
+    ...(csv === null ? [] : describeCsv(csv)),
+  ];
+  return [parts.filter((part) => part !== null).join(', '), ...notes.map((each) => printable(each, 300))];
+}
+
+const delimiterWords: Readonly<Record<string, string>> = {
+  ',': 'commas',
+  ';': 'semicolons',
+  '\t': 'tabs',
+  '|': 'pipes',
+  ' ': 'single blanks',
+  blanks: 'any number of blanks',
+};
+
+function describeCsv(csv: CsvReadAs): string[] {
+  const { delimiter, quote, comment, nulls, ragged, headerLine } = csv;
+  const said = [`${delimiterWords[delimiter] ?? printable(delimiter, 20)} between cells`];
+  if (quote !== '"') said.push(quote === '' ? 'no quotes' : `quotes ${quote}`);
+  if (csv.escape === '\\') said.push('backslash before quotes');
+  if (comment !== '') said.push(`no records in lines that start with ${printable(comment, 20)}`);
+  if (nulls.length > 0) said.push(`empty where ${nulls.map((each) => printable(each, 40)).join(' or ')}`);
+  if (ragged === 'pad') said.push('short records padded');
+  return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
 }
 
 const countHeads = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected'];

@@ -52,6 +52,18 @@ export const MAX_STRAY_QUOTES = 16;
 /** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;
+/** What the options of a file may say of how it is written. */
+export const MAX_DELIMITER_CHARS = 8;
+export const MAX_COMMENT_CHARS = 8;
+export const MAX_NULL_TOKENS = 20;
+export const MAX_NULL_CHARS = 100;
+export const MAX_SHEET_NAME_CHARS = 255;
+export const MAX_RECORDS_PATH_CHARS = 1_000;
+export const MAX_HEADER_RECORD = 10_000;
+export const MAX_HEADER_ROWS = 9;
+export const MAX_SKIPPED_LINES = 1_000_000;
+/** Records at the end of a file that `skip_footer` may pass over: their places are held until the end has come. */
+export const MAX_FOOTER_RECORDS = 1_000;
 /** Column names that the record of a job has. */
 export const MAX_READ_AS_COLUMNS = 100;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */

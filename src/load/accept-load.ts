@@ -8,6 +8,7 @@
 
 import { createHash } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
+import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
@@ -77,9 +78,10 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
 async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {
   let isWritten = false;
   try {
-    const entity = resolveEntity(request);
+    const named = withColumnNames(request);
+    const entity = resolveEntity(named);
     return await inTransaction(context.pool, async ({ db }) => {
-      const accepted = await writeLoad(db, request, entity, jobId);
+      const accepted = await writeLoad(db, named, entity, jobId);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
@@ -111,6 +113,15 @@ async function wasCommitted(
   }
   await discardReceived(context, ref);
   return false;
+}
+
+/** With a map that names the columns as the header does. */
+function withColumnNames(request: AcceptRequest): AcceptRequest {
+  const { received, options } = request;
+  if (received.header === null) return request;
+  const hasHeader = received.readAs.csv?.headerLine !== null;
+  const map = resolveMap(options.map, received.header.columns, hasHeader);
+  return { ...request, options: { ...options, map } };
 }
 
 /** In a CSV the header decides what the records are. */

@@ -59,10 +59,10 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
     case 'missing_id':
       return `the cell of the id is empty in every record; the columns are ${list(header.columns)}. If another one is the id, name it with map (${example(header.columns)})`;
     case 'wrong_field_count':
-      return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one?`;
+      return `the header has ${header.columns.length} columns (delimiter ${JSON.stringify(header.delimiter)}) and no record has as many cells; is the first line the header, and the delimiter the right one? The options header and delimiter say otherwise; ragged=pad takes records that are too short`;
     case 'invalid_quote':
     case 'unclosed_quote':
-      return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them';
+      return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them; send quote=none if they mean nothing, escape=\\ if a backslash stands before them';
     default:
       return ofAnyFormat(sample.code);
   }

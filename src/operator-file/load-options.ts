@@ -1,8 +1,20 @@
 /** How a load is asked for in a file: what schedules and the mapping.yaml of the inbox have in common. */
-import { type Static, Type } from 'typebox';
+import { type Static, type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
 import { type MaxErrors, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
+import {
+  findContradictions,
+  type SourceOption,
+  type SourceOptionName,
+  schemaOfSourceOption,
+  sourceOptionNames,
+  sourceOptionProblem,
+  sourceOptions,
+  toSourceOptions,
+} from '../domain/source-options.ts';
+import { ruled } from '../validation.ts';
+import type { Place } from './read.ts';
 import { choice, rule } from './schema.ts';
 
 const shareOrCount = 'must be a number such as 100, or a share such as 5%';
@@ -47,6 +59,46 @@ export const preset = choice(
   [...presets],
   'The product whose export files they are, JSON or NDJSON; not together with map.',
 );
+
+/** To YAML, `header: 3` is a number. What it takes for a number, a comment or nothing must stand in quotes. */
+const yamlTypes: Readonly<Partial<Record<SourceOptionName, readonly string[]>>> = {
+  header: ['string', 'integer'],
+  null: ['string', 'array'],
+};
+
+/** How the files are written: members of an object, each optional. */
+export const sourceMembers = Object.fromEntries(
+  sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
+) as Readonly<Record<SourceOptionName, TSchema>>;
+
+function sourceMember(name: SourceOptionName): TSchema {
+  const option: SourceOption = sourceOptions[name];
+  const isText = option.type === 'string' || option.type === 'array';
+  const problem = (value: unknown) => {
+    const cure = isText && typeof value !== 'string' ? '; put text in quotes' : '';
+    return rule(option.rule)(value) + cure;
+  };
+  const schema = schemaOfSourceOption(name);
+  const member = Type.Unsafe<unknown>({
+    ...schema,
+    type: yamlTypes[name] ?? schema.type,
+    ...(schema.items !== undefined && { items: { ...schema.items, problem } }),
+    problem,
+  });
+  return ruled(member, (value) =>
+    sourceOptionProblem(name, value) === null ? null : rule(option.rule)(value),
+  );
+}
+
+/** Reports options that contradict each other. */
+export function checkSource(place: Place): void {
+  const { value } = place;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return;
+  for (const { name, what } of findContradictions(toSourceOptions(value))) {
+    const at = place.at([name]);
+    at.report(what, at.name);
+  }
+}
 
 export const fileFormat = choice([...sourceFormats], 'Default: found out.');
 

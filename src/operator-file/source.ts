@@ -218,11 +218,13 @@ class SourceBuilder {
 
   #member({ key, value }: Pair<ParsedNode, ParsedNode | null>, keys: Keys): SourceMember | null {
     const position = this.positionOf(key.range[0]);
-    if (!isScalar(key) || key.tag !== undefined || typeof key.value !== 'string') {
+    // The option `null` need not stand in quotes.
+    const scalar = isScalar(key) ? key : null;
+    const name = scalar?.source === 'null' ? 'null' : scalar?.value;
+    if (key.tag !== undefined || typeof name !== 'string') {
       this.#refuse(position, keys, 'has a name here that is no text; put it in quotes');
       return null;
     }
-    const name = key.value;
     if (!isStorable(name)) {
       this.#refuse(position, keys, notStorable);
       return null;

@@ -50,6 +50,7 @@ describe('sluice import, without a server', () => {
     const done = await importing(['users.csv']);
     expect(done, done.stderr).toMatchObject({ code: 0 });
     expect(done.stdout).toMatch(/users\.csv: completed/);
+    expect(done.stdout).toContain('read as: CSV, utf-8, commas between cells, header on line 1');
     expect(done.stdout).toMatch(/read +inserted +updated +unchanged +superseded +rejected/);
     expect(done.stdout).toMatch(/1,000 +1,000 +0 +0 +0 +0/);
   });
@@ -131,9 +132,12 @@ describe('sluice import, without a server', () => {
     expect(await query(dataDir, 'select * from sluice.users')).toEqual([]);
   });
 
-  test('--map and --entity say what the columns are', async () => {
+  test('--map and --entity say what the columns are, and an option that the file has no use for is refused', async () => {
     await put('crm.csv', 'Customer ID,Account\n7,acme\n');
     const args = ['--map', 'Customer ID=user_id', '--map', 'Account=company_id', '--entity', 'users'];
+    const refused = await importing(['crm.csv', ...args, '--sheet', 'Customers']);
+    expect(refused.code).toBe(2);
+    expect(refused.stderr).toContain('sheet says how to read a workbook');
     expect(await importing(['crm.csv', ...args])).toMatchObject({ code: 0 });
     await startService(dataDir, { WORKERS: '0' });
     expect(await query(dataDir, 'select user_id, company_id from sluice.users')).toEqual([

@@ -183,6 +183,25 @@ describe('a file that is dropped', () => {
     expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'invalid_field', details: 'preset' }]);
   });
 
+  test('is read as its mapping says, which the receipt repeats beside how it was read', async () => {
+    const { folder } = await tenant();
+    await drop(join(folder, 'mapping.yaml'), 'encoding: utf8\nstrict_header: true\n');
+    await drop(join(folder, 'a.csv'), 'user_id\na\n');
+    const [found] = await concluded(folder, 'a.csv');
+    expect(found?.receipt).toMatchObject({
+      outcome: 'done',
+      options: { encoding: 'utf-8', strict_header: true },
+      read_as: { format: 'csv', encoding: 'utf-8', csv: { delimiter: ',', header_line: 1 }, notes: [] },
+    });
+    await drop(join(folder, 'users', 'mapping.yaml'), 'sheet: Customers\n');
+    await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');
+    const [refused] = await concluded(folder, 'users/b.csv');
+    expect(refused?.receipt).toMatchObject({
+      reasons: [{ error_code: 'invalid_field', details: 'sheet' }],
+      read_as: null,
+    });
+  });
+
   test('is recognised if its bytes were loaded before, or are being loaded', async () => {
     const { environment, folder } = await tenant();
     await drop(join(folder, 'users', 'mapping.yaml'), 'if_duplicate: load\n');

@@ -306,7 +306,12 @@ describe('a load of which every record was refused', () => {
       {},
       /empty in every record.*map=customer_id=user_id/,
     ],
-    ['a wrong header', 'user_id\na,1\nb,2\n', {}, /1 columns.*is the first line the header/],
+    [
+      'a wrong header',
+      'user_id\na,1\nb,2\n',
+      {},
+      /1 columns.*is the first line the header.*options header and delimiter/,
+    ],
     ['another encoding', Buffer.from('user_id\nJos\xe9\n', 'latin1'), {}, /not in UTF-8.*iconv/],
     ['something else', `user_id\n${'x'.repeat(300)}\n`, {}, /the only record.*id_too_long.*in line 2/],
   ])('is failed and says the likely reason: %s', async (_, content, options, reason) => {
@@ -387,6 +392,21 @@ describe('loading again', () => {
     expect(await acceptFile(withoutQueue(t.system), other, content, { ifDuplicate: 'skip' })).not.toBe(
       first.jobId,
     );
+  });
+
+  test('the same bytes read in another way are no duplicate, and in the same way they are', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const content = 'user_id,a\nu,1\n';
+    const first = await load(environmentId, content, { map: { a: 'b' }, source: { encoding: 'utf-8' } });
+    const skip = { ifDuplicate: 'skip' } as const;
+    const same = { ...skip, map: { ' a ': 'b' }, source: { encoding: 'utf-8' } };
+    expect(await acceptFile(t.system, environmentId, content, same)).toBe(first.jobId);
+    const otherMap = await load(environmentId, content, { ...skip, map: { a: 'c' }, source: same.source });
+    const otherSource = await load(environmentId, content, { ...skip, map: { a: 'b' } });
+    for (const other of [otherMap, otherSource]) {
+      expect(other.jobId).not.toBe(first.jobId);
+      expect(other.duplicateOf).toBeNull();
+    }
   });
 
   test('a dry run is no load that a file could repeat', async () => {

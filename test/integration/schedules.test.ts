@@ -193,6 +193,17 @@ describe('files', () => {
     });
   });
 
+  test('are read as the schedule says', async () => {
+    await put('d-1.csv', 'user_id\nu7\n');
+    expect(await runNow(context, environmentId, files('d-*.csv', { sheet: 'Customers' }))).toMatchObject({
+      status: 'failed',
+      reason: expect.stringContaining('sheet says how to read a workbook; the file was read as a CSV'),
+    });
+    expect(await runNow(context, environmentId, files('d-*.csv', { encoding: 'utf-8' }))).toMatchObject({
+      status: 'completed',
+    });
+  });
+
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {
     await put('e-1.csv', 'user_id,plan\nu5,x\n');
     await put('e-2.csv', 'user_id,plan\n,x\nu6,x\n');

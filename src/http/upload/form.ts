@@ -2,6 +2,8 @@ import { Transform } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import type { Multipart, MultipartFile, MultipartValue } from '@fastify/multipart';
 import { InputError, inputError } from '../../domain/errors.ts';
+import type { SourceOptions } from '../../domain/source.ts';
+import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts';
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { discardReceived } from '../../load/accept-load.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
@@ -10,7 +12,7 @@ import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption } from './options.ts';
 import { storeFile, type Upload, type Uploaded } from './upload.ts';
 
-/** The part named file, and options before and after it: what is said after the file counts too. */
+/** The part named file, and options before and after it: what is said after the file counts too, unless it is about reading it. */
 export async function receiveForm(upload: Upload, query: readonly GivenOption[]): Promise<Uploaded> {
   const given = [...query];
   let file: StoredPart | null = null;
@@ -31,6 +33,8 @@ export async function receiveForm(upload: Upload, query: readonly GivenOption[])
 
 interface StoredPart {
   readonly received: ReceivedFile;
+  /** What had been said of it by then. */
+  readonly source: SourceOptions;
   readonly filename: string | undefined;
 }
 
@@ -41,8 +45,20 @@ function complete({ kind }: Upload, file: StoredPart, given: readonly GivenOptio
     const message = 'format must come before the file, or in the query: the file was read as something else';
     throw inputError('invalid_field', message, `format: ${options.format}; read as: ${received.format}`);
   }
+  requireSaidBefore(file.source, options.load.source);
   const filename = options.filename ?? file.filename ?? kind.defaultFilename;
   return { received, filename, options: options.load };
+}
+
+/** The file is read while it comes. */
+function requireSaidBefore(before: SourceOptions, all: SourceOptions): void {
+  const late = sourceOptionNames.find((name) => {
+    const { key } = sourceOptions[name];
+    return JSON.stringify(before[key]) !== JSON.stringify(all[key]);
+  });
+  if (late === undefined) return;
+  const message = `${late} must come before the file, or in the query: the file had been read when it came`;
+  throw inputError('invalid_field', message, late);
 }
 
 async function storePart(
@@ -67,7 +83,8 @@ async function storePart(
     sent: form.sent,
   };
   try {
-    return { received: await storeFile(upload, part.file, hints), filename };
+    const received = await storeFile(upload, part.file, hints);
+    return { received, source: options.load.source, filename };
   } catch (error) {
     throw explainForm(error);
   }

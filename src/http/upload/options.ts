@@ -1,10 +1,20 @@
 import contentDisposition from 'content-disposition';
-import { Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
+import { readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { MAX_MAPPED_COLUMNS } from '../../domain/limits.ts';
 import { defaultLoadOptions, type LoadOptions, type MaxErrors, presets } from '../../domain/load.ts';
-import { type SourceFormat, sourceFormats } from '../../domain/source.ts';
-import { ruled, worded } from '../../validation.ts';
+import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
+import {
+  findContradictions,
+  type GivenSource,
+  type SourceOptionName,
+  schemaOfSourceOption,
+  sourceOptionNames,
+  sourceOptionProblem,
+  sourceOptions,
+  toSourceOptions,
+} from '../../domain/source-options.ts';
+import { ruled, throwProblems, worded } from '../../validation.ts';
 import { compileTexts, optionFields } from '../plugins/validation.ts';
 
 /** The options of an upload, alike as parameters of the query and as fields of a form. */
@@ -17,13 +27,15 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
   return { entity: Type.Optional(worded(entity, `entity must be ${choices}`)), ...commonOptions };
 }
 
+const inForms = ' In a form it must come before the file.';
+
 const commonOptions = {
   map: Type.Optional(
     ruled(
       Type.Array(Type.String(), {
         description:
-          'Which of their headers or keys is which of our names, as `Their Header=user_id`; may come several times, or with commas between the pairs.',
-        examples: [['Customer No=user_id', 'Mail=email']],
+          'Which of their headers or keys is which of our names, as `Their Header=user_id`; may come several times, or with commas between the pairs, or as a JSON object. Where no record names the columns they are numbered from 1.',
+        examples: [['Customer No=user_id', 'Mail=email'], ['{"A,b=c":"user_id"}']],
       }),
       (texts) => {
         const map = readColumnMap(texts);
@@ -63,17 +75,32 @@ const commonOptions = {
     worded(
       Type.Enum([...sourceFormats], {
         type: 'string',
-        description: 'Default: by content, name and media type. In a form it must come before the file.',
+        description: `Default: by content, name and media type.${inForms}`,
       }),
       `format must be one of ${sourceFormats.join(', ')}`,
     ),
   ),
+  ...sourceFields(),
   filename: Type.Optional(
     ruled(Type.String({ description: 'The name of the file, for the job record.' }), (text) =>
       cleanFilename(text) === undefined ? 'filename must be a file name' : null,
     ),
   ),
 };
+
+/** How the file is written. */
+function sourceFields(): Readonly<Record<SourceOptionName, TSchema>> {
+  const fields = sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceField(name))]);
+  return Object.fromEntries(fields) as Record<SourceOptionName, TSchema>;
+}
+
+function sourceField(name: SourceOptionName): TSchema {
+  const says = `${name} ${sourceOptions[name].rule}`;
+  const { description, ...schema } = schemaOfSourceOption(name);
+  const field = Type.Unsafe<unknown>({ ...schema, description: description + inForms });
+  const problem = (value: unknown) => (sourceOptionProblem(name, value) === null ? null : says);
+  return worded(ruled(field, problem), says);
+}
 
 function maxErrorsOption() {
   const message = 'max_errors must be a number such as 100, or a share such as 5%';
@@ -125,7 +152,7 @@ export function optionsReader(entities: readonly LoadEntity[]): ReadOptions {
         dryRun: options.dry_run ?? defaults.dryRun,
         maxErrors: options.max_errors === undefined ? null : readMaxErrors(options.max_errors),
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
-        source: defaults.source,
+        source: readSource(options),
       },
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
@@ -133,45 +160,18 @@ export function optionsReader(entities: readonly LoadEntity[]): ReadOptions {
   };
 }
 
+/** @throws InputError where they contradict each other. */
+function readSource(options: GivenSource): SourceOptions {
+  const source = toSourceOptions(options);
+  const problems = findContradictions(source);
+  throwProblems(
+    problems.map(({ name, what }) => ({ code: 'invalid_field', message: `${name} ${what}`, details: name })),
+  );
+  return source;
+}
+
 function readMaxErrors(text: string): MaxErrors {
   return text.endsWith('%') ? { percent: Number(text.slice(0, -1)) } : { count: Number(text) };
-}
-
-const notPairs = 'map must be pairs like Their Header=user_id';
-
-/**
- * `map=Their Header=user_id`, several times, or several in one, with commas between; or the sentence of what is wrong. A comma may
- * also be part of a header: what stands before it belongs to the next pair if it has no `=` of its own.
- */
-function readColumnMap(texts: readonly string[]): Record<string, string> | string {
-  const map = new Map<string, string>();
-  let pairs = 0;
-  for (const text of texts) {
-    const split = splitPairs(text);
-    if (split === null) return notPairs;
-    pairs += split.length;
-    if (pairs > MAX_MAPPED_COLUMNS) return `map may name ${MAX_MAPPED_COLUMNS} columns`;
-    for (const [theirs, ours] of split) {
-      if ((map.get(theirs) ?? ours) !== ours) return `map gives ${JSON.stringify(theirs)} two names`;
-      map.set(theirs, ours);
-    }
-  }
-  return Object.fromEntries(map);
-}
-
-function splitPairs(text: string): [string, string][] | null {
-  const pairs: [string, string][] = [];
-  let header = '';
-  for (const piece of text.split(',')) {
-    const at = piece.lastIndexOf('=');
-    header += at < 0 ? `${piece},` : piece.slice(0, at);
-    if (at < 0) continue;
-    const pair: [string, string] = [header.trim(), piece.slice(at + 1).trim()];
-    if (pair.includes('')) return null;
-    pairs.push(pair);
-    header = '';
-  }
-  return header.replaceAll(',', '').trim() !== '' || text.trim() === '' ? null : pairs;
 }
 
 const maxCharacters = 255;

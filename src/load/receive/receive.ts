@@ -8,6 +8,7 @@ import { inputError } from '../../domain/errors.ts';
 import { CHUNK_BYTES, MAX_READ_AS_COLUMNS, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
+import { requireFitting } from '../../domain/source-options.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { Asides, type ReceivingStore } from './asides.ts';
@@ -68,6 +69,7 @@ export async function receive(
   try {
     const unpacked = await unpack(intake, hints, maxInflatedBytes, asides);
     const decoded = await decode(unpacked);
+    requireFitting(hints.source ?? {}, decoded.format);
     const index = createIndex(decoded, hints);
     const text = storedText(decoded, { asides, hints, sent: intake, maxInflatedBytes });
     const storedBytes = await copyAndIndex(text, writer, index, signal);

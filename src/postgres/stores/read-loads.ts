@@ -232,6 +232,17 @@ export async function findDuplicate(
   return row?.job_id ?? null;
 }
 
+/** Null if the load is gone. */
+export async function readReadAs(db: Database, environmentId: number, jobId: string): Promise<ReadAs | null> {
+  const row = await db
+    .selectFrom('loads')
+    .select('read_as')
+    .where('environment_id', '=', environmentId)
+    .where('job_id', '=', jobId)
+    .executeTakeFirst();
+  return (row?.read_as ?? null) as ReadAs | null;
+}
+
 /** How a load stands. */
 export function readLoadEnd(db: Database, environmentId: number, jobId: string) {
   return db

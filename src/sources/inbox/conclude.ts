@@ -5,7 +5,7 @@ import { type InboxFile, isSameFile } from '../../domain/inbox.ts';
 import type { Load } from '../../domain/load.ts';
 import { exportRejects } from '../../load/rejects.ts';
 import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
-import { countRejects, readLoads } from '../../postgres/stores/read-loads.ts';
+import { countRejects, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
 import { claimPaths, removeClaimFolder, statOf } from './claimed-file.ts';
 import { ensureFolder, identify, syncFolder, writeWhole } from './folders.ts';
 import {
@@ -152,8 +152,10 @@ async function conclude(
   const paths = claimPaths(inbox, file);
   const placed = join(folder, name);
   if (await isToBeMoved(paths.claimed, placed)) {
-    const byCode = await writeRejects(context, file, load, folder, name, paths.folder);
-    const receipt = renderReceipt(file, name, decision, load, byCode);
+    const rejectsByCode = await writeRejects(context, file, load, folder, name, paths.folder);
+    const own = file.isDuplicate ? null : load;
+    const readAs = own && (await readReadAs(context.db, file.environmentId, own.jobId));
+    const receipt = renderReceipt(file, name, decision, load, { rejectsByCode, readAs });
     const text = Buffer.from(`${JSON.stringify(receipt, null, 2)}\n`);
     await writeWhole(folder, name + receiptSuffix, [text], paths.folder);
     await rename(paths.claimed, placed);

@@ -5,14 +5,17 @@ import { Type } from 'typebox';
 import { entities } from '../../domain/entity.ts';
 import { type FileIdentity, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
 import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
+import { toSourceOptions } from '../../domain/source-options.ts';
 import { codeOf } from '../../files/disk.ts';
 import {
+  checkSource,
   columnMap,
   fileFormat,
   ifDuplicate,
   maxErrors,
   preset,
   readMaxErrors,
+  sourceMembers,
 } from '../../operator-file/load-options.ts';
 import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
 import { choice, objectOf, withDefault } from '../../operator-file/schema.ts';
@@ -27,6 +30,7 @@ const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
   max_errors: Type.Optional(maxErrors),
   if_duplicate: Type.Optional(ifDuplicate),
   format: Type.Optional(fileFormat),
+  ...sourceMembers,
 });
 
 export type MappingReading =
@@ -57,7 +61,7 @@ export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingRead
     preset: value.preset ?? null,
     maxErrors: readMaxErrors(value.max_errors),
     ifDuplicate: value.if_duplicate ?? defaults.ifDuplicate,
-    source: {},
+    source: toSourceOptions(value),
     format: value.format ?? null,
   };
   return { options, problems: [] };
@@ -68,6 +72,7 @@ function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
     schema,
     emptyCure: 'remove it, or write what it is to say, such as `map:`',
     check(root) {
+      checkSource(root);
       const entity = root.at(['entity']);
       // The folder has said what its files are about.
       const isOther = entities.some((each) => each === entity.value && each !== folder);

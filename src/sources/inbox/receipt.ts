@@ -1,6 +1,15 @@
 import type { InboxFile, InboxOutcome, InboxReason } from '../../domain/inbox.ts';
 import type { Load } from '../../domain/load.ts';
+import type { ReadAs, SourceOptions } from '../../domain/source.ts';
+import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts';
+import { renderReadAs } from '../../load/render-load.ts';
 import { rejectsSuffix } from './inbox.ts';
+
+/** What a receipt has of a load that its row in a list has not. */
+export interface FileReport {
+  readonly rejectsByCode: Readonly<Record<string, number>>;
+  readonly readAs: ReadAs | null;
+}
 
 /** What stands beside a file in done or failed; times in UTC. */
 export function renderReceipt(
@@ -8,7 +17,7 @@ export function renderReceipt(
   placedName: string,
   { outcome, reasons }: Outcome,
   load: Load | null,
-  rejectsByCode: Readonly<Record<string, number>>,
+  { rejectsByCode, readAs }: FileReport,
 ): object {
   const own = file.isDuplicate ? null : load;
   const rejected = own?.tally.rejected ?? 0;
@@ -26,6 +35,7 @@ export function renderReceipt(
     duplicate_of: file.isDuplicate ? file.jobId : (load?.duplicateOf ?? null),
     counts: own?.tally ?? null,
     counts_by_kind: own?.tallyByKind ?? null,
+    read_as: readAs && renderReadAs(readAs),
     rejects: {
       count: rejected,
       by_code: rejectsByCode,
@@ -38,6 +48,7 @@ export function renderReceipt(
       max_errors: renderMaxErrors(file.options.maxErrors),
       if_duplicate: file.options.ifDuplicate,
       format: file.options.format,
+      ...renderSource(file.options.source),
     },
     modified_at: new Date(Number(file.modifiedNs / 1_000_000n)),
     taken_at: file.claimedAt,
@@ -46,6 +57,12 @@ export function renderReceipt(
     ended_at: own?.endedAt ?? null,
     written_at: new Date(),
   };
+}
+
+/** Those that mapping.yaml gave. */
+function renderSource(source: SourceOptions): object {
+  const given = sourceOptionNames.map((name) => [name, source[sourceOptions[name].key]] as const);
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
 function renderMaxErrors(maxErrors: InboxFile['options']['maxErrors']): number | string | null {

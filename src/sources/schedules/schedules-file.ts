@@ -1,8 +1,9 @@
 import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { ConfigError } from '../../domain/errors.ts';
+import { sourceOptionNames, toSourceOptions } from '../../domain/source-options.ts';
 import { readRequest } from '../../export/read-request.ts';
-import { readMaxErrors } from '../../operator-file/load-options.ts';
+import { checkSource, readMaxErrors } from '../../operator-file/load-options.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -95,6 +96,8 @@ const schedulesFile: OperatorFile<typeof schedulesSchema> = {
     schedules.reportRepeats('name');
     for (const schedule of schedules.items) {
       checkUrl(schedule.at(['load', 'http']));
+      checkSource(schedule.at(['load']));
+      checkQuery(schedule.at(['load']));
       const unnamed = schedule.at(['load', 'map', '']);
       if (unnamed.node !== undefined) unnamed.report('is empty', unnamed.name);
       checkExport(schedule.at(['export']));
@@ -113,6 +116,15 @@ export function readSchedulesFile(bytes: Uint8Array): FileReading<readonly Sched
 /** Its JSON Schema: docs/schemas/schedules.schema.json. */
 export function schedulesFileSchema(): object {
   return publishedSchema('schedules', 'Schedules of sluice', schedulesSchema);
+}
+
+/** What a query finds is written by ourselves. */
+function checkQuery(load: Place): void {
+  if (load.at(['postgres']).node === undefined) return;
+  for (const name of sourceOptionNames) {
+    const option = load.at([name]);
+    if (option.node !== undefined) option.report('says how a file is written; a query has none', option.name);
+  }
 }
 
 function checkUrl(http: Place): void {
@@ -182,7 +194,7 @@ function toLoad(load: GivenLoad): ScheduledLoad {
       dryRun: false,
       maxErrors: readMaxErrors(max_errors),
       ifDuplicate: if_duplicate,
-      source: {},
+      source: toSourceOptions(load),
     },
   };
 }

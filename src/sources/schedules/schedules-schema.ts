@@ -3,7 +3,14 @@ import { entities } from '../../domain/entity.ts';
 import { exportFormats, exportLayouts } from '../../domain/export.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/notification.ts';
-import { columnMap, fileFormat, ifDuplicate, maxErrors, preset } from '../../operator-file/load-options.ts';
+import {
+  columnMap,
+  fileFormat,
+  ifDuplicate,
+  maxErrors,
+  preset,
+  sourceMembers,
+} from '../../operator-file/load-options.ts';
 import {
   anything,
   choice,
@@ -177,6 +184,7 @@ const load = Type.Object(
     map: withDefault(columnMap, {}),
     preset: Type.Optional(preset),
     format: Type.Optional(fileFormat),
+    ...sourceMembers,
     max_errors: Type.Optional(maxErrors),
     if_duplicate: withDefault(ifDuplicate, 'skip'),
   },

@@ -240,6 +240,22 @@ describe('a file in a form', () => {
     expect(await t.storedFiles()).toEqual(before);
   });
 
+  test('followed by an option of how it is read is refused, and not kept, unless it was said before', async () => {
+    const before = await t.storedFiles();
+    const { status, body } = await post(form(someCsv(), { after: { encoding: 'utf-8' } }));
+    expect(status).toBe(400);
+    expect(body.errors).toEqual([
+      {
+        error_code: 'invalid_field',
+        message: 'encoding must come before the file, or in the query: the file had been read when it came',
+        details: 'encoding',
+      },
+    ]);
+    expect(await t.storedFiles()).toEqual(before);
+    const said = { before: { encoding: 'utf-8' }, after: { encoding: 'utf-8' } };
+    expect((await post(form(someCsv(), said))).status).toBe(200);
+  });
+
   test('followed by a format it was not read as is refused, and not kept', async () => {
     const before = await t.storedFiles();
     const { status, body } = await post(form(someCsv(), { after: { format: 'ndjson' } }));
@@ -334,6 +350,13 @@ describe('a file as the body', () => {
     expect(user?.metadata).toMatchObject({ name: 'Ada' });
   });
 
+  test('takes a map as a JSON object, which names any header as it is written', async () => {
+    const map = encodeURIComponent('{"x=1,y":"user_id"," z ":"name"}');
+    const { status, body } = await postCsv('"x=1,y", z \nj1,Ada\n', `/v1/imports?map=${map}&dry_run=true`);
+    expect(status).toBe(200);
+    expect(await detail(body.job_id)).toMatchObject({ status: 'completed', counts: { inserted: 1 } });
+  });
+
   test('needs no content type', async () => {
     const connection = await server.connect();
     connection.head(
@@ -374,10 +397,40 @@ describe('a file as the body', () => {
     ['map=a=b&map=a=c'],
     ['colour=red'],
     ['entity=users&entity=companies'],
+    ['encoding=windows-9999'],
+    ['delimiter=xx'],
+    ['delimiter='],
+    ['quote=%27&delimiter=%27'],
+    ['escape=%22&quote=none'],
+    ['header=first'],
+    ['header_rows=2&header=none'],
+    ['skip_rows=-1'],
+    ['skip_footer=x'],
+    ['comment=%09'],
+    ['null=NULL&null='],
+    ['ragged=drop'],
+    ['strict_header=maybe'],
+    ['sheet=First'],
+    ['records=data..users'],
+    ['records=data.users'],
+    ['map=a%00=user_id'],
+    ['map=%7B%22a%22:%22b%5Cu0000%22%7D'],
   ])('with ?%s is refused', async (query) => {
     const { status, body } = await postCsv(csv, `/v1/imports?${query}`);
     expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
     expect(body.errors[0]?.details).toBe(query.split('=', 1)[0]);
+  });
+
+  test('with an option that is wrong is told what it must be', async () => {
+    const { body } = await postCsv(csv, '/v1/imports?header=first&ragged=drop');
+    expect(body.errors).toEqual([
+      {
+        error_code: 'invalid_field',
+        message: 'header must be none, or a number from 1 to 10000',
+        details: 'header',
+      },
+      { error_code: 'invalid_field', message: 'ragged must be refuse or pad', details: 'ragged' },
+    ]);
   });
 
   test('with the same option twice and the same value is taken', async () => {

@@ -49,6 +49,56 @@ describe('a schedules file', () => {
     expect(load('heap').problems).toMatchObject([{ message: expect.stringContaining('preset') }]);
   });
 
+  describe('says how the files are written', () => {
+    const load = (lines: string): string =>
+      `schedules:\n  - name: a\n    cron: "@daily"\n    load:\n      files: { pattern: x }\n${lines}`;
+
+    test('with the options that an upload has', () => {
+      const { value, problems } = readSchedulesFile(
+        Buffer.from(
+          load(
+            '      encoding: latin1\n      delimiter: semicolon\n      header: none\n      null: [NA, "NULL"]\n',
+          ),
+        ),
+      );
+      expect(problems).toEqual([]);
+      expect(value?.[0]?.work).toMatchObject({
+        options: {
+          source: { encoding: 'windows-1252', delimiter: ';', header: 'none', nulls: ['NA', 'NULL'] },
+        },
+      });
+    });
+
+    test('and each that is wrong, or contradicts another, is named with its line', () => {
+      const lines =
+        '      header: 0\n      skip_rows: "2"\n      null: [NULL]\n      comment: #\n      delimiter: x\n';
+      expect(problemsOf(load(lines))).toEqual([
+        '6: schedules[0].load.header must be none, or a number from 1 to 10000, not the number 0',
+        '7: schedules[0].load.skip_rows must be a number from 0 to 1000000, not "2"',
+        expect.stringMatching(
+          /^8: schedules\[0\]\.load\.null\[0\] must be a text of .*, not nothing; put text in quotes$/,
+        ),
+        expect.stringMatching(
+          /^9: schedules\[0\]\.load\.comment must be none, or .*, not nothing; put text in quotes$/,
+        ),
+        expect.stringMatching(/^10: schedules\[0\]\.load\.delimiter must be comma, .*, not "x"$/),
+      ]);
+      expect(problemsOf(load('      delimiter: "\'"\n      quote: "\'"\n'))).toEqual([
+        '7: schedules[0].load.quote is part of the delimiter',
+      ]);
+    });
+
+    test('but not those of a query, which has no file', () => {
+      const text = load('      delimiter: tab\n').replace(
+        'files: { pattern: x }',
+        'postgres: { url: "postgres://h/d", query: select 1 }',
+      );
+      expect(problemsOf(text)).toEqual([
+        '6: schedules[0].load.delimiter says how a file is written; a query has none',
+      ]);
+    });
+  });
+
   test('every problem is named with its line', () => {
     const text = `timezone: Mars/Olympus
 schedules:

@@ -1,0 +1,106 @@
+import { inputError } from './errors.ts';
+import { MAX_MAPPED_COLUMNS } from './limits.ts';
+
+/** Their header or key → our name. */
+export type ColumnMap = Readonly<Record<string, string>>;
+
+type Pair = readonly [theirs: string, ours: string];
+
+const notPairs = 'map must be pairs like Their Header=user_id, or an object like {"Their Header":"user_id"}';
+
+/**
+ * `Their Header=user_id`, an object in JSON, or several pairs in one text, with commas between; or the sentence of what is wrong. A
+ * comma may also be part of a header: what stands before it belongs to the next pair if it has no `=` of its own.
+ */
+export function readColumnMap(texts: readonly string[]): ColumnMap | string {
+  return collect(texts, splitPairs);
+}
+
+/** The same of the command line, where each text is one pair, or an object. */
+export function readColumnPairs(texts: readonly string[]): ColumnMap | string {
+  return collect(texts, (text) => splitPair(text, text.lastIndexOf('=')));
+}
+
+function collect(
+  texts: readonly string[],
+  split: (text: string) => readonly Pair[] | null,
+): ColumnMap | string {
+  const map = new Map<string, string>();
+  let pairs = 0;
+  for (const text of texts) {
+    const found = readObject(text) ?? split(text);
+    if (found === null) return notPairs;
+    pairs += found.length;
+    if (pairs > MAX_MAPPED_COLUMNS) return `map may name ${MAX_MAPPED_COLUMNS} columns`;
+    for (const [theirs, ours] of found) {
+      if (![theirs, ours].every(isStorable))
+        return 'map holds U+0000 or half a surrogate pair, which no name may';
+      if ((map.get(theirs) ?? ours) !== ours) return twoNames(theirs);
+      map.set(theirs, ours);
+    }
+  }
+  return Object.fromEntries(map);
+}
+
+/** Null if it is none: a header may begin with a brace too. */
+function readObject(text: string): Pair[] | null {
+  if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
+  try {
+    const pairs = Object.entries(JSON.parse(text) as Readonly<Record<string, unknown>>);
+    const isNamed = ([theirs, ours]: [string, unknown]) =>
+      theirs !== '' && typeof ours === 'string' && ours !== '';
+    return pairs.length > 0 && pairs.every(isNamed) ? (pairs as [string, string][]) : null;
+  } catch {
+    return null;
+  }
+}
+
+function splitPair(text: string, at: number): Pair[] | null {
+  const pair: Pair = [text.slice(0, Math.max(0, at)).trim(), text.slice(at + 1).trim()];
+  return pair.includes('') ? null : [pair];
+}
+
+function splitPairs(text: string): Pair[] | null {
+  const pairs: Pair[] = [];
+  let header = '';
+  for (const piece of text.split(',')) {
+    const at = piece.lastIndexOf('=');
+    header += at < 0 ? `${piece},` : piece.slice(0, at);
+    if (at < 0) continue;
+    const pair: Pair = [header.trim(), piece.slice(at + 1).trim()];
+    if (pair.includes('')) return null;
+    pairs.push(pair);
+    header = '';
+  }
+  return header.replaceAll(',', '').trim() !== '' || text.trim() === '' ? null : pairs;
+}
+
+const twoNames = (column: string) => `map gives ${JSON.stringify(column)} two names`;
+
+/** Whether Postgres can hold it. */
+function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}
+
+/**
+ * The map with the names of the columns as the header has them: a name may be written without the blanks round it, and where no
+ * record names the columns, they may be numbered from 1. What fits no column stays as it is.
+ * @throws InputError `invalid_field` where two names are given to one column.
+ */
+export function resolveMap(map: ColumnMap, columns: readonly string[], hasHeader: boolean): ColumnMap {
+  const trimmed = new Map(columns.map((name) => [name.trim(), name]));
+  const exact = new Set(columns);
+  const resolve = (theirs: string): string => {
+    if (exact.has(theirs)) return theirs;
+    const numbered =
+      !hasHeader && /^[1-9]\d{0,4}$/.test(theirs.trim()) ? columns[Number(theirs) - 1] : undefined;
+    return numbered ?? trimmed.get(theirs.trim()) ?? theirs;
+  };
+  const resolved = new Map<string, string>();
+  for (const [theirs, ours] of Object.entries(map)) {
+    const column = resolve(theirs);
+    if ((resolved.get(column) ?? ours) !== ours) throw inputError('invalid_field', twoNames(column), 'map');
+    resolved.set(column, ours);
+  }
+  return Object.fromEntries(resolved);
+}

@@ -1,0 +1,343 @@
+import { inputError } from './errors.ts';
+import {
+  MAX_COMMENT_CHARS,
+  MAX_DELIMITER_CHARS,
+  MAX_FOOTER_RECORDS,
+  MAX_HEADER_RECORD,
+  MAX_HEADER_ROWS,
+  MAX_NULL_CHARS,
+  MAX_NULL_TOKENS,
+  MAX_RECORDS_PATH_CHARS,
+  MAX_SHEET_NAME_CHARS,
+  MAX_SKIPPED_LINES,
+} from './limits.ts';
+import type { SourceFormat, SourceOptions } from './source.ts';
+
+/*
+ * How the options of `SourceOptions` are written: the same names, values and sentences in the query and the form of an upload, in
+ * the mapping.yaml of the inbox, in a schedule, and as flags of the command line. Each of these makes its own schema of this table.
+ */
+
+export interface SourceOption {
+  readonly key: keyof SourceOptions;
+  /** In JSON. */
+  readonly type: 'string' | 'integer' | 'boolean' | 'array';
+  /** Of a number. */
+  readonly range?: readonly [least: number, most: number];
+  readonly choices?: readonly string[];
+  /** What help calls the value. */
+  readonly argument: string;
+  /** Without the full stop. */
+  readonly description: string;
+  /** Goes on from the name of the option. */
+  readonly rule: string;
+  readonly examples: readonly (string | number | boolean | readonly string[])[];
+  /** What a text means, of a list one of its items; undefined if it breaks the rule. */
+  readonly read: (text: string) => string | number | boolean | undefined;
+}
+
+const delimiterWords: Readonly<Record<string, string>> = {
+  comma: ',',
+  semicolon: ';',
+  tab: '\t',
+  pipe: '|',
+  space: ' ',
+  blanks: 'blanks',
+};
+
+function count(
+  key: keyof SourceOptions,
+  range: readonly [number, number],
+  description: string,
+  example: number,
+) {
+  const [least, most] = range;
+  return {
+    key,
+    type: 'integer',
+    range,
+    argument: 'n',
+    description,
+    rule: `must be a number from ${least} to ${most}`,
+    examples: [example],
+    read: (text) => readNumber(text, range),
+  } satisfies SourceOption;
+}
+
+export const sourceOptions = {
+  encoding: {
+    key: 'encoding',
+    type: 'string',
+    argument: 'name',
+    description: 'the character encoding, as the WHATWG Encoding Standard names it',
+    rule: 'must be the name of an encoding, such as utf-8, windows-1252 or utf-16le',
+    examples: ['windows-1252'],
+    read: readEncoding,
+  },
+  delimiter: {
+    key: 'delimiter',
+    type: 'string',
+    argument: 'characters',
+    description:
+      'what stands between the cells of a CSV: one character or several, or comma, semicolon, tab, pipe, space, or blanks for any number of them',
+    rule: `must be ${Object.keys(delimiterWords).join(', ')}, or 1 to ${MAX_DELIMITER_CHARS} characters without letters, digits, double quotes and line ends`,
+    examples: [';', 'tab'],
+    read: readDelimiter,
+  },
+  quote: {
+    key: 'quote',
+    type: 'string',
+    argument: 'character',
+    description: 'the character round the cells of a CSV; none: quotes mean nothing',
+    rule: 'must be none, or one ASCII character that is no letter, digit or blank',
+    examples: ["'", 'none'],
+    read: readQuote,
+  },
+  escape: {
+    key: 'escape',
+    type: 'string',
+    argument: 'character',
+    description:
+      'what makes an ordinary character of a quote: a backslash, or the quote character itself, doubled; none: nothing does',
+    rule: 'must be none, a backslash, or the quote character',
+    examples: ['\\', 'none'],
+    read: readQuote,
+  },
+  header: {
+    key: 'header',
+    type: 'string',
+    argument: 'which',
+    description:
+      'which record names the columns, from 1, behind lines that are skipped; none: no record does, and the columns are column_1, column_2, …',
+    rule: `must be none, or a number from 1 to ${MAX_HEADER_RECORD}`,
+    examples: ['none', '3'],
+    read: (text) => (text === 'none' ? 'none' : readNumber(text, [1, MAX_HEADER_RECORD])),
+  },
+  header_rows: count(
+    'headerRows',
+    [1, MAX_HEADER_ROWS],
+    'how many records the header is made of; the names in a column are joined',
+    2,
+  ),
+  skip_rows: count('skipRows', [0, MAX_SKIPPED_LINES], 'how many lines to pass over at the start', 4),
+  skip_footer: count('skipFooter', [0, MAX_FOOTER_RECORDS], 'how many records to pass over at the end', 1),
+  comment: {
+    key: 'comment',
+    type: 'string',
+    argument: 'characters',
+    description: 'lines that start with this are no records; none: there are no such lines',
+    rule: `must be none, or 1 to ${MAX_COMMENT_CHARS} characters without control characters, the first of them no blank`,
+    examples: ['#'],
+    read: readComment,
+  },
+  null: {
+    key: 'nulls',
+    type: 'array',
+    argument: 'text',
+    description: 'a cell without quotes that means the same as an empty one; may be given several times',
+    rule: `must be a text of 1 to ${MAX_NULL_CHARS} characters without control characters, at most ${MAX_NULL_TOKENS} of them`,
+    examples: [['NULL', '\\N']],
+    read: (text) => (isLine(text, MAX_NULL_CHARS) ? text : undefined),
+  },
+  ragged: {
+    key: 'ragged',
+    type: 'string',
+    choices: ['refuse', 'pad'],
+    argument: 'action',
+    description:
+      'what becomes of records with fewer cells than the header: refuse them, or pad them with empty cells',
+    rule: 'must be refuse or pad',
+    examples: ['pad'],
+    read: (text) => (text === 'refuse' || text === 'pad' ? text : undefined),
+  },
+  strict_header: {
+    key: 'strictHeader',
+    type: 'boolean',
+    argument: '',
+    description: 'refuse a header with columns that have no name, or the same name',
+    rule: 'must be true or false',
+    examples: [true],
+    read: (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined),
+  },
+  sheet: {
+    key: 'sheet',
+    type: 'string',
+    argument: 'name',
+    description: 'the sheet of a workbook; by default the first with data',
+    rule: 'must be the name of a sheet',
+    examples: ['Customers'],
+    read: (text) => (isLine(text, MAX_SHEET_NAME_CHARS) ? text : undefined),
+  },
+  records: {
+    key: 'records',
+    type: 'string',
+    argument: 'path',
+    description: 'where the array of records is in a JSON document: keys with dots between',
+    rule: 'must be keys with dots between, such as data.users',
+    examples: ['data.users'],
+    read: (text) =>
+      isLine(text, MAX_RECORDS_PATH_CHARS) && !text.split('.').includes('') ? text : undefined,
+  },
+} as const satisfies Readonly<Record<string, SourceOption>>;
+
+export type SourceOptionName = keyof typeof sourceOptions;
+export const sourceOptionNames = Object.keys(sourceOptions) as SourceOptionName[];
+
+/** The JSON Schema of its value. */
+export function schemaOfSourceOption(name: SourceOptionName) {
+  const { type, range, choices, description, examples }: SourceOption = sourceOptions[name];
+  return {
+    type,
+    ...(range !== undefined && { minimum: range[0], maximum: range[1] }),
+    ...(type === 'array' && { items: { type: 'string' } }),
+    ...(choices !== undefined && { enum: choices }),
+    description: `${description.charAt(0).toUpperCase()}${description.slice(1)}.`,
+    examples,
+  };
+}
+
+/** As a caller writes them; other names are passed over. */
+export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
+
+/** What is wrong with an option. */
+export interface SourceProblem {
+  readonly name: SourceOptionName;
+  /** Goes on from the name. */
+  readonly what: string;
+}
+
+/** Why a value is not taken, as it goes on from the name of the option; null: it is. */
+export function sourceOptionProblem(name: SourceOptionName, value: unknown): string | null {
+  const { read, type, rule }: SourceOption = sourceOptions[name];
+  const items = type === 'array' ? itemsOf(value) : [value];
+  if (type === 'array' && items.length > MAX_NULL_TOKENS) return rule;
+  return items.every((item) => isWritten(item) && read(String(item)) !== undefined) ? null : rule;
+}
+
+function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function isWritten(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+}
+
+/** What was said, of values of which each is taken. What is left out, or switched off, is not there. */
+export function toSourceOptions(given: GivenSource): SourceOptions {
+  const entries = sourceOptionNames.flatMap((name): [string, unknown][] => {
+    const value = given[name];
+    const { key, type, read }: SourceOption = sourceOptions[name];
+    if (value === undefined || value === null) return [];
+    const items = itemsOf(value).map((item) => read(String(item)));
+    const meant = type === 'array' ? [...new Set(items)] : items[0];
+    return meant === undefined || meant === false || items.length === 0 ? [] : [[key, meant]];
+  });
+  const options = Object.fromEntries(entries) as SourceOptions;
+  // Who names a quote character as what doubles it has named the quote character.
+  const { quote, escape: mark = '' } = options;
+  return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
+}
+
+/** Options that contradict each other. */
+export function findContradictions(source: SourceOptions): SourceProblem[] {
+  const { quote, comment = '', header, headerRows, strictHeader } = source;
+  const delimiter = source.delimiter === 'blanks' ? ' ' : (source.delimiter ?? '');
+  const isPart = (mark: string) => mark !== '' && delimiter.includes(mark);
+  const startsWith = (mark: string) => mark !== '' && comment.startsWith(mark);
+  const checks: readonly (readonly [isWrong: boolean, name: SourceOptionName, what: string])[] = [
+    [isPart(quote ?? ''), 'quote', 'is part of the delimiter'],
+    [source.escape === '\\' && isPart('\\'), 'escape', 'is part of the delimiter'],
+    [!['', '\\', quote ?? ''].includes(source.escape ?? ''), 'escape', `must be ${escapesOf(quote)}`],
+    [startsWith(delimiter), 'comment', 'starts with the delimiter'],
+    [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
+    [header === 'none' && headerRows !== undefined, 'header_rows', 'says nothing where header is none'],
+    [header === 'none' && strictHeader === true, 'strict_header', 'says nothing where header is none'],
+  ];
+  return checks.filter(([isWrong]) => isWrong).map(([, name, what]) => ({ name, what }));
+}
+
+function escapesOf(quote: string | undefined): string {
+  return quote === ''
+    ? 'none or a backslash, as quote is none'
+    : `none, a backslash or ${quote}, as quote is`;
+}
+
+const text = ['csv', 'ndjson', 'json'] as const;
+const tables = ['csv', 'xlsx'] as const;
+const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
+  encoding: text,
+  delimiter: ['csv'],
+  quote: ['csv'],
+  escape: ['csv'],
+  header: tables,
+  header_rows: tables,
+  skip_rows: tables,
+  skip_footer: tables,
+  comment: ['csv'],
+  null: tables,
+  ragged: tables,
+  strict_header: tables,
+  sheet: ['xlsx'],
+  records: ['json'],
+};
+
+const formatWords: Readonly<Record<string, string>> = {
+  csv: 'a CSV',
+  ndjson: 'NDJSON',
+  json: 'JSON',
+  parquet: 'a Parquet file',
+  avro: 'an Avro file',
+  xlsx: 'a workbook',
+};
+
+/** @throws InputError `invalid_field` for the first option that a file of this format has no use for. */
+export function requireFitting(source: SourceOptions, format: SourceFormat): void {
+  const name = sourceOptionNames.find(
+    (each) => source[sourceOptions[each].key] !== undefined && !formatsOf[each].includes(format),
+  );
+  if (name === undefined) return;
+  const meant = formatsOf[name].map((each) => formatWords[each]).join(' or ');
+  const message = `${name} says how to read ${meant}; the file was read as ${formatWords[format]}`;
+  throw inputError('invalid_field', message, name);
+}
+
+function readNumber(given: string, [least, most]: readonly [number, number]): number | undefined {
+  const number = /^\d{1,9}$/.test(given) ? Number(given) : Number.NaN;
+  return number >= least && number <= most ? number : undefined;
+}
+
+function readEncoding(label: string): string | undefined {
+  try {
+    return new TextDecoder(label).encoding;
+  } catch {
+    return undefined;
+  }
+}
+
+/** `\t` and `\x01` stand for characters that are hard to type. */
+function readDelimiter(given: string): string | undefined {
+  const word = Object.hasOwn(delimiterWords, given) ? delimiterWords[given] : undefined;
+  if (word !== undefined) return word;
+  const characters = given
+    .replaceAll('\\t', '\t')
+    .replace(/\\x([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
+  const length = Array.from(characters).length;
+  const isTaken = length > 0 && length <= MAX_DELIMITER_CHARS && characters.isWellFormed();
+  return isTaken && !/[a-z0-9"\r\n\0\ufeff]/i.test(characters) ? characters : undefined;
+}
+
+function readQuote(given: string): string | undefined {
+  if (given === 'none') return '';
+  return /^[!-/:-@[-`{-~]$/.test(given) ? given : undefined;
+}
+
+function readComment(given: string): string | undefined {
+  if (given === 'none') return '';
+  return isLine(given, MAX_COMMENT_CHARS) && !/^\s/.test(given) ? given : undefined;
+}
+
+/** A text that is not empty and has no control characters. */
+function isLine(given: string, maxChars: number): boolean {
+  const length = Array.from(given).length;
+  return length > 0 && length <= maxChars && given.isWellFormed() && !/\p{Cc}/u.test(given);
+}

@@ -1,0 +1,74 @@
+import { Command, CommanderError } from 'commander';
+import { describe, expect, test } from 'vitest';
+import { UsageError } from '../../../src/cli/errors.ts';
+import { readSourceFlags, sourceFlags } from '../../../src/cli/source-flags.ts';
+import { sourceOptionNames } from '../../../src/domain/source-options.ts';
+
+function createCommand(): Command {
+  const command = new Command('import').exitOverride().configureOutput({ writeErr: () => undefined });
+  for (const { option } of Object.values(sourceFlags)) command.addOption(option);
+  return command;
+}
+
+function read(...args: string[]) {
+  const command = createCommand().parse(args, { from: 'user' });
+  const given = command.opts<Record<string, unknown>>();
+  const flags = Object.entries(sourceFlags).map(([name, flag]) => [
+    name,
+    flag.read(given[flag.option.attributeName()]),
+  ]);
+  return readSourceFlags(Object.fromEntries(flags));
+}
+
+describe('the flags of how a file is written', () => {
+  test('are the options of an upload, with dashes', () => {
+    expect(read()).toEqual({});
+    expect(
+      read(
+        ...['--encoding', 'latin1', '--delimiter', 'semicolon', '--header', 'none', '--skip-rows', '2'],
+        ...[
+          '--null',
+          'NULL',
+          '--null',
+          '\\N',
+          '--ragged',
+          'pad',
+          '--quote',
+          'none',
+          '--records',
+          'data.users',
+        ],
+      ),
+    ).toEqual({
+      encoding: 'windows-1252',
+      delimiter: ';',
+      header: 'none',
+      skipRows: 2,
+      nulls: ['NULL', '\\N'],
+      ragged: 'pad',
+      quote: '',
+      records: 'data.users',
+    });
+    expect(read('--strict-header', '--skip-footer', '1')).toEqual({ strictHeader: true, skipFooter: 1 });
+  });
+
+  test('are each in the help', () => {
+    const help = createCommand().helpInformation();
+    for (const name of sourceOptionNames) expect(help).toContain(`--${name.replaceAll('_', '-')}`);
+  });
+
+  test.each([
+    [['--header', '0'], /--header <which>.*It must be none, or a number from 1/],
+    [['--delimiter', 'x'], /It must be comma, semicolon, tab, pipe, space, blanks/],
+    [['--null', ''], /It must be a text/],
+  ])('%j are refused with what they must be', (args, message) => {
+    expect(() => read(...args)).toThrow(CommanderError);
+    expect(() => read(...args)).toThrow(message);
+  });
+
+  test('that contradict each other are refused', () => {
+    const contradiction = ['--header', 'none', '--header-rows', '2'];
+    expect(() => read(...contradiction)).toThrow(UsageError);
+    expect(() => read(...contradiction)).toThrow('--header-rows says nothing where header is none.');
+  });
+});

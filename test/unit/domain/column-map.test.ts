@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { readColumnMap, readColumnPairs, resolveMap } from '../../../src/domain/column-map.ts';
+
+describe('a map', () => {
+  test.each<[string[], object]>([
+    [['Kunde=user_id'], { Kunde: 'user_id' }],
+    [['a=b', 'c=d, e = f'], { a: 'b', c: 'd', e: 'f' }],
+    [['Name, full=name,Id=user_id'], { 'Name, full': 'name', Id: 'user_id' }],
+    [['x=y=user_id'], { 'x=y': 'user_id' }],
+    [['{"A,b=c":"user_id"," padded ":"name"}'], { 'A,b=c': 'user_id', ' padded ': 'name' }],
+    [['{"a":"b"}', 'c=d'], { a: 'b', c: 'd' }],
+    [['{x}={y}'], { '{x}': '{y}' }],
+    [['1=user_id'], { '1': 'user_id' }],
+  ])('%j names the columns %j', (texts, map) => {
+    expect(readColumnMap(texts)).toEqual(map);
+  });
+
+  test.each<[string[], RegExp]>([
+    [['Id'], /must be pairs/],
+    [[''], /must be pairs/],
+    [['=a'], /must be pairs/],
+    [['{"a":1}'], /must be pairs/],
+    [['{"a":""}'], /must be pairs/],
+    [['{}'], /must be pairs/],
+    [['{"a":"b"'], /must be pairs/],
+    [['a=b', 'a=c'], /gives "a" two names/],
+    [['a\0=b'], /U\+0000/],
+    [['{"a":"b\\u0000"}'], /U\+0000/],
+    [['{"\\ud800":"b"}'], /surrogate/],
+  ])('%j is refused', (texts, sentence) => {
+    expect(readColumnMap(texts)).toMatch(sentence);
+  });
+
+  test('of the command line is one pair a text, so that a comma and an equals sign are part of the header', () => {
+    expect(readColumnPairs(['x=1,y=user_id', '{"a":"b"}'])).toEqual({ 'x=1,y': 'user_id', a: 'b' });
+    expect(readColumnPairs(['Id'])).toMatch(/must be pairs/);
+  });
+});
+
+describe('a map finds its column', () => {
+  const columns = ['id', ' Name ', '1', 'column_4'];
+
+  test('as it is written, or without the blanks round it', () => {
+    expect(resolveMap({ ' id ': 'user_id', ' Name ': 'n' }, columns, true)).toEqual({
+      id: 'user_id',
+      ' Name ': 'n',
+    });
+    expect(resolveMap({ Name: 'name' }, columns, true)).toEqual({ ' Name ': 'name' });
+  });
+
+  test('by its number only where no record names the columns', () => {
+    expect(resolveMap({ '2': 'user_id' }, columns, true)).toEqual({ '2': 'user_id' });
+    expect(resolveMap({ '2': 'user_id' }, ['column_1', 'column_2'], false)).toEqual({ column_2: 'user_id' });
+    expect(resolveMap({ '1': 'user_id' }, columns, false)).toEqual({ '1': 'user_id' });
+  });
+
+  test('and is refused if it names one column in two ways, with two names', () => {
+    expect(() => resolveMap({ Name: 'name', ' Name ': 'n' }, columns, true)).toThrow(
+      'map gives " Name " two names',
+    );
+  });
+
+  test('and what fits none stays as it is', () => {
+    expect(resolveMap({ nobody: 'user_id', '9': 'name' }, columns, false)).toEqual({
+      nobody: 'user_id',
+      '9': 'name',
+    });
+  });
+});

@@ -1,0 +1,134 @@
+import { describe, expect, test } from 'vitest';
+import { InputError } from '../../../src/domain/errors.ts';
+import {
+  findContradictions,
+  type GivenSource,
+  requireFitting,
+  type SourceOptionName,
+  sourceOptionProblem,
+  toSourceOptions,
+} from '../../../src/domain/source-options.ts';
+
+describe('an option of how a file is written', () => {
+  test.each<[SourceOptionName, unknown, unknown]>([
+    ['encoding', 'latin1', { encoding: 'windows-1252' }],
+    ['encoding', 'UTF-16BE', { encoding: 'utf-16be' }],
+    ['delimiter', 'tab', { delimiter: '\t' }],
+    ['delimiter', 'semicolon', { delimiter: ';' }],
+    ['delimiter', 'space', { delimiter: ' ' }],
+    ['delimiter', 'blanks', { delimiter: 'blanks' }],
+    ['delimiter', '\\t', { delimiter: '\t' }],
+    ['delimiter', '\\x01', { delimiter: '\x01' }],
+    ['delimiter', '|~|', { delimiter: '|~|' }],
+    ['delimiter', '§', { delimiter: '§' }],
+    ['quote', 'none', { quote: '' }],
+    ['quote', "'", { quote: "'" }],
+    ['escape', 'none', { escape: '' }],
+    ['escape', '\\', { escape: '\\' }],
+    ['escape', "'", { escape: "'", quote: "'" }],
+    ['header', 'none', { header: 'none' }],
+    ['header', '3', { header: 3 }],
+    ['header', 3, { header: 3 }],
+    ['header_rows', '2', { headerRows: 2 }],
+    ['skip_rows', '0', { skipRows: 0 }],
+    ['skip_footer', 1, { skipFooter: 1 }],
+    ['comment', '#', { comment: '#' }],
+    ['comment', 'none', { comment: '' }],
+    ['null', ['NULL', '\\N', 'NULL'], { nulls: ['NULL', '\\N'] }],
+    ['null', 'n/a', { nulls: ['n/a'] }],
+    ['null', [], {}],
+    ['ragged', 'pad', { ragged: 'pad' }],
+    ['strict_header', true, { strictHeader: true }],
+    ['strict_header', false, {}],
+    ['sheet', 'Kunden 2026', { sheet: 'Kunden 2026' }],
+    ['records', 'data.users', { records: 'data.users' }],
+  ])('%s %j means %j', (name, given, meant) => {
+    expect(sourceOptionProblem(name, given)).toBeNull();
+    expect(toSourceOptions({ [name]: given })).toEqual(meant);
+  });
+
+  test.each<[SourceOptionName, unknown]>([
+    ['encoding', 'windows-9999'],
+    ['encoding', ''],
+    ['delimiter', ''],
+    ['delimiter', 'blank'],
+    ['delimiter', '"'],
+    ['delimiter', '\n'],
+    ['delimiter', '\\x00'],
+    ['delimiter', ';;;;;;;;;'],
+    ['delimiter', '\ud800'],
+    ['quote', ''],
+    ['quote', 'double'],
+    ['quote', '„'],
+    ['quote', 'q'],
+    ['escape', '\\\\'],
+    ['header', '0'],
+    ['header', 'first'],
+    ['header', '-1'],
+    ['header', '1.5'],
+    ['header_rows', 0],
+    ['skip_rows', '-1'],
+    ['skip_footer', '1000001'],
+    ['comment', ' #'],
+    ['comment', '#\n'],
+    ['null', ['']],
+    ['null', 'a\0b'],
+    ['null', Array.from({ length: 21 }, (_, index) => `n${index}`)],
+    ['ragged', 'drop'],
+    ['strict_header', 'yes'],
+    ['sheet', ''],
+    ['records', 'data..users'],
+    ['records', { data: 1 }],
+  ])('%s refuses %j and says what it must be', (name, given) => {
+    expect(sourceOptionProblem(name, given)).toMatch(/^must be /);
+  });
+
+  test('comes in the same order, however it was given, and what is left out is not there', () => {
+    const one = toSourceOptions({ skip_rows: '2', encoding: 'utf-8', ragged: undefined });
+    const other = toSourceOptions({ encoding: 'utf-8', skip_rows: 2 });
+    expect(JSON.stringify(one)).toBe(JSON.stringify(other));
+    expect(toSourceOptions({ map: 'x', entity: 'users' } as GivenSource)).toEqual({});
+  });
+});
+
+test.each<[GivenSource, string]>([
+  [{ delimiter: "'", quote: "'" }, 'quote is part of the delimiter'],
+  [{ delimiter: '\\', escape: '\\' }, 'escape is part of the delimiter'],
+  [{ quote: "'", escape: '"' }, "escape must be none, a backslash or ', as quote is"],
+  [{ quote: 'none', escape: '"' }, 'escape must be none or a backslash, as quote is none'],
+  [{ comment: ';;', delimiter: ';' }, 'comment starts with the delimiter'],
+  [{ comment: '"#' }, 'comment starts with the quote character'],
+  [{ header: 'none', header_rows: 2 }, 'header_rows says nothing where header is none'],
+  [{ header: 'none', strict_header: true }, 'strict_header says nothing where header is none'],
+])('%j contradicts itself', (given, sentence) => {
+  const problems = findContradictions(toSourceOptions(given));
+  expect(problems.map(({ name, what }) => `${name} ${what}`)).toEqual([sentence]);
+});
+
+test('options that fit together are no contradiction', () => {
+  const given = { delimiter: ';', quote: "'", escape: '\\', comment: '#', header: '2', header_rows: 2 };
+  expect(findContradictions(toSourceOptions(given))).toEqual([]);
+  expect(findContradictions(toSourceOptions({ quote: 'none', escape: '\\', comment: '"' }))).toEqual([]);
+});
+
+describe('an option that a file has no use for', () => {
+  test.each([
+    [{ sheet: 'A' }, 'csv', 'sheet says how to read a workbook; the file was read as a CSV'],
+    [{ records: 'a.b' }, 'csv', 'records says how to read JSON; the file was read as a CSV'],
+    [{ delimiter: ';' }, 'ndjson', 'delimiter says how to read a CSV; the file was read as NDJSON'],
+    [
+      { encoding: 'utf-8' },
+      'parquet',
+      'encoding says how to read a CSV or NDJSON or JSON; the file was read as a Parquet file',
+    ],
+  ] as const)('%j with %s is refused', (source, format, message) => {
+    expect(() => requireFitting(source, format)).toThrow(InputError);
+    expect(() => requireFitting(source, format)).toThrow(message);
+  });
+
+  test('is not one that fits', () => {
+    requireFitting({ encoding: 'windows-1252', delimiter: ';', nulls: ['NULL'] }, 'csv');
+    requireFitting({ records: 'data.users', encoding: 'utf-8' }, 'json');
+    requireFitting({}, 'avro');
+  });
+});

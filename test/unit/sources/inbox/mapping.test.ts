@@ -1,0 +1,61 @@
+import { describe, expect, test } from 'vitest';
+import { readMapping } from '../../../../src/sources/inbox/mapping.ts';
+
+const read = (text: string) => readMapping(Buffer.from(text), '');
+
+describe('a mapping.yaml', () => {
+  test('says how the files beside it are written, by the names that an upload has', () => {
+    const { options, problems } = read(`encoding: utf-16
+delimiter: "\\t"
+quote: none
+escape: "\\\\"
+header: 2
+header_rows: 2
+skip_rows: 3
+skip_footer: 1
+comment: "#"
+null: ["NULL", n/a]
+ragged: pad
+strict_header: true
+sheet: Kunden
+records: data.users
+`);
+    expect(problems).toEqual([]);
+    expect(options?.source).toEqual({
+      encoding: 'utf-16le',
+      delimiter: '\t',
+      quote: '',
+      escape: '\\',
+      header: 2,
+      headerRows: 2,
+      skipRows: 3,
+      skipFooter: 1,
+      comment: '#',
+      nulls: ['NULL', 'n/a'],
+      ragged: 'pad',
+      strictHeader: true,
+      sheet: 'Kunden',
+      records: 'data.users',
+    });
+  });
+
+  test('may name columns by their number, and says nothing of what it leaves out', () => {
+    expect(read('header: none\nmap: { "1": user_id }\n').options).toMatchObject({
+      map: { '1': 'user_id' },
+      source: { header: 'none' },
+    });
+    expect(read('map: {}\n').options?.source).toEqual({});
+  });
+
+  test.each([
+    ['header: first', 'header must be none, or a number from 1 to 10000, not "first"'],
+    ['ragged: drop', 'ragged must be refuse or pad, not "drop"'],
+    ['header: none\nheader_rows: 2', 'header_rows says nothing where header is none'],
+    ['quote: [a]', /^quote must be none, or .*, not a list; put text in quotes$/],
+  ])('with %j is refused', (text, message) => {
+    const { problems } = read(`${text}\n`);
+    expect(problems.map((problem) => problem.message)).toEqual([
+      typeof message === 'string' ? message : expect.stringMatching(message),
+    ]);
+  });
+});
