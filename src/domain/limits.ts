@@ -66,6 +66,13 @@ export const MAX_SKIPPED_LINES = 1_000_000;
 export const MAX_FOOTER_RECORDS = 1_000;
 /** Column names that the record of a job has. */
 export const MAX_READ_AS_COLUMNS = 100;
+/** Of the columns that were given a name, those that a sentence in the job record is about. */
+export const MAX_HEADER_NOTES = 20;
+/** What is looked at to find how a CSV is written, and where its header stands. */
+export const DIALECT_SAMPLE_BYTES = MiB;
+/** Where a header is looked for at most: so far from the start, and behind so many records. */
+export const MAX_PREAMBLE_BYTES = 64 * KiB;
+export const MAX_PREAMBLE_RECORDS = 100;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** Of a number written out, its power of ten included. */

@@ -31,6 +31,12 @@ export function exportHeader(names: readonly string[], escapeFormulas: boolean):
   return cells.join(',');
 }
 
+/** Whether a file with these columns may be one that we wrote. */
+export function isOwnHeader(columns: readonly string[]): boolean {
+  if (columns.some(isRejectColumn)) return true;
+  return automaticProperties.every((name) => columns.includes(name)) || exportedEvents.has(columns.join(','));
+}
+
 /** Of a file with these columns, as read from the header `text`. A file of refused records is known by columns of its own. */
 export function findDefusedCells(columns: readonly string[], text: string): DefusedCells {
   if (columns.some(isRejectColumn)) return 'undone';

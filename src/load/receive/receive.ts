@@ -5,7 +5,12 @@
  */
 import type { Config } from '../../config.ts';
 import { inputError } from '../../domain/errors.ts';
-import { CHUNK_BYTES, MAX_READ_AS_COLUMNS, MAX_SHOWN_COLUMNS } from '../../domain/limits.ts';
+import {
+  CHUNK_BYTES,
+  MAX_READ_AS_COLUMNS,
+  MAX_RECORD_BYTES,
+  MAX_SHOWN_COLUMNS,
+} from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
 import { requireFitting } from '../../domain/source-options.ts';
@@ -41,7 +46,7 @@ export interface ReceivedFile {
   readonly sha256: string;
   /** Data records in the file. */
   readonly totalRows: number;
-  /** In file order; only blank lines, and the header, lie outside them. */
+  /** In file order; only blank lines, the header, and what is passed over before and after, lie outside them. */
   readonly chunks: readonly ChunkRange[];
 }
 
@@ -104,11 +109,11 @@ export async function receive(
 function describeReading(
   { format, encoding }: Decoded,
   archived: Archived | null,
-  { header, headerLine }: RecordIndex,
+  { header, headerLine, notes: found }: RecordIndex,
 ): ReadAs {
   const csv = header === null ? null : describeCsv(header, headerLine);
   const { sheet = null, member = null, notes = [] } = archived ?? {};
-  return { format, encoding, csv, sheet, member, notes: [...notes] };
+  return { format, encoding, csv, sheet, member, notes: [...notes, ...found] };
 }
 
 function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
@@ -123,7 +128,14 @@ function storedFormat(decoded: Decoded): StoredFormat {
 
 function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
   const skipBytes = decoded.format === 'json' ? 0 : decoded.bomBytes;
-  return new RecordIndex(storedFormat(decoded), hints.chunkBytes ?? CHUNK_BYTES, skipBytes);
+  const said = { source: hints.source ?? {}, map: hints.map ?? {} };
+  return new RecordIndex(
+    storedFormat(decoded),
+    hints.chunkBytes ?? CHUNK_BYTES,
+    skipBytes,
+    MAX_RECORD_BYTES,
+    said,
+  );
 }
 
 /** Bytes written. While one buffer is being written the next is read and scanned. */

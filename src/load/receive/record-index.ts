@@ -1,15 +1,17 @@
-import { inputError } from '../../domain/errors.ts';
-import { MAX_BLANK_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import { MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
-import { type CsvHeader, readCsvHeader, skipBlankLines } from '../../formats/csv-header.ts';
+import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-records.ts';
+import type { CsvHints } from '../../formats/csv-sniff.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
+import { ChunkCutter } from './chunk-cutter.ts';
+import { CsvOpening } from './csv-opening.ts';
+
+const nothingSaid: CsvHints = { source: {}, map: {} };
 
 /** Counts the records of a file that passes by, and cuts it into chunks. */
 export class RecordIndex {
-  header: CsvHeader | null = null;
-  /** Line on which the header starts. */
-  headerLine: number | null = null;
+  readonly #opening: CsvOpening;
   readonly #window = new Window();
   readonly #cutter: ChunkCutter;
   readonly #maxRecordBytes: number;
@@ -22,8 +24,6 @@ export class RecordIndex {
 
   /** Bytes still to be passed over at the start: a byte order mark, part of the file but not of its first record. */
   #skipBytes: number;
-  /** Blank bytes before the header. */
-  #blankBytes = 0;
   /** Bytes that the window must hold before it is worth looking for the end of what it begins with. */
   #worthLooking = 0;
 
@@ -32,11 +32,28 @@ export class RecordIndex {
     chunkBytes: number,
     skipBytes: number,
     maxRecordBytes = MAX_RECORD_BYTES,
+    hints = nothingSaid,
   ) {
-    this.#cutter = new ChunkCutter(chunkBytes);
+    this.#opening = new CsvOpening(hints);
+    this.#cutter = new ChunkCutter(chunkBytes, hints.source.skipFooter ?? 0);
     this.#maxRecordBytes = maxRecordBytes;
     this.#scanner = format === 'csv' ? null : createLineScanner(maxRecordBytes);
     this.#skipBytes = skipBytes;
+  }
+
+  /** Null until it has been read, and for what is no CSV. */
+  get header(): CsvHeader | null {
+    return this.#opening.header;
+  }
+
+  /** Line on which the header starts; null if there is none. */
+  get headerLine(): number | null {
+    return this.#opening.headerLine;
+  }
+
+  /** What a person should know of how the file was read. */
+  get notes(): readonly string[] {
+    return this.#opening.notes;
   }
 
   get rows(): number {
@@ -78,27 +95,11 @@ export class RecordIndex {
 
   /** Null if the header is not complete yet, or never comes. */
   #readHeader(final: boolean): RecordScanner | null {
-    const blank = skipBlankLines(this.#window.bytes, final);
-    this.#blankBytes += blank.end;
-    this.#line += blank.lines;
-    this.#window.consume(blank.end);
-    const pending = blank.isOpen ? this.#window.bytes.length : 0;
-    if (this.#blankBytes + pending > MAX_BLANK_BYTES) {
-      const details = `line ${this.#line}`;
-      throw inputError(
-        'invalid_field',
-        `More than ${MAX_BLANK_BYTES} blank bytes stand before the header`,
-        details,
-      );
-    }
-    if (blank.isOpen) return null;
-    const found = readCsvHeader(this.#window.bytes, final);
-    if (found === null) return null;
-    this.#window.consume(found.end);
-    this.headerLine = this.#line;
-    this.#line += found.lines;
-    this.header = found.header;
-    return createRecordScanner(found.header, this.#maxRecordBytes);
+    const { end, lines } = this.#opening.read(this.#window.bytes, final);
+    this.#window.consume(end);
+    this.#line += lines;
+    const { header } = this.#opening;
+    return header === null ? null : createRecordScanner(header, this.#maxRecordBytes);
   }
 
   #scan(scanner: RecordScanner, final: boolean): void {
@@ -141,71 +142,6 @@ export class RecordIndex {
   /** The last byte may be the first half of CRLF; the others belong to a record that is refused. */
   #dropAllButLast(): void {
     this.#window.consume(this.#window.bytes.length - 1);
-  }
-}
-
-/**
- * Gathers records into chunks of about `chunkBytes`. A chunk starts with a record and ends after one, or after
- * blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
- */
-class ChunkCutter {
-  readonly chunks: ChunkRange[] = [];
-  /** Records so far. */
-  rows = 0;
-  readonly #chunkBytes: number;
-  /** Start of the open chunk, or -1. */
-  #start = -1;
-  #end = 0;
-  #firstRow = 0;
-  #firstLine = 0;
-
-  constructor(chunkBytes: number) {
-    this.#chunkBytes = chunkBytes;
-  }
-
-  record(start: number, end: number, line: number): void {
-    this.rows++;
-    if (this.#start < 0) {
-      this.#start = start;
-      this.#firstRow = this.rows;
-      this.#firstLine = line;
-    }
-    this.#end = end;
-    if (end - this.#start >= this.#chunkBytes) this.close();
-  }
-
-  blank(end: number): void {
-    if (this.#start < 0) return;
-    this.#end = end;
-    if (end - this.#start >= this.#chunkBytes) this.close();
-  }
-
-  /** A record that is never to be read whole: a chunk of its own. */
-  oversized(start: number, end: number, line: number): void {
-    this.close();
-    this.rows++;
-    this.chunks.push({
-      byteStart: start,
-      byteEnd: end,
-      firstRow: this.rows,
-      firstLine: line,
-      rowCount: 1,
-      oversized: true,
-    });
-  }
-
-  /** Ends the open chunk, if any. */
-  close(): void {
-    if (this.#start < 0) return;
-    this.chunks.push({
-      byteStart: this.#start,
-      byteEnd: this.#end,
-      firstRow: this.#firstRow,
-      firstLine: this.#firstLine,
-      rowCount: this.rows - this.#firstRow + 1,
-      oversized: false,
-    });
-    this.#start = -1;
   }
 }
 

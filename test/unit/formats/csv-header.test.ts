@@ -1,12 +1,27 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { readCsvHeader, skipBlankLines } from '../../../src/formats/csv-header.ts';
+import {
+  type CsvReading,
+  readCsvHeader,
+  skipBlankLines,
+  skipLines,
+} from '../../../src/formats/csv-header.ts';
 
-const read = (text: string, final = false) => readCsvHeader(Buffer.from(text), final);
+const plain: CsvReading = {
+  dialect: { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] },
+  ragged: 'refuse',
+  headerRows: 1,
+  columns: 0,
+  map: {},
+  strict: false,
+};
+const strict: CsvReading = { ...plain, strict: true };
+const read = (text: string, final = false, reading = plain) =>
+  readCsvHeader(Buffer.from(text), final, reading);
 
-function refusal(text: string | Buffer): string[] {
+function refusal(text: string | Buffer, reading = plain): string[] {
   try {
-    readCsvHeader(Buffer.from(text as string), true);
+    readCsvHeader(Buffer.from(text as string), true, reading);
   } catch (error) {
     expect(error).toBeInstanceOf(InputError);
     return (error as InputError).problems.map((each) => `${each.code}: ${each.message} (${each.details})`);
@@ -15,21 +30,68 @@ function refusal(text: string | Buffer): string[] {
 }
 
 describe('csv header', () => {
-  it('finds the delimiter that is most frequent outside quotes', () => {
-    const delimiter = (text: string) => read(`${text}\n`)?.header?.delimiter;
-    expect(delimiter('a,b;c,d')).toBe(',');
-    expect(delimiter('a;b;c,d')).toBe(';');
-    expect(delimiter('a\tb\tc')).toBe('\t');
-    expect(delimiter('a|b')).toBe('|');
-    expect(delimiter('"a,b,c";d')).toBe(';');
-    expect(delimiter('user_id')).toBe(',');
-  });
-
-  it('reads names as they are written, quotes undone', () => {
+  it('reads names without the blanks round them, quotes undone', () => {
     expect(read('user_id,"first ""name""","a\nb", plan \r\nx')).toEqual({
-      header: { delimiter: ',', columns: ['user_id', 'first "name"', 'a\nb', ' plan '] },
+      header: { delimiter: ',', columns: ['user_id', 'first "name"', 'a\nb', 'plan'] },
+      notes: [],
       end: 39,
       lines: 2,
+    });
+  });
+
+  it('keeps the blanks of names in a file that we wrote', () => {
+    const columns = ['user_id', ' plan', 'first_seen_at', 'last_seen_at'];
+    expect(read(`${columns.join(',')}\n`)?.header.columns).toEqual(columns);
+    expect(read('user_id, plan,sluice_message\n')?.header.columns[1]).toBe(' plan');
+  });
+
+  it('gives a name to columns without one, or with one that another has, and says so', () => {
+    const found = read(',user_id,name, name ,name_2,name,\n');
+    expect(found?.header.columns).toEqual([
+      'column_1',
+      'user_id',
+      'name',
+      'name_3',
+      'name_2',
+      'name_4',
+      'column_7',
+    ]);
+    expect(found?.notes).toEqual([
+      'Column 1 has no name in the header; it is called "column_1".',
+      'The header names the column "name" more than once; column 4 is called "name_3".',
+      'The header names the column "name" more than once; column 6 is called "name_4".',
+      'Column 7 has no name in the header; it is called "column_7".',
+    ]);
+    expect(read('column_2,\n')?.header.columns).toEqual(['column_2', 'column_2_2']);
+  });
+
+  it('refuses two columns of the same key, which map may have made', () => {
+    expect(refusal('user_id,name, user_id\n')).toEqual([
+      'invalid_field: The header names the column "user_id" more than once (header: columns 1, 3)',
+    ]);
+    expect(refusal('id,name,id\n', { ...plain, map: { id: 'user_id' } })).toHaveLength(1);
+    expect(refusal('event_type,user_id,metadata,metadata\n')).toHaveLength(1);
+  });
+
+  it('refuses a name that holds U+0000', () => {
+    expect(refusal('user\0id,name\n')).toEqual([
+      'invalid_field: The header has a name that holds U+0000 (header: column 1)',
+    ]);
+  });
+
+  it('joins the names of several records', () => {
+    const reading = { ...plain, headerRows: 2 };
+    const found = read('User,,Plan\n id , name,\nu1,Ann,pro\n', false, reading);
+    expect(found).toMatchObject({ header: { columns: ['User id', 'name', 'Plan'] }, lines: 2, end: 23 });
+    expect(read('User,\n id', false, reading)).toBe(null);
+  });
+
+  it('numbers the columns where no record names them', () => {
+    expect(read('u1,Ann\n', false, { ...plain, headerRows: 0, columns: 2 })).toEqual({
+      header: { delimiter: ',', columns: ['column_1', 'column_2'] },
+      notes: [],
+      end: 0,
+      lines: 0,
     });
   });
 
@@ -48,8 +110,17 @@ describe('csv header', () => {
     expect(blank('\n  ')).toEqual({ end: 1, lines: 1, isOpen: true });
   });
 
-  it('names every repeated and every missing name', () => {
-    expect(refusal('a,b,a,,b,a,\n')).toEqual([
+  it('passes over as many lines as it is asked to', () => {
+    const skip = (text: string, count: number, final = false) => skipLines(Buffer.from(text), count, final);
+    expect(skip('a\r\n"b\nc', 2)).toEqual({ end: 6, lines: 2, isOpen: false });
+    expect(skip('a\r', 1)).toEqual({ end: 0, lines: 0, isOpen: true });
+    expect(skip('a\r', 1, true)).toEqual({ end: 2, lines: 1, isOpen: false });
+    expect(skip('a\nb', 2, true)).toEqual({ end: 3, lines: 1, isOpen: true });
+    expect(skip('a\n', 0)).toEqual({ end: 0, lines: 0, isOpen: false });
+  });
+
+  it('with strict_header names every repeated and every missing name', () => {
+    expect(refusal('a,b,a,,b,a,\n', strict)).toEqual([
       'invalid_field: The header names the column "a" more than once (header: columns 1, 3, 6)',
       'invalid_field: The header names the column "b" more than once (header: columns 2, 5)',
       'invalid_field: The header has a column without a name (header: columns 4, 7)',
@@ -58,8 +129,8 @@ describe('csv header', () => {
 
   it('names no more problems, and of each no more columns, than anybody reads', () => {
     const twice = Array.from({ length: 5000 }, (_, i) => `c${i}`).join(',');
-    expect(refusal(`${twice},${twice}\n`)).toHaveLength(100);
-    expect(refusal(`${'a,'.repeat(9999)}a\n`)[0]).toMatch(/ 99, 100, …\)$/);
+    expect(refusal(`${twice},${twice}\n`, strict)).toHaveLength(100);
+    expect(refusal(`${'a,'.repeat(9999)}a\n`, strict)[0]).toMatch(/ 99, 100, …\)$/);
   });
 
   it('refuses a header with malformed quotes', () => {

@@ -3,13 +3,13 @@ import { describe, expect, it, test } from 'vitest';
 import { recordKinds } from '../../../src/domain/event.ts';
 import { defuse } from '../../../src/domain/formula.ts';
 import type { ChunkRange } from '../../../src/domain/load.ts';
-import { readCsvHeader } from '../../../src/formats/csv-header.ts';
 import { exportHeader } from '../../../src/formats/own-csv.ts';
 import { type EventFilePlan, isEventFile, planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
 import { splitUrl } from '../../../src/mapping/event-record.ts';
 import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
 import { Rows } from '../../../src/mapping/rows.ts';
+import { openCsv } from '../formats/open-csv.ts';
 import { copiedFields, readCopyText } from './copy-text.ts';
 
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
@@ -26,8 +26,7 @@ type Entity = 'auto' | 'users' | 'companies';
 
 function readCsv(text: string, { entity = 'auto', map = {} }: Options = {}, rows = new Rows()): Rows {
   const bytes = Buffer.from(text);
-  const record = readCsvHeader(bytes, true);
-  if (record === null) throw new Error('no header');
+  const record = openCsv(bytes, { map });
   const plan = planFile(record.header, map, entity);
   if (!isEventFile(plan)) throw new Error('no event file');
   const body = bytes.subarray(record.end);

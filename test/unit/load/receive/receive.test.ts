@@ -328,13 +328,58 @@ describe('receive: what is refused, leaving nothing behind', () => {
     expect(await refusal('', { hints: { format: 'json' } })).toContain('400 empty_file');
   });
 
-  it('refuses a header that names columns twice or not at all', async () => {
-    expect(await refusal('user_id,a,a\n1,2,3\n')).toContain(
+  it('refuses a header that names columns twice or not at all where that is asked for', async () => {
+    const hints = { source: { strictHeader: true } };
+    expect(await refusal('user_id,a,a\n1,2,3\n', { hints })).toContain(
       '400 invalid_field: The header names the column "a"',
     );
-    expect(await refusal('user_id,,a\n1,2,3\n')).toContain(
+    expect(await refusal('user_id,,a\n1,2,3\n', { hints })).toContain(
       '400 invalid_field: The header has a column without a name',
     );
+  });
+
+  it('says how a CSV was read: its dialect, its names, the lines passed over', async () => {
+    const { readAs, header, totalRows } = await take('Users\n\nuser_id;;plan;plan\nu1;x;a;b\n');
+    expect(readAs.csv).toEqual({
+      delimiter: ';',
+      quote: '"',
+      escape: '"',
+      comment: '',
+      nulls: [],
+      ragged: 'refuse',
+      headerLine: 3,
+      columns: ['user_id', 'column_2', 'plan', 'plan_2'],
+    });
+    expect(readAs.notes).toEqual([
+      'Lines 1 to 2 stand before the header and were passed over.',
+      'Column 2 has no name in the header; it is called "column_2".',
+      'The header names the column "plan" more than once; column 4 is called "plan_2".',
+    ]);
+    expect([header?.columns.length, totalRows]).toEqual([4, 1]);
+  });
+
+  it('passes over lines at the start and records at the end, which no chunk holds', async () => {
+    const text = 'x,"\n\nuser_id,a\nu1,1\n\nu2,2\n\nTotal,2\nEnd,\n';
+    const { chunks, totalRows, readAs } = await take(text, {
+      hints: { source: { skipRows: 1, skipFooter: 2 } },
+    });
+    expect(totalRows).toBe(2);
+    expect(chunks.map(({ byteStart, byteEnd }) => text.slice(byteStart, byteEnd))).toEqual([
+      'u1,1\n\nu2,2\n\n',
+    ]);
+    expect(chunks[0]).toMatchObject({ firstLine: 4, firstRow: 1, rowCount: 2 });
+    expect(readAs.csv?.headerLine).toBe(3);
+    expect(await refusal('user_id,a\nu1,1\n', { hints: { source: { skipFooter: 2 } } })).toContain(
+      'empty_file',
+    );
+  });
+
+  it('reads a file without a header, its columns named by position', async () => {
+    const { header, totalRows, readAs } = await take('u1;Ann\nu2;Bob\n', {
+      hints: { source: { header: 'none' } },
+    });
+    expect(header).toEqual({ delimiter: ';', columns: ['column_1', 'column_2'] });
+    expect([totalRows, readAs.csv?.headerLine]).toEqual([2, null]);
   });
 
   it('refuses an upload over the limit, exactly from there', async () => {

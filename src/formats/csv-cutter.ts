@@ -1,0 +1,212 @@
+import type { CsvDialect } from './csv-dialect.ts';
+import { CR, LF } from './record-scanner.ts';
+
+const TAB = 9;
+const SPACE = 32;
+const BACKSLASH = 92;
+
+/** A quoted cell whose end is not found within so much has none. */
+const longCellBytes = 64 * 1024;
+
+/**
+ * Cuts records of any dialect into cells, where a few of them are looked at: to find the dialect, and the names in a header.
+ * Records end where the scanners say they do (`createRecordScanner`), as far as they are well-formed; one that is not ends with
+ * its first line. Linear in the bytes, whatever they are.
+ */
+export class CsvCutter {
+  /** Of the record cut last: cells. */
+  count = 0;
+  /** Cells in quotes. */
+  quoted = 0;
+  /** A quote where none may be, or one that is never closed. */
+  isBad = false;
+  /** A line to be passed over. */
+  isComment = false;
+  contentEnd = 0;
+  lines = 0;
+
+  readonly #bytes: Buffer;
+  readonly #isWhole: boolean;
+  readonly #delimiter: Buffer;
+  readonly #blanks: boolean;
+  readonly #quote: number;
+  readonly #escape: number;
+  readonly #comment: Buffer;
+  /** Per cell, quotes included. */
+  readonly #starts: number[] = [];
+  readonly #ends: number[] = [];
+
+  /** `isWhole`: nothing follows `bytes` in the file. */
+  constructor(bytes: Buffer, isWhole: boolean, dialect: CsvDialect) {
+    this.#bytes = bytes;
+    this.#isWhole = isWhole;
+    this.#blanks = dialect.delimiter === 'blanks';
+    this.#delimiter = Buffer.from(this.#blanks ? ' ' : dialect.delimiter);
+    this.#quote = dialect.quote === '' ? -1 : dialect.quote.charCodeAt(0);
+    this.#escape = dialect.escape === '' ? -1 : dialect.escape.charCodeAt(0);
+    this.#comment = Buffer.from(dialect.comment);
+  }
+
+  /** Where the record at `start` ends, its terminator included; -1 if it goes on after the bytes. */
+  next(start: number): number {
+    this.count = 0;
+    this.quoted = 0;
+    this.isBad = false;
+    this.isComment = this.#startsComment(start);
+    const stop = this.isComment ? this.#endOfLine(start) : this.#cut(start);
+    if (stop < 0) return -1;
+    this.contentEnd = stop;
+    return this.#terminated(start, stop);
+  }
+
+  /** The cell as it is meant, its quotes and escapes undone. */
+  cell(index: number): string {
+    const bytes = this.#bytes;
+    const start = this.#starts[index] as number;
+    const end = this.#ends[index] as number;
+    const quote = this.#quote;
+    if (quote < 0 || start === end || bytes[start] !== quote || this.isBad)
+      return bytes.toString('utf8', start, end);
+    const inner = bytes.toString('utf8', start + 1, end - 1);
+    const mark = String.fromCharCode(quote);
+    if (this.#escape === BACKSLASH) return inner.replace(/\\(.)/gs, '$1');
+    return this.#escape < 0 ? inner : inner.replaceAll(mark + mark, mark);
+  }
+
+  cells(): string[] {
+    return Array.from({ length: this.count }, (_, index) => this.cell(index));
+  }
+
+  /** Whether nothing but blanks stands in the cell, or nothing between its quotes. */
+  isEmpty(index: number): boolean {
+    const start = this.#starts[index] as number;
+    const end = this.#ends[index] as number;
+    if (end - start === 2 && this.#bytes[start] === this.#quote) return true;
+    let at = start;
+    while (at < end && this.#bytes[at] === SPACE) at++;
+    return at === end;
+  }
+
+  /** Whether a blank stands at the start of the cell, and something other than one after it. */
+  startsWithBlank(index: number): boolean {
+    const start = this.#starts[index] as number;
+    return (
+      start < (this.#ends[index] as number) &&
+      this.#bytes[start] === SPACE &&
+      this.#bytes[start + 1] !== SPACE
+    );
+  }
+
+  /** Where the cells of the record at `start` have their end; -1 if more bytes are needed. */
+  #cut(start: number): number {
+    const bytes = this.#bytes;
+    const end = bytes.length;
+    let at = this.#blanks ? this.#skipBlanks(start) : start;
+    for (;;) {
+      const from = at;
+      if (at < end && bytes[at] === this.#quote) {
+        at = this.#closeQuote(at + 1);
+        if (at < 0) return at === -1 ? -1 : this.#badLine(start);
+        this.quoted++;
+        if (at < end && bytes[at] !== LF && bytes[at] !== CR && this.#delimiterAt(at) === 0)
+          return this.#badLine(start);
+      } else at = this.#skipCell(at);
+      this.#starts[this.count] = from;
+      this.#ends[this.count] = at;
+      this.count++;
+      if (at >= end) return this.#isWhole ? at : -1;
+      if (bytes[at] === LF || bytes[at] === CR) return at;
+      at += this.#delimiterAt(at);
+      // Blanks at the end of a line stand before nothing.
+      if (this.#blanks && (at >= end || bytes[at] === LF || bytes[at] === CR))
+        return at >= end && !this.#isWhole ? -1 : at;
+    }
+  }
+
+  /** The end of an unquoted cell. */
+  #skipCell(start: number): number {
+    const bytes = this.#bytes;
+    const first = this.#delimiter[0] as number;
+    const quote = this.#quote;
+    let at = start;
+    for (; at < bytes.length; at++) {
+      const byte = bytes[at] as number;
+      if (byte === LF || byte === CR) break;
+      if ((byte === first || (byte === TAB && this.#blanks)) && this.#delimiterAt(at) > 0) break;
+      if (byte === quote) this.isBad = true;
+    }
+    return at;
+  }
+
+  /** Length of the delimiter that stands there, or 0. */
+  #delimiterAt(at: number): number {
+    const bytes = this.#bytes;
+    if (this.#blanks) return this.#skipBlanks(at) - at;
+    const delimiter = this.#delimiter;
+    for (let i = 0; i < delimiter.length; i++) if (bytes[at + i] !== delimiter[i]) return 0;
+    return delimiter.length;
+  }
+
+  #skipBlanks(start: number): number {
+    let at = start;
+    while (this.#bytes[at] === SPACE || this.#bytes[at] === TAB) at++;
+    return at;
+  }
+
+  /** The position after the closing quote; -1 if more bytes are needed, -2 if there is none. */
+  #closeQuote(start: number): number {
+    const bytes = this.#bytes;
+    const quote = this.#quote;
+    const escapes = this.#escape;
+    let at = start;
+    for (; at < bytes.length; at++) {
+      const byte = bytes[at];
+      if (byte === quote) {
+        if (escapes !== quote || bytes[at + 1] !== quote) return at + 1;
+        at++;
+      } else if (byte === escapes) at++;
+    }
+    if (this.#isWhole || bytes.length - start > longCellBytes) return -2;
+    return -1;
+  }
+
+  #badLine(start: number): number {
+    this.isBad = true;
+    return this.#endOfLine(start);
+  }
+
+  #endOfLine(start: number): number {
+    const bytes = this.#bytes;
+    let at = start;
+    while (at < bytes.length && bytes[at] !== LF && bytes[at] !== CR) at++;
+    return at === bytes.length && !this.#isWhole ? -1 : at;
+  }
+
+  #startsComment(start: number): boolean {
+    const comment = this.#comment;
+    return comment.length > 0 && this.#bytes.subarray(start, start + comment.length).equals(comment);
+  }
+
+  #terminated(start: number, stop: number): number {
+    const bytes = this.#bytes;
+    const end = bytes.length;
+    if (stop === end) {
+      this.lines = countLines(bytes, start, stop);
+      return end;
+    }
+    if (bytes[stop] === CR && stop + 1 === end && !this.#isWhole) return -1;
+    const next = bytes[stop] === CR && bytes[stop + 1] === LF ? stop + 2 : stop + 1;
+    this.lines = this.quoted === 0 ? 1 : countLines(bytes, start, next);
+    return next;
+  }
+}
+
+/** LF, CRLF and CR in bytes[start, end). */
+function countLines(bytes: Buffer, start: number, end: number): number {
+  let lines = 0;
+  for (let i = start; i < end; i++) {
+    const byte = bytes[i];
+    if (byte === CR || (byte === LF && (i === start || bytes[i - 1] !== CR))) lines++;
+  }
+  return lines;
+}

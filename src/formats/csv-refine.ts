@@ -1,0 +1,108 @@
+import type { SourceOptions } from '../domain/source.ts';
+import { CsvCutter } from './csv-cutter.ts';
+import type { CsvDialect } from './csv-dialect.ts';
+import type { CsvSample, Measure, Place } from './csv-sample.ts';
+
+/** Records with a quote inside a cell, and their share, from which quotes mean nothing in a file that has none round cells. */
+const leastStrayQuotes = 3;
+const leastStrayShare = 0.02;
+/** Lines behind the header that make `#` the mark of a comment. */
+const leastComments = 2;
+/** A file is mended by one trait, or by two of them. */
+const maxTraits = 2;
+
+/** Another way to cut the records, and the records that it must mend to be believed. */
+interface Variant {
+  readonly dialect: CsvDialect;
+  readonly least: (plain: Measure, variant: Measure) => number;
+}
+
+/**
+ * The dialect with what its header does not show: quotes, escapes, comments, blanks after the delimiter. A trait is believed if it
+ * mends records, all that it changes the cut of, and harms none.
+ */
+export function refineDialect(
+  sample: CsvSample,
+  base: CsvDialect,
+  place: Place,
+  source: SourceOptions,
+): CsvDialect {
+  const isPadded = source.ragged === 'pad';
+  const measure = (dialect: CsvDialect, from: Place) =>
+    sample.measure(dialect, from.end, from.cells.length, isPadded);
+  let dialect = base;
+  if (source.delimiter === undefined) dialect = widenDelimiter(sample, base, place, measure);
+  let found = measure(dialect, place);
+  for (let trait = 0; trait < maxTraits && found.bad.size > 0; trait++) {
+    const better = variants(sample, dialect, source)
+      .map(({ dialect: other, least }) => ({ dialect: other, least, measured: measure(other, place) }))
+      .find((each) => mends(each.measured, found, each.least(found, each.measured)));
+    if (better === undefined) break;
+    dialect = better.dialect;
+    found = better.measured;
+  }
+  return dialect;
+}
+
+/** The delimiter with the blanks that stand beside every one, or repeated as it is everywhere. */
+function widenDelimiter(
+  sample: CsvSample,
+  base: CsvDialect,
+  place: Place,
+  measure: (dialect: CsvDialect, place: Place) => Measure,
+): CsvDialect {
+  const { delimiter } = base;
+  if (delimiter.length !== 1 || delimiter === ' ') return base;
+  const plain = measure(base, place);
+  for (const wider of [delimiter.repeat(2), `${delimiter} `, ` ${delimiter} `]) {
+    if (!sample.bytes.includes(wider)) continue;
+    const dialect = { ...base, delimiter: wider };
+    const header = new CsvCutter(sample.bytes, sample.isWhole, dialect);
+    if (header.next(place.start) < 0 || header.isBad || !sample.isHeader(header.cells())) continue;
+    // Nothing of the shorter one is left in the header, and no further blank.
+    const isWhole = header.cells().every((cell) => !cell.includes(delimiter) && cell.trim() === cell);
+    if (!isWhole || header.count < 2) continue;
+    const found = measure(dialect, { ...place, cells: header.cells() });
+    if (found.good > 0 && found.good >= plain.good && found.bad.size <= plain.bad.size) return dialect;
+  }
+  return base;
+}
+
+function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): Variant[] {
+  const { bytes } = sample;
+  const isOpen = source.quote === undefined;
+  const found: Variant[] = [];
+  if (isOpen && base.quote === '"' && bytes.includes("'")) {
+    const mark = source.escape ?? "'";
+    // A file that has `"` round its cells has no other quotes.
+    const least = (plain: Measure) => (plain.quoted === 0 ? 1 : Number.POSITIVE_INFINITY);
+    found.push({ dialect: { ...base, quote: "'", escape: mark }, least });
+  }
+  if (
+    source.escape === undefined &&
+    base.escape !== '\\' &&
+    base.quote !== '' &&
+    bytes.includes(`\\${base.quote}`)
+  )
+    found.push({ dialect: { ...base, escape: '\\' }, least: () => 1 });
+  if (source.comment === undefined && base.comment === '' && bytes.includes('#')) {
+    const least = ({ goodHashes, badHashes }: Measure) =>
+      goodHashes === 0 && badHashes >= leastComments ? leastComments : Number.POSITIVE_INFINITY;
+    found.push({ dialect: { ...base, comment: '#' }, least });
+  }
+  if (isOpen && base.quote === '"') {
+    const least = (plain: Measure) => {
+      const share = leastStrayShare * (plain.good + plain.bad.size);
+      return plain.quoted === 0 ? Math.max(leastStrayQuotes, share) : Number.POSITIVE_INFINITY;
+    };
+    found.push({ dialect: { ...base, quote: '', escape: '' }, least });
+  }
+  return found;
+}
+
+/** Whether so many records are mended and none is harmed. */
+function mends(variant: Measure, plain: Measure, least: number): boolean {
+  for (const start of variant.bad) if (!plain.bad.has(start)) return false;
+  const mended = plain.bad.size - variant.bad.size;
+  return mended >= least && variant.good >= plain.good;
+}

@@ -1,0 +1,226 @@
+import { idColumn } from '../domain/entity.ts';
+import { MAX_PREAMBLE_BYTES, MAX_PREAMBLE_RECORDS } from '../domain/limits.ts';
+import { CsvCutter } from './csv-cutter.ts';
+import type { CsvDialect } from './csv-dialect.ts';
+import { isData, kindOf } from './csv-kinds.ts';
+import { distinctNames, joinRows } from './csv-names.ts';
+
+/** Records that are looked at closely, where no name says what is what. */
+const scoredRecords = 500;
+const HASH = 35;
+
+/** Where a header stands in a sample. */
+export interface Place {
+  readonly start: number;
+  /** Lines before it. */
+  readonly lines: number;
+  /** Where the first record after it starts. */
+  readonly end: number;
+  readonly cells: readonly string[];
+  /** Records that it is made of. */
+  readonly rows: number;
+  /** Something before it looks like a record of the table as well. */
+  readonly isDoubtful: boolean;
+}
+
+/** How the records of a sample are cut by a dialect. */
+export interface Measure {
+  /** Records with as many cells as there are columns. */
+  readonly good: number;
+  /** Where the others start. */
+  readonly bad: ReadonlySet<number>;
+  /** Cells in quotes, in good records. */
+  readonly quoted: number;
+  /** Good records that begin with `#`, and others. */
+  readonly goodHashes: number;
+  readonly badHashes: number;
+}
+
+/** What kinds of cells a dialect gives, and how many of them in a record. */
+export interface Score {
+  /** Cells that most records have. */
+  readonly width: number;
+  /** Of the records, those that have so many: 0 to 1. */
+  readonly share: number;
+  /** Of their cells, those of a kind that is known. */
+  readonly known: number;
+  readonly records: readonly (readonly string[])[];
+}
+
+/** The first bytes of a CSV, from where its first line starts, and questions about them. */
+export class CsvSample {
+  readonly bytes: Buffer;
+  readonly isWhole: boolean;
+  readonly #map: Readonly<Record<string, string>>;
+  readonly #meanings: ReadonlyMap<string, string>;
+
+  constructor(bytes: Buffer, isWhole: boolean, map: Readonly<Record<string, string>>) {
+    this.bytes = bytes;
+    this.isWhole = isWhole;
+    this.#map = map;
+    this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
+  }
+
+  /** The first records that name an id column, and all columns that `map` names; `rows` of them make a header. */
+  findHeader(dialect: CsvDialect, rows: number, maxRecords = MAX_PREAMBLE_RECORDS): Place | null {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
+    let lines = 0;
+    let isAfterBlank = false;
+    for (let at = 0, number = 0; number < maxRecords && at < MAX_PREAMBLE_BYTES; ) {
+      if (at >= this.bytes.length) break;
+      const next = cutter.next(at);
+      if (next < 0) break;
+      const cells = cutter.isBad ? [] : cutter.cells();
+      if (cells.every((cell) => cell.trim() === '') && !cutter.isBad) isAfterBlank = true;
+      else if (!cutter.isComment) {
+        number++;
+        before.push({ cells, start: at, lines, isHash: this.bytes[at] === HASH });
+        const made = before.slice(-rows);
+        const first = made[0];
+        const names = joinRows(made.map((each) => each.cells));
+        if (first !== undefined && made.length === rows && this.isHeader(names)) {
+          const earlier = before.slice(0, -rows);
+          const isDoubtful =
+            !isAfterBlank && earlier.some((each) => !each.isHash && isFull(each.cells, names.length));
+          return { start: first.start, lines: first.lines, end: next, cells: names, rows, isDoubtful };
+        }
+        isAfterBlank = false;
+      }
+      lines += cutter.lines;
+      at = next;
+    }
+    return null;
+  }
+
+  /** Whether a record of these cells names an id column, and every column that `map` names. */
+  isHeader(cells: readonly string[]): boolean {
+    const names = distinctNames(cells.map((cell) => cell.trim())).columns;
+    const isKey = (name: string) => {
+      const meaning = this.#meanings.get(name) ?? name;
+      return meaning === idColumn.users || meaning === idColumn.companies;
+    };
+    if (!names.some(isKey)) return false;
+    const there = new Set([...cells, ...names]);
+    return Object.keys(this.#map).every((name) => there.has(name) || there.has(name.trim()));
+  }
+
+  /** The `number`-th record, from 1, and those after it that make the header with it. */
+  findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const made: (readonly string[])[] = [];
+    let [start, startLine, lines, seen] = [0, 0, 0, 0];
+    for (let at = 0; at < this.bytes.length; ) {
+      const next = cutter.next(at);
+      if (next < 0) break;
+      const cells = cutter.cells();
+      if (!cutter.isComment && cells.some((cell) => cell.trim() !== '')) {
+        seen++;
+        if (seen === number) [start, startLine] = [at, lines];
+        if (seen >= number) made.push(cells);
+      }
+      lines += cutter.lines;
+      at = next;
+      if (made.length === rows) {
+        return { start, lines: startLine, end: at, cells: joinRows(made), rows, isDoubtful: false };
+      }
+    }
+    return null;
+  }
+
+  /** How the dialect cuts the records from `start` on, where the header has `width` columns. */
+  measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const bad = new Set<number>();
+    let [good, quoted, goodHashes, badHashes] = [0, 0, 0, 0];
+    for (let at = start; at < this.bytes.length; ) {
+      const next = cutter.next(at);
+      if (next < 0) break;
+      if (!cutter.isComment && !isBlank(cutter)) {
+        const isHash = this.bytes[at] === HASH;
+        if (!cutter.isBad && fits(cutter, width, isPadded)) {
+          good++;
+          quoted += cutter.quoted;
+          if (isHash) goodHashes++;
+        } else {
+          bad.add(at);
+          if (isHash) badHashes++;
+        }
+      }
+      at = next;
+    }
+    return { good, bad, quoted, goodHashes, badHashes };
+  }
+
+  /** How well the dialect cuts the first records from `start` on, whatever they are. */
+  score(dialect: CsvDialect, start: number): Score {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    const counts = new Map<number, number>();
+    const records: string[][] = [];
+    for (let at = start; at < this.bytes.length && at < start + MAX_PREAMBLE_BYTES; ) {
+      const next = cutter.next(at);
+      if (next < 0 || records.length === scoredRecords) break;
+      if (!cutter.isComment && !isBlank(cutter)) {
+        records.push(cutter.isBad ? [] : cutter.cells());
+        const count = cutter.isBad ? 0 : cutter.count;
+        counts.set(count, (counts.get(count) ?? 0) + 1);
+      }
+      at = next;
+    }
+    const [width, fitting] = [...counts].reduce(
+      (a, b) => (b[1] > a[1] || (b[1] === a[1] && b[0] > a[0]) ? b : a),
+      [0, 0] as [number, number],
+    );
+    const cells = records.filter((record) => record.length === width).flat();
+    const known = cells.filter((cell) => kindOf(cell) !== 'other').length;
+    return {
+      width,
+      share: fitting / Math.max(1, records.length),
+      known: known / Math.max(1, cells.length),
+      records,
+    };
+  }
+}
+
+/**
+ * Whether the first record is one of data: in some column it is a number, a date, an address as those after it are, and in none is
+ * it a text where those are not.
+ */
+export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
+  const [first, ...others] = records.filter((record) => record.length === width);
+  if (first === undefined || others.length === 0) return false;
+  let evidence = 0;
+  for (const [index, cell] of first.entries()) {
+    const kind = kindOf(cell);
+    const same = others.filter((record) => kindOf(record[index] as string) === kind).length;
+    const empty = others.filter((record) => kindOf(record[index] as string) === 'empty').length;
+    const filled = others.length - empty;
+    const typical = others.filter((record) => isData(kindOf(record[index] as string))).length;
+    if (kind === 'empty') continue;
+    if (isData(kind) && filled > 0 && same >= 0.9 * filled && !mayBeName(cell, index)) evidence++;
+    else if (!isData(kind) && filled > 0 && typical >= 0.9 * filled) return false;
+  }
+  return evidence > 0;
+}
+
+/** Years and the number of the column head columns. */
+function mayBeName(cell: string, index: number): boolean {
+  const text = cell.trim();
+  return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
+}
+
+/** Whether the record may be the header of so many columns: of these, only the first is ever left without a name. */
+function isFull(cells: readonly string[], width: number): boolean {
+  return cells.length === width && cells.slice(1).every((cell) => cell.trim() !== '');
+}
+
+function isBlank(cutter: CsvCutter): boolean {
+  for (let index = 0; index < cutter.count; index++) if (!cutter.isEmpty(index)) return false;
+  return !cutter.isBad;
+}
+
+function fits(cutter: CsvCutter, width: number, isPadded: boolean): boolean {
+  if (cutter.count < width) return isPadded;
+  for (let index = width; index < cutter.count; index++) if (!cutter.isEmpty(index)) return false;
+  return true;
+}

@@ -1,0 +1,320 @@
+/*
+ * How a CSV is written, found by looking at its first bytes. What the caller says always wins. The plain reading (RFC 4180, the
+ * delimiter that is most frequent in the first record) stands wherever it gives a header with an id column and records as wide as
+ * that. Anything else must name an id column where the plain reading does not, or mend records without harming one.
+ */
+import { inputError } from '../domain/errors.ts';
+import type { SourceOptions } from '../domain/source.ts';
+import type { CsvDialect } from './csv-dialect.ts';
+import type { CsvReading } from './csv-header.ts';
+import { refineDialect } from './csv-refine.ts';
+import { CsvSample, type Measure, type Place, type Score, startsWithData } from './csv-sample.ts';
+
+/** What a caller says of a CSV. */
+export interface CsvHints {
+  readonly source: SourceOptions;
+  /** Their header → our name. */
+  readonly map: Readonly<Record<string, string>>;
+}
+
+/** How to read a CSV, and where its header starts; without one, its first record. */
+export interface Sniffed {
+  readonly reading: CsvReading;
+  readonly start: number;
+  /** Lines before that. */
+  readonly lines: number;
+  readonly notes: readonly string[];
+}
+
+/** In order of preference, for a header in which several come equally often. */
+const commonDelimiters = [',', ';', '\t', '|'] as const;
+/** Those that may stand between names. */
+const delimiters = [
+  ...commonDelimiters,
+  ...[
+    '^',
+    '~',
+    ':',
+    '\x01',
+    '\x1f',
+    '~|~',
+    '|~|',
+    '^|^',
+    '||',
+    '::',
+    ';;',
+    '^^',
+    '~~',
+    '\t\t',
+    ' ',
+    'blanks',
+  ],
+] as const;
+/** Those that tell records from texts even if no name is known. */
+const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
+const QUOTE = 34;
+const LF = 10;
+const CR = 13;
+
+interface Candidate {
+  readonly dialect: CsvDialect;
+  readonly place: Place;
+}
+
+/**
+ * Finds how the CSV is written that begins with these bytes: no blank line before it, none of its lines to be passed over.
+ * @throws InputError `invalid_field` where several readings are as likely, naming the option that decides.
+ */
+export function sniffCsv(bytes: Buffer, isWhole: boolean, hints: CsvHints): Sniffed {
+  const separator = readSeparatorLine(bytes, isWhole);
+  if (separator === null) return new Sniffer(bytes, isWhole, hints).sniff();
+  const { delimiter = separator.delimiter } = hints.source;
+  const rest = bytes.subarray(separator.end);
+  const found = new Sniffer(rest, isWhole, { ...hints, source: { ...hints.source, delimiter } }).sniff();
+  const notes = [`The first line, sep=${separator.delimiter}, was passed over.`, ...found.notes];
+  return { ...found, start: found.start + separator.end, lines: found.lines + 1, notes };
+}
+
+/** The line by which Excel learns the delimiter. */
+function readSeparatorLine(bytes: Buffer, isWhole: boolean): { delimiter: string; end: number } | null {
+  const found = /^(?:"sep=([!-~\t ])"|sep=([!-~\t ]))(\r\n|\n|\r)/i.exec(bytes.toString('latin1', 0, 10));
+  if (found === null || (bytes.length === found[0].length && !isWhole)) return null;
+  return { delimiter: (found[1] ?? found[2]) as string, end: found[0].length };
+}
+
+class Sniffer {
+  readonly #sample: CsvSample;
+  readonly #hints: CsvHints;
+  readonly #rows: number;
+
+  constructor(bytes: Buffer, isWhole: boolean, hints: CsvHints) {
+    this.#sample = new CsvSample(bytes, isWhole, hints.map);
+    this.#hints = hints;
+    this.#rows = hints.source.headerRows ?? 1;
+  }
+
+  sniff(): Sniffed {
+    const { header } = this.#hints.source;
+    if (header === 'none') return this.#withoutHeader();
+    if (header !== undefined) return this.#withHeaderAt(header);
+    const plain = this.#plain();
+    const place = this.#sample.findHeader(plain, this.#rows, this.#rows);
+    if (place !== null) return this.#withHeader({ dialect: plain, place });
+    const named = this.#namedCandidates();
+    const [best] = named.filter((each) => !each.place.isDoubtful);
+    if (best !== undefined) return this.#withHeader(best);
+    if (this.#mapsPositions()) return this.#startsWithRecords();
+    const [doubtful] = named;
+    if (doubtful !== undefined) throw this.#doubtfulHeader(doubtful.place);
+    return this.#withUnknownHeader(plain);
+  }
+
+  /** RFC 4180, with the delimiter that is most frequent in the first record; and what the caller says. */
+  #plain(): CsvDialect {
+    const { delimiter } = this.#hints.source;
+    return this.#dialect(delimiter ?? frequentDelimiter(this.#sample.bytes), '"');
+  }
+
+  #dialect(delimiter: string, quote: string): CsvDialect {
+    const { source } = this.#hints;
+    const mark = source.quote ?? quote;
+    return {
+      delimiter,
+      quote: mark,
+      escape: source.escape ?? mark,
+      comment: source.comment ?? '',
+      nulls: source.nulls ?? [],
+    };
+  }
+
+  /** Every dialect that the caller leaves open and whose delimiter is there. */
+  #dialects(among: readonly string[]): CsvDialect[] {
+    const { delimiter, quote } = this.#hints.source;
+    const { bytes } = this.#sample;
+    const there = among.filter((each) => bytes.includes(each === 'blanks' ? ' ' : each));
+    const open = delimiter === undefined ? there : [delimiter];
+    const quotes = quote === undefined ? ['"', ...(bytes.includes("'") ? ["'"] : [])] : [quote];
+    return quotes.flatMap((mark) => open.map((each) => this.#dialect(each, mark)));
+  }
+
+  /** Dialects by which a record names an id column, the one that fits the records best first. */
+  #namedCandidates(): Candidate[] {
+    const rows = this.#hints.source.headerRows === undefined ? [1, 2] : [this.#rows];
+    for (const count of rows) {
+      const found = this.#dialects(delimiters).flatMap((dialect) => {
+        const place = this.#sample.findHeader(dialect, count);
+        return place === null ? [] : [{ dialect, place }];
+      });
+      const fitting = found.map((each) => ({ ...each, share: this.#share(each) }));
+      // Of two that fit as well, the one with fewer columns: the other cuts at a part of the delimiter.
+      const sorted = fitting.toSorted(
+        (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
+      );
+      if (sorted.length > 0) return sorted;
+    }
+    return [];
+  }
+
+  #share({ dialect, place }: Candidate): number {
+    const { good, bad } = this.#measure(dialect, place);
+    return good / Math.max(1, good + bad.size);
+  }
+
+  #measure(dialect: CsvDialect, { end, cells }: Place): Measure {
+    return this.#sample.measure(dialect, end, cells.length, this.#hints.source.ragged === 'pad');
+  }
+
+  #withHeader({ dialect, place }: Candidate): Sniffed {
+    const refined = refineDialect(this.#sample, dialect, place, this.#hints.source);
+    return this.#sniffed(refined, place, describeHeader(place));
+  }
+
+  #sniffed(
+    dialect: CsvDialect,
+    place: Pick<Place, 'start' | 'lines' | 'rows'>,
+    notes: readonly string[],
+    columns = 0,
+  ): Sniffed {
+    const { source, map } = this.#hints;
+    const reading = {
+      dialect,
+      ragged: source.ragged ?? 'refuse',
+      headerRows: place.rows,
+      columns,
+      map,
+      strict: source.strictHeader ?? false,
+    };
+    return { reading, start: place.start, lines: place.lines, notes };
+  }
+
+  /** `header=N`. */
+  #withHeaderAt(number: number): Sniffed {
+    const found = this.#dialects(delimiters).flatMap((dialect) => {
+      const place = this.#sample.findRecord(dialect, number, this.#rows);
+      return place === null ? [] : [{ dialect, place }];
+    });
+    const named = found.filter((each) => this.#sample.isHeader(each.place.cells));
+    const open =
+      named.length > 0
+        ? named
+        : found.filter(
+            (each) =>
+              commonDelimiters.some((d) => d === each.dialect.delimiter) ||
+              this.#hints.source.delimiter !== undefined,
+          );
+    const [best] = open
+      .map((each) => ({ ...each, share: this.#share(each) }))
+      .toSorted((a, b) => b.share - a.share);
+    if (best !== undefined) return this.#withHeader(best);
+    const message = `The file has fewer than ${number + this.#rows - 1} records within what is looked at`;
+    throw inputError('invalid_field', message, 'header');
+  }
+
+  #mapsPositions(): boolean {
+    const names = Object.keys(this.#hints.map);
+    return names.length > 0 && names.every((name) => /^(?:column_)?[1-9]\d{0,4}$/.test(name));
+  }
+
+  /** No header is found, and `map` names columns by their positions. */
+  #startsWithRecords(): Sniffed {
+    const { dialect, score } = this.#bestCut();
+    if (startsWithData(score.records, score.width)) return this.#headless(dialect, score);
+    const message =
+      'map names columns by their positions, which needs a file without a header, and the first record may be one; say header=none if it is data, else header=1 and map names';
+    throw inputError('invalid_field', message, 'header');
+  }
+
+  /** `header=none`. */
+  #withoutHeader(): Sniffed {
+    const { dialect, score } = this.#bestCut();
+    return this.#headless(dialect, score);
+  }
+
+  #headless(base: CsvDialect, { width }: Score): Sniffed {
+    const place = {
+      start: 0,
+      lines: 0,
+      end: 0,
+      rows: 0,
+      cells: Array.from({ length: width }, () => ''),
+      isDoubtful: false,
+    };
+    const dialect = refineDialect(this.#sample, base, place, {
+      delimiter: base.delimiter,
+      ...this.#hints.source,
+    });
+    return this.#sniffed(
+      dialect,
+      place,
+      ['The file has no header; its columns are named by position.'],
+      width,
+    );
+  }
+
+  /**
+   * The dialect that cuts the records most evenly, and into cells of known kinds.
+   * @throws InputError `invalid_field` if two do so equally well.
+   */
+  #bestCut(): { dialect: CsvDialect; score: Score } {
+    const scored = this.#dialects(tellingDelimiters).map((dialect) => {
+      const score = this.#sample.score(dialect, 0);
+      return { dialect, score, points: score.width > 1 ? score.share ** 2 * (0.3 + 0.7 * score.known) : 0 };
+    });
+    const sorted = scored
+      .filter((each) => each.points >= leastPoints)
+      .toSorted((a, b) => b.points - a.points);
+    const [best, ...others] = sorted;
+    if (best === undefined) {
+      const plain = this.#plain();
+      return { dialect: plain, score: this.#sample.score(plain, 0) };
+    }
+    const equal = others.find(
+      (each) => each.points > clearShare * best.points && isOther(each.score, best.score),
+    );
+    if (equal === undefined) return best;
+    const [one, two] = [best, equal].map(({ dialect }) => JSON.stringify(dialect.delimiter));
+    const message = `The records can be cut at ${one} as well as at ${two}; say which with delimiter`;
+    throw inputError('invalid_field', message, 'delimiter');
+  }
+
+  /** No record names an id column: what is most likely the header, for the refusal to name its columns. */
+  #withUnknownHeader(plain: CsvDialect): Sniffed {
+    const first = this.#sample.findRecord(plain, 1, this.#rows);
+    const start = { start: 0, lines: 0, rows: this.#rows };
+    if (first === null) return this.#sniffed(plain, start, []);
+    return this.#sniffed(plain, first, []);
+  }
+
+  #doubtfulHeader({ lines }: Place): Error {
+    const message = `Line ${lines + 1} names an id column, but records stand before it that look like its own; say which one is the header with header=1, 2, …`;
+    return inputError('invalid_field', message, 'header');
+  }
+}
+
+/** A cut with less is none: records of one cell, or of any number. */
+const leastPoints = 0.4;
+/** Of the best cut's points, more than which another one is as likely. */
+const clearShare = 0.95;
+
+function isOther(a: Score, b: Score): boolean {
+  return a.width !== b.width || JSON.stringify(a.records) !== JSON.stringify(b.records);
+}
+
+function describeHeader({ rows }: Place): string[] {
+  return rows === 1 ? [] : [`${rows} records make the header; their names are joined by blanks.`];
+}
+
+/** The candidate that comes most often in the first record, outside quotes; a single column has none: `,`. */
+function frequentDelimiter(bytes: Buffer): string {
+  const counts = new Uint32Array(256);
+  let quoted = false;
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] as number;
+    if (byte === QUOTE) quoted = !quoted;
+    else if (quoted) continue;
+    else if (byte === LF || byte === CR) break;
+    else counts[byte] = (counts[byte] as number) + 1;
+  }
+  const count = (delimiter: string) => counts[delimiter.charCodeAt(0)] as number;
+  return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
+}

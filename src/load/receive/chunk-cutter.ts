@@ -1,0 +1,107 @@
+import type { ChunkRange } from '../../domain/load.ts';
+
+/** A record of which it is not known yet whether it is one of the last. */
+interface HeldRecord {
+  readonly start: number;
+  readonly end: number;
+  readonly line: number;
+  readonly oversized: boolean;
+  /** End of the blank lines after it. */
+  blankEnd: number;
+}
+
+/**
+ * Gathers records into chunks of about `chunkBytes`. A chunk starts with a record and ends after one, or after
+ * blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
+ */
+export class ChunkCutter {
+  readonly chunks: ChunkRange[] = [];
+  /** Records so far. */
+  rows = 0;
+  readonly #chunkBytes: number;
+  readonly #skipFooter: number;
+  /** The last records, at most as many as are to be passed over. */
+  readonly #held: HeldRecord[] = [];
+  /** Start of the open chunk, or -1. */
+  #start = -1;
+  #end = 0;
+  #firstRow = 0;
+  #firstLine = 0;
+
+  /** `skipFooter`: of the records the last ones are no part of any chunk, and not counted. */
+  constructor(chunkBytes: number, skipFooter: number) {
+    this.#chunkBytes = chunkBytes;
+    this.#skipFooter = skipFooter;
+  }
+
+  record(start: number, end: number, line: number): void {
+    if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: false });
+    else this.#record(start, end, line);
+  }
+
+  blank(end: number): void {
+    const last = this.#held.at(-1);
+    if (last === undefined) this.#blank(end);
+    else last.blankEnd = end;
+  }
+
+  /** A record that is never to be read whole: a chunk of its own. */
+  oversized(start: number, end: number, line: number): void {
+    if (this.#skipFooter > 0) this.#hold({ start, end, line, blankEnd: end, oversized: true });
+    else this.#oversized(start, end, line);
+  }
+
+  /** What may yet turn out to stand at the end waits until as many others have come. */
+  #hold(record: HeldRecord): void {
+    this.#held.push(record);
+    if (this.#held.length <= this.#skipFooter) return;
+    const first = this.#held.shift() as HeldRecord;
+    if (first.oversized) this.#oversized(first.start, first.end, first.line);
+    else this.#record(first.start, first.end, first.line);
+    if (first.blankEnd > first.end) this.#blank(first.blankEnd);
+  }
+
+  #record(start: number, end: number, line: number): void {
+    this.rows++;
+    if (this.#start < 0) {
+      this.#start = start;
+      this.#firstRow = this.rows;
+      this.#firstLine = line;
+    }
+    this.#end = end;
+    if (end - this.#start >= this.#chunkBytes) this.close();
+  }
+
+  #blank(end: number): void {
+    if (this.#start < 0) return;
+    this.#end = end;
+    if (end - this.#start >= this.#chunkBytes) this.close();
+  }
+
+  #oversized(start: number, end: number, line: number): void {
+    this.close();
+    this.rows++;
+    this.chunks.push({
+      byteStart: start,
+      byteEnd: end,
+      firstRow: this.rows,
+      firstLine: line,
+      rowCount: 1,
+      oversized: true,
+    });
+  }
+
+  /** Ends the open chunk, if any. */
+  close(): void {
+    if (this.#start < 0) return;
+    this.chunks.push({
+      byteStart: this.#start,
+      byteEnd: this.#end,
+      firstRow: this.#firstRow,
+      firstLine: this.#firstLine,
+      rowCount: this.rows - this.#firstRow + 1,
+      oversized: false,
+    });
+    this.#start = -1;
+  }
+}

@@ -1,0 +1,95 @@
+import { inputError } from '../../domain/errors.ts';
+import { DIALECT_SAMPLE_BYTES, MAX_BLANK_BYTES } from '../../domain/limits.ts';
+import {
+  type CsvHeader,
+  type CsvReading,
+  readCsvHeader,
+  skipBlankLines,
+  skipLines,
+} from '../../formats/csv-header.ts';
+import { type CsvHints, sniffCsv } from '../../formats/csv-sniff.ts';
+
+/** What stands before the first record of a CSV: lines to be passed over, and the header. */
+export class CsvOpening {
+  header: CsvHeader | null = null;
+  /** Line on which the header starts; null if there is none. */
+  headerLine: number | null = null;
+  readonly notes: string[] = [];
+
+  readonly #hints: CsvHints;
+  #reading: CsvReading | null = null;
+  /** Lines still to be passed over because the caller says so. */
+  #skipLines: number;
+  /** Blank bytes before the header. */
+  #blankBytes = 0;
+  /** Line on which the bytes to come start. */
+  #line = 1;
+
+  constructor(hints: CsvHints) {
+    this.#hints = hints;
+    this.#skipLines = hints.source.skipRows ?? 0;
+  }
+
+  /**
+   * How many of these bytes, and lines, are done with; `header` is set once the next byte is of a record. What is left is to be
+   * given again with what follows it.
+   * @throws InputError for a header that cannot be used, and where it is open how to read the file.
+   */
+  read(bytes: Buffer, final: boolean): { end: number; lines: number } {
+    const before = this.#line;
+    const end = this.#read(bytes, final);
+    return { end, lines: this.#line - before };
+  }
+
+  #read(bytes: Buffer, final: boolean): number {
+    const skipped = skipLines(bytes, this.#skipLines, final);
+    this.#skipLines -= skipped.lines;
+    this.#line += skipped.lines;
+    if (skipped.isOpen) return skipped.end;
+    const { end, isDone } = this.#readBlank(bytes.subarray(skipped.end), final);
+    const start = skipped.end + end;
+    return isDone ? start + this.#readHeader(bytes.subarray(start), final) : start;
+  }
+
+  #readBlank(bytes: Buffer, final: boolean): { end: number; isDone: boolean } {
+    const blank = skipBlankLines(bytes, final);
+    this.#blankBytes += blank.end;
+    this.#line += blank.lines;
+    const pending = blank.isOpen ? bytes.length - blank.end : 0;
+    if (this.#blankBytes + pending > MAX_BLANK_BYTES) {
+      const message = `More than ${MAX_BLANK_BYTES} blank bytes stand before the header`;
+      throw inputError('invalid_field', message, `line ${this.#line}`);
+    }
+    return { end: blank.end, isDone: !blank.isOpen };
+  }
+
+  #readHeader(bytes: Buffer, final: boolean): number {
+    let start = 0;
+    if (this.#reading === null) {
+      if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
+      const found = sniffCsv(bytes, final, this.#hints);
+      this.#reading = found.reading;
+      this.notes.push(...found.notes, ...this.#describePassed(found.lines));
+      this.#line += found.lines;
+      start = found.start;
+    }
+    const header = readCsvHeader(bytes.subarray(start), final, this.#reading);
+    if (header === null) return start;
+    // Until such records are walked.
+    if (header.header.dialect !== undefined) {
+      throw inputError('invalid_field', 'CSV of this dialect is not read yet', 'delimiter');
+    }
+    this.header = header.header;
+    this.notes.push(...header.notes);
+    if (this.#reading.headerRows > 0) this.headerLine = this.#line;
+    this.#line += header.lines;
+    return start + header.end;
+  }
+
+  #describePassed(lines: number): string[] {
+    const first = this.#line;
+    if (lines === 0) return [];
+    const which = lines === 1 ? `Line ${first} stands` : `Lines ${first} to ${first + lines - 1} stand`;
+    return [`${which} before the header and ${lines === 1 ? 'was' : 'were'} passed over.`];
+  }
+}

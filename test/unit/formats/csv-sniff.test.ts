@@ -1,0 +1,284 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InputError } from '../../../src/domain/errors.ts';
+import type { SourceOptions } from '../../../src/domain/source.ts';
+import { type CsvHints, sniffCsv } from '../../../src/formats/csv-sniff.ts';
+
+interface Found {
+  readonly delimiter: string;
+  readonly quote: string;
+  readonly escape: string;
+  readonly comment: string;
+  /** The text from where the header starts, or the first record. */
+  readonly rest: string;
+  readonly headerRows: number;
+  readonly columns: number;
+  readonly lines: number;
+}
+
+function sniff(text: string, hints: Partial<CsvHints> = {}): Found {
+  const bytes = Buffer.from(text);
+  const { reading, start, lines } = sniffCsv(bytes, true, { source: {}, map: {}, ...hints });
+  const { delimiter, quote, escape: escapes, comment } = reading.dialect;
+  const rest = bytes.toString('utf8', start);
+  return {
+    delimiter,
+    quote,
+    escape: escapes,
+    comment,
+    rest,
+    headerRows: reading.headerRows,
+    columns: reading.columns,
+    lines,
+  };
+}
+
+const said = (text: string, source: SourceOptions) => sniff(text, { source });
+
+function refusal(text: string, hints: Partial<CsvHints> = {}): string {
+  try {
+    sniff(text, hints);
+  } catch (error) {
+    expect(error).toBeInstanceOf(InputError);
+    return (error as Error).message;
+  }
+  return 'none';
+}
+
+const table = (delimiter: string, rows: readonly (readonly string[])[]) =>
+  rows.map((row) => `${row.join(delimiter)}\n`).join('');
+const users = [
+  ['user_id', 'name', 'plan'],
+  ['u1', 'Ann', 'pro'],
+  ['u2', 'Bob', 'free'],
+  ['u3', 'Eve', ''],
+];
+const plain = { quote: '"', escape: '"', comment: '', headerRows: 1, lines: 0 };
+
+describe('the delimiter', () => {
+  it.each([',', ';', '\t', '|', '^', '~', ':', '||', '::', '~|~', ', ', '; ', ' | ', '\x01'])(
+    '%j is found from the header',
+    (delimiter) => {
+      expect(sniff(table(delimiter, users))).toMatchObject({ ...plain, delimiter });
+    },
+  );
+
+  it('is the one that is most frequent in a header that several may cut', () => {
+    expect(sniff('user_id,b;c,d\n').delimiter).toBe(',');
+    expect(sniff('user_id;b;c,d\n').delimiter).toBe(';');
+    expect(sniff('"user,id,b";user_id\n').delimiter).toBe(';');
+    expect(sniff('user_id\n').delimiter).toBe(',');
+    expect(sniff('user_id;a,company_id\n').delimiter).toBe(',');
+  });
+
+  it('may be one blank, or any number of blanks', () => {
+    expect(sniff('user_id name plan\nu1 Ann pro\nu2 Bob free\n').delimiter).toBe(' ');
+    expect(sniff('user_id  name   plan\nu1       Ann    pro\nu2       Bob    free\n').delimiter).toBe(
+      'blanks',
+    );
+  });
+
+  it('has its blank only where every name and every cell has one', () => {
+    expect(sniff('user_id, name\nu1, Ann\nu2,Bob\n').delimiter).toBe(',');
+    expect(sniff('user_id,name\nu1, Ann\nu2, Bob\n').delimiter).toBe(',');
+    expect(sniff('user_id, name\nu1, "Ann, the first"\nu2, Bob\n').delimiter).toBe(', ');
+    expect(sniff('user_id, name\n').delimiter).toBe(',');
+  });
+
+  it('is what the caller says', () => {
+    expect(said('user_id;b,c\n', { delimiter: ',' }).delimiter).toBe(',');
+    expect(said('user_id,b\n', { delimiter: ';' }).delimiter).toBe(';');
+    expect(said('user_id, b\nu1, c\n', { delimiter: ',' }).delimiter).toBe(',');
+  });
+
+  it('stands in a line sep= for Excel, which is passed over', () => {
+    const text = 'user_id;a,b\nu1;c,d\n';
+    for (const line of ['sep=;\r\n', '"sep=;"\n', 'SEP=;\r']) {
+      expect(sniff(line + text)).toMatchObject({ delimiter: ';', rest: text, lines: 1 });
+    }
+    expect(sniff(`sep=,\n${text}`).delimiter).toBe(',');
+    expect(said(`sep=,\n${text}`, { delimiter: ';' })).toMatchObject({ delimiter: ';', rest: text });
+    expect(sniff('sep=;;user_id\n').lines).toBe(0);
+  });
+});
+
+describe('quotes and escapes', () => {
+  it("are ' where only that cuts the records", () => {
+    const text = "user_id,name\nu1,'Ann, the first'\nu2,'It''s Bob'\n";
+    expect(sniff(text)).toMatchObject({ quote: "'", escape: "'" });
+    expect(sniff("'user_id','name'\n'u1','Ann'\n")).toMatchObject({ quote: "'", escape: "'" });
+  });
+
+  it('leave \' alone where records are well-formed without, or others have "', () => {
+    expect(sniff("user_id,name\nu1,'Ann'\nu2,'tis Bob\n").quote).toBe('"');
+    expect(sniff('user_id,name\nu1,\'Ann, x\'\nu2,"Bob, y"\n').quote).toBe('"');
+    expect(sniff("user_id,name\nu1,'Ann, the first\nu2,Bob\n").quote).toBe('"');
+  });
+
+  it('are escaped by a backslash where only that cuts the records', () => {
+    const text = 'user_id,name\nu1,"Ann \\"the first\\", x"\nu2,"Bob"\n';
+    expect(sniff(text)).toMatchObject({ quote: '"', escape: '\\' });
+    expect(sniff('user_id,name\nu1,"C:\\"\nu2,"Bob"\n').escape).toBe('"');
+    expect(sniff(`${text}u3,"C:\\"\nu4,"D:\\"\n`).escape).toBe('"');
+  });
+
+  it('mean nothing where many cells hold one and none is in quotes', () => {
+    const text = 'user_id\tsize\nu1\t12" x 4"\nu2\t10"\nu3\t9"\nu4\t-\n';
+    expect(sniff(text)).toMatchObject({ quote: '', escape: '' });
+    expect(sniff('user_id\tsize\nu1\t12"\nu2\tx\n').quote).toBe('"');
+    expect(sniff(`${text}u5\t"x"\n`).quote).toBe('"');
+  });
+
+  it('are what the caller says', () => {
+    expect(said("user_id,name\nu1,'Ann, x'\n", { quote: '"' }).quote).toBe('"');
+    expect(said('user_id,name\nu1,"a"\n', { quote: '' })).toMatchObject({ quote: '', escape: '' });
+    expect(said('user_id,name\nu1,"a"\n', { quote: "'" })).toMatchObject({ quote: "'", escape: "'" });
+    expect(said('user_id,name\nu1,"a"\n', { escape: '\\' })).toMatchObject({ quote: '"', escape: '\\' });
+  });
+});
+
+describe('comments', () => {
+  it('are found where lines with # are no records', () => {
+    expect(sniff('user_id,name\n# one\nu1,Ann\n# two, three, four\nu2,Bob\n').comment).toBe('#');
+    expect(sniff('user_id,name\n#1,one\n# two, three, four\n# five\n').comment).toBe('');
+    expect(sniff('user_id,name\n# one\nu2,Bob\n').comment).toBe('');
+    expect(said('user_id,name\n# one\n# two\nu2,Bob\n', { comment: '' }).comment).toBe('');
+  });
+
+  it('before the header are passed over', () => {
+    const text = 'user_id,name\nu1,Ann\n';
+    expect(sniff(`# made by x\n# a,b\n${text}`)).toMatchObject({ ...plain, rest: text, lines: 2 });
+    expect(said(`% made by x\n${text}`, { comment: '%' })).toMatchObject({
+      rest: text,
+      lines: 1,
+      comment: '%',
+    });
+  });
+});
+
+describe('the header', () => {
+  const text = table(';', users);
+
+  it.each([
+    ['a title', 'Users of March\n'],
+    ['a title with delimiters', 'Users, of; March\n'],
+    ['titles and blank lines', 'Users\n\nMarch\n\n'],
+    ['keys and values', 'Report;Users\nDate;2024-03-01\n\n'],
+    ['lines padded with delimiters', 'Users;;\n;;\n'],
+    ['a quote that is never closed', 'Users of "March\n'],
+    ['lines of dashes', '-----\n'],
+  ])('is found behind %s', (_, preamble) => {
+    const lines = preamble.split('\n').length - 1;
+    expect(sniff(preamble + text)).toMatchObject({ ...plain, delimiter: ';', rest: text, lines });
+  });
+
+  it('is found by the names that map gives', () => {
+    const map = { Kunde: 'user_id', Name: 'name' };
+    const theirs = 'Kunde,Name\n1,Ann\n';
+    expect(sniff(`Kunden\n${theirs}`, { map })).toMatchObject({ rest: theirs, lines: 1 });
+    expect(sniff(`user_id,x,y\n${theirs}`, { map })).toMatchObject({ rest: theirs, lines: 1 });
+  });
+
+  it('may be two records, where only together they name an id', () => {
+    const map = { 'User id': 'user_id' };
+    const rows = 'User,,\nid,name,plan\nu1,Ann,pro\n';
+    expect(sniff(rows, { map })).toMatchObject({ headerRows: 2, rest: rows });
+    const groups = 'User,,Contract\n';
+    const named = 'user_id,name,plan\nu1,Ann,pro\n';
+    expect(sniff(groups + named)).toMatchObject({ headerRows: 1, rest: named, lines: 1 });
+  });
+
+  it('is not taken out of the middle of a table', () => {
+    const text = 'column,meaning\nuser_id,who\ncompany_id,where\n';
+    expect(refusal(text)).toMatch(/Line 2 names an id column.*header=1, 2.*\(header\)/);
+    expect(said(text, { header: 2 })).toMatchObject({ lines: 1 });
+  });
+
+  it('is where the caller says', () => {
+    expect(said('a;b\n\nc;d\nu1;Ann\n', { header: 2 })).toMatchObject({
+      delimiter: ';',
+      rest: 'c;d\nu1;Ann\n',
+      lines: 2,
+    });
+    expect(said('a\nuser_id;d\nu1;Ann\n', { header: 2 })).toMatchObject({ delimiter: ';', lines: 1 });
+    expect(said('x,y\nuser_id,d\nu1,Ann\n', { header: 1 })).toMatchObject({ lines: 0 });
+    expect(said('a,b\nc,d\n', { header: 1, headerRows: 2 })).toMatchObject({ headerRows: 2 });
+    expect(() => said('a,b\nc,d\n', { header: 3 })).toThrow('fewer than 3 records');
+  });
+});
+
+describe('a file without a header', () => {
+  const map = { '1': 'user_id', '2': 'name' };
+  const rows = 'u1;Ann;ann@example.com;3,5\nu2;Bob;bob@example.com;4,25\n';
+
+  it('has columns by position if the caller says so', () => {
+    expect(said(rows, { header: 'none' })).toMatchObject({
+      delimiter: ';',
+      headerRows: 0,
+      columns: 4,
+      rest: rows,
+    });
+    expect(said('u1\nu2\n', { header: 'none' })).toMatchObject({ headerRows: 0, columns: 1 });
+    expect(said('u1,a,b\nu2,a\nu3,a,b\n', { header: 'none' })).toMatchObject({ columns: 3 });
+  });
+
+  it('is found where map names columns by position and the first record is plainly data', () => {
+    expect(sniff(rows, { map })).toMatchObject({ delimiter: ';', headerRows: 0, columns: 4 });
+  });
+
+  it('is not taken for one where the first record may be a header', () => {
+    for (const header of ['id;name;mail;score\n', 'a;b;c;d\n', '1;2;3;4\n', 'id;2019;2020;2021\n']) {
+      const found = header.startsWith('1')
+        ? sniff(header + rows, { map }).headerRows
+        : refusal(header + rows, { map });
+      if (header.startsWith('1')) expect(found).toBe(1);
+      else expect(found).toMatch(/header=none if it is data.*\(header\)/);
+    }
+    expect(refusal('u1;Ann\nu2;Bob\n', { map })).toMatch(/\(header\)/);
+  });
+
+  it('is refused where two delimiters cut it as well', () => {
+    expect(refusal('u1,a;b\nu2,c;d\n', { source: { header: 'none' } })).toBe(
+      'The records can be cut at "," as well as at ";"; say which with delimiter (delimiter)',
+    );
+    expect(said('u1,a;b\nu2,c;d\n', { header: 'none', delimiter: ',' }).columns).toBe(2);
+  });
+});
+
+describe('well-formed tables', () => {
+  const cell = fc.oneof(
+    fc.string({ unit: fc.constantFrom(...'ab1 ,;\t|^~:\'"\\#=\n\r.-@') }),
+    fc.constantFrom('', ' ', "'x'", '\\"', '# x', 'u1', '3,5', '2024-01-01', ' a', "it's"),
+  );
+  const written = (value: string, delimiter: string) =>
+    /["\n\r]/.test(value) || value.includes(delimiter) || value.trim() === ''
+      ? `"${value.replaceAll('"', '""')}"`
+      : value;
+  const names = fc.uniqueArray(fc.constantFrom<string[]>('name', 'plan', 'a b', 'x-y', "o'clock", 'é'), {
+    maxLength: 5,
+  });
+  const input = fc.record({
+    names,
+    delimiter: fc.constantFrom(',', ';', '\t', '|'),
+    rows: fc.array(fc.array(cell, { minLength: 6, maxLength: 6 }), { maxLength: 8 }),
+    key: fc.constantFrom('user_id', 'company_id', 'ID'),
+    at: fc.nat(5),
+  });
+
+  it('are read as they are, whatever their cells hold', () => {
+    fc.assert(
+      fc.property(input, ({ names: others, delimiter: among, rows, key, at }) => {
+        const header = others.toSpliced(at, 0, key);
+        const delimiter = header.length > 1 ? among : ',';
+        const body = rows.map((row) => row.slice(0, header.length));
+        const text = [header, ...body].map(
+          (row) => `${row.map((value) => written(value, delimiter)).join(delimiter)}\r\n`,
+        );
+        const map: Record<string, string> = key === 'ID' ? { ID: 'user_id' } : {};
+        const expected = { delimiter, ...plain, rest: text.join('') };
+        expect(sniff(text.join(''), { map })).toMatchObject(expected);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+});
