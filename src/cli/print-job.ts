@@ -81,7 +81,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
 };
 
 /** How the file was read, in a line; then a line for each thing that a person should know. */
-export function describeReading({ readAs }: Load): string[] {
+export function describeReading({ readAs }: Pick<Load, 'readAs'>): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;
   const parts = [

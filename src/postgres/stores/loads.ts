@@ -64,7 +64,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       column_map: JSON.stringify(load.columnMap),
       preset: load.preset,
       source_options: JSON.stringify(load.source),
-      read_as: JSON.stringify(load.readAs),
+      read_as: JSON.stringify(load.readAs, storable),
       total_rows: load.totalRows,
       dry_run: load.dryRun,
       max_errors: load.maxErrors,
@@ -84,6 +84,11 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
     ) with ordinality as c (byte_start, byte_end, first_row, first_line, row_count, oversized, ordinality)`.execute(
     db,
   );
+}
+
+/** What a file calls itself, or its parts, may hold what jsonb cannot. */
+function storable(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? value.replaceAll('\0', '␀').toWellFormed() : value;
 }
 
 function toColumns(chunk: ChunkRange): object {

@@ -1,0 +1,46 @@
+import { describe, expect, test } from 'vitest';
+import { describeReading } from '../../../src/cli/print-job.ts';
+import type { CsvReadAs, ReadAs } from '../../../src/domain/source.ts';
+
+const csv: CsvReadAs = {
+  delimiter: ',',
+  quote: '"',
+  escape: '"',
+  comment: '',
+  nulls: [],
+  ragged: 'refuse',
+  headerLine: 1,
+  columns: ['user_id'],
+};
+const readAs: ReadAs = { format: 'csv', encoding: 'utf-8', csv, sheet: null, member: null, notes: [] };
+
+describe('how a file was read', () => {
+  test.each<[Partial<ReadAs>, string]>([
+    [{}, 'CSV, utf-8, commas between cells, header on line 1'],
+    [
+      { encoding: 'windows-1252', csv: { ...csv, delimiter: ';', headerLine: 3 } },
+      'CSV, windows-1252, semicolons between cells, header on line 3',
+    ],
+    [
+      { csv: { ...csv, delimiter: '|~|', quote: '', escape: '', headerLine: null, ragged: 'pad' } },
+      'CSV, utf-8, |~| between cells, no quotes, short records padded, no header',
+    ],
+    [
+      { csv: { ...csv, delimiter: '\t', quote: "'", escape: '\\', comment: '#', nulls: ['NULL', '\\N'] } },
+      "CSV, utf-8, tabs between cells, quotes ', backslash before quotes, no records in lines that start with #, empty where NULL or \\N, header on line 1",
+    ],
+    [{ format: 'ndjson', csv: null }, 'NDJSON, utf-8'],
+    [
+      { format: 'xlsx', encoding: null, sheet: 'Kunden', member: 'k.xlsx', csv: { ...csv } },
+      'Excel workbook, k.xlsx of the archive, sheet Kunden, commas between cells, header on line 1',
+    ],
+  ])('%j is said in a line', (found, line) => {
+    expect(describeReading({ readAs: { ...readAs, ...found } })).toEqual([line]);
+  });
+
+  test('has a line for each thing that a person should know, without control characters', () => {
+    const notes = ['Line 1 was passed over.', 'Column\u001b[31m 7 has no name.'];
+    const [, ...lines] = describeReading({ readAs: { ...readAs, notes } });
+    expect(lines).toEqual(['Line 1 was passed over.', 'Column�[31m 7 has no name.']);
+  });
+});
