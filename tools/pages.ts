@@ -29,7 +29,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   invalid_utf8: 'The record holds bytes that are not UTF-8.',
   nul_character: 'U+0000, which PostgreSQL cannot store.',
   unclear_apostrophe:
-    'A cell of a CSV begins with an apostrophe before a formula, and the columns are those of an export, but the file was written again by another program. `escaped_formulas` decides whether the apostrophe belongs to the value.',
+    'A cell of a CSV begins with an apostrophe before a formula, and the columns are those of an export, but the file was written again by another program. `apostrophes=remove` or `keep` decides what becomes of it.',
   lone_surrogate: 'Half of a surrogate pair.',
   invalid_json: 'The line, or a cell in a column `metadata`, is not JSON.',
   not_an_object: 'The line is JSON, but not an object.',

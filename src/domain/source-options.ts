@@ -159,6 +159,17 @@ export const sourceOptions = {
     examples: [true],
     read: (text) => (text === 'true' || text === 'false' ? text === 'true' : undefined),
   },
+  apostrophes: {
+    key: 'apostrophes',
+    type: 'string',
+    choices: ['remove', 'keep'],
+    argument: 'action',
+    description:
+      'what becomes of an apostrophe before what a spreadsheet would run, as exports have it; by default they are removed from files that say that an export wrote them',
+    rule: 'must be remove or keep',
+    examples: ['remove'],
+    read: (text) => (text === 'remove' || text === 'keep' ? text : undefined),
+  },
   sheet: {
     key: 'sheet',
     type: 'string',
@@ -277,6 +288,7 @@ const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
   null: tables,
   ragged: tables,
   strict_header: tables,
+  apostrophes: ['csv'],
   sheet: ['xlsx'],
   records: ['json'],
 };

@@ -28,6 +28,8 @@ export interface SourceOptions {
   readonly ragged?: 'refuse' | 'pad';
   /** Refuses a header with columns that have no name, or the same. */
   readonly strictHeader?: boolean;
+  /** What becomes of an apostrophe before what a spreadsheet would run, as exports have it. */
+  readonly apostrophes?: 'remove' | 'keep';
   /** Of a workbook; the first by default. */
   readonly sheet?: string;
   /** Where the records of a JSON document are: keys with dots between. */

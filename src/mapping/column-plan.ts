@@ -173,7 +173,7 @@ function requireClearNames(columns: readonly string[], map: Readonly<Record<stri
   if (unclear.length === 0) return;
   throw inputError(
     'invalid_field',
-    'Column names begin with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: escaped_formulas=true takes such apostrophes off, false keeps them',
+    'Column names begin with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: apostrophes=remove takes such apostrophes off, keep leaves them',
     `columns: ${listed(unclear)}`,
   );
 }

@@ -35,7 +35,7 @@ export function unclearApostrophe(column: string | null): Reason {
   return {
     code: 'unclear_apostrophe',
     message:
-      'the cell begins with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: escaped_formulas=true takes such apostrophes off, false keeps them',
+      'the cell begins with an apostrophe before what a spreadsheet would run, and the file may be an export of sluice that another program wrote again: apostrophes=remove takes such apostrophes off, keep leaves them',
     column,
   };
 }

@@ -7,6 +7,7 @@ import { parquetReadObjects } from 'hyparquet';
 import { expressionBuilder, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { instantOfMicros } from '../../src/domain/instant.ts';
+import type { SourceOptions } from '../../src/domain/source.ts';
 import { type SegmentTest, text, texts as textArray } from '../../src/export/filter.ts';
 import { compileForCopy, copyOut, setParameters } from '../../src/export/write/copy-out.ts';
 import { heading } from '../../src/export/write/csv.ts';
@@ -29,7 +30,13 @@ import {
 } from '../support/export-files.ts';
 import { expectedOf, filters, store, stored } from '../support/export-oracle.ts';
 import { hazardousText } from '../support/formulas.ts';
-import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  readRejects,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -354,6 +361,25 @@ describe('values', () => {
       });
       expect(users['v']?.metadata).toEqual({ empty: 'e' });
     }
+  });
+
+  test('of an export that a spreadsheet wrote again are refused where an apostrophe is unclear, until a word decides', async () => {
+    const csv = `user_id;phone;first_seen_at;last_seen_at\nu;'+49 1;;\nv;'tis;;\n`;
+    const phones = async (source: SourceOptions) => {
+      const id = await newEnvironment(t.system);
+      const manual = await startManually(t.system, id, csv, { source });
+      const { tally } = await runManually(manual);
+      const { users } = await readProfiles(t.system, id);
+      const rejects = await readRejects(t.system, manual.jobId);
+      return [
+        tally.rejected,
+        ...Object.values(users).map(({ metadata }) => metadata['phone']),
+        rejects[0]?.code,
+      ];
+    };
+    expect(await phones({})).toEqual([1, "'tis", 'unclear_apostrophe']);
+    expect(await phones({ apostrophes: 'remove' })).toEqual([0, '+49 1', "'tis", undefined]);
+    expect(await phones({ apostrophes: 'keep' })).toEqual([0, "'+49 1", "'tis", undefined]);
   });
 
   test('a number is no formula, whatever its sign; all else that begins as one is', async () => {

@@ -79,11 +79,18 @@ export class CsvOpening {
     if (header.header.dialect !== undefined) {
       throw inputError('invalid_field', 'CSV of this dialect is not read yet', 'delimiter');
     }
-    this.header = header.header;
+    this.header = this.#withApostrophes(header.header);
     this.notes.push(...header.notes);
     if (this.#reading.headerRows > 0) this.headerLine = this.#line;
     this.#line += header.lines;
     return start + header.end;
+  }
+
+  /** What is said of apostrophes wins over what the header tells. */
+  #withApostrophes({ defused, ...header }: CsvHeader): CsvHeader {
+    const { apostrophes } = this.#hints.source;
+    if (apostrophes === 'remove') return { ...header, defused: 'undone' };
+    return apostrophes === 'keep' || defused === undefined ? header : { ...header, defused };
   }
 
   #describePassed(lines: number): string[] {
