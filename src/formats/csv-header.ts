@@ -3,6 +3,7 @@ import { type InputError, inputError } from '../domain/errors.ts';
 import { MAX_HEADER_BYTES } from '../domain/limits.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import { type CsvDialect, isPlain } from './csv-dialect.ts';
+import { withoutSpareCells } from './csv-mended-header.ts';
 import { joinRows, nameColumns, numberedColumns } from './csv-names.ts';
 import { createRecordScanner } from './csv-records.ts';
 import { type DefusedCells, findDefusedCells, isOwnHeader } from './own-csv.ts';
@@ -34,6 +35,10 @@ export interface CsvReading {
   readonly columns: number;
   readonly map: Readonly<Record<string, string>>;
   readonly strict: boolean;
+  /** Cells of the header without a name are no columns. */
+  readonly hasSpareCells?: true;
+  /** The header is a line that cannot be cut as the records are; it ends at `end`. */
+  readonly stray?: { readonly cells: readonly string[]; readonly end: number };
 }
 
 /** The header records of a CSV. */
@@ -97,9 +102,10 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
   if (reading.headerRows === 0) {
     return { header: { ...form, columns: numberedColumns(reading.columns) }, notes: [], end: 0, lines: 0 };
   }
-  const records = cutRecords(bytes, final, form, reading);
+  const records = reading.stray ? strayRecord(bytes, reading.stray) : cutRecords(bytes, final, form, reading);
   if (records === null) return null;
-  const cells = joinRows(records.rows);
+  const joined = joinRows(records.rows);
+  const cells = reading.hasSpareCells === true ? withoutSpareCells(joined) : joined;
   const { map, strict } = reading;
   const { columns, notes } = nameColumns(cells, { map, strict, isOurs: isOwnHeader(cells) });
   const defused = findDefusedCells(cells, records.text);
@@ -121,6 +127,10 @@ interface CutRecords {
   readonly text: string;
   readonly end: number;
   readonly lines: number;
+}
+
+function strayRecord(bytes: Buffer, { cells, end }: NonNullable<CsvReading['stray']>): CutRecords {
+  return { rows: [cells], text: bytes.toString('utf8', 0, end), end, lines: 1 };
 }
 
 function cutRecords(

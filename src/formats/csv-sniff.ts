@@ -7,6 +7,7 @@ import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
+import { findStrayHeader, hasSpareCells, withoutSpareCells } from './csv-mended-header.ts';
 import { refineDialect } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score, startsWithData } from './csv-sample.ts';
 
@@ -100,6 +101,8 @@ class Sniffer {
     const plain = this.#plain();
     const place = this.#sample.findHeader(plain, this.#rows, this.#rows);
     if (place !== null) return this.#withHeader({ dialect: plain, place });
+    const stray = this.#rows === 1 ? findStrayHeader(this.#sample, plain) : null;
+    if (stray !== null) return this.#withStrayHeader({ dialect: plain, place: stray });
     const named = this.#namedCandidates();
     const [best] = named.filter((each) => !each.place.isDoubtful);
     if (best !== undefined) return this.#withHeader(best);
@@ -165,8 +168,23 @@ class Sniffer {
   }
 
   #withHeader({ dialect, place }: Candidate): Sniffed {
+    const { source } = this.#hints;
+    const isSpared = source.strictHeader !== true && hasSpareCells(this.#sample, dialect, place);
+    const columns = isSpared ? { ...place, cells: withoutSpareCells(place.cells) } : place;
+    const refined = refineDialect(this.#sample, dialect, columns, source);
+    const found = this.#sniffed(refined, place, describeHeader(place));
+    if (!isSpared) return found;
+    return {
+      ...found,
+      reading: { ...found.reading, hasSpareCells: true },
+      notes: [...found.notes, spareCells],
+    };
+  }
+
+  #withStrayHeader({ dialect, place }: Candidate): Sniffed {
     const refined = refineDialect(this.#sample, dialect, place, this.#hints.source);
-    return this.#sniffed(refined, place, describeHeader(place));
+    const found = this.#sniffed(refined, place, [strayQuote]);
+    return { ...found, reading: { ...found.reading, stray: place } };
   }
 
   #sniffed(
@@ -299,6 +317,10 @@ const clearShare = 0.95;
 function isOther(a: Score, b: Score): boolean {
   return a.width !== b.width || JSON.stringify(a.records) !== JSON.stringify(b.records);
 }
+
+const spareCells =
+  'The header has cells without a name for which no record has a cell; they were left out, as delimiters too many.';
+const strayQuote = 'The header has a quote too many; it was read as part of a name.';
 
 function describeHeader({ rows }: Place): string[] {
   return rows === 1 ? [] : [`${rows} records make the header; their names are joined by blanks.`];

@@ -9,15 +9,21 @@ const QUOTE = '"';
 
 /**
  * The cells of a line that RFC 4180 cannot read, if one quote at the start of a cell is all that is wrong with it; null if not, or
- * if there is any doubt which quote it is. Takes no more than MAX_STRAY_QUOTES walks over the line.
+ * if there is any doubt which quote it is. Takes no more than MAX_STRAY_QUOTES walks over the line. `isWhole`: no cell of it goes on
+ * in the next line.
  */
-export function readStrayQuote(line: string, delimiter: string, columns: number): string[] | null {
+export function readStrayQuote(
+  line: string,
+  delimiter: string,
+  columns: number,
+  isWhole = false,
+): string[] | null {
   // A backslash in front of a quote says that the dialect is another one; several lines, that there is more to the defect.
   if (line.length > MAX_VALUE_BYTES || /\\"|[\r\n]/.test(line)) return null;
   const opening = findOpeningQuotes(line, delimiter);
   if (opening.length > MAX_STRAY_QUOTES) return null;
   const readings = opening
-    .map((stray) => new StrayReading(line, delimiter, stray))
+    .map((stray) => new StrayReading(line, delimiter, stray, isWhole))
     .filter((reading) => reading.cells?.length === columns);
   const [only] = readings;
   return readings.length === 1 && only?.isDoubtful === false ? only.cells : null;
@@ -42,10 +48,11 @@ class StrayReading {
   readonly #line: string;
   readonly #delimiter: string;
 
-  constructor(line: string, delimiter: string, stray: number) {
+  constructor(line: string, delimiter: string, stray: number, isWhole: boolean) {
     this.#line = line;
     this.#delimiter = delimiter;
-    this.isDoubtful = !line.includes(QUOTE, stray + 1) || line.startsWith(`${QUOTE}${delimiter}`, stray + 1);
+    const mayGoOn = !isWhole && !line.includes(QUOTE, stray + 1);
+    this.isDoubtful = mayGoOn || line.startsWith(`${QUOTE}${delimiter}`, stray + 1);
     this.cells = this.#read(stray);
   }
 

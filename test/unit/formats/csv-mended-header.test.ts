@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import type { SourceOptions } from '../../../src/domain/source.ts';
+import { readCsvHeader } from '../../../src/formats/csv-header.ts';
+import { sniffCsv } from '../../../src/formats/csv-sniff.ts';
+
+interface Header {
+  readonly columns: readonly string[];
+  /** The text behind the header. */
+  readonly rest: string;
+  readonly notes: string;
+}
+
+function read(text: string, map: Record<string, string> = {}, source: SourceOptions = {}): Header {
+  const bytes = Buffer.from(text);
+  const sniffed = sniffCsv(bytes, true, { source, map });
+  const found = readCsvHeader(bytes.subarray(sniffed.start), true, sniffed.reading);
+  if (found === null) throw new Error('no header');
+  return {
+    columns: found.header.columns,
+    rest: bytes.toString('utf8', sniffed.start + found.end),
+    notes: [...sniffed.notes, ...found.notes].join(' '),
+  };
+}
+
+const records = 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\nu3,Cy,Bern\n';
+
+describe('a delimiter too many in the header', () => {
+  it.each(['user_id,,name,city', ',user_id,name,city', 'user_id,name,city,', 'user_id,name,"",, city'])(
+    'is no column if no record has a cell for it: %s',
+    (header) => {
+      const { columns, notes } = read(`${header}\n${records}`);
+      expect(columns).toEqual(['user_id', 'name', 'city']);
+      expect(notes).toContain('cells without a name for which no record has a cell');
+    },
+  );
+
+  it('is a column if a record has a cell for it', () => {
+    expect(read(`user_id,,name,city\n${records}u4,x,Dee,Nice\n`).columns).toEqual([
+      'user_id',
+      'column_2',
+      'name',
+      'city',
+    ]);
+    expect(read('user_id,name,\nu1,Ann,\nu2,Bob,\n').columns).toEqual(['user_id', 'name', 'column_3']);
+  });
+
+  it('is a column if one record alone, or not every record, has as many cells as there are names', () => {
+    expect(read('user_id,,name\nu1,Ann\n').columns).toHaveLength(3);
+    expect(read('user_id,,name\nu1,Ann\nu2,Bob\nu3\n').columns).toHaveLength(3);
+  });
+
+  it('refuses the file where every column is to have a name', () => {
+    expect(() => read(`user_id,,name,city\n${records}`, {}, { strictHeader: true })).toThrow(
+      /without a name/,
+    );
+  });
+});
+
+describe('a quote too many in the header', () => {
+  it.each([
+    ['user_id,"name,city', ['user_id', '"name', 'city']],
+    ['user_id,name,"city', ['user_id', 'name', '"city']],
+    ['user_id,"name,"city"', ['user_id', '"name', 'city']],
+    ['user_id,""name",city', ['user_id', '"name', 'city']],
+  ])('is part of a name, if the header then has as many cells as the records: %s', (header, columns) => {
+    const found = read(`${header}\r\n${records}`);
+    expect(found.columns).toEqual(columns);
+    expect(found.rest).toBe(records);
+    expect(found.notes).toContain('a quote too many');
+  });
+
+  it('is left out of a name that is known without it', () => {
+    expect(read(`"user_id,name,"city"\n${records}`).columns).toEqual(['user_id', 'name', 'city']);
+    expect(read(`"Key,name,"city"\n${records}`, { Key: 'user_id' }).columns).toEqual(['Key', 'name', 'city']);
+  });
+
+  it('refuses the file if the records do not say how many cells the header has', () => {
+    expect(() => read('user_id,"name,city\nu1,Ann\nu2,Bob\n')).toThrow(/quote/);
+    expect(() => read('user_id,"name\nu1,Ann\n')).toThrow(/quote/);
+    expect(() => read('user_id,"name,city\nu1,Ann,x\nu2,Bob\nu3\nu4,a,b,c\n')).toThrow(/quote/);
+  });
+
+  it('refuses the file if the quote stands elsewhere than at the start of a cell', () => {
+    expect(() => read(`user_id,na"me,city\n${records}`)).toThrow(/quote/);
+    expect(() => read(`user_id,"name"x,city\n${records}`)).toThrow(/quote/);
+  });
+
+  it('takes nothing from a name that goes on in the next line', () => {
+    expect(read('user_id,"first\nname",city\nu1,Ann,Rome\nu2,Bob,Oslo\n').columns).toEqual([
+      'user_id',
+      'first\nname',
+      'city',
+    ]);
+  });
+});
