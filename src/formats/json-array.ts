@@ -1,6 +1,6 @@
 import { inputError } from '../domain/errors.ts';
 import { type JsonListener, JsonWalker } from './json-walker.ts';
-import { checkedUtf8 } from './text-encoding.ts';
+import { checkedUtf8 } from './utf8.ts';
 
 /** The key that holds the records of a body. */
 export type ArrayEnvelope = 'users' | 'companies' | 'batch';

@@ -1,0 +1,114 @@
+import { isUtf8 } from 'node:buffer';
+import { inputError } from '../domain/errors.ts';
+import { likelyEncodings } from './likely-encodings.ts';
+import { encodingOfLabel, markedEncoding, type TextEncoding } from './text-encoding.ts';
+import { describeFault, splitBytes, validPrefix } from './utf8.ts';
+import { findUtf16 } from './utf16.ts';
+import { findWestern } from './western-text.ts';
+
+/** An encoding, and what a person should know of how it was found. */
+export interface FoundEncoding extends TextEncoding {
+  readonly notes: readonly string[];
+}
+
+/** Of its characters beyond ASCII so few may be broken, as one in, for a file to be UTF-8 all the same. */
+const BROKEN_SHARE = 10;
+
+/**
+ * The encoding of a text: by its mark, as said, or by what it begins with. `head` is looked at as a whole; `isWhole` if nothing
+ * follows it.
+ * @throws InputError `unsupported_format` where the bytes leave it open; `invalid_field` for a label that nobody knows.
+ */
+export function findEncoding(head: Buffer, isWhole: boolean, label?: string): FoundEncoding {
+  const said = label === undefined ? null : encodingOfLabel(label);
+  const marked = markedEncoding(head);
+  if (isUtf32(head)) throw inputError('unsupported_format', 'The file is in UTF-32; send it in UTF-8', 'byte 0');
+  if (marked !== null) return { ...marked, notes: notesOfMark(marked.name, said) };
+  const utf16 = findUtf16(head);
+  if (said !== null) return { name: said, bomBytes: 0, notes: notesOfSaid(said, head, utf16) };
+  if (utf16 !== null) return found(utf16);
+  const text = isWhole ? head : head.subarray(0, head.length - splitBytes(head));
+  if (isUtf8(text)) return found('utf-8');
+  if (isNearlyUtf8(text)) return found('utf-8');
+  if (!findWestern(text).isClear) throw notUtf8(text);
+  return found(
+    'windows-1252',
+    'The file is not in UTF-8; its letters say that it is in windows-1252, and it was read so (encoding= says otherwise).',
+  );
+}
+
+function found(name: string, ...notes: readonly string[]): FoundEncoding {
+  return { name, bomBytes: 0, notes };
+}
+
+/** In UTF-16 LE it would begin with U+0000, which no text does. */
+function isUtf32(head: Buffer): boolean {
+  const start = head.toString('latin1', 0, 4);
+  return start === '\xff\xfe\0\0' || start === '\0\0\xfe\xff';
+}
+
+function notesOfMark(name: string, said: string | null): string[] {
+  if (said === null || said === name) return [];
+  return [`The file begins with the byte order mark of ${name} and was read so, not in ${said} as encoding= says.`];
+}
+
+/**
+ * What is said is followed, unless it makes Chinese of what is plainly something else: the halves of UTF-16 exchanged, or text in
+ * bytes read as UTF-16.
+ */
+function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[] {
+  const saysUtf16 = said.startsWith('utf-16');
+  if (utf16 !== null && utf16 !== said) {
+    throw contradiction(said, saysUtf16 ? `the bytes are those of ${utf16}` : `the file is in ${utf16}`);
+  }
+  if (!saysUtf16 || head.length === 0) {
+    const isMisread = said !== 'utf-8' && isUtf8(head.subarray(0, head.length - splitBytes(head))) && hasHigh(head);
+    return isMisread ? [`The file was read in ${said}, as encoding= says; its bytes are valid UTF-8 too.`] : [];
+  }
+  if (!head.includes(0) && isUtf8(head)) throw contradiction(said, 'its bytes are plain text');
+  return [];
+}
+
+function hasHigh(head: Buffer): boolean {
+  return head.some((byte) => byte >= 0x80);
+}
+
+function contradiction(said: string, but: string): Error {
+  return inputError('unsupported_format', `encoding= says ${said}, but ${but}`, 'encoding');
+}
+
+/** Whether nearly all of its characters beyond ASCII are UTF-8, as in a file of which a few records are broken. */
+function isNearlyUtf8(text: Buffer): boolean {
+  let valid = 0;
+  let broken = 0;
+  for (let at = 0; at < text.length; ) {
+    const first = text[at] as number;
+    if (first < 0x80) {
+      at++;
+      continue;
+    }
+    const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    const isCharacter = first >= 0xc2 && at + length <= text.length && isUtf8(text.subarray(at, at + length));
+    if (isCharacter) valid++;
+    else broken++;
+    at += isCharacter ? length : 1;
+  }
+  return broken * BROKEN_SHARE <= valid;
+}
+
+function notUtf8(text: Buffer): Error {
+  const at = validPrefix(text);
+  const lineStart = text.lastIndexOf(10, at) + 1;
+  const line = text.subarray(0, lineStart).toString('latin1').split('\n').length;
+  const column = [...text.toString('utf8', lineStart, at)].length + 1;
+  const likely = likelyEncodings(text.subarray(lineStart)).map((each) => `encoding=${each}`);
+  const advice =
+    likely.length === 0
+      ? 'say which encoding it is in, such as encoding=windows-1252 (or encoding=utf-8, and records that are not are refused)'
+      : `say which encoding it is in, probably ${likely.join(' or ')}`;
+  return inputError(
+    'unsupported_format',
+    `The file is not in UTF-8, and what it holds does not say clearly what it is in: ${advice}`,
+    `byte ${at}, line ${line}, column ${column}: ${describeFault(text, at)}`,
+  );
+}

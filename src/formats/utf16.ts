@@ -1,0 +1,107 @@
+import { writeUndecoded } from './utf8.ts';
+
+/** Bytes of UTF-8 that a code unit takes at most. */
+const UNIT_BYTES = 3;
+
+/** UTF-16 as UTF-8, without its mark. Half a surrogate pair and an odd last byte become what is not UTF-8. */
+export async function* utf16ToUtf8(
+  source: AsyncIterable<Buffer>,
+  bigEndian: boolean,
+  bomBytes: number,
+): AsyncGenerator<Buffer> {
+  let skip = bomBytes;
+  let rest = Buffer.alloc(0);
+  for await (const bytes of source) {
+    // A copy in any case: swapping changes it, and the bytes belong to somebody else.
+    const units = Buffer.concat([rest, bytes]);
+    const end = wholeCharacters(units, bigEndian);
+    rest = Buffer.from(units.subarray(end));
+    if (bigEndian) units.subarray(0, end).swap16();
+    const text = units.toString('utf16le', Math.min(skip, end), end);
+    skip = Math.max(0, skip - end);
+    if (text !== '') yield encode(text);
+  }
+  if (rest.length > 0) yield encodeRest(rest, bigEndian);
+}
+
+/** Length of the part that splits no code unit and no surrogate pair. */
+function wholeCharacters(units: Buffer, bigEndian: boolean): number {
+  const end = units.length - (units.length % 2);
+  if (end === 0) return 0;
+  const high = units[bigEndian ? end - 2 : end - 1] as number;
+  return high >= 0xd8 && high <= 0xdb ? end - 2 : end;
+}
+
+/** What no character came of: the first half of a pair, a byte, or both. */
+function encodeRest(rest: Buffer, bigEndian: boolean): Buffer {
+  const whole = rest.subarray(0, rest.length - (rest.length % 2));
+  if (bigEndian) whole.swap16();
+  const half = encode(whole.toString('utf16le'));
+  if (whole.length === rest.length) return half;
+  const last = Buffer.alloc(UNIT_BYTES);
+  writeUndecoded(rest.at(-1) ?? 0, last, 0);
+  return Buffer.concat([half, last]);
+}
+
+function encode(text: string): Buffer {
+  return text.isWellFormed() ? Buffer.from(text, 'utf8') : encodeHalves(text);
+}
+
+/** As UTF-8, but for halves of surrogate pairs, which are written as if they were characters: `Buffer.from` would replace them. */
+function encodeHalves(text: string): Buffer {
+  const target = Buffer.allocUnsafe(UNIT_BYTES * text.length);
+  let to = 0;
+  for (const character of text) {
+    const code = character.codePointAt(0) ?? 0;
+    if (code < 0xd800 || code > 0xdfff) {
+      to += target.write(character, to, 'utf8');
+      continue;
+    }
+    target[to++] = 0xe0 | (code >> 12);
+    target[to++] = 0x80 | ((code >> 6) & 0x3f);
+    target[to++] = 0x80 | (code & 0x3f);
+  }
+  return target.subarray(0, to);
+}
+
+/** Where the NULs stand, in pairs of bytes. */
+interface NulCount {
+  readonly units: number;
+  /** In the second byte of a pair, as the letters of ASCII have it in UTF-16 LE. */
+  readonly second: number;
+  /** In the first byte, as in UTF-16 BE. */
+  readonly first: number;
+}
+
+/** Of the text, so many characters at least are of ASCII (ids, delimiters, line ends), as one in … */
+const PLAIN_SHARE = 8;
+/** … and so few are of the other order, as one in: a character such as Ā has its NUL there. */
+const STRAY_SHARE = 16;
+/** Where fewer are looked at, half of them are. */
+const FEW_UNITS = 64;
+
+/**
+ * UTF-16 without a mark: NULs stand in one byte of each pair and not in the other, and there are as many of them as text with
+ * delimiters and line ends has. Null if `head` does not look like that.
+ */
+export function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
+  // What has none is nearly all there is.
+  if (!head.includes(0)) return null;
+  const { units, first, second } = countNuls(head);
+  const needed = units < FEW_UNITS ? units / 2 : units / PLAIN_SHARE;
+  if (units < 2) return null;
+  if (second >= needed && first * STRAY_SHARE <= second) return 'utf-16le';
+  if (first >= needed && second * STRAY_SHARE <= first) return 'utf-16be';
+  return null;
+}
+
+function countNuls(head: Buffer): NulCount {
+  const units = head.length >> 1;
+  let first = 0;
+  let second = 0;
+  for (let at = 0; at < 2 * units; at += 2) {
+    if (head[at] === 0) first++;
+    if (head[at + 1] === 0) second++;
+  }
+  return { units, first, second };
+}

@@ -1,0 +1,92 @@
+import { isUtf8 } from 'node:buffer';
+import { inputError } from '../domain/errors.ts';
+
+/*
+ * What text in another encoding holds that no character stands for is written as bytes that are not UTF-8 either, so that the
+ * record is refused when it is read: a byte as an overlong sequence, half a surrogate pair as its three bytes, anything
+ * else as 0xFF. None of them can be part of a valid sequence, whatever stands beside it, and the first two say what was there.
+ */
+export const NO_CHARACTER = 0xff;
+const UNDECODED_BYTES = 3;
+
+/** Writes a byte that could not be decoded; returns where it ends. */
+export function writeUndecoded(byte: number, target: Uint8Array, at: number): number {
+  target[at] = 0xe0;
+  target[at + 1] = 0x80 | (byte >> 6);
+  target[at + 2] = 0x80 | (byte & 0x3f);
+  return at + UNDECODED_BYTES;
+}
+
+/** Characters are at most so long. */
+const LONGEST = 4;
+
+/** Length of the longest beginning that is UTF-8. By halving as long as that is worth it: linear. */
+export function validPrefix(bytes: Buffer): number {
+  let valid = 0;
+  let invalidFrom = bytes.length;
+  while (invalidFrom - valid > 4 * LONGEST) {
+    const middle = (valid + invalidFrom) >> 1;
+    const whole = middle - splitBytes(bytes.subarray(0, middle));
+    if (isUtf8(bytes.subarray(valid, whole))) valid = whole;
+    else invalidFrom = middle;
+  }
+  for (let length = 1; length <= LONGEST && valid + length <= bytes.length; length++) {
+    if (!isUtf8(bytes.subarray(valid, valid + length))) continue;
+    valid += length;
+    length = 0;
+  }
+  return valid;
+}
+
+/** How many bytes at the end are the beginning of a character that goes on after them: 0 to 3. */
+export function splitBytes(bytes: Buffer): number {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] as number;
+    if (byte < 0x80) return 0;
+    if (byte < 0xc0) continue;
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    return length > back ? back : 0;
+  }
+  return 0;
+}
+
+/**
+ * The same bytes, cut so that no character is split between two buffers, once they are known to be UTF-8.
+ * @throws InputError `invalid_json` for anything else.
+ */
+export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let rest = Buffer.alloc(0);
+  let position = 0;
+  for await (const bytes of source) {
+    const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+    const whole = joined.subarray(0, joined.length - splitBytes(joined));
+    if (!isUtf8(whole)) throw invalid(position, whole);
+    // A copy: the buffer itself may be large, and is somebody else's.
+    rest = Buffer.from(joined.subarray(whole.length));
+    position += whole.length;
+    if (whole.length > 0) yield whole;
+  }
+  if (rest.length > 0) throw invalid(position, rest);
+}
+
+function invalid(position: number, bytes: Buffer): Error {
+  const at = validPrefix(bytes);
+  const details = `byte ${position + at}: ${describeFault(bytes, at)}`;
+  return inputError('invalid_json', 'The body is not valid JSON: it is not UTF-8', details);
+}
+
+/** What stands at `at`, where `bytes` stop being UTF-8. */
+export function describeFault(bytes: Buffer, at: number): string {
+  const [first = 0, second = 0, third = 0] = bytes.subarray(at, at + 3);
+  if (first === 0xe0 && second >= 0x80 && second < 0x84 && third >> 6 === 2) {
+    return `${hex(((second & 3) << 6) | (third & 0x3f))}, for which the file's encoding has no character`;
+  }
+  if (first === 0xed && second >= 0xa0 && second < 0xc0 && third >> 6 === 2) {
+    return 'half a surrogate pair';
+  }
+  return hex(first);
+}
+
+function hex(byte: number): string {
+  return `0x${byte.toString(16).toUpperCase().padStart(2, '0')}`;
+}

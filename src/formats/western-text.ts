@@ -1,0 +1,157 @@
+import { readCodePage } from './code-page.ts';
+import { fitOfWords, isWordOf, rivalPages, westernLanguages } from './languages.ts';
+
+/*
+ * Whether bytes that are not UTF-8 are plainly windows-1252. Nothing in a file says so, but what stands there does: letters of
+ * Western European languages within words of ASCII letters, quotes where words begin and end, € beside numbers. What is found
+ * is counted once however often it comes, so that one city in every record does not drown all else.
+ */
+
+/** What the bytes say, taken as windows-1252. */
+export interface WesternFindings {
+  /** They can be nothing else. */
+  readonly isClear: boolean;
+  /** Code pages that suit the words as well or better. */
+  readonly rivals: readonly string[];
+  /** There are letters beyond ASCII, within words of ASCII letters. */
+  readonly hasWords: boolean;
+}
+
+/** Different words and marks that are looked at. */
+const MAX_FINDINGS = 2_000;
+const MAX_WORD_BYTES = 64;
+/** One in so many may be odd: a typing error, a symbol, a name from elsewhere. */
+const ODD_SHARE = 20;
+/** Letters beyond ASCII in a row: no Western European word has more, and any word of another script has. */
+const MAX_RUN = 2;
+
+type Finding = 'good' | 'neutral' | 'odd';
+
+const codePage = readCodePage('windows-1252');
+const characters = codePage.map((character) => character ?? '\0').join('');
+const letter = /\p{L}/u;
+const isLetter = codePage.map((character) => character !== null && letter.test(character) && character !== 'ª' && character !== 'º');
+/** Not there, or of the kind that stands for something else in ISO-8859-15: never guessed at. */
+const doubtful = new Set([...codePage.keys()].filter((byte) => codePage[byte] === null));
+for (const byte of [0xa4, 0xa6, 0xa8, 0xb8]) doubtful.add(byte);
+/** Control characters, but for TAB, line ends, and the end of the file as DOS had it. */
+for (let byte = 0; byte < 0x20; byte++) if (![9, 10, 11, 12, 13, 26].includes(byte)) doubtful.add(byte);
+
+export function findWestern(head: Buffer): WesternFindings {
+  const seen = new Set<string>();
+  const words: string[] = [];
+  const counts = { good: 0, neutral: 0, odd: 0 };
+  let isDoubtful = false;
+  const add = (key: string, judge: () => Finding): void => {
+    if (seen.size >= MAX_FINDINGS || seen.has(key)) return;
+    seen.add(key);
+    counts[judge()]++;
+  };
+  for (let at = 0; at < head.length; at++) {
+    const byte = head[at] as number;
+    if (byte >= 0x20 && byte < 0x80) continue;
+    isDoubtful ||= doubtful.has(byte);
+    if (byte < 0x80) continue;
+    if (!isLetter[byte]) {
+      const [before, after] = [textOf(head, at - 3, at), textOf(head, at + 1, at + 4)];
+      const mark = characters.charAt(byte);
+      add(before + mark + after, () => judgeMark(before, mark, after));
+      continue;
+    }
+    const [start, end] = wordAround(head, at);
+    const word = textOf(head, start, Math.min(end, start + MAX_WORD_BYTES));
+    add(word, () => {
+      const finding = end - start > MAX_WORD_BYTES || isDigit(head[start - 1]) ? 'odd' : judgeWord(word);
+      words.push(word.toLowerCase());
+      return finding;
+    });
+    at = end - 1;
+  }
+  const rivals = findRivals(words);
+  const isClear = !isDoubtful && rivals.length === 0 && counts.good > 0 && counts.odd * ODD_SHARE <= counts.good;
+  return { isClear, rivals, hasWords: words.some((word) => asciiLetter.test(word)) };
+}
+
+function textOf(bytes: Buffer, start: number, end: number): string {
+  let text = '';
+  for (let at = Math.max(0, start); at < Math.min(end, bytes.length); at++) {
+    text += characters.charAt(bytes[at] as number);
+  }
+  return text;
+}
+
+function wordAround(bytes: Buffer, at: number): [start: number, end: number] {
+  let start = at;
+  let end = at + 1;
+  while (start > 0 && isLetter[bytes[start - 1] as number]) start--;
+  while (end < bytes.length && isLetter[bytes[end] as number]) end++;
+  return [start, end];
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
+}
+
+const run = new RegExp(`[^\\x00-\\x7f]{${MAX_RUN + 1}}`);
+/** A capital in the middle of small letters, or the other way round. */
+const mixedCase = /[a-z][À-ÖØ-ÞŠŒŽŸ]|[A-Z][à-öø-ÿšœž][A-Z]/;
+
+const asciiLetter = /[A-Za-z]/;
+
+function judgeWord(word: string): Finding {
+  if (!asciiLetter.test(word)) return word.length === 1 ? 'neutral' : 'odd';
+  if (run.test(word) || mixedCase.test(word)) return 'odd';
+  return isWordOf(westernLanguages, word.toLowerCase()) ? 'good' : 'odd';
+}
+
+const anyLetter = /\p{L}/u;
+const letterOrDigit = /[\p{L}\d]/u;
+/** "l’eau", "O’Brien", "qu’il"; "it’s", "don’t", "we’ll". */
+const elision = /(?:^|[^\p{L}])(?:\p{L}|[Qq]u)$/u;
+const contraction = /^(?:s|t|d|m|ll|re|ve)(?!\p{L})/iu;
+
+/** `before` and `after`: the three characters on either side. */
+function judgeMark(before: string, mark: string, after: string): Finding {
+  const [last, next] = [before.at(-1) ?? '', after.charAt(0)];
+  const between = anyLetter.test(last) && anyLetter.test(next);
+  const besideWord = anyLetter.test(last) || anyLetter.test(next);
+  if (mark === '’' && between) return elision.test(before) || contraction.test(after) ? 'good' : 'odd';
+  if ('´·\u00a0\u00ad'.includes(mark)) return 'neutral';
+  if (between) return 'odd';
+  if ('‚„«‹¡¿'.includes(mark)) return opens(last, next) ? 'good' : anyLetter.test(last) ? 'odd' : 'neutral';
+  if ('“‘'.includes(mark)) return opens(last, next) ? 'good' : 'neutral';
+  if ('”»›…'.includes(mark)) return anyLetter.test(next) ? 'odd' : 'neutral';
+  if ('€£'.includes(mark)) return /\d\s?$/.test(before) || /^\s?\d/.test(after) ? 'good' : 'neutral';
+  if (mark === '°') return /\d\s?$/.test(before) ? 'good' : 'neutral';
+  if ('–—'.includes(mark)) return /\s$/.test(before) && /^\s/.test(after) ? 'good' : 'neutral';
+  if ('²³'.includes(mark)) return /(?:^|[^\p{L}])[kcd]?m$/u.test(before) ? 'neutral' : 'odd';
+  if ('®™©§ªº•µ’'.includes(mark)) return 'neutral';
+  return besideWord ? 'odd' : 'neutral';
+}
+
+function opens(last: string, next: string): boolean {
+  return !letterOrDigit.test(last) && letterOrDigit.test(next);
+}
+
+/** Code pages in which the words would be others, and are not far less likely. */
+function findRivals(words: readonly string[]): string[] {
+  if (words.length === 0) return [];
+  const western = fitOfWords(words, westernLanguages);
+  return rivalPages
+    .map(({ encoding, languages, margin }) => {
+      const theirs = inOtherPage(words, encoding);
+      const isSame = theirs.every((word, index) => word === words[index]);
+      const lead = isSame ? Number.POSITIVE_INFINITY : western - fitOfWords(theirs, languages);
+      return { encoding, lead, isRival: lead < margin };
+    })
+    .filter(({ isRival }) => isRival)
+    .sort((a, b) => a.lead - b.lead)
+    .map(({ encoding }) => encoding);
+}
+
+/** The same bytes there; small letters stand where they stand in windows-1252. */
+function inOtherPage(words: readonly string[], encoding: string): string[] {
+  const page = readCodePage(encoding);
+  const theirs = new Map(codePage.map((character, byte) => [character, page[byte] ?? '\ufffd']));
+  return words.map((word) => [...word].map((each) => theirs.get(each) ?? each).join(''));
+}
