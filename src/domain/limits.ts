@@ -114,8 +114,9 @@ export const S3_REMOVALS_AT_A_TIME = 8;
 export const S3_UPLOAD_LIFE_MS = 48 * 60 * 60 * 1000;
 /** S3 signs for a week at most. */
 export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
-/** What is looked at to tell the encoding and the format of a file. */
+/** What is looked at to tell the format of a file, and its encoding. */
 export const SNIFF_BYTES = 4 * KiB;
+export const ENCODING_SNIFF_BYTES = MiB;
 /** gzip inside gzip: how many times a file is unpacked at most. */
 export const MAX_GZIP_LAYERS = 2;
 /** The same per byte of a Parquet or Avro file, as NDJSON: these write a value that repeats only once. */

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { inputError } from '../domain/errors.ts';
 import { likelyEncodings } from './likely-encodings.ts';
-import { encodingOfLabel, markedEncoding, type TextEncoding } from './text-encoding.ts';
+import { markedEncoding, type TextEncoding } from './text-encoding.ts';
 import { describeFault, splitBytes, validPrefix } from './utf8.ts';
 import { findUtf16 } from './utf16.ts';
 import { findWestern } from './western-text.ts';
@@ -15,14 +15,14 @@ export interface FoundEncoding extends TextEncoding {
 const BROKEN_SHARE = 10;
 
 /**
- * The encoding of a text: by its mark, as said, or by what it begins with. `head` is looked at as a whole; `isWhole` if nothing
- * follows it.
- * @throws InputError `unsupported_format` where the bytes leave it open; `invalid_field` for a label that nobody knows.
+ * The encoding of a text: by its mark, as `said` (a name, not a label), or by what it begins with. All of `head` is looked at;
+ * `isWhole` if nothing follows it.
+ * @throws InputError `unsupported_format` where the bytes leave it open, or contradict what is said.
  */
-export function findEncoding(head: Buffer, isWhole: boolean, label?: string): FoundEncoding {
-  const said = label === undefined ? null : encodingOfLabel(label);
+export function findEncoding(head: Buffer, isWhole: boolean, said: string | null): FoundEncoding {
   const marked = markedEncoding(head);
-  if (isUtf32(head)) throw inputError('unsupported_format', 'The file is in UTF-32; send it in UTF-8', 'byte 0');
+  if (isUtf32(head))
+    throw inputError('unsupported_format', 'The file is in UTF-32; send it in UTF-8', 'byte 0');
   if (marked !== null) return { ...marked, notes: notesOfMark(marked.name, said) };
   const utf16 = findUtf16(head);
   if (said !== null) return { name: said, bomBytes: 0, notes: notesOfSaid(said, head, utf16) };
@@ -49,7 +49,9 @@ function isUtf32(head: Buffer): boolean {
 
 function notesOfMark(name: string, said: string | null): string[] {
   if (said === null || said === name) return [];
-  return [`The file begins with the byte order mark of ${name} and was read so, not in ${said} as encoding= says.`];
+  return [
+    `The file begins with the byte order mark of ${name} and was read so, not in ${said} as encoding= says.`,
+  ];
 }
 
 /**
@@ -62,8 +64,11 @@ function notesOfSaid(said: string, head: Buffer, utf16: string | null): string[]
     throw contradiction(said, saysUtf16 ? `the bytes are those of ${utf16}` : `the file is in ${utf16}`);
   }
   if (!saysUtf16 || head.length === 0) {
-    const isMisread = said !== 'utf-8' && isUtf8(head.subarray(0, head.length - splitBytes(head))) && hasHigh(head);
-    return isMisread ? [`The file was read in ${said}, as encoding= says; its bytes are valid UTF-8 too.`] : [];
+    const isMisread =
+      said !== 'utf-8' && isUtf8(head.subarray(0, head.length - splitBytes(head))) && hasHigh(head);
+    return isMisread
+      ? [`The file was read in ${said}, as encoding= says; its bytes are valid UTF-8 too.`]
+      : [];
   }
   if (!head.includes(0) && isUtf8(head)) throw contradiction(said, 'its bytes are plain text');
   return [];
@@ -102,10 +107,8 @@ function notUtf8(text: Buffer): Error {
   const line = text.subarray(0, lineStart).toString('latin1').split('\n').length;
   const column = [...text.toString('utf8', lineStart, at)].length + 1;
   const likely = likelyEncodings(text.subarray(lineStart)).map((each) => `encoding=${each}`);
-  const advice =
-    likely.length === 0
-      ? 'say which encoding it is in, such as encoding=windows-1252 (or encoding=utf-8, and records that are not are refused)'
-      : `say which encoding it is in, probably ${likely.join(' or ')}`;
+  const choice = likely.length === 0 ? 'such as encoding=windows-1252' : `probably ${likely.join(' or ')}`;
+  const advice = `say which encoding it is in, ${choice}; with encoding=utf-8, the records that are not are refused one by one`;
   return inputError(
     'unsupported_format',
     `The file is not in UTF-8, and what it holds does not say clearly what it is in: ${advice}`,

@@ -40,6 +40,13 @@ const binaries: readonly Binary[] = [
 /** Known by how they start, and by nothing else. */
 const binaryFormats: ReadonlySet<SourceFormat> = new Set(['parquet', 'avro', 'xlsx']);
 
+/** Whether a file that starts so, or is said to be of such a format, is no text. */
+export function isBinary(head: Buffer, { format }: FormatHints): boolean {
+  const start = head.toString('latin1');
+  const isSaid = format !== undefined && binaryFormats.has(format);
+  return isSaid || binaries.some((each) => startsWith(start, each));
+}
+
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**

@@ -74,8 +74,11 @@ const vowel = /[aeiouyàáâãäåæèéêëìíîïòóôõöøœùúûüýÿě
 const asciiVowel = /[aeiouy]/;
 const asciiLetter = /[a-z]/;
 
-/** Letters with neighbours of their own: [after a vowel, before a vowel, before a consonant, at the end]; as chances. */
-const habits: ReadonlyMap<string, (before: string, after: string) => number> = new Map([
+/** How likely a letter has these neighbours; nothing where the word begins or ends. */
+type Habit = (before: string, after: string) => number;
+
+/** Letters with neighbours of their own. */
+const habits: ReadonlyMap<string, Habit> = new Map<string, Habit>([
   // "ã" and "õ" stand before o and e, or at the end; "ă" before a consonant.
   ['ã', (_, after) => (after === 'o' || after === 'e' || after === '' ? 0.9 : 0.05)],
   ['õ', (_, after) => (after === 'e' ? 0.9 : 0.03)],

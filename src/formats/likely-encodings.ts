@@ -48,15 +48,18 @@ export function likelyEncodings(bytes: Buffer): readonly string[] {
     .sort((a, b) => b.score / b.candidate.share - a.score / a.candidate.share)
     .map(({ candidate }) => candidate.encoding);
   if (scripts.length > 0) return scripts.slice(0, MAX_NAMED);
-  return [...western.rivals, ...(western.hasWords ? ['windows-1252'] : [])].slice(0, MAX_NAMED);
+  return western.hasWords ? [...western.rivals, 'windows-1252'].slice(0, MAX_NAMED) : [];
 }
 
-/** Bytes beyond ASCII come in rows where a language does without Latin letters. */
-const ROW_BYTES = 1.5;
+/** Bytes beyond ASCII in a row, on average, from which on they can be no Latin script, whatever stands beside them. */
+const ROW_BYTES = 2.2;
 
+/** Whether bytes beyond ASCII make up words of their own. */
 function isOtherScript(sample: Buffer): boolean {
-  const rows = sample.toString('latin1').match(/[\x80-\xff]+/g) ?? [];
-  return rows.reduce((sum, row) => sum + row.length, 0) >= ROW_BYTES * rows.length;
+  const rows = [...sample.toString('latin1').matchAll(/([A-Za-z]?)([\x80-\xff]+)([A-Za-z]?)/g)];
+  const within = rows.filter(([, before, , after]) => before !== '' || after !== '').length;
+  const length = rows.reduce((sum, [, , row = '']) => sum + row.length, 0);
+  return 2 * within < rows.length || length >= ROW_BYTES * rows.length;
 }
 
 function scoreOf(sample: Buffer, { encoding, common }: Candidate): number {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { writeUndecoded } from './utf8.ts';
 
 /** Bytes of UTF-8 that a code unit takes at most. */
@@ -64,44 +65,50 @@ function encodeHalves(text: string): Buffer {
   return target.subarray(0, to);
 }
 
-/** Where the NULs stand, in pairs of bytes. */
-interface NulCount {
-  readonly units: number;
-  /** In the second byte of a pair, as the letters of ASCII have it in UTF-16 LE. */
-  readonly second: number;
-  /** In the first byte, as in UTF-16 BE. */
-  readonly first: number;
+/** What stands in one byte of all pairs. */
+interface Half {
+  nuls: number;
+  /** NULs, and what follows them: in UTF-16, of letters from Latin to Arabic. */
+  low: number;
 }
 
-/** Of the text, so many characters at least are of ASCII (ids, delimiters, line ends), as one in … */
+/** One in so many characters of UTF-16 is of ASCII at least (ids, delimiters, line ends); of a few that are looked at, one in two. */
 const PLAIN_SHARE = 8;
-/** … and so few are of the other order, as one in: a character such as Ā has its NUL there. */
-const STRAY_SHARE = 16;
-/** Where fewer are looked at, half of them are. */
+const PLAIN_SHARE_OF_FEW = 2;
 const FEW_UNITS = 64;
+/** One in so many NULs may stand in the other byte: that of Ā does. */
+const STRAY_SHARE = 8;
+/** Of bytes that are valid UTF-8 too, so many in one half are those of letters, for the file not to be text with NULs in it. */
+const LETTER_SHARE = 0.75;
+const HIGHEST_LETTERS = 0x08;
 
 /**
  * UTF-16 without a mark: NULs stand in one byte of each pair and not in the other, and there are as many of them as text with
  * delimiters and line ends has. Null if `head` does not look like that.
  */
 export function findUtf16(head: Buffer): 'utf-16le' | 'utf-16be' | null {
-  // What has none is nearly all there is.
+  // Nearly every file has none.
   if (!head.includes(0)) return null;
-  const { units, first, second } = countNuls(head);
-  const needed = units < FEW_UNITS ? units / 2 : units / PLAIN_SHARE;
+  const units = head.length >> 1;
   if (units < 2) return null;
-  if (second >= needed && first * STRAY_SHARE <= second) return 'utf-16le';
-  if (first >= needed && second * STRAY_SHARE <= first) return 'utf-16be';
-  return null;
+  const first = countLow(head, 0);
+  const second = countLow(head, 1);
+  const isText = isUtf8(head);
+  const share = units < FEW_UNITS ? PLAIN_SHARE_OF_FEW : PLAIN_SHARE;
+  const isHighHalf = (half: Half, other: Half) =>
+    half.nuls > 0 &&
+    other.nuls * STRAY_SHARE <= half.nuls &&
+    (isText ? half.low >= LETTER_SHARE * units : half.nuls * share >= units);
+  if (isHighHalf(second, first)) return 'utf-16le';
+  return isHighHalf(first, second) ? 'utf-16be' : null;
 }
 
-function countNuls(head: Buffer): NulCount {
-  const units = head.length >> 1;
-  let first = 0;
-  let second = 0;
-  for (let at = 0; at < 2 * units; at += 2) {
-    if (head[at] === 0) first++;
-    if (head[at + 1] === 0) second++;
+function countLow(head: Buffer, from: 0 | 1): Half {
+  const half = { nuls: 0, low: 0 };
+  for (let at = from; at < head.length; at += 2) {
+    const byte = head[at] as number;
+    if (byte === 0) half.nuls++;
+    if (byte <= HIGHEST_LETTERS) half.low++;
   }
-  return { units, first, second };
+  return half;
 }

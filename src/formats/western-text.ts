@@ -30,7 +30,9 @@ type Finding = 'good' | 'neutral' | 'odd';
 const codePage = readCodePage('windows-1252');
 const characters = codePage.map((character) => character ?? '\0').join('');
 const letter = /\p{L}/u;
-const isLetter = codePage.map((character) => character !== null && letter.test(character) && character !== 'ª' && character !== 'º');
+const isLetter = codePage.map(
+  (character) => character !== null && letter.test(character) && character !== 'ª' && character !== 'º',
+);
 /** Not there, or of the kind that stands for something else in ISO-8859-15: never guessed at. */
 const doubtful = new Set([...codePage.keys()].filter((byte) => codePage[byte] === null));
 for (const byte of [0xa4, 0xa6, 0xa8, 0xb8]) doubtful.add(byte);
@@ -68,7 +70,8 @@ export function findWestern(head: Buffer): WesternFindings {
     at = end - 1;
   }
   const rivals = findRivals(words);
-  const isClear = !isDoubtful && rivals.length === 0 && counts.good > 0 && counts.odd * ODD_SHARE <= counts.good;
+  const isClear =
+    !isDoubtful && rivals.length === 0 && counts.good > 0 && counts.odd * ODD_SHARE <= counts.good;
   return { isClear, rivals, hasWords: words.some((word) => asciiLetter.test(word)) };
 }
 

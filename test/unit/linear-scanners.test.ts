@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { createIdMatcher } from '../../src/deletion/erase-files.ts';
 import { createGlob } from '../../src/domain/glob.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
+import { findEncoding } from '../../src/formats/detect-encoding.ts';
 import { detectFormat } from '../../src/formats/detect-format.ts';
 import { arrayToNdjson } from '../../src/formats/json-array.ts';
-import { detectEncoding, toUtf8 } from '../../src/formats/text-encoding.ts';
+import { toUtf8 } from '../../src/formats/text-encoding.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
 import { planColumns } from '../../src/mapping/column-plan.ts';
 import { CsvRows } from '../../src/mapping/csv-rows.ts';
@@ -58,6 +59,13 @@ const numbered =
     return Buffer.from(parts.join('') + tail);
   };
 
+const bytesOf =
+  (...unit: number[]) =>
+  (bytes: number): Buffer =>
+    Buffer.alloc(bytes, Buffer.from(unit));
+const latin1 = (text: (number: number) => string) => (bytes: number) =>
+  Buffer.from(numbered(text)(bytes).toString('utf8'), 'latin1');
+
 /** Buffers as receiving makes them, or of so many bytes. */
 const index =
   (format: 'csv' | 'ndjson', pieceBytes = 256 * KiB) =>
@@ -74,6 +82,16 @@ const index =
 const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
   try {
     for await (const _ of source);
+  } catch {
+    // As above.
+  }
+};
+
+const transcoded = (name: string) => (input: Buffer) =>
+  drain(toUtf8(inPieces(input, every(input, 1001)), { name, bomBytes: 0 }));
+const encoding = (input: Buffer): void => {
+  try {
+    findEncoding(input, true, null);
   } catch {
     // As above.
   }
@@ -164,7 +182,24 @@ const scanners: readonly Scanner[] = [
     generate: repeated('[', '{"a":'),
     run: (input) => detectFormat(input, { format: undefined, contentType: 'application/json' }),
   },
-  { name: 'the encoding', generate: repeated('a'), run: detectEncoding },
+  {
+    name: 'UTF-16: halves of surrogate pairs',
+    generate: (bytes) => Buffer.alloc(bytes, Buffer.of(0, 0xd8)),
+    run: (input) => drain(toUtf8(inPieces(input, every(input, 1001)), { name: 'utf-16le', bomBytes: 0 })),
+  },
+  { name: 'a code page: no characters', generate: bytesOf(0x81), run: transcoded('windows-1252') },
+  {
+    name: 'a code page of several bytes: no characters',
+    generate: bytesOf(0xff),
+    run: transcoded('gb18030'),
+  },
+  { name: 'the encoding', generate: repeated('a'), run: encoding },
+  { name: 'the encoding: one word', generate: bytesOf(0xe9), run: encoding },
+  { name: 'the encoding: letters', generate: latin1((n) => `caf\xe9${n}\n`), run: encoding },
+  { name: 'the encoding: marks', generate: latin1((n) => `${n} \x80 \x92\n`), run: encoding },
+  { name: 'the encoding: a long word', generate: latin1(() => '\xe9a'), run: encoding },
+  { name: 'the encoding: broken characters', generate: bytesOf(0xc3, 0xc3, 0xa9), run: encoding },
+  { name: 'the encoding: NULs', generate: bytesOf(0x61, 0xff, 0), run: encoding },
   {
     name: 'rows of a CSV: short records',
     generate: numbered((n) => `u${n},x\n`),

@@ -1,9 +1,12 @@
-import { SNIFF_BYTES } from '../../domain/limits.ts';
+import { ENCODING_SNIFF_BYTES, SNIFF_BYTES } from '../../domain/limits.ts';
 import type { SourceFormat } from '../../domain/source.ts';
-import { detectFormat, keysOfObject } from '../../formats/detect-format.ts';
-import { detectEncoding, toUtf8 } from '../../formats/text-encoding.ts';
+import { findEncoding } from '../../formats/detect-encoding.ts';
+import { detectFormat, isBinary, keysOfObject } from '../../formats/detect-format.ts';
+import { encodingOfLabel, toUtf8 } from '../../formats/text-encoding.ts';
 import { peek } from './peek.ts';
 import type { Unpacked } from './unpack.ts';
+
+const BOM = Buffer.from('\ufeff');
 
 /** Text in UTF-8, or a file of a format that is none, and what it turned out to be. */
 export interface Decoded {
@@ -13,23 +16,26 @@ export interface Decoded {
   readonly encoding: string | null;
   /** Length of the byte order mark that `bytes` starts with. */
   readonly bomBytes: number;
+  /** What a person should know of how the encoding was found. */
+  readonly notes: readonly string[];
   /** Of a short file that is one JSON object and was not said to be NDJSON: its keys. */
   readonly objectKeys: readonly string[] | null;
 }
 
 /**
  * Makes UTF-8 of what was unpacked, and finds out the format.
- * @throws InputError `unsupported_format`, and what reading throws.
+ * @throws InputError `unsupported_format`, `invalid_field` for an unknown encoding, and what reading throws.
  */
 export async function decode({ plain, hints, archived }: Unpacked): Promise<Decoded> {
-  if (archived !== null && archived.sheet !== null) {
-    return { bytes: plain.all, format: 'xlsx', encoding: null, bomBytes: 0, objectKeys: null };
-  }
-  const encoding = detectEncoding(plain.head);
-  const text = await peek(toUtf8(plain.all, encoding), SNIFF_BYTES);
-  const bomBytes = encoding.name === 'utf-8' ? encoding.bomBytes : 0;
+  const said = hints.source?.encoding === undefined ? null : encodingOfLabel(hints.source.encoding);
+  const noText = { bytes: plain.all, encoding: null, bomBytes: 0, notes: [], objectKeys: null };
+  if (archived !== null && archived.sheet !== null) return { ...noText, format: 'xlsx' };
+  if (isBinary(plain.head, hints)) return { ...noText, format: detectFormat(plain.head, hints) };
+  const sniffed = await peek(plain.all, ENCODING_SNIFF_BYTES);
+  const { notes, ...encoding } = findEncoding(sniffed.head, sniffed.isWhole, said);
+  const text = await peek(toUtf8(sniffed.all, encoding), SNIFF_BYTES);
+  const bomBytes = text.head.subarray(0, BOM.length).equals(BOM) ? BOM.length : 0;
   const format = detectFormat(text.head, hints);
   const objectKeys = format === 'ndjson' && text.isWhole ? keysOfObject(text.head, hints) : null;
-  const isText = format !== 'parquet' && format !== 'avro';
-  return { bytes: text.all, format, encoding: isText ? encoding.name : null, bomBytes, objectKeys };
+  return { bytes: text.all, format, encoding: encoding.name, bomBytes, notes, objectKeys };
 }

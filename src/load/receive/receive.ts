@@ -107,13 +107,13 @@ export async function receive(
 
 /** What the job record says of the file: of a wide one, its first columns. */
 function describeReading(
-  { format, encoding }: Decoded,
+  { format, encoding, notes }: Decoded,
   archived: Archived | null,
   { header, headerLine, notes: found }: RecordIndex,
 ): ReadAs {
   const csv = header === null ? null : describeCsv(header, headerLine);
-  const { sheet = null, member = null, notes = [] } = archived ?? {};
-  return { format, encoding, csv, sheet, member, notes: [...notes, ...found] };
+  const { sheet = null, member = null, notes: unpacked = [] } = archived ?? {};
+  return { format, encoding, csv, sheet, member, notes: [...unpacked, ...notes, ...found] };
 }
 
 function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {

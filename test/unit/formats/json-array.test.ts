@@ -184,8 +184,10 @@ describe('array to NDJSON', () => {
 
   it('refuses text that is not UTF-8', async () => {
     const latin1 = Buffer.concat([Buffer.from('["é'), Buffer.from([0xe9]), Buffer.from('"]')]);
-    expect(await refusal(latin1)).toBe('invalid_json: The body is not valid JSON: it is not UTF-8 (byte 4)');
-    expect(await refusal(Buffer.from([0x5b, 0x22, 0xf0, 0x9f]))).toContain('it is not UTF-8 (byte 2)');
+    expect(await refusal(latin1)).toBe(
+      'invalid_json: The body is not valid JSON: it is not UTF-8 (byte 4: 0xE9)',
+    );
+    expect(await refusal(Buffer.from([0x5b, 0x22, 0xf0, 0x9f]))).toContain('it is not UTF-8 (byte 2: 0xF0)');
   });
 
   it('wants the array that it was told of', async () => {

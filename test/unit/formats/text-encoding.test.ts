@@ -1,51 +1,193 @@
+import { isUtf8 } from 'node:buffer';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { detectEncoding, toUtf8 } from '../../../src/formats/text-encoding.ts';
-import { collect, inPieces } from './in-pieces.ts';
+import { readCodePage } from '../../../src/formats/code-page.ts';
+import { encodingOfLabel, markedEncoding, toUtf8 } from '../../../src/formats/text-encoding.ts';
+import { bytewise, collect, inPieces } from './in-pieces.ts';
 
 function utf16(text: string, bigEndian: boolean): Buffer {
   const bytes = Buffer.from(text, 'utf16le');
   return bigEndian ? bytes.swap16() : bytes;
 }
 
-async function convert(bytes: Buffer, ends: readonly number[] = []): Promise<Buffer> {
-  return collect(toUtf8(inPieces(bytes, ends), detectEncoding(bytes)));
+function convert(name: string, bytes: Buffer, ends: readonly number[] = []): Promise<Buffer> {
+  const bomBytes = markedEncoding(bytes)?.bomBytes ?? 0;
+  return collect(
+    toUtf8(
+      inPieces(
+        bytes,
+        [...ends].sort((a, b) => a - b),
+      ),
+      { name, bomBytes },
+    ),
+  );
 }
 
+const cuts = fc.array(fc.nat(60), { maxLength: 20 });
+
+const singleByte = [
+  'ibm866',
+  'iso-8859-2',
+  'iso-8859-3',
+  'iso-8859-4',
+  'iso-8859-5',
+  'iso-8859-6',
+  'iso-8859-7',
+  'iso-8859-8',
+  'iso-8859-8-i',
+  'iso-8859-10',
+  'iso-8859-13',
+  'iso-8859-14',
+  'iso-8859-15',
+  'koi8-r',
+  'koi8-u',
+  'macintosh',
+  'windows-874',
+  'windows-1250',
+  'windows-1251',
+  'windows-1252',
+  'windows-1253',
+  'windows-1254',
+  'windows-1255',
+  'windows-1256',
+  'windows-1257',
+  'windows-1258',
+  'x-mac-cyrillic',
+];
+const multiByte = ['gbk', 'gb18030', 'big5', 'euc-jp', 'iso-2022-jp', 'shift_jis', 'euc-kr'];
+/** No text: controls beyond ASCII, characters for private use, and what stands for nothing. */
+const noText = /[\u0080-\u009f\ue000-\uf8ff\ufffd]/g;
+
 describe('text encoding', () => {
-  it('tells encodings by their marks, and UTF-16 without one by its NULs', () => {
-    expect(detectEncoding(Buffer.from('\ufeffa'))).toEqual({ name: 'utf-8', bomBytes: 3 });
-    expect(detectEncoding(utf16('\ufeffa', false))).toEqual({ name: 'utf-16le', bomBytes: 2 });
-    expect(detectEncoding(utf16('\ufeffa', true))).toEqual({ name: 'utf-16be', bomBytes: 2 });
-    expect(detectEncoding(utf16('id', false))).toEqual({ name: 'utf-16le', bomBytes: 0 });
-    expect(detectEncoding(utf16('id', true))).toEqual({ name: 'utf-16be', bomBytes: 0 });
-    for (const text of ['', 'a', 'id,name', 'é']) {
-      expect(detectEncoding(Buffer.from(text))).toEqual({ name: 'utf-8', bomBytes: 0 });
+  it('knows the labels of TextDecoder, in any case and with blanks around', () => {
+    expect(encodingOfLabel('latin1')).toBe('windows-1252');
+    expect(encodingOfLabel(' Windows-1252 ')).toBe('windows-1252');
+    expect(encodingOfLabel('ISO-8859-1')).toBe('windows-1252');
+    expect(encodingOfLabel('utf-16')).toBe('utf-16le');
+    expect(encodingOfLabel('UTF8')).toBe('utf-8');
+    expect(encodingOfLabel('sjis')).toBe('shift_jis');
+    for (const name of [...singleByte, ...multiByte]) expect(encodingOfLabel(name)).toBe(name);
+    for (const label of ['', 'klingon', 'utf-32', 'x-user-defined']) {
+      expect(() => encodingOfLabel(label)).toThrow(`"${label}" is no encoding that can be read`);
     }
   });
 
-  it('makes UTF-8 of UTF-16 without its mark, wherever the buffers end', async () => {
-    const text = fc.string({ unit: fc.constantFrom('a', 'é', '日', '😀', '\n', '\ud800', '\udc00') });
-    await fc.assert(
-      fc.asyncProperty(text, fc.boolean(), fc.array(fc.nat(60)), async (content, bigEndian, cuts) => {
-        const bytes = utf16(`\ufeff${content}`, bigEndian);
-        const converted = await convert(
-          bytes,
-          cuts.sort((a, b) => a - b),
-        );
-        expect(converted.toString()).toBe(content.toWellFormed());
-      }),
-    );
-  });
-
-  it('makes U+FFFD of half a character at the end', async () => {
-    expect((await convert(Buffer.concat([utf16('\ufeffab', false), Buffer.from('c')]))).toString()).toBe(
-      'ab\ufffd',
-    );
+  it('tells encodings by their marks', () => {
+    expect(markedEncoding(Buffer.from('\ufeffa'))).toEqual({ name: 'utf-8', bomBytes: 3 });
+    expect(markedEncoding(utf16('\ufeffa', false))).toEqual({ name: 'utf-16le', bomBytes: 2 });
+    expect(markedEncoding(utf16('\ufeffa', true))).toEqual({ name: 'utf-16be', bomBytes: 2 });
+    for (const bytes of ['', 'a', 'é', '\xff'])
+      expect(markedEncoding(Buffer.from(bytes, 'latin1'))).toBeNull();
   });
 
   it('leaves UTF-8 alone, its mark and its faults included', async () => {
     const bytes = Buffer.concat([Buffer.from('\ufeffa'), Buffer.from([0xff, 0xc3])]);
-    expect(await convert(bytes)).toEqual(bytes);
+    expect(await convert('utf-8', bytes)).toEqual(bytes);
+  });
+
+  it('makes UTF-8 of UTF-16 without its mark, wherever the buffers end', async () => {
+    const text = fc.string({ unit: fc.constantFrom('a', 'é', '日', '😀', '\n', '\ufffd') });
+    await fc.assert(
+      fc.asyncProperty(text, fc.boolean(), cuts, async (content, bigEndian, ends) => {
+        const name = bigEndian ? 'utf-16be' : 'utf-16le';
+        const converted = await convert(name, utf16(`\ufeff${content}`, bigEndian), ends);
+        expect(converted.toString()).toBe(content);
+      }),
+    );
+  });
+
+  it.each([
+    ['the first half of a pair', 'a\ud800b'],
+    ['the second half of a pair', 'a\udc00b'],
+    ['two first halves', 'a\ud800\ud83d\ude00'],
+    ['the first half of a pair at the end', 'ab\ud83d'],
+    ['an odd last byte', 'ab', 1],
+    ['half a pair and an odd byte', 'ab\ud83d', 1],
+  ])('makes no character of %s in UTF-16', async (_, text, oddBytes = 0) => {
+    for (const bigEndian of [false, true]) {
+      const bytes = Buffer.concat([utf16(text, bigEndian), Buffer.alloc(oddBytes, 0x63)]);
+      const name = bigEndian ? 'utf-16be' : 'utf-16le';
+      for (const ends of [[], [3], [4], [5], bytewise(bytes)]) {
+        const converted = await convert(name, bytes, ends);
+        expect(isUtf8(converted)).toBe(false);
+        expect(converted.includes('\ufffd')).toBe(false);
+        expect(converted.subarray(0, 1).toString()).toBe('a');
+      }
+    }
+  });
+
+  it.each(singleByte)('reads each byte of %s as TextDecoder does, and no byte that is no text', (name) => {
+    for (const [byte, character] of readCodePage(name).entries()) {
+      const theirs = new TextDecoder(name).decode(Uint8Array.of(byte));
+      // Of ibm866, ICU exchanges control characters of ASCII; what Node 20 makes of windows-1252 follows below.
+      if (byte < 0x80) expect(character).toBe(String.fromCharCode(byte));
+      else if (name === 'windows-1252' && byte < 0xa0) continue;
+      else if (name === 'macintosh' && byte === 0xf0) expect(character).toBe(theirs);
+      else expect(character).toBe(theirs.search(noText) === -1 ? theirs : null);
+    }
+  });
+
+  it('reads windows-1252 as the Encoding Standard does', async () => {
+    const bytes = Buffer.from(Array.from({ length: 32 }, (_, index) => 0x80 + index));
+    const text = '€\0‚ƒ„…†‡ˆ‰Š‹Œ\0Ž\0\0‘’“”•–—˜™š›œ\0žŸ';
+    const page = readCodePage('windows-1252');
+    expect([...bytes].map((byte) => page[byte] ?? '\0').join('')).toBe(text);
+    expect((await convert('windows-1252', Buffer.from('caf\xe9 5\x80', 'latin1'))).toString()).toBe(
+      'café 5€',
+    );
+  });
+
+  it('gives back any text of a code page, however its bytes are cut into buffers', async () => {
+    for (const name of singleByte) {
+      const page = readCodePage(name);
+      const known = [...page.keys()].filter((byte) => page[byte] !== null);
+      const some = fc.array(fc.constantFrom(...known), { maxLength: 60 });
+      await fc.assert(
+        fc.asyncProperty(some, cuts, async (content, ends) => {
+          const text = content.map((byte) => page[byte]).join('');
+          expect((await convert(name, Buffer.from(content), ends)).toString()).toBe(text);
+        }),
+        { numRuns: 20 },
+      );
+    }
+  });
+
+  it('keeps text in long stretches of ASCII and without it', async () => {
+    const text = `${'a'.repeat(70_000)}é${'b'.repeat(1000)}${'€'.repeat(70_000)}`;
+    const bytes = Buffer.from(text.replaceAll('é', '\xe9').replaceAll('€', '\x80'), 'latin1');
+    expect((await convert('windows-1252', bytes, [50, 65_536, 71_000])).equals(Buffer.from(text))).toBe(true);
+  });
+
+  it('makes of any bytes what TextDecoder does in encodings of several bytes, wherever the buffers end', async () => {
+    const bytes = fc.array(
+      fc.oneof(fc.nat(255), fc.constantFrom(0x81, 0x82, 0xa4, 0xb0, 0xc4, 0x41, 0x30, 0x1b)),
+      {
+        maxLength: 60,
+      },
+    );
+    for (const name of multiByte) {
+      await fc.assert(
+        fc.asyncProperty(bytes, cuts, async (content, ends) => {
+          const theirs = new TextDecoder(name).decode(Uint8Array.from(content)).toWellFormed();
+          const converted = await convert(name, Buffer.from(content), ends);
+          expect(isUtf8(converted)).toBe(theirs.search(noText) === -1);
+          const known = Buffer.from(converted.filter((byte) => byte !== 0xff)).toString();
+          expect(known).toBe(theirs.replace(noText, ''));
+        }),
+        { numRuns: 200 },
+      );
+    }
+  });
+
+  it('makes U+FFFD of no bytes in any encoding', async () => {
+    for (const name of [...singleByte, ...multiByte]) {
+      await fc.assert(
+        fc.asyncProperty(fc.uint8Array({ maxLength: 60 }), cuts, async (content, ends) => {
+          const converted = await convert(name, Buffer.from(content), ends);
+          expect(converted.includes('\ufffd')).toBe(false);
+        }),
+        { numRuns: 30 },
+      );
+    }
   });
 });

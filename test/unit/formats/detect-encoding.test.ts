@@ -1,0 +1,199 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { readCodePage } from '../../../src/formats/code-page.ts';
+import { findEncoding } from '../../../src/formats/detect-encoding.ts';
+
+/** Text in a code page. */
+function encode(text: string, encoding: string): Buffer {
+  const page = readCodePage(encoding);
+  return Buffer.from(
+    [...text].map((character) => {
+      const byte = page.indexOf(character);
+      if (byte < 0) throw new Error(`${encoding} has no ${character}`);
+      return byte;
+    }),
+  );
+}
+
+function utf16(text: string, bigEndian: boolean): Buffer {
+  const bytes = Buffer.from(text, 'utf16le');
+  return bigEndian ? bytes.swap16() : bytes;
+}
+
+/** A record for each word. */
+const csvOf = (words: string) =>
+  `user_id,name\n${words
+    .split(' ')
+    .map((word, at) => `u${at},${word}\n`)
+    .join('')}`;
+
+const find = (bytes: Buffer, said: string | null = null) => findEncoding(bytes, true, said).name;
+const refusal = (bytes: Buffer, said: string | null = null): string => {
+  try {
+    return `read as ${find(bytes, said)}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+};
+
+describe('the encoding of a file', () => {
+  it('is UTF-8 where the bytes are, though what is looked at ends within a character', () => {
+    for (const text of ['', 'a', 'id,name', 'é', 'a\0b']) expect(find(Buffer.from(text))).toBe('utf-8');
+    const cut = Buffer.from('user_id,name\nu1,日').subarray(0, -1);
+    expect(findEncoding(cut, false, null).name).toBe('utf-8');
+    expect(() => findEncoding(cut, true, null)).toThrow('byte 16, line 2, column 4');
+  });
+
+  it('is what its mark says, whatever is said of it', () => {
+    expect(findEncoding(Buffer.from('\ufeffa'), true, null)).toEqual({
+      name: 'utf-8',
+      bomBytes: 3,
+      notes: [],
+    });
+    expect(find(utf16('\ufeffa', false))).toBe('utf-16le');
+    const marked = findEncoding(utf16('\ufeffa', true), true, 'windows-1252');
+    expect(marked).toMatchObject({ name: 'utf-16be', bomBytes: 2 });
+    expect(marked.notes).toEqual([expect.stringContaining('byte order mark of utf-16be')]);
+    expect(refusal(Buffer.from([0xff, 0xfe, 0, 0, 0x61, 0, 0, 0]))).toContain('UTF-32');
+  });
+
+  it('is UTF-16 without a mark where NULs stand in one half of each character', () => {
+    const texts = [
+      'id',
+      csvOf('Ann Bob'),
+      csvOf('日本 東京都'),
+      csvOf('Иван Пётр'),
+      `名,id\n${'日本,u1\n'.repeat(100)}`,
+      csvOf('Ā Ĉ half\ud800'),
+    ];
+    for (const text of texts) {
+      for (const bigEndian of [false, true]) {
+        expect(find(utf16(text, bigEndian)), text).toBe(bigEndian ? 'utf-16be' : 'utf-16le');
+      }
+    }
+  });
+
+  it('is UTF-8 for all that a record holds NULs', () => {
+    const texts = ['a\0b,c\n1,2\n', 'user_id,n\nu1,\0\0\0\0\n', `user_id\n${'u1\n\0'.repeat(50)}`];
+    for (const text of texts) expect(find(Buffer.from(text)), JSON.stringify(text)).toBe('utf-8');
+  });
+
+  it.each([
+    'José',
+    'José Müller François',
+    'Peña',
+    'García López Muñoz',
+    'João São Conceição Magalhães',
+    'Lefèvre',
+    'Hélène Noël Loïc',
+    'Bjørn Åse Ødegård',
+    'Åkesson Öberg Sjöström',
+    'Þórður Sigríður Guðmundsdóttir',
+    'Größe Straße Köln',
+    'MÜLLER GARCÍA',
+    'città perché più',
+    'It’s l’hôtel',
+    '5€ £7 20°C',
+    '“quoted” «été» 50m²',
+  ])('is windows-1252 where that is plain: %s', (words) => {
+    const { name, notes } = findEncoding(encode(csvOf(words), 'windows-1252'), true, null);
+    expect(name).toBe('windows-1252');
+    expect(notes).toEqual([expect.stringContaining('windows-1252')]);
+  });
+
+  it.each([
+    ['windows-1250', 'Kučera'],
+    ['windows-1250', 'Novák Jiří Tomáš Dvořák'],
+    ['windows-1250', 'Paweł Wałęsa Święty'],
+    ['windows-1250', 'Kamiński'],
+    ['windows-1250', 'Kovács Szabó Erdős Győr'],
+    ['windows-1250', 'Bucureşti Brăila'],
+    ['windows-1250', 'Kovačić Đoković'],
+    ['windows-1254', 'Yılmaz Şahin Doğan'],
+    ['windows-1257', 'Rīga Bērziņš'],
+    ['windows-1257', 'Žemaitė Šiauliai Panevėžys'],
+    ['windows-1251', 'Иванов Пётр Москва'],
+    ['koi8-r', 'Иванов Пётр Москва'],
+    ['ibm866', 'Иванов Пётр Москва'],
+    ['windows-1253', 'Αθήνα Παπαδόπουλος'],
+    ['windows-1255', 'שלום עולם'],
+    ['windows-1256', 'محمد السلام'],
+    ['windows-874', 'สวัสดี'],
+    ['macintosh', 'José Müller'],
+    ['macintosh', 'Björn'],
+    ['iso-8859-2', 'Paweł Łukasz Wałęsa'],
+    ['iso-8859-15', 'José 12€'],
+    ['iso-8859-15', 'cœur'],
+  ])('is not guessed for text in %s: %s', (encoding, words) => {
+    expect(refusal(encode(csvOf(words), encoding))).toContain('does not say clearly');
+  });
+
+  it.each([
+    ['shift_jis', '93 63 92 86 91 be 98 59 82 b1 82 f1'],
+    ['euc-jp', 'c5 c4 c3 e6 c2 c0 cf ba a4 b3 a4 f3'],
+    ['gb18030', 'b1 b1 be a9 ca d0 d6 d0 b9 fa'],
+    ['big5', 'a5 78 a5 5f a5 ab b3 af a4 70 a9 fa'],
+    ['euc-kr', 'b1 e8 c3 b6 bc f6 bc ad bf ef'],
+    ['DOS', '4d 81 6c 6c 65 72'],
+    ['DOS', '42 6a 94 72 6e'],
+  ])('is not guessed for bytes of %s', (encoding, hex) => {
+    const bytes = Buffer.concat([
+      Buffer.from('user_id,name\nu1,'),
+      Buffer.from(hex.replaceAll(' ', ''), 'hex'),
+    ]);
+    const message = refusal(bytes);
+    expect(message).toContain('does not say clearly');
+    if (encoding !== 'DOS') expect(message).toContain(`encoding=${encoding}`);
+  });
+
+  it('is refused with byte, line, column and the likely encoding where it stays open', () => {
+    const bytes = Buffer.concat([Buffer.from('user_id,name\nu1,a\nu2,'), encode('Wałęsa\n', 'windows-1250')]);
+    expect(refusal(bytes)).toBe(
+      'The file is not in UTF-8, and what it holds does not say clearly what it is in: say which encoding it is in, probably encoding=windows-1250 or encoding=windows-1252; with encoding=utf-8, the records that are not are refused one by one (byte 23, line 3, column 6: 0xB3)',
+    );
+    expect(refusal(Buffer.from('user_id\nu1,\xff,', 'latin1'))).toContain(
+      'such as encoding=windows-1252; with',
+    );
+  });
+
+  it('is UTF-8 where nearly all characters beyond ASCII are', () => {
+    const broken = Buffer.from('Jos\xe9\n', 'latin1');
+    expect(find(Buffer.concat([Buffer.from('é'.repeat(10)), broken]))).toBe('utf-8');
+    expect(refusal(Buffer.concat([Buffer.from('é'.repeat(9)), broken]))).toContain('does not say clearly');
+  });
+
+  it('is what is said, in whatever it is written', () => {
+    expect(find(Buffer.from('caf\xe9', 'latin1'), 'windows-1250')).toBe('windows-1250');
+    expect(find(Buffer.from('u1,\xff', 'latin1'), 'utf-8')).toBe('utf-8');
+    const both = findEncoding(Buffer.from('é'), true, 'windows-1252');
+    expect(both.notes).toEqual([expect.stringContaining('valid UTF-8 too')]);
+  });
+
+  it('is refused where what is said would turn it into other characters', () => {
+    const csv = csvOf('Ann Bob');
+    expect(refusal(utf16(csv, true), 'utf-16le')).toContain('the bytes are those of utf-16be');
+    expect(refusal(Buffer.from(csv), 'utf-16le')).toContain('its bytes are plain text');
+    expect(refusal(utf16(csv, false), 'windows-1252')).toContain('the file is in utf-16le');
+  });
+
+  it('is never windows-1252 for text of a code page in which its words would be others', () => {
+    const words = {
+      'windows-1250': ['Dvořák', 'Jiří', 'Kučera', 'Růžička', 'Černý', 'Beneš', 'Králová', 'Novotný'],
+      'windows-1254': ['Yılmaz', 'Şahin', 'Yıldız', 'Öztürk', 'Aydın', 'Doğan', 'Kılıç', 'Çetin'],
+      'windows-1257': ['Bērziņš', 'Kalniņš', 'Ozoliņš', 'Liepiņš', 'Krūmiņš', 'Rīga', 'Jūrmala', 'Cēsis'],
+    };
+    for (const [encoding, names] of Object.entries(words)) {
+      fc.assert(
+        fc.property(fc.subarray(names, { minLength: 1 }), (some) => {
+          const bytes = encode(csvOf(some.join(' ')), encoding);
+          if (encode(csvOf(some.join(' ')), encoding).equals(Buffer.from(csvOf(some.join(' '))))) return;
+          const isSame = bytes.every(
+            (byte) => readCodePage(encoding)[byte] === readCodePage('windows-1252')[byte],
+          );
+          if (!isSame) expect(refusal(bytes), some.join()).toContain('does not say clearly');
+        }),
+        { numRuns: 40 },
+      );
+    }
+  });
+});
