@@ -165,6 +165,8 @@ export const MAX_SHOWN_RAW_BYTES = 4 * KiB;
 /** Refused records, and bytes of them, that a download of rejects holds at a time. */
 export const REJECTS_AT_A_TIME = 1_000;
 export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
+/** Refused records of a chunk that are not UTF-8 and of which is said what they may be in. */
+export const MAX_EXPLAINED_RECORDS = 100;
 /** Refused records of a job that are counted by code. */
 export const MAX_COUNTED_REJECTS = 100_000;
 /** Unfinished jobs before one that waits, of each kind, that are counted. */

@@ -51,7 +51,7 @@ export interface Reject extends Reason {
 
 /**
  * What a file of rejects adds to the records: why each was refused, and, in CSV, the record itself where it does not
- * fit the columns. A load takes no notice of columns and keys of these names, so that the file, once mended, can be
+ * fit the columns; its bytes too where they are no text. A load takes no notice of columns and keys of these names, so that the file, once mended, can be
  * sent again as it is.
  */
 export const rejectColumns = [
@@ -61,6 +61,7 @@ export const rejectColumns = [
   'sluice_message',
   'sluice_column',
   'sluice_raw',
+  'sluice_raw_base64',
 ] as const;
 
 /** In NDJSON, the text of a record that is no object, as the column of that name in CSV. */

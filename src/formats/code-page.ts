@@ -34,9 +34,15 @@ const windows1252 = '€ ‚ƒ„…†‡ˆ‰Š‹Œ Ž  ‘’“”•–—
 const APPLE = '\uf8ff';
 const noText = /[\u0080-\u009f\ufffd\ue000-\uf8ff]/;
 
+const pages = new Map<string, readonly (string | null)[]>();
+
 /** The characters of a single-byte code page, by their bytes; null where it has none. */
 export function readCodePage(encoding: string): readonly (string | null)[] {
-  return Array.from({ length: 256 }, (_, byte) => characterOf(encoding, byte));
+  const known = pages.get(encoding);
+  if (known !== undefined) return known;
+  const page = Array.from({ length: 256 }, (_, byte) => characterOf(encoding, byte));
+  pages.set(encoding, page);
+  return page;
 }
 
 function characterOf(encoding: string, byte: number): string | null {

@@ -6,6 +6,7 @@ import { type CsvDialect, isPlain } from './csv-dialect.ts';
 import { withoutSpareCells } from './csv-mended-header.ts';
 import { joinRows, nameColumns, numberedColumns } from './csv-names.ts';
 import { createRecordScanner } from './csv-records.ts';
+import { explainNotUtf8 } from './detect-encoding.ts';
 import { type DefusedCells, findDefusedCells, isOwnHeader } from './own-csv.ts';
 import { CR, LF } from './record-scanner.ts';
 
@@ -173,5 +174,7 @@ function malformedHeader(problem: 'invalid_quote' | 'unclosed_quote'): InputErro
 }
 
 function requireUtf8(record: Buffer): void {
-  if (!isUtf8(record)) throw inputError('unsupported_format', 'The header is not UTF-8 text', 'header');
+  if (isUtf8(record)) return;
+  const details = `header: ${explainNotUtf8(record, true)}`;
+  throw inputError('unsupported_format', 'The header is not UTF-8 text', details);
 }

@@ -101,6 +101,14 @@ function isNearlyUtf8(text: Buffer): boolean {
   return broken * BROKEN_SHARE <= valid;
 }
 
+/** Why a record or header is refused that is not UTF-8; with what it may be in, if that is wanted. */
+export function explainNotUtf8(bytes: Buffer, withLikely: boolean): string {
+  const at = validPrefix(bytes);
+  const likely = withLikely ? likelyEncodings(bytes) : [];
+  const hint = likely.length === 0 ? '' : `; it looks like ${likely.join(' or ')}`;
+  return `byte ${at + 1} is not UTF-8: ${describeFault(bytes, at)}${hint}`;
+}
+
 function notUtf8(text: Buffer): Error {
   const at = validPrefix(text);
   const lineStart = text.lastIndexOf(10, at) + 1;

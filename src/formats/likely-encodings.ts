@@ -4,6 +4,8 @@ import { findWestern } from './western-text.ts';
 const SAMPLE_BYTES = 16 * 1024;
 /** Encodings that a message names. */
 const MAX_NAMED = 2;
+/** Of another script; fewer say nothing. */
+const FEWEST_CHARACTERS = 3;
 
 /** An encoding, and the letters that make up most of what it is used for. */
 interface Candidate {
@@ -64,7 +66,7 @@ function isOtherScript(sample: Buffer): boolean {
 
 function scoreOf(sample: Buffer, { encoding, common }: Candidate): number {
   const text = new TextDecoder(encoding).decode(sample).replace(/[\0-\x7f]+/g, '');
-  if (text === '') return 0;
+  if (text.length < FEWEST_CHARACTERS) return 0;
   const count = (pattern: RegExp) => text.match(pattern)?.length ?? 0;
   return (count(common) - 2 * count(strange)) / text.length;
 }

@@ -1,6 +1,7 @@
 import { recordKinds } from '../domain/event.ts';
-import type { Reject, RejectCode } from '../domain/reject.ts';
+import type { Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import { likelyEncodings } from '../formats/likely-encodings.ts';
 
 /** What is known of a load whose records were all refused. */
 export interface Refusals {
@@ -47,7 +48,7 @@ function ofNdjson(sample: Reject): string | null {
     case 'missing_id':
       return lacksId(namesOf(text));
     default:
-      return ofAnyFormat(sample.code);
+      return ofAnyFormat(sample);
   }
 }
 
@@ -64,13 +65,14 @@ function ofCsv(header: CsvHeader, sample: Reject): string | null {
     case 'unclosed_quote':
       return 'quotes do not stand as in CSV, where a cell with quotes is quoted as a whole and doubles them; send quote=none if they mean nothing, escape=\\ if a backslash stands before them';
     default:
-      return ofAnyFormat(sample.code);
+      return ofAnyFormat(sample);
   }
 }
 
-function ofAnyFormat(code: RejectCode): string | null {
+function ofAnyFormat({ code, raw }: Reject): string | null {
   if (code === 'invalid_utf8') {
-    return 'the file is not in UTF-8; convert it first, for example: iconv -f WINDOWS-1252 -t UTF-8 FILE';
+    const [likely = 'windows-1252'] = likelyEncodings(Buffer.from(raw));
+    return `the file is not in UTF-8; say what it is in, for example encoding=${likely}`;
   }
   if (code === 'unknown_event_type') {
     return `event_type says what a record is: ${recordKinds.join(', ')}. If it is a property of yours, send map=event_type=metadata.event_type`;

@@ -147,7 +147,7 @@ class RejectsAsCsv {
       return cell === undefined ? '' : this.#own(cell);
     });
     const raw = cells !== null ? '' : readableText(reject.raw);
-    const reason = [String(row), String(line), code, message, column ?? '', raw];
+    const reason = [String(row), String(line), code, message, column ?? '', raw, bytesOf(reject) ?? ''];
     const added = reason.map((cell) => this.#added(defuse(cell)));
     return Buffer.from(`${[...own, ...added].join(this.#delimiter)}\n`);
   }
@@ -173,6 +173,7 @@ class RejectsAsNdjson {
       error_code: reject.code,
       message: reject.message,
       column: reject.column,
+      raw_base64: bytesOf(reject) ?? undefined,
     });
     const object = this.#object(reject.raw) ?? JSON.stringify({ [rejectRawKey]: readableText(reject.raw) });
     const comma = object === '{}' ? '' : ',';
@@ -253,6 +254,11 @@ function createRecordSplitter(header: CsvHeader): (raw: Buffer) => RecordCell[] 
     if (cells.find(raw, 0, raw.length) !== columns.length) return null;
     return columns.map((_, at) => ({ written: cells.written(raw, at), text: cells.text(raw, at) }));
   };
+}
+
+/** The record in Base64 where its text is not all there is to it. */
+function bytesOf({ raw }: Reject): string | null {
+  return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
 }
 
 /** Bytes as text that any program can read: what is not UTF-8 shows as U+FFFD, U+0000 as its symbol. */

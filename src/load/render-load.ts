@@ -1,7 +1,8 @@
-import { StringDecoder } from 'node:string_decoder';
+import { isUtf8 } from 'node:buffer';
 import type { Load } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
+import { splitBytes } from '../formats/utf8.ts';
 
 /* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
@@ -78,8 +79,14 @@ function rowsPerSecond({ startedAt, endedAt, tally }: Load, now: Date): number |
   return Math.round((tally.read * 1000) / Math.max(1, ms));
 }
 
-/** A refused record. `raw` is text: bytes that are not UTF-8 show as U+FFFD. One that was cut ends with an ellipsis. */
+/**
+ * A refused record. `raw` is text: bytes that are not UTF-8 show as U+FFFD, and `raw_base64` has them as they are. One that was
+ * cut ends with an ellipsis.
+ */
 export function renderReject(reject: Reject & { readonly isCut: boolean }) {
+  const bytes = Buffer.from(reject.raw);
+  // Half a character at the end of what was cut is left out.
+  const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
   return {
     row: reject.row,
     line: reject.line,
@@ -87,9 +94,7 @@ export function renderReject(reject: Reject & { readonly isCut: boolean }) {
     column: reject.column,
     error_code: reject.code,
     message: reject.message,
-    // Half a character at the end of what was cut is left out.
-    raw: reject.isCut
-      ? `${new StringDecoder('utf8').write(Buffer.from(reject.raw))}…`
-      : Buffer.from(reject.raw).toString('utf8'),
+    raw: reject.isCut ? `${whole.toString('utf8')}…` : whole.toString('utf8'),
+    raw_base64: isUtf8(whole) ? null : bytes.toString('base64'),
   };
 }

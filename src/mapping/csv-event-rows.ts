@@ -10,12 +10,13 @@ import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
-import { malformed, notUtf8, unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { malformed, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { kindProblem } from './event-record.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
 import { idLengthProblem, type Rows } from './rows.ts';
+import { Utf8Reasons } from './utf8-reasons.ts';
 
 /**
  * Turns chunks of a CSV whose records say what they are into rows and rejects. Events, of which such a file may have
@@ -63,6 +64,7 @@ export class CsvEventRows {
     const scanner = createRecordScanner(this.#header);
     const index = this.#rows.records;
     const wholeIsUtf8 = isUtf8(bytes);
+    const utf8Reasons = new Utf8Reasons();
     const hasNul = bytes.includes(0);
     this.#events.reset();
     for (const entity of entities) this.#types[entity].reset();
@@ -74,7 +76,9 @@ export class CsvEventRows {
         const record = index.add(start, contentEnd, line);
         const mended = problem === 'invalid_quote' ? this.#mend(bytes, start, contentEnd) : null;
         let reason: Reason | null = problem === null || mended !== null ? null : malformed(problem);
-        if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, contentEnd))) reason ??= notUtf8;
+        if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, contentEnd))) {
+          reason ??= utf8Reasons.ofCsv(bytes, start, contentEnd, this.#cells, this.#header.columns);
+        }
         if (mended !== null) reason ??= this.#readRecord(mended, 0, mended.length, record, hasNul);
         else reason ??= this.#readRecord(bytes, start, contentEnd, record, hasNul);
         if (reason !== null) this.#reject(record, reason, chunk, bytes);

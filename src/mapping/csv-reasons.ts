@@ -7,12 +7,6 @@ const problemTexts: Readonly<Record<string, string>> = {
   record_too_large: 'the record is longer than a record may be',
 };
 
-export const notUtf8: Reason = {
-  code: 'invalid_utf8',
-  message: 'the record is not valid UTF-8',
-  column: null,
-};
-
 export const repeatedHeader: Reason = {
   code: 'repeated_header',
   message: 'the record is the header again',

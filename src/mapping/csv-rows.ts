@@ -10,13 +10,14 @@ import { createRecordScanner } from '../formats/csv-records.ts';
 import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
-import { malformed, notUtf8, repeatedHeader, unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { malformed, repeatedHeader, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
 import { RepeatedHeader } from './repeated-header.ts';
 import type { RowBuffer } from './row-buffer.ts';
 import { idLengthProblem, type Rows } from './rows.ts';
+import { Utf8Reasons } from './utf8-reasons.ts';
 
 const TAB = 9;
 const BACKSLASH = 0x5c;
@@ -76,6 +77,7 @@ export class CsvRows {
     const { complex, problems } = this.#index(bytes);
     const parsed = this.#parseComplex(bytes, complex);
     const wholeIsUtf8 = isUtf8(bytes);
+    const utf8Reasons = new Utf8Reasons();
     const index = this.#rows.records;
     let nextComplex = 0;
     for (let record = 0; record < index.count; record++) {
@@ -88,7 +90,9 @@ export class CsvRows {
         cells = this.#readStray(bytes, start, end);
         if (cells !== null) reason = null;
       }
-      if (reason === null && !wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) reason = notUtf8;
+      if (reason === null && !wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) {
+        reason = utf8Reasons.ofCsv(bytes, start, end, this.#cells, this.#plan.names);
+      }
       if (reason === null) {
         reason = cells === null ? this.#readBytes(bytes, start, end, record) : this.#readCells(cells, record);
       }

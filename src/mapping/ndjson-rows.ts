@@ -13,6 +13,7 @@ import { type ParsedJson, parseJson } from './json-text.ts';
 import { notOfPreset, PresetProfiles } from './preset-rows.ts';
 import { readPreset } from './presets/read-preset.ts';
 import type { Rows } from './rows.ts';
+import { Utf8Reasons } from './utf8-reasons.ts';
 
 const dotted = 'metadata.';
 
@@ -25,6 +26,7 @@ export class NdjsonRows {
   readonly #presetProfiles: PresetProfiles;
   /** The text of a record says what is read from it. */
   readonly #verbatim: boolean;
+  #utf8Reasons = new Utf8Reasons();
 
   constructor(
     entity: LoadEntity,
@@ -44,6 +46,7 @@ export class NdjsonRows {
   read(chunk: ChunkRange, bytes: Buffer): void {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
+    this.#utf8Reasons = new Utf8Reasons();
     let line = 0;
     for (let start = 0; start < bytes.length; ) {
       const end = scanner.next(bytes, start, bytes.length, true);
@@ -66,7 +69,8 @@ export class NdjsonRows {
     wholeIsUtf8: boolean,
   ): Reason | null {
     if (problem !== null) return tooLarge;
-    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) return notUtf8;
+    if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end)))
+      return this.#utf8Reasons.ofRecord(bytes.subarray(start, end));
     const whole = bytes.toString('latin1', start, end);
     const line = this.#verbatim ? withoutSeen(whole) : whole;
     const parsed = parseJson(line);
@@ -165,7 +169,6 @@ export class NdjsonRows {
 /** Keys that no property has unless it is written `metadata.x`. */
 const documented: ReadonlySet<string> = new Set([...eventColumns, 'company']);
 
-const notUtf8: Reason = { code: 'invalid_utf8', message: 'the record is not valid UTF-8', column: null };
 const tooLarge: Reason = {
   code: 'record_too_large',
   message: 'the record is longer than a record may be',

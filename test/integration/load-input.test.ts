@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { InputError } from '../../src/domain/errors.ts';
@@ -96,7 +97,11 @@ async function expectRejects(
     line += 1 + (raw.toString('latin1').match(/\r\n|\r|\n/g)?.length ?? 0);
   }
   for (const chunkBytes of [1, 500, 10 * MiB]) {
-    const { load, users, jobId } = await loadFile(content, { ...options, chunkBytes });
+    const { load, users, jobId } = await loadFile(content, {
+      source: { encoding: 'utf-8' },
+      ...options,
+      chunkBytes,
+    });
     const rejects = await readRejects(t.system, jobId);
     expect(
       rejects.map(({ row, line: at, byteOffset, code, column, raw }) => ({
@@ -145,10 +150,11 @@ describe('a refused record is named exactly, and costs no other record: CSV', ()
       bad('u1,a,"c\0"', 'nul_character', 'company_id', /U\+0000/),
     ],
     'bytes that are no UTF-8': [
-      bad(Buffer.from('u1,\xff,', 'latin1'), 'invalid_utf8', null, /UTF-8/),
-      bad(Buffer.from('\xc3,a,', 'latin1'), 'invalid_utf8', null, /UTF-8/),
-      bad(Buffer.from('u1,\xed\xa0\x80,', 'latin1'), 'invalid_utf8', null, /UTF-8/),
-      bad(Buffer.from('u1,"\xc0\x80",', 'latin1'), 'invalid_utf8', null, /UTF-8/),
+      bad(Buffer.from('u1,\xff,', 'latin1'), 'invalid_utf8', 'name', /byte 4 is not UTF-8: 0xFF$/),
+      bad(Buffer.from('\xc3,a,', 'latin1'), 'invalid_utf8', 'user_id', /byte 1 is not UTF-8: 0xC3$/),
+      bad(Buffer.from('u1,caf\xe9,', 'latin1'), 'invalid_utf8', 'name', /byte 7 .* looks like windows-1252$/),
+      bad(Buffer.from('u1,\xed\xa0\x80,', 'latin1'), 'invalid_utf8', 'name', /half a surrogate pair$/),
+      bad(Buffer.from('u1,"\xc0\x80",', 'latin1'), 'invalid_utf8', 'name', /byte 5 is not UTF-8/),
     ],
     quotes: [
       bad('u1,a"b,', 'invalid_quote', null, /quote/),
@@ -531,6 +537,112 @@ describe('however the file is encoded and its lines end', () => {
   ])('%s', async (_, content) => {
     for (const chunkBytes of [1, MiB])
       expect((await loadFile(content, { chunkBytes })).users).toEqual(expected);
+  });
+
+  const inWestern = (content: string) => Buffer.from(content, 'latin1');
+
+  test.each<[string, Buffer, FileOptions]>([
+    ['windows-1252, which nobody said', inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\x80 5\n'), {}],
+    [
+      'windows-1252, said by another name',
+      inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\x80 5\n'),
+      {
+        source: { encoding: 'Latin1' },
+      },
+    ],
+    [
+      'windows-1252, in NDJSON',
+      inWestern('{"user_id":"u1","ville":"Orl\xe9ans"}\n{"user_id":"u2","ville":"\x80 5"}\n'),
+      {},
+    ],
+    [
+      'windows-1252, in an array',
+      inWestern('[{"user_id":"u1","ville":"Orl\xe9ans"},{"user_id":"u2","ville":"\x80 5"}]'),
+      { filename: 'users.json' },
+    ],
+    [
+      'ISO-8859-15',
+      inWestern('user_id,ville\nu1,Orl\xe9ans\nu2,\xa4 5\n'),
+      { source: { encoding: 'iso-8859-15' } },
+    ],
+    [
+      'windows-1252, packed, event rows',
+      gzipSync(inWestern('event_type,user_id,ville\nidentify_user,u1,Orl\xe9ans\nidentify_user,u2,\x80 5\n')),
+      {},
+    ],
+  ])('%s', async (_, content, options) => {
+    for (const chunkBytes of [1, MiB]) {
+      const { users } = await loadFile(content, { ...options, chunkBytes });
+      expect(users).toMatchObject({
+        u1: { metadata: { ville: 'Orléans' } },
+        u2: { metadata: { ville: '€ 5' } },
+      });
+    }
+  });
+
+  test('Japanese and Polish in the encoding that is said, header and all', async () => {
+    const japanese = Buffer.concat([
+      Buffer.from('user_id,'),
+      Buffer.from([0x96, 0xbc, 0x91, 0x4f]),
+      Buffer.from('\nu1,'),
+      Buffer.from([0x93, 0x63, 0x92, 0x86, 0x95, 0x5c]),
+    ]);
+    const { users } = await loadFile(japanese, { source: { encoding: 'shift_jis' } });
+    expect(users).toEqual({ u1: { metadata: { 名前: '田中表' }, company: null } });
+    const polish = Buffer.from('user_id,n\nu1,Pawe\xb3\n', 'latin1');
+    expect((await loadFile(polish, { source: { encoding: 'windows-1250' } })).users).toEqual({
+      u1: { metadata: { n: 'Paweł' }, company: null },
+    });
+  });
+
+  test.each(['utf-16le', 'utf-16be'])(
+    'half a character in %s refuses its record and no other, and is never stored as another',
+    async (encoding) => {
+      const inOrder = (content: string) =>
+        encoding === 'utf-16be' ? utf16be(content) : Buffer.from(content, 'utf16le');
+      const halves = ['\ud800', '\udc00', 'a\ud83d', '\ud83d\ud83d\ude00'];
+      for (const half of halves) {
+        const csv = inOrder(`user_id,a\nu1,x\nu2,${half}\nu3,y\n`);
+        const ndjson = inOrder(`{"user_id":"u1"}\n{"user_id":"u2","a":"${half}"}\n{"user_id":"u3"}\n`);
+        for (const [content, filename] of [
+          [csv, 'u.csv'],
+          [ndjson, 'u.ndjson'],
+        ] as const) {
+          const { users, jobId } = await loadFile(content, { filename, source: { encoding } });
+          expect(Object.keys(users)).toEqual(['u1', 'u3']);
+          const [reject, ...others] = await readRejects(t.system, jobId);
+          expect(reject).toMatchObject({ row: 2, code: 'invalid_utf8' });
+          expect(reject?.message).toContain('half a surrogate pair');
+          expect(others).toEqual([]);
+        }
+        const array = inOrder(`[{"user_id":"u2","a":"${half}"}]`);
+        await expect(loadFile(array, { filename: 'u.json' })).rejects.toThrow('half a surrogate pair');
+      }
+      const odd = Buffer.concat([inOrder('user_id,a\nu1,x\nu2,y'), Buffer.of(0x7a)]);
+      const { users, jobId } = await loadFile(odd, { source: { encoding } });
+      expect(Object.keys(users)).toEqual(['u1']);
+      expect(await readRejects(t.system, jobId)).toMatchObject([{ row: 2, code: 'invalid_utf8' }]);
+    },
+  );
+
+  test('a byte that its encoding has no character for refuses its record and no other', async () => {
+    const content = Buffer.from('user_id,a\nu1,\xb3\nu2,\x81\nu3,\xbf\n', 'latin1');
+    const { users, jobId } = await loadFile(content, { source: { encoding: 'windows-1250' } });
+    expect(users).toMatchObject({ u1: { metadata: { a: 'ł' } }, u3: { metadata: { a: 'ż' } } });
+    const [reject, ...others] = await readRejects(t.system, jobId);
+    expect(reject).toMatchObject({ row: 2, column: 'a', code: 'invalid_utf8' });
+    expect(reject?.message).toContain("0x81, for which the file's encoding has no character");
+    expect(others).toEqual([]);
+  });
+
+  test('a file that is UTF-8 for its first mebibyte stays so: a later record that is not is refused alone', async () => {
+    const head = `user_id,a\n${'u1,é\n'.repeat(250_000)}`;
+    const content = Buffer.concat([Buffer.from(head), Buffer.from('u2,caf\xe9\nu3,x\n', 'latin1')]);
+    const { users, jobId } = await loadFile(content, { chunkBytes: 10 * MiB });
+    expect(Object.keys(users)).toEqual(['u1', 'u3']);
+    expect(await readRejects(t.system, jobId)).toMatchObject([
+      { column: 'a', message: 'byte 7 is not UTF-8: 0xE9; it looks like windows-1252' },
+    ]);
   });
 
   test('NDJSON with a byte order mark', async () => {

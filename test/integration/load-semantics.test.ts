@@ -312,7 +312,12 @@ describe('a load of which every record was refused', () => {
       {},
       /1 columns.*is the first line the header.*options header and delimiter/,
     ],
-    ['another encoding', Buffer.from('user_id\nJos\xe9\n', 'latin1'), {}, /not in UTF-8.*iconv/],
+    [
+      'another encoding',
+      Buffer.from('user_id\nJos\xe9\n', 'latin1'),
+      { source: { encoding: 'utf-8' } },
+      /not in UTF-8.*encoding=windows-1252/,
+    ],
     ['something else', `user_id\n${'x'.repeat(300)}\n`, {}, /the only record.*id_too_long.*in line 2/],
   ])('is failed and says the likely reason: %s', async (_, content, options, reason) => {
     const { ended } = await fails(content as string, options as FileOptions);

@@ -27,8 +27,14 @@ export const reject = component(
       error_code: Type.Enum([...rejectCodes], { type: 'string', description: 'Stable; for programs.' }),
       message: Type.String({ description: 'A sentence for a person.' }),
       raw: Type.String({
-        description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole.`,
+        description: `The record as it stood in the file. Of one longer than ${MAX_SHOWN_RAW_BYTES} bytes the beginning, and an ellipsis; as CSV and NDJSON it is whole. Bytes that are not UTF-8 show as U+FFFD.`,
       }),
+      raw_base64: orNull(
+        Type.String({
+          description:
+            'The bytes of `raw` in Base64 where they are not UTF-8 and the text cannot show them; else null. They are those of the file as stored: of a file in another encoding, its text in UTF-8.',
+        }),
+      ),
     },
     {
       additionalProperties: false,
@@ -42,6 +48,7 @@ export const reject = component(
           error_code: 'missing_id',
           message: 'user_id is empty',
           raw: ',Nobody,free,',
+          raw_base64: null,
         },
       ],
     },
@@ -56,7 +63,7 @@ export const rejectPage = envelope('RejectPage', reject.ref, 'Refused records, i
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
 
 const csvExample = `user_id,name,${rejectColumns.join(',')}
-,Nobody,3,4,missing_id,user_id is empty,user_id,",Nobody"
+,Nobody,3,4,missing_id,user_id is empty,user_id,",Nobody",
 `;
 const ndjsonExample =
   '{"name":"Nobody","sluice_reject":{"row":3,"line":3,"byte_offset":83,"column":"user_id","error_code":"missing_id","message":"user_id is missing"}}\n';

@@ -15,6 +15,7 @@ interface RejectsPage {
     error_code: string;
     message: string;
     raw: string;
+    raw_base64: string | null;
   }[];
   metadata: { cursor: { after: string | null; before: null }; limit: number; total_count: number };
 }
@@ -30,7 +31,8 @@ afterAll(async () => {
   await t?.close();
 });
 
-const csvReasons = 'sluice_row,sluice_line,sluice_error_code,sluice_message,sluice_column,sluice_raw';
+const csvReasons =
+  'sluice_row,sluice_line,sluice_error_code,sluice_message,sluice_column,sluice_raw,sluice_raw_base64';
 
 async function load(body: string | Buffer, type = 'text/csv', query = ''): Promise<string> {
   const answer = await server.json<{ job_id: string }>(`/v1/imports${query}`, {
@@ -71,7 +73,8 @@ const messy = Buffer.concat([
   Buffer.concat([Buffer.from('m6,'), Buffer.from([0xff, 0xfe]), Buffer.from(',bytes\n')]),
   Buffer.from('m7,nul\0,x\n'),
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
-  Buffer.from('good,Grace,fine\n'),
+  // Enough of UTF-8 for the file to be in it.
+  Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
 ]);
 
 describe('as JSON', () => {
@@ -87,6 +90,7 @@ describe('as JSON', () => {
           error_code: 'missing_id',
           message: expect.any(String),
           raw: ',Ada',
+          raw_base64: null,
         },
       ],
       metadata: { cursor: { after: null, before: null }, limit: 50, total_count: 1 },
@@ -105,6 +109,14 @@ describe('as JSON', () => {
       path = next ?? null;
     }
     expect(rows).toEqual(Array.from({ length: 25 }, (_, i) => i + 1));
+  });
+
+  test('a record that is not UTF-8 is shown as text and in its very bytes', async () => {
+    const { data } = await page(await load(messy));
+    const reject = data.find((each) => each.error_code === 'invalid_utf8');
+    expect(reject?.raw).toBe('m6,\ufffd\ufffd,bytes');
+    expect(reject?.raw_base64).toBe(Buffer.from('m6,\xff\xfe,bytes', 'latin1').toString('base64'));
+    expect(data.filter((each) => each.raw_base64 !== null)).toHaveLength(1);
   });
 
   test('a job without rejects has an empty page', async () => {
@@ -162,7 +174,7 @@ describe('as CSV', () => {
     const jobId = await load('user_id;name\nok;x\n;"Ada; of ""Lovelace"""\n');
     const [header, line, ...rest] = (await download(jobId, 'text/csv')).split('\n');
     expect(header).toBe(`user_id;name;${csvReasons.replaceAll(',', ';')}`);
-    expect(line).toMatch(/^;"Ada; of ""Lovelace""";2;3;missing_id;[^;]+;user_id;$/);
+    expect(line).toMatch(/^;"Ada; of ""Lovelace""";2;3;missing_id;[^;]+;user_id;;$/);
     expect(rest).toEqual(['']);
   });
 
@@ -205,11 +217,22 @@ describe('as CSV', () => {
     expect(() => new TextDecoder('utf-8', { fatal: true }).decode(bytes)).not.toThrow();
   });
 
+  test('has the very bytes of a record that is no text, in its last column', async () => {
+    const jobId = await load(messy);
+    const lines = (await download(jobId, 'text/csv')).trimEnd().split('\n');
+    const ends = lines.map((line) => line.slice(line.lastIndexOf(',') + 1));
+    const bytes = [Buffer.from('m6,\xff\xfe,bytes', 'latin1'), Buffer.from('m7,nul\0,x')];
+    expect(ends.filter((end) => end !== '' && !end.startsWith('"')).slice(1)).toEqual(
+      bytes.map((each) => each.toString('base64')),
+    );
+    expect(ends[0]).toBe('sluice_raw_base64');
+  });
+
   test('of NDJSON has the records as text', async () => {
     const jobId = await load('{"name":"x"}\n{"user_id":"ok"}\n', 'application/x-ndjson');
     const [header, line] = (await download(jobId, 'text/csv')).split('\n');
     expect(header).toBe(csvReasons);
-    expect(line).toMatch(/^1,1,missing_id,.*,"{""name"":""x""}"$/);
+    expect(line).toMatch(/^1,1,missing_id,.*,"{""name"":""x""}",$/);
   });
 
   test('has all of them, however many', async () => {
@@ -260,6 +283,17 @@ describe('as NDJSON', () => {
     expect((await codesOf(again)).length).toBe(first.trimEnd().split('\n').length);
     const second = await download(again, 'application/x-ndjson');
     for (const line of second.trimEnd().split('\n')) expect(line.split('sluice_reject')).toHaveLength(2);
+  });
+
+  test('has the very bytes of a record that is no text, with its reason', async () => {
+    const jobId = await load(messy);
+    const lines = (await download(jobId, 'application/x-ndjson')).trimEnd().split('\n');
+    const bytes = lines.map((line) => JSON.parse(line).sluice_reject.raw_base64);
+    const m6 = Buffer.from('m6,\xff\xfe,bytes', 'latin1');
+    expect(bytes.filter((each) => each !== undefined)).toEqual([
+      m6.toString('base64'),
+      Buffer.from('m7,nul\0,x').toString('base64'),
+    ]);
   });
 
   test('of CSV has objects by the names of the header', async () => {
