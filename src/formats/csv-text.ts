@@ -47,6 +47,10 @@ export class CsvText {
   #columns = 0;
   #rows = 0;
 
+  get hasReady(): boolean {
+    return this.#full.length > 0;
+  }
+
   /** A cell that is not empty, written by `csvCell`; `row` and `column` count from 1 and never go back. Gaps are empty. */
   cell(row: number, column: number, bytes: Buffer): void {
     if (row > this.#rows) this.#startRow(row);

@@ -60,6 +60,10 @@ export class SheetCells implements XmlHandler {
     this.#csv = csv;
   }
 
+  get isFull(): boolean {
+    return this.#csv.hasReady;
+  }
+
   open(name: string, attributes: XmlAttributes): void {
     if (this.#inCell) this.#openInCell(name);
     else if (name === 'c') this.#openCell(attributes);

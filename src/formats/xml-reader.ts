@@ -14,6 +14,8 @@ export interface XmlHandler {
   open(name: string, attributes: XmlAttributes): void;
   close(name: string): void;
   text(text: string): void;
+  /** Whether what came of it should be taken away before there is more. */
+  readonly isFull?: boolean;
 }
 
 /** Something that is not XML, or not within its bounds; the message goes into a sentence. */
@@ -24,15 +26,16 @@ export class XmlDamage extends Error {
 /** What the parser is given at once: it bounds what can come of it before somebody takes it away. */
 const SLICE_CHARS = 4 * 1024;
 
-/** Yields after each few kilobytes. @throws XmlDamage; what `bytes` and `handler` throw. */
+/** Yields when the handler is full, and now and then. @throws XmlDamage; what `bytes` and `handler` throw. */
 export async function* readXml(bytes: AsyncIterable<Buffer>, handler: XmlHandler): AsyncGenerator<void> {
   const reader = new XmlReader(handler);
   for await (const piece of bytes) {
     const text = reader.decode(piece);
     for (let at = 0; at < text.length; at += SLICE_CHARS) {
       reader.write(text.slice(at, at + SLICE_CHARS));
-      yield;
+      if (handler.isFull === true) yield;
     }
+    yield;
   }
   reader.end();
   yield;

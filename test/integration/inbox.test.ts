@@ -37,6 +37,8 @@ import { concluded, drop, list, readClaimed, readConcluded } from '../support/in
 import { readProfiles, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { textRow, workbookFile } from '../support/workbook-file.ts';
+import { zipFile } from '../support/zip-file.ts';
 
 const never = new AbortController().signal;
 let t: TestSystem;
@@ -120,7 +122,7 @@ describe('a file that is dropped', () => {
     expect(await readClaimed(folder)).toEqual([]);
   });
 
-  test('may be NDJSON or an array, packed, and a folder or a mapping says what it is', async () => {
+  test('may be NDJSON, an array, a workbook, packed, and a folder or a mapping says what it is', async () => {
     const { environment, folder } = await tenant();
     await drop(
       join(folder, 'companies', 'mapping.yaml'),
@@ -130,14 +132,19 @@ describe('a file that is dropped', () => {
     await drop(join(folder, 'users', 'b.JSONL.GZ'), gzipSync('{"user_id":"u2"}\n'));
     await drop(join(folder, 'companies', 'c.csv'), '"Customer, ID",user_id\nc1,7\n');
     await drop(join(folder, 'd.json'), '[{"company_id":"c2"}]');
-    for (const name of ['users/a.ndjson', 'users/b.JSONL.GZ', 'companies/c.csv', 'd.json']) {
+    const sheet = { name: 'S', rows: textRow(1, 'user_id', 'n') + textRow(2, 'u3', '3') };
+    await drop(join(folder, 'users', 'e.xlsx'), workbookFile({ sheets: [sheet] }));
+    await drop(join(folder, 'users', 'f.zip'), zipFile([{ name: 'f.csv', data: 'user_id\nu4\n' }]));
+    const packed = ['users/b.JSONL.GZ', 'users/e.xlsx', 'users/f.zip'];
+    const names = ['users/a.ndjson', 'companies/c.csv', 'd.json', ...packed];
+    for (const name of names) {
       expect((await concluded(folder, name))[0]?.receipt).toMatchObject({
         outcome: 'done',
         counts: { read: 1, rejected: 0 },
       });
     }
     const { users, companies } = await readProfiles(t.system, environment.environmentId);
-    expect(Object.keys(users)).toEqual(['u1', 'u2']);
+    expect(Object.keys(users)).toEqual(['u1', 'u2', 'u3', 'u4']);
     expect(companies).toEqual({ c1: { metadata: { user_id: '7' } }, c2: { metadata: {} } });
   });
 
@@ -319,6 +326,7 @@ describe('a file is not taken', () => {
       'a.csv.filepart',
       'a.csv.crdownload',
       'a.csv~',
+      '~$a.xlsx',
       'notes.txt',
     ];
     for (const name of left) await writeFile(join(folder, name), users('left'));

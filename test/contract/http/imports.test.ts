@@ -4,6 +4,8 @@ import { type ErrorBody, form, serve, type TestServer } from '../../support/http
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { mountSmallDisk } from '../../support/tmpfs.ts';
 import { waitFor } from '../../support/wait-for.ts';
+import { textRow, workbookFile } from '../../support/workbook-file.ts';
+import { zipFile } from '../../support/zip-file.ts';
 
 type Body = string | Uint8Array<ArrayBuffer> | FormData;
 
@@ -40,6 +42,11 @@ afterAll(async () => {
 });
 
 const csv = 'user_id,name,company_id\nu1,Ada,c1\nu2,Grace,c1\n';
+const users = {
+  name: 'Users',
+  rows: textRow(1, 'user_id', 'name') + textRow(2, 'u1', 'Ada') + textRow(3, 'u2', 'Grace'),
+};
+const workbook = workbookFile({ sheets: [users] });
 const ndjson = '{"user_id":"u1","metadata":{"name":"Ada"}}\n{"user_id":"u2"}\n';
 
 const post = (body: Body, path = '/v1/imports', headers: Record<string, string> = {}) =>
@@ -112,6 +119,36 @@ describe('a file in a form', () => {
     }
     const one = await post(paid, '/v1/imports?preset=mixpanel', { 'content-type': 'application/json' });
     expect(one.status).toBe(200);
+  });
+
+  test('may be a workbook, whose sheet an option names; the job says what was read', async () => {
+    const sheets = [{ name: 'Costs', rows: textRow(1, 'company_id') + textRow(2, 'acme') }, users];
+    const data = new Blob([workbookFile({ sheets })]);
+    const upload = new FormData();
+    upload.append('sheet', 'users');
+    upload.append('file', data, 'all.xlsx');
+    const { status, body } = await post(upload);
+    expect([status, body.total_rows]).toEqual([200, '2']);
+    expect(await detail(body.job_id)).toMatchObject({
+      counts: { inserted: 2 },
+      read_as: {
+        format: 'xlsx',
+        encoding: null,
+        sheet: 'Users',
+        member: null,
+        csv: { columns: ['user_id', 'name'], header_line: 1 },
+        notes: ['Sheet "Users" was read; other sheets have data too (sheet= reads one): Costs.'],
+      },
+    });
+    const wrong = new FormData();
+    wrong.append('sheet', 'Nobody');
+    wrong.append('file', data, 'all.xlsx');
+    expect(await post(wrong)).toMatchObject({
+      status: 400,
+      body: {
+        errors: [{ message: 'The workbook has no sheet "Nobody"; it has: Costs, Users', details: 'sheet' }],
+      },
+    });
   });
 
   test('keeps a name in any script, and nothing of a path or of control characters', async () => {
@@ -299,6 +336,10 @@ describe('a file as the body', () => {
     ['application/gzip', gzipSync(csv)],
     ['application/octet-stream', gzipSync(ndjson)],
     ['application/octet-stream', csv],
+    ['application/vnd.openxmlformats-officedocument.spreadsheetml.sheet', workbook],
+    ['application/octet-stream', gzipSync(workbook)],
+    ['application/zip', zipFile([{ name: 'users.csv', data: csv }])],
+    ['application/x-zip-compressed', zipFile([{ name: 'users.xlsx', data: workbook }])],
   ])('of type %s is taken', async (type, content) => {
     const { status, body } = await post(content, '/v1/imports', { 'content-type': type });
     expect([status, body.total_rows]).toEqual([200, '2']);
