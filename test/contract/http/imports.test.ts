@@ -130,7 +130,7 @@ describe('a file in a form', () => {
     const { status, body } = await post(upload);
     expect([status, body.total_rows]).toEqual([200, '2']);
     expect(await detail(body.job_id)).toMatchObject({
-      counts: { inserted: 2 },
+      counts: { read: 2, rejected: 0 },
       read_as: {
         format: 'xlsx',
         encoding: null,
