@@ -35,7 +35,7 @@ export function escapeXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('\r', '&#13;');
 }
 
-export function workbookFile(workbook: WorkbookOfTest): Buffer {
+export function workbookFile(workbook: WorkbookOfTest): Buffer<ArrayBuffer> {
   return zipFile(workbookParts(workbook));
 }
 

@@ -21,7 +21,10 @@ export interface ZipShape {
   readonly prefix?: Buffer;
 }
 
-export function zipFile(contents: readonly ZipContent[], { zip64 = false, prefix }: ZipShape = {}): Buffer {
+export function zipFile(
+  contents: readonly ZipContent[],
+  { zip64 = false, prefix }: ZipShape = {},
+): Buffer<ArrayBuffer> {
   const parts: Buffer[] = prefix === undefined ? [] : [prefix];
   const directory: Buffer[] = [];
   let at = prefix?.length ?? 0;

@@ -126,9 +126,13 @@ function storedFormat(decoded: Decoded): StoredFormat {
   return decoded.format === 'csv' || decoded.format === 'xlsx' ? 'csv' : 'ndjson';
 }
 
+/** How a sheet is written: by us, so nothing is left to be found. */
+const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
+
 function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
   const skipBytes = decoded.format === 'json' ? 0 : decoded.bomBytes;
-  const said = { source: hints.source ?? {}, map: hints.map ?? {} };
+  const source = { ...hints.source, ...(decoded.format === 'xlsx' && sheetDialect) };
+  const said = { source, map: hints.map ?? {} };
   return new RecordIndex(
     storedFormat(decoded),
     hints.chunkBytes ?? CHUNK_BYTES,

@@ -198,6 +198,19 @@ describe('receive: what is taken', () => {
       expect(await refusal(sent.subarray(0, sent.length - 30))).toMatch(/^400 unsupported_format/);
     }
     expect((await take(file, { hints: { source: { sheet: 'costs' } } })).readAs.sheet).toBe('Costs');
+    // What would be found in a CSV like this is none of how a sheet is written.
+    const texts = [
+      textRow(1, 'Report; of; May'),
+      textRow(3, 'user_id', 'a;b;c;d', "'x'"),
+      textRow(4, '#1', "'", ' #'),
+    ];
+    const title = await take(workbookFile({ sheets: [{ name: 'S', rows: texts.join('') }] }));
+    expect(title).toMatchObject({
+      header: { delimiter: ',', columns: ['user_id', 'a;b;c;d', "'x'"] },
+      totalRows: 1,
+      readAs: { csv: { headerLine: 3, comment: '', quote: '"' } },
+    });
+    expect(title.readAs.notes[0]).toMatch(/before the header/);
     expect(await refusal(file, { hints: { source: { sheet: '3' } } })).toContain('400 invalid_field');
     expect(await refusal(csv, { hints: { format: 'xlsx' } })).toContain('This is no file of xlsx');
     expect(await refusal(file, { hints: { envelope: 'users' } })).toContain('This is a ZIP archive');
