@@ -139,9 +139,15 @@ describe('sluice import, without a server', () => {
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain('sheet says how to read a workbook');
     expect(await importing(['crm.csv', ...args])).toMatchObject({ code: 0 });
+    await put('plain.txt', '8,x|acme\n');
+    const plain = ['--header', 'none', '--delimiter', 'pipe', '--map', '1=user_id', '--map', '2=company_id'];
+    const done = await importing(['plain.txt', ...plain]);
+    expect(done.stdout).toContain('read as: CSV, utf-8, pipes between cells, no header');
     await startService(dataDir, { WORKERS: '0' });
-    expect(await query(dataDir, 'select user_id, company_id from sluice.users')).toEqual([
+    const users = 'select user_id, company_id from sluice.users order by user_id';
+    expect(await query(dataDir, users)).toEqual([
       { user_id: '7', company_id: 'acme' },
+      { user_id: '8,x', company_id: 'acme' },
     ]);
   });
 

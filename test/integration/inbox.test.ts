@@ -191,14 +191,18 @@ describe('a file that is dropped', () => {
   });
 
   test('is read as its mapping says, which the receipt repeats beside how it was read', async () => {
-    const { folder } = await tenant();
-    await drop(join(folder, 'mapping.yaml'), 'encoding: utf8\nstrict_header: true\n');
-    await drop(join(folder, 'a.csv'), 'user_id\na\n');
+    const { environment, folder } = await tenant();
+    const mapping = 'header: none\ndelimiter: pipe\nmap: { "1": user_id, "2": plan }\n';
+    await drop(join(folder, 'mapping.yaml'), mapping);
+    await drop(join(folder, 'a.csv'), 'a,b|pro\n');
     const [found] = await concluded(folder, 'a.csv');
     expect(found?.receipt).toMatchObject({
       outcome: 'done',
-      options: { encoding: 'utf-8', strict_header: true },
-      read_as: { format: 'csv', encoding: 'utf-8', csv: { delimiter: ',', header_line: 1 }, notes: [] },
+      options: { header: 'none', delimiter: '|' },
+      read_as: { format: 'csv', encoding: 'utf-8', csv: { delimiter: '|', header_line: null } },
+    });
+    expect((await readProfiles(t.system, environment.environmentId)).users).toMatchObject({
+      'a,b': { metadata: { plan: 'pro' } },
     });
     await drop(join(folder, 'users', 'mapping.yaml'), 'sheet: Customers\n');
     await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');

@@ -199,9 +199,12 @@ describe('files', () => {
       status: 'failed',
       reason: expect.stringContaining('sheet says how to read a workbook; the file was read as a CSV'),
     });
-    expect(await runNow(context, environmentId, files('d-*.csv', { encoding: 'utf-8' }))).toMatchObject({
+    const said = { header: 'none', delimiter: 'pipe', map: { '1': 'user_id' } };
+    await put('d-1.csv', 'u8,x|pro\n');
+    expect(await runNow(context, environmentId, files('d-*.csv', said))).toMatchObject({
       status: 'completed',
     });
+    expect(await userIds()).toEqual(['u8,x']);
   });
 
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {

@@ -221,6 +221,22 @@ const oddTexts = [
     'bmFu',
     '275760-09-13',
   ],
+  // Values that options of reading a file take.
+  ...[
+    'none',
+    '1',
+    '2',
+    'tab',
+    ';',
+    'utf-8',
+    'windows-1252',
+    'utf-16',
+    'pad',
+    'NULL',
+    '#',
+    '1=user_id',
+    'users',
+  ],
 ];
 const text = fc.oneof(
   { weight: 3, arbitrary: fc.constantFrom(...oddTexts) },

@@ -398,6 +398,39 @@ describe('a file as the body', () => {
     expect(await detail(body.job_id)).toMatchObject({ status: 'completed', counts: { inserted: 1 } });
   });
 
+  test('is read as its options say, columns named by their number, and the job says so', async () => {
+    const columns = 'map=1=user_id&map=2=name';
+    const { body } = await postCsv(
+      'p1,x|Ada\np2,x|NULL\n',
+      `/v1/imports?header=none&delimiter=pipe&${columns}`,
+    );
+    expect(await detail(body.job_id)).toMatchObject({
+      counts: { read: 2, inserted: 2 },
+      read_as: {
+        format: 'csv',
+        encoding: 'utf-8',
+        csv: { delimiter: '|', header_line: null, columns: ['column_1', 'column_2'] },
+      },
+    });
+    const users = await t.system.db
+      .selectFrom('users')
+      .select(['user_id', 'metadata'])
+      .where('environment_id', '=', t.environment.environmentId)
+      .where('user_id', 'like', 'p_,x')
+      .orderBy('user_id')
+      .execute();
+    expect(users).toEqual([
+      { user_id: 'p1,x', metadata: { name: 'Ada' } },
+      { user_id: 'p2,x', metadata: { name: 'NULL' } },
+    ]);
+  });
+
+  test('of columns that have a name is not read by their number', async () => {
+    const { status, body } = await postCsv('id,name\nn1,Ada\n', '/v1/imports?header=1&map=1=user_id');
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    expect(body.errors[0]?.message).toContain('map names a column that the file does not have: 1');
+  });
+
   test('needs no content type', async () => {
     const connection = await server.connect();
     connection.head(
