@@ -8,6 +8,8 @@ const GiB = 1024 * MiB;
 
 /** A record longer than this is refused as `record_too_large`; also how far a quoted cell may run. */
 export const MAX_RECORD_BYTES = MiB;
+/** How far the end of a quoted cell is looked for that is longer than a record may be, from the start of its record. */
+export const MAX_QUOTED_CELL_BYTES = 64 * MiB;
 /** One property value, as UTF-8 text (a nested value: as JSON). */
 export const MAX_VALUE_BYTES = 64 * KiB;
 /** user_id and company_id. */

@@ -15,18 +15,24 @@ export interface RecordScanner {
    * End (exclusive, its terminator included) of the record that starts at `start`, within buf[start, end),
    * where start < end. Returns -1 if more bytes are needed (never when `final`, that is: when no byte follows
    * buf[end - 1] in the file or chunk): call again with the same start and a later end. A -1 with `problem`
-   * set to `record_too_large` means that the record is already known to be longer than the limit: its bytes
-   * need not be kept; go on with `skip`.
+   * set to `record_too_large` means that the record is already known to be longer than the limit: bytes before
+   * `keepFrom` are not needed; go on with `skip`.
    *
    * While `start` moves forward in the same `buf` up to the same `end`, positions found are remembered. Call
    * `reset` if the bytes of a buffer were changed in between.
    */
   next(buf: Buffer, start: number, end: number, final: boolean): number;
   /**
-   * Rest of a record that is too large: the end of its line (terminator included) in buf[start, end), or -1.
-   * After a -1 the next call must begin with the last byte of this one, which may be the first half of CRLF.
+   * Rest of a record that is too large: its end (terminator included) in buf[start, end), or -1; then the next call
+   * must begin at `keepFrom` of this one.
    */
   skip(buf: Buffer, start: number, end: number, final: boolean): number;
+  /**
+   * After a record that is `open`: the first position in buf[start, end) behind a quote that closes its cell after all,
+   * -1 if none has come yet (go on from `keepFrom`), -2 if there is none. Where it was closed, the record is too large,
+   * and goes on: `skip` from that position. At `lowest`, before `start`, a record starts.
+   */
+  findClose(buf: Buffer, lowest: number, start: number, end: number, final: boolean): number;
   /** Forgets all remembered positions. */
   reset(): void;
 
@@ -39,6 +45,10 @@ export interface RecordScanner {
   /** End of the record without its terminator. */
   readonly contentEnd: number;
   readonly problem: ScanProblem | null;
+  /** A quoted cell of it is not closed as far as was looked: what follows may belong to it. */
+  readonly open: boolean;
+  /** After a -1: where the next call has to begin. */
+  readonly keepFrom: number;
 }
 
 /** The reject codes that a scanner can find. */
@@ -60,7 +70,9 @@ export function createLineScanner(maxRecordBytes = MAX_RECORD_BYTES): RecordScan
 
 class Scanner implements RecordScanner {
   readonly quoted = false;
+  readonly open = false;
   blank = false;
+  keepFrom = 0;
   lines = 0;
   contentEnd = 0;
   problem: ScanProblem | null = null;
@@ -88,8 +100,14 @@ class Scanner implements RecordScanner {
     const beforeCr = stop > start && buf[stop - 1] === CR && (found || !final);
     this.contentEnd = beforeCr ? stop - 1 : stop;
     this.lines = found ? 1 : 0;
+    // It may be the first half of CRLF.
+    this.keepFrom = end - 1;
     if (found) return stop + 1;
     return final ? end : -1;
+  }
+
+  findClose(): number {
+    return -2;
   }
 }
 

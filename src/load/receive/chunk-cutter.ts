@@ -10,6 +10,17 @@ interface HeldRecord {
   blankEnd: number;
 }
 
+/** A state of the cutter. */
+export interface CutterMark {
+  readonly chunks: number;
+  readonly rows: number;
+  readonly held: readonly HeldRecord[];
+  readonly start: number;
+  readonly end: number;
+  readonly firstRow: number;
+  readonly firstLine: number;
+}
+
 /**
  * Gathers records into chunks of about `chunkBytes`. A chunk starts with a record and ends after one, or after
  * blank lines that follow it. Between two chunks lies nothing, or blank lines (they are no reason to make one).
@@ -32,6 +43,29 @@ export class ChunkCutter {
   constructor(chunkBytes: number, skipFooter: number) {
     this.#chunkBytes = chunkBytes;
     this.#skipFooter = skipFooter;
+  }
+
+  /** What `restore` takes everything back to. */
+  mark(): CutterMark {
+    return {
+      chunks: this.chunks.length,
+      rows: this.rows,
+      held: this.#held.map((record) => ({ ...record })),
+      start: this.#start,
+      end: this.#end,
+      firstRow: this.#firstRow,
+      firstLine: this.#firstLine,
+    };
+  }
+
+  restore(mark: CutterMark): void {
+    this.chunks.length = mark.chunks;
+    this.rows = mark.rows;
+    this.#held.splice(0, this.#held.length, ...mark.held);
+    this.#start = mark.start;
+    this.#end = mark.end;
+    this.#firstRow = mark.firstRow;
+    this.#firstLine = mark.firstLine;
   }
 
   record(start: number, end: number, line: number): void {

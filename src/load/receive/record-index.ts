@@ -1,13 +1,24 @@
-import { MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
+import { MAX_QUOTED_CELL_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { createRecordScanner } from '../../formats/csv-records.ts';
 import type { CsvHints } from '../../formats/csv-sniff.ts';
+import { countLines } from '../../formats/csv-walker.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';
-import { ChunkCutter } from './chunk-cutter.ts';
+import { ChunkCutter, type CutterMark } from './chunk-cutter.ts';
 import { CsvOpening } from './csv-opening.ts';
 
 const nothingSaid: CsvHints = { source: {}, map: {} };
+
+/** A record whose quoted cell was not closed as far as was looked; it is refused, and what follows is read, until it is. */
+interface Doubt {
+  readonly start: number;
+  readonly line: number;
+  /** What was cut before it. */
+  readonly mark: CutterMark;
+  /** Byte of the file up to which no quote closes the cell. */
+  lookedTo: number;
+}
 
 /** Counts the records of a file that passes by, and cuts it into chunks. */
 export class RecordIndex {
@@ -21,6 +32,10 @@ export class RecordIndex {
   #line = 1;
   /** Where the over-long record starts whose end is being looked for; -1 if there is none. */
   #oversizedStart = -1;
+  /** Line on which it starts. */
+  #oversizedLine = 0;
+  /** Set while a quoted cell may turn out to be longer than a record may be. */
+  #doubt: Doubt | null = null;
 
   /** Bytes still to be passed over at the start: a byte order mark, part of the file but not of its first record. */
   #skipBytes: number;
@@ -89,8 +104,14 @@ export class RecordIndex {
     }
     this.#scanner ??= this.#readHeader(final);
     if (this.#scanner === null) return;
-    if (this.#oversizedStart >= 0 && !this.#skipOversized(this.#scanner, final)) return;
-    this.#scan(this.#scanner, final);
+    while (this.#step(this.#scanner, final));
+  }
+
+  /** Whether there is more to be done with the bytes that are there. */
+  #step(scanner: RecordScanner, final: boolean): boolean {
+    if (this.#doubt !== null) this.#lookForClose(scanner, this.#doubt, final);
+    if (this.#oversizedStart >= 0) return this.#skipOversized(scanner, final);
+    return this.#scan(scanner, final);
   }
 
   /** Null if the header is not complete yet, or never comes. */
@@ -102,12 +123,16 @@ export class RecordIndex {
     return header === null ? null : createRecordScanner(header, this.#maxRecordBytes);
   }
 
-  #scan(scanner: RecordScanner, final: boolean): void {
+  /** Whether a record is open, so that the bytes after it are to be looked at in another way first. */
+  #scan(scanner: RecordScanner, final: boolean): boolean {
     const { bytes, position } = this.#window;
     let at = 0;
-    while (at < bytes.length) {
+    let isOpen = false;
+    while (at < bytes.length && !isOpen) {
       const end = scanner.next(bytes, at, bytes.length, final);
       if (end < 0) break;
+      isOpen = scanner.open;
+      if (isOpen) this.#startDoubt(position + at, position + end, this.#line);
       if (scanner.problem === 'record_too_large') {
         this.#cutter.oversized(position + at, position + end, this.#line);
       } else if (scanner.blank) this.#cutter.blank(position + end);
@@ -115,13 +140,36 @@ export class RecordIndex {
       this.#line += scanner.lines;
       at = end;
     }
-    this.#window.consume(at);
-    if (at < bytes.length && scanner.problem === 'record_too_large') this.#startOversized();
+    const isOversized = at < bytes.length && !isOpen && scanner.problem === 'record_too_large';
+    if (isOversized) this.#startOversized(position + at, this.#line);
+    this.#window.consume(isOversized ? scanner.keepFrom : at);
+    return isOpen;
   }
 
-  #startOversized(): void {
-    this.#oversizedStart = this.#window.position;
-    this.#dropAllButLast();
+  #startOversized(start: number, line: number): void {
+    this.#oversizedStart = start;
+    this.#oversizedLine = line;
+  }
+
+  /** Before the record is counted that may turn out to go on. */
+  #startDoubt(start: number, end: number, line: number): void {
+    this.#doubt ??= { start, line, mark: this.#cutter.mark(), lookedTo: end };
+  }
+
+  /** A cell that is closed after all makes one record of all that came since it was opened: it is too large. */
+  #lookForClose(scanner: RecordScanner, doubt: Doubt, final: boolean): void {
+    const { bytes, position } = this.#window;
+    const lowest = this.#oversizedStart >= 0 ? -1 : 0;
+    const from = doubt.lookedTo - position;
+    const close = from < bytes.length ? scanner.findClose(bytes, lowest, from, bytes.length, final) : -1;
+    if (close === -1 && from < bytes.length) doubt.lookedTo = position + scanner.keepFrom;
+    const length = position + Math.max(close, 0) - doubt.start;
+    if (close !== -1 || length > MAX_QUOTED_CELL_BYTES || final) this.#doubt = null;
+    if (close < 0 || length > MAX_QUOTED_CELL_BYTES) return;
+    this.#cutter.restore(doubt.mark);
+    this.#line += countLines(bytes, 0, close);
+    this.#startOversized(doubt.start, doubt.line);
+    this.#window.consume(close);
   }
 
   /** Whether the end was found. */
@@ -129,19 +177,15 @@ export class RecordIndex {
     const { bytes, position } = this.#window;
     const end = scanner.skip(bytes, 0, bytes.length, final);
     if (end < 0) {
-      this.#dropAllButLast();
+      this.#window.consume(scanner.keepFrom);
       return false;
     }
-    this.#cutter.oversized(this.#oversizedStart, position + end, this.#line);
+    if (scanner.open) this.#startDoubt(this.#oversizedStart, position + end, this.#oversizedLine);
+    this.#cutter.oversized(this.#oversizedStart, position + end, this.#oversizedLine);
     this.#line += scanner.lines;
     this.#oversizedStart = -1;
     this.#window.consume(end);
     return true;
-  }
-
-  /** The last byte may be the first half of CRLF; the others belong to a record that is refused. */
-  #dropAllButLast(): void {
-    this.#window.consume(this.#window.bytes.length - 1);
   }
 }
 

@@ -1,16 +1,16 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { plainMarks } from '../../../src/formats/csv-marks.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
-import { feedScanner } from './feed-scanner.ts';
-import { referenceCsv } from './reference-csv.ts';
+import { type FedRecord, feedScanner } from './feed-scanner.ts';
+import { referenceRecord } from './reference-csv.ts';
 
-const COMMA = 44;
 const noLimit = 1_000_000;
 
 function scan(text: string, maxBytes = noLimit, ends?: readonly number[]) {
   const bytes = Buffer.from(text, 'latin1');
-  return feedScanner(createCsvScanner(COMMA, maxBytes), bytes, ends ?? [bytes.length]);
+  return feedScanner(createCsvScanner(plainMarks(','), maxBytes), bytes, ends ?? [bytes.length]);
 }
 
 /** What was refused and kept, as text. */
@@ -31,6 +31,8 @@ const csvText = fc
   })
   .map((parts) => parts.join(''));
 
+const writeCell = (text: string) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
 /** Ends of buffers that cut `length` bytes anywhere. */
 const cuts = (length: number) =>
   fc.uniqueArray(fc.integer({ min: 1, max: Math.max(1, length) }), { maxLength: 12 }).map((at) => {
@@ -38,34 +40,92 @@ const cuts = (length: number) =>
     return [...inside, length];
   });
 
+/** What is known of any text: the records cover it, and those that are accepted are the well-formed ones. */
+function checkAgainstReference(text: string, records: readonly FedRecord[], maxBytes: number): void {
+  let at = 0;
+  for (const record of records) {
+    expect(record.start).toBe(at);
+    at = record.end;
+    const wellFormed = referenceRecord(text, record.start, ',');
+    const fits = wellFormed !== null && wellFormed.contentEnd - record.start <= maxBytes;
+    const where = `record at ${record.start} of ${JSON.stringify(text)}`;
+    expect(record.problem === null, where).toBe(fits);
+    if (fits) expect([record.contentEnd, record.end], where).toEqual([wellFormed.contentEnd, wellFormed.end]);
+    const content = text.slice(record.start, record.contentEnd);
+    expect(record.blank, where).toBe(fits && /^(?:[ \t]*|"")(?:,(?:[ \t]*|""))*$/.test(content));
+    expect(record.lines, where).toBe(text.slice(record.start, at).match(/\r\n|\r|\n/g)?.length ?? 0);
+  }
+  expect(at).toBe(text.length);
+}
+
 describe('csv scanner', () => {
-  it('agrees with the reference on every short text, whole and byte by byte', () => {
+  it('accepts of every short text exactly the well-formed records, whole and byte by byte', () => {
     for (let length = 1; length <= 6; length++) {
       for (const text of allTexts(['a', '"', ',', '\n', '\r'], length)) {
-        const expected = referenceCsv(text, ',', noLimit);
         const whole = scan(text);
-        const bytewise = scan(text, noLimit, everyByte(text));
-        if (
-          JSON.stringify(whole) === JSON.stringify(expected) &&
-          JSON.stringify(bytewise) === JSON.stringify(expected)
-        )
-          continue;
-        expect(whole, JSON.stringify(text)).toEqual(expected);
-        expect(bytewise, `byte by byte: ${JSON.stringify(text)}`).toEqual(expected);
+        checkAgainstReference(text, whole, noLimit);
+        if (JSON.stringify(scan(text, noLimit, everyByte(text))) === JSON.stringify(whole)) continue;
+        expect(scan(text, noLimit, everyByte(text)), JSON.stringify(text)).toEqual(whole);
       }
     }
   });
 
-  it('agrees with the reference on any text, any limit and any split', () => {
+  it('accepts of any text, with any limit, exactly the well-formed records, however it is split', () => {
     const input = csvText.chain((text) =>
       fc.tuple(fc.constant(text), cuts(text.length), fc.integer({ min: 0, max: 30 })),
     );
     fc.assert(
       fc.property(input, ([text, ends, maxBytes]) => {
-        const expected = referenceCsv(text, ',', maxBytes);
-        expect(scan(text, maxBytes)).toEqual(expected);
-        expect(scan(text, maxBytes, ends)).toEqual(expected);
-        expect(scan(text, maxBytes, everyByte(text))).toEqual(expected);
+        const whole = scan(text, maxBytes);
+        checkAgainstReference(text, whole, maxBytes);
+        expect(scan(text, maxBytes, ends)).toEqual(whole);
+        expect(scan(text, maxBytes, everyByte(text))).toEqual(whole);
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('finds the same records in a part of the file that begins and ends with one', () => {
+    const input = fc.tuple(csvText, fc.integer({ min: 0, max: 30 }), fc.nat(), fc.nat());
+    fc.assert(
+      fc.property(input, ([text, maxBytes, some, more]) => {
+        const records = scan(text, maxBytes);
+        // What is too large is never read with others.
+        if (records.length === 0 || records.some((each) => each.problem === 'record_too_large')) return;
+        const first = some % records.length;
+        const last = first + (more % (records.length - first));
+        const start = records[first]?.start ?? 0;
+        const part = scan(text.slice(start, records[last]?.end), maxBytes);
+        const expected = records.slice(first, last + 1);
+        expect(part.map((each) => [each.start + start, each.end + start, each.problem])).toEqual(
+          expected.map((each) => [each.start, each.end, each.problem]),
+        );
+      }),
+      { numRuns: 5000 },
+    );
+  });
+
+  it('accepts no line from inside a quoted cell, whatever stands behind its closing quote or was not doubled', () => {
+    const word = fc.string({ unit: fc.constantFrom('a', 'b', ' '), minLength: 1, maxLength: 3 });
+    const phantom = fc.constantFrom('u9,phantom', 'x', 'u8,"q",z', ',', '"u7",y');
+    const cell = fc.oneof(
+      word,
+      fc.array(fc.oneof(word, phantom), { minLength: 2, maxLength: 4 }).map((lines) => lines.join('\n')),
+    );
+    const record = fc.array(cell, { minLength: 2, maxLength: 3 });
+    const table = fc.array(record, { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(table, fc.nat(), fc.constantFrom(' oops', 'x', ' "b" c', ' "'), (rows, at, junk) => {
+        const lines = rows.map((row) => row.map((each) => writeCell(each)).join(','));
+        const text = `${lines.join('\n')}\n`;
+        const closing = [...text.matchAll(/[^,\n"]"(?=[,\n])/g)].map((match) => match.index + 2);
+        const where = closing[at % closing.length];
+        if (where === undefined) return;
+        const faulty = text.slice(0, where) + junk + text.slice(where);
+        const accepted = scan(faulty).filter((each) => each.problem === null);
+        const originals = new Set(lines);
+        for (const each of accepted)
+          expect(originals, JSON.stringify(faulty)).toContain(faulty.slice(each.start, each.contentEnd));
       }),
       { numRuns: 5000 },
     );
@@ -84,7 +144,7 @@ describe('csv scanner', () => {
         const write = (text: string) => (quoteAll || /[",\r\n]/.test(text) ? quotedCell(text) : text);
         const lines = rows.map((row) => row.map(write).join(','));
         const bytes = Buffer.from(lines.join(terminator) + (lastTerminated ? terminator : ''));
-        const records = feedScanner(createCsvScanner(COMMA), bytes, [bytes.length]);
+        const records = feedScanner(createCsvScanner(plainMarks(',')), bytes, [bytes.length]);
         const options = { record_delimiter: terminator, relax_column_count: true };
         expect(records.map((each) => bytes.toString('utf8', each.start, each.contentEnd))).toEqual(lines);
         expect(records.flatMap((each) => parse(bytes.subarray(each.start, each.end), options))).toEqual(
@@ -103,13 +163,41 @@ describe('csv scanner', () => {
     ]);
   });
 
-  it('refuses one line for a stray opening quote, and nothing after it', () => {
-    const text = 'u1,"Ann\nu2,Bob\nu3,"C, D"\nu4,Eve\n';
-    expect(outline(text)).toEqual([
+  it('refuses one line for a stray opening quote with no other after it, and nothing that follows', () => {
+    expect(outline('u1,"Ann\nu2,Bob\nu3,Eve\n')).toEqual([
       ['unclosed_quote', 'u1,"Ann'],
       [null, 'u2,Bob'],
-      [null, 'u3,"C, D"'],
+      [null, 'u3,Eve'],
+    ]);
+  });
+
+  it('refuses what may be a cell of several lines as one record, and goes on behind it', () => {
+    expect(outline('u1,"line one\nu2,phantom\nend" oops\nu3,x\nu4,"C, D"\n')).toEqual([
+      ['invalid_quote', 'u1,"line one\nu2,phantom\nend" oops'],
+      [null, 'u3,x'],
+      [null, 'u4,"C, D"'],
+    ]);
+    expect(outline('u1,"Ann\nu2,Bob\nu3,"C, D"\nu4,Eve\n')).toEqual([
+      ['invalid_quote', 'u1,"Ann\nu2,Bob\nu3,"C, D"'],
       [null, 'u4,Eve'],
+    ]);
+  });
+
+  it('refuses a cell of several lines whose quotes are not doubled as one record', () => {
+    expect(outline('u1,"say "hi"\nu2,phantom\nend",z\nu3,x\n')).toEqual([
+      ['invalid_quote', 'u1,"say "hi"\nu2,phantom\nend",z'],
+      [null, 'u3,x'],
+    ]);
+  });
+
+  it('begins no record inside a well-closed cell behind a fault on the same line', () => {
+    expect(outline('u1,"a"b,"x\nu2,phantom\ny"\nu3,x\n')).toEqual([
+      ['invalid_quote', 'u1,"a"b,"x\nu2,phantom\ny"'],
+      [null, 'u3,x'],
+    ]);
+    expect(outline('"a\nb","stray\nc,d\n')).toEqual([
+      ['unclosed_quote', '"a\nb","stray'],
+      [null, 'c,d'],
     ]);
   });
 
@@ -121,16 +209,25 @@ describe('csv scanner', () => {
     ]);
   });
 
-  it('gives up an open quote at the limit', () => {
-    expect(outline('a,"b\nc\nd\ne",f\ng\n', 9)).toEqual([
-      ['unclosed_quote', 'a,"b'],
-      [null, 'c'],
-      [null, 'd'],
-      ['invalid_quote', 'e",f'],
+  it('finds the end of a closed cell that is longer than a record may be: one record that is too large', () => {
+    const text = 'a,"b\nc,d\nd,e\ne",f\ng\n';
+    expect(outline(text, 9)).toEqual([
+      ['record_too_large', 'a,"b\nc,d\nd,e\ne",f'],
       [null, 'g'],
     ]);
-    expect(outline('a,"b\nc\nd\ne",f\ng\n', 13)).toEqual([
-      [null, 'a,"b\nc\nd\ne",f'],
+    expect(scan(text, 9, everyByte(text))).toEqual(scan(text, 9));
+    expect(outline(text, 17)).toEqual([
+      [null, 'a,"b\nc,d\nd,e\ne",f'],
+      [null, 'g'],
+    ]);
+  });
+
+  it('takes a quote that opens a cell far behind a stray one for what it is', () => {
+    expect(outline('a,"b\nc,d\nd,e\ne,"f"\ng\n', 9)).toEqual([
+      ['unclosed_quote', 'a,"b'],
+      [null, 'c,d'],
+      [null, 'd,e'],
+      [null, 'e,"f"'],
       [null, 'g'],
     ]);
   });
@@ -145,7 +242,7 @@ describe('csv scanner', () => {
   });
 
   it('says about a long line that it is too large before its end is there', () => {
-    const scanner = createCsvScanner(COMMA, 5);
+    const scanner = createCsvScanner(plainMarks(','), 5);
     const bytes = Buffer.from('abcdefgh');
     expect(scanner.next(bytes, 0, 5, false)).toBe(-1);
     expect(scanner.problem).toBe(null);
@@ -154,7 +251,7 @@ describe('csv scanner', () => {
   });
 
   it('finds the same again after going back in a buffer, and something else after a reset', () => {
-    const scanner = createCsvScanner(COMMA);
+    const scanner = createCsvScanner(plainMarks(','));
     const bytes = Buffer.from('ab\ncd\n');
     expect(scanner.next(bytes, 3, 6, true)).toBe(6);
     expect(scanner.next(bytes, 0, 6, true)).toBe(3);

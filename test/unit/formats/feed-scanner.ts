@@ -1,37 +1,68 @@
 import type { RecordScanner } from '../../../src/formats/record-scanner.ts';
-import type { ReferenceRecord } from './reference-csv.ts';
+
+/** A record as the scanner gave it. */
+export interface FedRecord {
+  readonly start: number;
+  readonly end: number;
+  readonly contentEnd: number;
+  readonly blank: boolean;
+  readonly quoted: boolean;
+  readonly lines: number;
+  readonly problem: string | null;
+}
 
 /** All records of `bytes`, shown to the scanner only as far as each of `ends` in turn. */
 export function feedScanner(
   scanner: RecordScanner,
   bytes: Buffer,
   ends: readonly number[],
-): ReferenceRecord[] {
-  const records: ReferenceRecord[] = [];
+  quote = 34,
+): FedRecord[] {
+  const records: FedRecord[] = [];
   let start = 0;
-  let from = 0;
+  /** Where the rest of a record is to be looked for that is too large; -1: there is none. */
+  let from = -1;
+  /** The first of the records that may lie inside of a cell; -1: there is none. */
+  let open = -1;
+  let openFrom = 0;
   for (const [index, end] of ends.entries()) {
     const final = index === ends.length - 1;
     while (start < end) {
-      const recordEnd =
-        from > start ? scanner.skip(bytes, from, end, final) : scanner.next(bytes, start, end, final);
+      if (open >= 0) {
+        const close = scanner.findClose(bytes, start, openFrom, end, final);
+        openFrom = scanner.keepFrom;
+        if (close >= 0) {
+          start = records[open]?.start ?? 0;
+          records.length = open;
+          from = close;
+        }
+        if (close !== -1) open = -1;
+      }
+      const wasSkipping = from >= 0;
+      const recordEnd = wasSkipping
+        ? scanner.skip(bytes, from, end, final)
+        : scanner.next(bytes, start, end, final);
       if (recordEnd < 0) {
-        if (from > start || scanner.problem === 'record_too_large') from = end - 1;
+        if (wasSkipping || scanner.problem === 'record_too_large') from = scanner.keepFrom;
         break;
       }
-      const { contentEnd, blank, quoted, lines, problem } = scanner;
-      const skipped = from > start;
+      from = -1;
+      const { contentEnd, blank, problem } = scanner;
+      const text = bytes.toString('latin1', start, recordEnd);
       records.push({
         start,
         end: recordEnd,
         contentEnd,
-        blank: !skipped && blank,
-        quoted: skipped ? bytes.subarray(start, contentEnd).includes(34) : quoted,
-        lines,
-        problem: skipped ? 'record_too_large' : problem,
+        blank,
+        quoted: bytes.subarray(start, contentEnd).includes(quote),
+        lines: wasSkipping ? (text.match(/\r\n|\r|\n/g)?.length ?? 0) : scanner.lines,
+        problem,
       });
+      if (scanner.open && open < 0) {
+        open = records.length - 1;
+        openFrom = recordEnd;
+      }
       start = recordEnd;
-      from = recordEnd;
     }
   }
   return records;

@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
+import { plainMarks } from '../../../../src/formats/csv-marks.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
 import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
-import { referenceCsv } from '../../formats/reference-csv.ts';
-
-const COMMA = 44;
+import { feedScanner } from '../../formats/feed-scanner.ts';
 
 interface Found {
   readonly row: number;
@@ -54,7 +53,8 @@ function readWhole(text: string, from: number, maxBytes: number): Found[] {
   let line = 1 + (text.slice(0, from).match(/\r\n|\r|\n/g)?.length ?? 0);
   let row = 0;
   const found: Found[] = [];
-  for (const record of referenceCsv(text.slice(from), ',', maxBytes)) {
+  const bytes = Buffer.from(text.slice(from), 'latin1');
+  for (const record of feedScanner(createCsvScanner(plainMarks(','), maxBytes), bytes, [bytes.length])) {
     const { problem, blank, lines } = record;
     const content = text.slice(from + record.start, from + record.contentEnd);
     if (!blank) found.push({ row: ++row, line, start: from + record.start, text: content, problem });
@@ -98,7 +98,9 @@ describe('record index', () => {
         const index = new RecordIndex('csv', chunkBytes, 0, maxBytes);
         indexInPieces(index, text, ends);
         const expected = readWhole(text, from, maxBytes);
-        expect(readChunks(text, index.chunks, () => createCsvScanner(COMMA, maxBytes))).toEqual(expected);
+        expect(readChunks(text, index.chunks, () => createCsvScanner(plainMarks(','), maxBytes))).toEqual(
+          expected,
+        );
         expect(index.rows).toBe(expected.length);
         expect(index.header?.columns.length).toBe(2);
       }),
