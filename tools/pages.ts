@@ -19,9 +19,9 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote:
-    'A quote inside an unquoted cell, or text after a closing quote. Only that record is refused. A quote too many at the start of a cell belongs to the cell, where the record can then be read in one way only.',
+    'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. A quote too many at the start of a cell belongs to the cell, where the record can then be read in one way only.',
   unclosed_quote:
-    'A quoted cell is never closed. Only its first line is refused; reading continues with the next.',
+    'A quoted cell is never closed, within 1 MiB. Only the line on which it begins is refused; reading continues with the next.',
   repeated_header:
     'The CSV record is the header again, as where several files were put into one. There is nothing to mend.',
   record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',

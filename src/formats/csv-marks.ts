@@ -107,24 +107,19 @@ export function startsCell(
   return from >= Math.max(0, lowest) && delimiter.compare(buf, from, at) === 0;
 }
 
-/** Whether no cell of buf[start, end) has anything in it but blanks, or quotes around nothing. */
+/** Whether no cell of buf[start, end), a well-formed record, has anything in it but blanks, in quotes or not. */
 export function isBlankRecord(marks: CsvMarks, buf: Buffer, start: number, end: number): boolean {
   const { quote } = marks;
+  let inside = false;
   for (let at = start; at < end; ) {
-    if (buf[at] === quote && buf[at + 1] === quote && at + 1 < end) {
-      at += 2;
-      if (at === end) return true;
-      const length = delimiterAt(marks, buf, at, end, true);
-      if (length === 0) return false;
-      at += length;
-    } else {
-      const length = delimiterAt(marks, buf, at, end, true);
-      if (length > 0) at += length;
-      else if (isBlankByte(buf[at])) {
-        at++;
-        // Quotes behind blanks do not open a cell.
-        if (buf[at] === quote && at < end) return false;
-      } else return false;
+    const byte = buf[at];
+    const length = inside ? 0 : delimiterAt(marks, buf, at, end, true);
+    if (length > 0) at += length;
+    else if (isBlankByte(byte)) at++;
+    else if (byte !== quote || (inside && buf[at + 1] === quote && at + 1 < end)) return false;
+    else {
+      inside = !inside;
+      at++;
     }
   }
   return true;

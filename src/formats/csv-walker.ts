@@ -204,7 +204,7 @@ export class CsvWalker {
   /**
    * The record is refused; it goes on to a line that cannot be inside of quotes, however they were meant. A quote where a
    * cell may start opens one, even if it closed another. Where a closing quote was followed by something else, quotes may
-   * not have been doubled: if the next quote in the file then does not stand where a cell may start, it is one of them.
+   * not have been doubled: a later line that closes a cell without having opened one belongs to the record.
    *
    * `open`: the quote that was closed before `from`, with neither delimiter nor line end behind it; -1: none was.
    */
@@ -232,10 +232,26 @@ export class CsvWalker {
         continue;
       }
       if (at >= this.limit || !doubtful) return this.#runOut(at);
-      const quote = this.#nextMark(buf, at, false);
+      const close = this.#findLateClose(buf, at);
+      if (close === MORE) return MORE;
+      if (close === NEVER) return at;
+      at = close;
+    }
+  }
+
+  /**
+   * Behind a quote, after the end of a line at `from`, that closes a cell which no quote has opened: the first line with
+   * quotes in it has one before any that may open a cell. NEVER: there is none; MORE.
+   */
+  #findLateClose(buf: Buffer, from: number): number {
+    let quote = this.#nextMark(buf, from, false);
+    for (;;) {
       if (quote === MORE) return MORE;
-      if (quote >= this.limit || this.#startsCell(buf, quote)) return at;
-      at = quote + 1;
+      const isQuote = quote < this.limit && this.#meanings[buf[quote] as number] === QUOTES;
+      if (!isQuote || this.#startsCell(buf, quote)) return NEVER;
+      const next = this.#boundary(buf, quote + 1);
+      if (next !== NEVER) return next === MORE ? MORE : quote + 1;
+      quote = this.#nextMark(buf, quote + 1, true);
     }
   }
 

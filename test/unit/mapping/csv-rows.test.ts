@@ -33,14 +33,22 @@ function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer,
   };
 }
 
+/** Whether there is nothing in any cell. */
+function isBlank(line: string, delimiter: string): boolean {
+  const cells = line.replace(/^[\r\n]+|[\r\n]+$/g, '').split(delimiter);
+  return cells.every((cell) => /^(?:[ \t]*|"[ \t]*")$/.test(cell));
+}
+
 /** The same, as simply as can be: csv-parse for all of it, an object per record. */
 function readNaively(columns: readonly string[], delimiter: string, text: string): Outcome {
-  const records = parse(text, {
+  const parsed = parse(text, {
     delimiter,
     record_delimiter: ['\r\n', '\n', '\r'],
     relax_column_count: true,
     skip_empty_lines: true,
-  }) as string[][];
+    raw: true,
+  }) as unknown as { raw: string; record: string[] }[];
+  const records = parsed.filter(({ raw }) => !isBlank(raw, delimiter)).map(({ record }) => record);
   const rows = new Map<string, CopiedRow>();
   const rejects: string[] = [];
   for (const [index, cells] of records.entries()) {
