@@ -3,12 +3,16 @@ import { errorCodes } from '../src/domain/errors.ts';
 import {
   INFLATE_RATIO_GRACE_BYTES,
   MAX_BLANK_BYTES,
+  MAX_CELL_CHARS,
   MAX_COLUMNS,
   MAX_EXCLUSION_PATTERNS,
   MAX_EXCLUSIONS,
   MAX_HEADER_BYTES,
   MAX_INFLATE_RATIO,
   MAX_MAPPED_COLUMNS,
+  MAX_SHARED_TEXT_BYTES,
+  MAX_SHEETS,
+  MAX_ZIP_MEMBERS,
 } from '../src/domain/limits.ts';
 import { rejectCodes } from '../src/domain/reject.ts';
 import { settings } from '../src/settings.ts';
@@ -83,7 +87,9 @@ ${rejects.join('\n')}
 | blank lines before the header of a CSV | ${MAX_BLANK_BYTES / 1024} KiB | 400 \`invalid_field\` |
 | the header of a CSV | ${MAX_HEADER_BYTES / 1024 ** 2} MiB, ${MAX_COLUMNS} columns | 400 \`invalid_field\` |
 | columns that \`map\` names | ${MAX_MAPPED_COLUMNS} | 400 \`invalid_field\` |
-| growth of gzipped data, also of a gzipped form, beyond ${INFLATE_RATIO_GRACE_BYTES / 1024 ** 2} MiB | ${MAX_INFLATE_RATIO} times the sent size | 413 \`payload_too_large\` |
+| growth of data that is gzip or in a ZIP archive, also of a gzipped form, beyond ${INFLATE_RATIO_GRACE_BYTES / 1024 ** 2} MiB | ${MAX_INFLATE_RATIO} times the sent size | 413 \`payload_too_large\` |
+| members of a ZIP archive | ${MAX_ZIP_MEMBERS} | 400 \`unsupported_format\` |
+| of a workbook: sheets, text that cells share, characters of a cell | ${MAX_SHEETS}, ${MAX_SHARED_TEXT_BYTES / 1024 ** 2} MiB, ${MAX_CELL_CHARS} | 400 \`unsupported_format\` |
 | properties of a single record, its depth, the digits of a number | as in a file, above | 400 \`invalid_metadata_value\` |
 | terms of an export's \`exclusions\`, of these with a \`*\` | ${MAX_EXCLUSIONS}, ${MAX_EXCLUSION_PATTERNS} | 400 \`invalid_field\` |
 

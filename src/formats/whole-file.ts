@@ -8,7 +8,7 @@ export interface WholeFile {
 }
 
 /** What is read at once: most row groups of ours, a page, the directory of an archive. */
-const WINDOW_BYTES = 1024 * 1024;
+export const WINDOW_BYTES = 1024 * 1024;
 
 /** What is small lies side by side: one read instead of one for each, which on S3 is a request. */
 export function windowed(bytes: number, read: ReadRange): ReadRange {

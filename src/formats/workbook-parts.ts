@@ -1,4 +1,4 @@
-import { MAX_CELL_CHARS, MAX_SHEETS, MAX_WORKBOOK_STYLES } from '../domain/limits.ts';
+import { MAX_CELL_CHARS, MAX_SHEET_NAME_CHARS, MAX_SHEETS, MAX_WORKBOOK_STYLES } from '../domain/limits.ts';
 import { csvCell } from './csv-text.ts';
 import type { InflateGuard } from './decompress.ts';
 import { SharedText } from './shared-text.ts';
@@ -94,7 +94,9 @@ export async function readWorkbookPart(file: WorkbookFile, part: ZipMember): Pro
     else if (name === 'sheet') {
       if (sheets.length === MAX_SHEETS) throw new WorkbookDamage(`it has more than ${MAX_SHEETS} sheets`);
       const isHidden = (attributes['state'] ?? 'visible') !== 'visible';
-      sheets.push({ name: attributes['name'] ?? '', relation: relationOf(attributes), isHidden });
+      const { name: title = '' } = attributes;
+      if (title.length > MAX_SHEET_NAME_CHARS) throw new WorkbookDamage(`a sheet has the name ${title}`);
+      sheets.push({ name: title, relation: relationOf(attributes), isHidden });
     }
   };
   await readPart(file, part, { open });

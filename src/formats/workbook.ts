@@ -14,7 +14,7 @@ import {
   type WorkbookFile,
 } from './workbook-parts.ts';
 import { readXml, XmlDamage } from './xml-reader.ts';
-import { listNames, type ZipArchive, type ZipMember } from './zip.ts';
+import { listNames, shownName, type ZipArchive, type ZipMember } from './zip.ts';
 
 /*
  * Excel workbooks (.xlsx) as CSV, a sheet at a time: UTF-8, commas, LF, quotes where they are needed; a row of the sheet that
@@ -190,7 +190,8 @@ function describeCells({ errors, noDates, merged }: SheetCells): string[] {
       `${were(noDates.count, 'formatted as a date that hold none')} read as empty, the first in ${noDates.first}.`,
     );
   }
-  if (merged !== '') notes.push(`Merged cells have their value in the first of them only, as in ${merged}.`);
+  if (merged !== '')
+    notes.push(`Merged cells have their value in the first of them only, as in ${shownName(merged)}.`);
   return notes;
 }
 
@@ -201,7 +202,7 @@ async function explained<T>(read: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (error instanceof InputError || !(error instanceof WorkbookDamage || error instanceof XmlDamage))
       throw error;
-    const message = `The workbook is damaged or not understood: ${error.message}`;
+    const message = `The workbook is damaged or not understood: ${shownName(error.message)}`;
     throw Object.assign(inputError('unsupported_format', message), { cause: error });
   }
 }

@@ -1,9 +1,9 @@
 import { crc32 } from 'node:zlib';
 import yauzl from 'yauzl';
 import { InputError, inputError } from '../domain/errors.ts';
-import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS, READ_BYTES } from '../domain/limits.ts';
+import { MAX_NAMED_PARTS, MAX_ZIP_MEMBERS } from '../domain/limits.ts';
 import { type InflateGuard, inflateMember } from './decompress.ts';
-import { type WholeFile, watched, windowed } from './whole-file.ts';
+import { type WholeFile, WINDOW_BYTES, watched, windowed } from './whole-file.ts';
 
 /*
  * ZIP archives. yauzl reads the directory at the end (ZIP64 too) and never believes what stands before a member; we unpack
@@ -70,7 +70,7 @@ export class ZipArchive {
    */
   async *read(member: ZipMember, guard: InflateGuard): AsyncGenerator<Buffer> {
     const entry = this.#entries.get(member) as yauzl.Entry;
-    if (entry.isEncrypted()) throw refused(`The member ${cut(member.name)} has a password`);
+    if (entry.isEncrypted()) throw refused(`The member ${shownName(member.name)} has a password`);
     const packed = this.#packed(entry);
     let bytes = 0;
     let crc = 0;
@@ -81,7 +81,7 @@ export class ZipArchive {
       yield piece;
     }
     if (bytes !== entry.uncompressedSize || crc !== entry.crc32) {
-      throw damaged(`the member ${cut(member.name)} has other bytes than it should`);
+      throw damaged(`the member ${shownName(member.name)} has other bytes than it should`);
     }
   }
 
@@ -93,8 +93,8 @@ export class ZipArchive {
         throw explain(error);
       });
     const end = fileDataStart + entry.compressedSize;
-    for (let at = fileDataStart; at < end; at += READ_BYTES) {
-      yield await this.#file.read(at, Math.min(end, at + READ_BYTES));
+    for (let at = fileDataStart; at < end; at += WINDOW_BYTES) {
+      yield await this.#file.read(at, Math.min(end, at + WINDOW_BYTES));
     }
   }
 }
@@ -108,10 +108,10 @@ function unpacked(
   guard: InflateGuard,
 ): AsyncIterable<Buffer> {
   if (entry.compressionMethod === STORED) return guarded(packed, guard);
-  if (entry.compressionMethod === DEFLATED) return inflateMember(packed, guard, cut(entry.fileName));
+  if (entry.compressionMethod === DEFLATED) return inflateMember(packed, guard, shownName(entry.fileName));
   const method = methods.get(entry.compressionMethod) ?? `method ${entry.compressionMethod}`;
   throw refused(
-    `The member ${cut(entry.fileName)} is packed with ${method}; pack it with deflate, which is the default`,
+    `The member ${shownName(entry.fileName)} is packed with ${method}; pack it with deflate, which is the default`,
   );
 }
 
@@ -160,19 +160,20 @@ class WindowedReader extends yauzl.RandomAccessReader {
 
 const SHOWN_NAME_CHARS = 200;
 
-function cut(name: string): string {
+/** A name out of a file, for a person. */
+export function shownName(name: string): string {
   return name.length > SHOWN_NAME_CHARS ? `${name.slice(0, SHOWN_NAME_CHARS)}…` : name;
 }
 
 /** At most MAX_NAMED_PARTS of them, for a sentence. */
 export function listNames(names: readonly string[]): string {
-  const shown = names.slice(0, MAX_NAMED_PARTS).map(cut).join(', ');
+  const shown = names.slice(0, MAX_NAMED_PARTS).map(shownName).join(', ');
   return names.length > MAX_NAMED_PARTS ? `${shown} and ${names.length - MAX_NAMED_PARTS} more` : shown;
 }
 
 function explain(error: unknown): unknown {
   if (error instanceof InputError) return error;
-  const message = error instanceof Error ? cut(error.message) : '';
+  const message = error instanceof Error ? shownName(error.message) : '';
   if (message.startsWith('End of central directory')) return damaged('it ends early: it has no directory');
   if (message.includes('encryption')) return refused('The ZIP archive has a password');
   return Object.assign(damaged(message), { cause: error });

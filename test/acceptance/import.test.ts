@@ -4,6 +4,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
+import { textRow, workbookFile } from '../support/workbook-file.ts';
 import {
   type Finished,
   preparedDataDir,
@@ -74,12 +75,13 @@ describe('sluice import, without a server', () => {
     await awaitGone(processes, 1_000);
   });
 
-  test('takes a pattern in quotes, a gzipped file and standard input, in the order given', async () => {
-    await put('part-10.csv', 'user_id,v\na,10\n');
+  test('takes a pattern in quotes, a workbook, a gzipped file and standard input, in the order given', async () => {
+    const sheet = { name: 'S', rows: textRow(1, 'user_id', 'v') + textRow(2, 'a', '10') };
+    await put('part-10.xlsx', workbookFile({ sheets: [sheet] }));
     await put('part-9.csv.gz', gzipSync('user_id,v\na,9\n'));
     const done = await importing(['part-*', '-', '--json'], { input: '{"user_id":"a","v":"last"}\n' });
     expect(done.code).toBe(0);
-    expect(results(done).map(({ file }) => file)).toEqual(['part-9.csv.gz', 'part-10.csv', 'stdin']);
+    expect(results(done).map(({ file }) => file)).toEqual(['part-9.csv.gz', 'part-10.xlsx', 'stdin']);
     await startService(dataDir, { WORKERS: '0' });
     expect(await query(dataDir, "select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
   });

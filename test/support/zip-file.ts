@@ -17,17 +17,15 @@ export interface ZipContent {
 export interface ZipShape {
   /** Sizes and offsets in 64 bits, as in archives beyond 4 GiB. */
   readonly zip64?: boolean;
-  /** Before the first member. */
-  readonly prefix?: Buffer;
 }
 
 export function zipFile(
   contents: readonly ZipContent[],
-  { zip64 = false, prefix }: ZipShape = {},
+  { zip64 = false }: ZipShape = {},
 ): Buffer<ArrayBuffer> {
-  const parts: Buffer[] = prefix === undefined ? [] : [prefix];
+  const parts: Buffer[] = [];
   const directory: Buffer[] = [];
-  let at = prefix?.length ?? 0;
+  let at = 0;
   for (const content of contents) {
     const { local, central } = member(content, at, zip64);
     parts.push(local);

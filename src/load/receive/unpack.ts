@@ -8,7 +8,7 @@ import {
 import { gunzip, type InflateGuard, isGzip } from '../../formats/decompress.ts';
 import { type FormatHints, hasDataName, unsupported } from '../../formats/detect-format.ts';
 import { documentKind, openWorkbook } from '../../formats/workbook.ts';
-import { isZip, listNames, ZipArchive, type ZipMember } from '../../formats/zip.ts';
+import { isZip, listNames, shownName, ZipArchive, type ZipMember } from '../../formats/zip.ts';
 import type { Asides } from './asides.ts';
 import type { Intake } from './intake.ts';
 import { type Peeked, peek } from './peek.ts';
@@ -74,11 +74,11 @@ export async function unpack(
   const file = await gunzipAll(await peek(archive.read(member, guard()), SNIFF_BYTES), guard);
   const inner = { ...hints, filename: member.name, contentType: undefined };
   if (!isZip(file.head))
-    return { plain: file, hints: inner, archived: { member: member.name, sheet: null, notes } };
+    return { plain: file, hints: inner, archived: { member: shownName(member.name), sheet: null, notes } };
   const nested = await ZipArchive.open(await asides.keep(file.all));
   const nestedKind = documentKind(nested);
-  if (nestedKind === null) throw unsupported(`a ZIP archive (${member.name}) in a ZIP archive`);
-  const document = { kind: nestedKind, hints: inner, notes, member: member.name };
+  if (nestedKind === null) throw unsupported(`a ZIP archive (${shownName(member.name)}) in a ZIP archive`);
+  const document = { kind: nestedKind, hints: inner, notes, member: shownName(member.name) };
   return readDocument({ archive: nested, guard: guard() }, document);
 }
 

@@ -274,6 +274,7 @@ describe('a damaged or hostile workbook', () => {
       ['<row r="1"><c r="A1"><v>1</w></c></row>', 'damaged or not understood'],
       ['<row r="1"><c r="A1"><v>&lol;</v></c></row>', 'undefined entity'],
       ['<a>'.repeat(300), 'nested too deeply'],
+      [`<row r="${'9'.repeat(5000)}"/>`, `row ${'9'.repeat(196)}…`],
       [`<!--${'x'.repeat(1 << 21)}-->`, 'too long'],
       [`<row r="1"><c r="A1" t="str"><v>${'x'.repeat(70_000)}</v></c></row>`, 'more than 65536 characters'],
     ] as const) {
