@@ -119,6 +119,11 @@ export const MAX_PRESIGNED_SECONDS = 7 * 24 * 60 * 60;
 /** What is looked at to tell the format of a file, and its encoding. */
 export const SNIFF_BYTES = 4 * KiB;
 export const ENCODING_SNIFF_BYTES = MiB;
+/** What is looked at to tell how JSON is laid out, and lines of it that are read for that. */
+export const JSON_SNIFF_BYTES = MiB;
+export const MAX_SNIFFED_LINES = 100;
+/** Keys inside one another that lead to the records of a JSON document. */
+export const MAX_RECORDS_PATH = 16;
 /** gzip inside gzip: how many times a file is unpacked at most. */
 export const MAX_GZIP_LAYERS = 2;
 /** The same per byte of a Parquet or Avro file, as NDJSON: these write a value that repeats only once. */

@@ -11,6 +11,7 @@ import {
   MAX_SHEET_NAME_CHARS,
   MAX_SKIPPED_LINES,
 } from './limits.ts';
+import { parseRecordsPath } from './records-path.ts';
 import type { SourceFormat, SourceOptions } from './source.ts';
 
 /*
@@ -187,7 +188,7 @@ export const sourceOptions = {
     rule: 'must be keys with dots between, such as data.users',
     examples: ['data.users'],
     read: (text) =>
-      isLine(text, MAX_RECORDS_PATH_CHARS) && !text.split('.').includes('') ? text : undefined,
+      isLine(text, MAX_RECORDS_PATH_CHARS) && parseRecordsPath(text) !== null ? text : undefined,
   },
 } as const satisfies Readonly<Record<string, SourceOption>>;
 

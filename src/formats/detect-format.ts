@@ -1,6 +1,9 @@
+import { recordKeys } from '../domain/entity.ts';
 import { type InputError, inputError } from '../domain/errors.ts';
+import { readRecordsPath } from '../domain/records-path.ts';
 import type { SourceFormat, SourceOptions } from '../domain/source.ts';
 import type { ArrayEnvelope } from './json-array.ts';
+import { documentAt, type SniffedJson, sniffJson } from './json-sniff.ts';
 
 export interface FormatHints {
   /** Said by the caller in so many words: always followed. */
@@ -11,6 +14,8 @@ export interface FormatHints {
   readonly envelope?: ArrayEnvelope | undefined;
   /** What else the caller says of how it is written. */
   readonly source?: SourceOptions | undefined;
+  /** Their header → our name: columns that it names are there. */
+  readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 interface Binary {
@@ -47,12 +52,15 @@ export function isBinary(head: Buffer, { format }: FormatHints): boolean {
   return isSaid || binaries.some((each) => startsWith(start, each));
 }
 
+/** Stands before each record of a JSON text sequence (RFC 7464). */
+const RECORD_SEPARATOR = '\u001e';
+
 const envelope = /^\{\s*"(users|companies)"\s*:\s*\[/;
 
 /**
  * What a file is, by its first bytes (unpacked, in UTF-8) and by what is said about it. Content decides against a
- * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON (or JSON, if said to be and
- * either spread over lines or expected in an envelope).
+ * wrong name only where it is plain: `[` is a JSON array, `{"users":[` one in its envelope, any other `{` NDJSON, or JSON where
+ * an envelope is expected. `layoutOfJson` then looks closer.
  * What starts with neither is what it is said to be, or CSV. Parquet and Avro are known by how they start, and by nothing else.
  * @throws InputError `unsupported_format` for a binary file, naming what it is.
  */
@@ -69,42 +77,31 @@ export function detectFormat(head: Buffer, hints: FormatHints): SourceFormat {
   const text = start.replace(/^\xef\xbb\xbf/, '').trimStart();
   if (text.startsWith('[') || envelope.test(text)) return 'json';
   const hinted = hintedFormat(hints);
-  if (!text.startsWith('{')) return hinted ?? 'csv';
-  return hinted === 'json' && (hints.envelope !== undefined || isSpread(text)) ? 'json' : 'ndjson';
+  if (!text.startsWith('{') && !text.startsWith(RECORD_SEPARATOR)) return hinted ?? 'csv';
+  return hinted === 'json' && hints.envelope !== undefined ? 'json' : 'ndjson';
 }
 
 /**
- * The keys of a file that is one JSON object and is not said to be NDJSON; null for any other. `whole` is the file, unpacked,
- * in UTF-8.
- * @throws InputError `invalid_json` for one line that is said to be JSON, and is not.
+ * How JSON text is laid out: by what is said about it, and by `head`, its first bytes in UTF-8.
+ * @throws InputError `invalid_field` for `records`.
  */
-export function keysOfObject(whole: Buffer, hints: FormatHints): readonly string[] | null {
-  const hinted = hints.format ?? hintedFormat(hints);
-  if (hinted === 'ndjson') return null;
-  const text = whole
-    .toString('utf8')
-    .replace(/^\ufeff/, '')
-    .trim();
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.keys(value) : null;
-  } catch (error) {
-    // NDJSON is often sent as JSON.
-    if (hinted !== 'json' || text.includes('\n')) return null;
-    throw inputError('invalid_json', 'The body is not JSON', error instanceof Error ? error.message : '');
-  }
+export function layoutOfJson(
+  head: Buffer,
+  isWhole: boolean,
+  format: 'json' | 'ndjson',
+  hints: FormatHints,
+): SniffedJson {
+  const records = hints.source?.records;
+  if (records !== undefined) return documentAt(readRecordsPath(records));
+  if (format === 'json') return documentAt(null);
+  const said = hints.format ?? hintedFormat(hints);
+  const hinted = said === 'json' || said === 'ndjson' ? said : null;
+  return sniffJson(head, isWhole, { hinted, isOfRecord: recordKeyTest(hints) });
 }
 
-/** An object that goes on after its first line. NDJSON, often sent as JSON, has a whole one there. */
-function isSpread(text: string): boolean {
-  const line = text.split('\n', 1)[0] ?? '';
-  if (line === text) return false;
-  try {
-    JSON.parse(line);
-    return false;
-  } catch {
-    return true;
-  }
+/** Whether an object with a key may be a record: it is one of ours, or the map makes it one. */
+export function recordKeyTest({ map = {} }: FormatHints): (key: string) => boolean {
+  return (key) => recordKeys.includes((Object.hasOwn(map, key) ? map[key] : undefined) ?? key);
 }
 
 /** A document with a password starts as an old one does; what is encrypted has a name in its directory. */

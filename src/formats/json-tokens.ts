@@ -4,7 +4,7 @@
  *
  * Bytes of 0x80 and above are taken in strings only; that they are UTF-8 is checked elsewhere.
  */
-export const tokenState = { string: 1 } as const;
+export const tokenState = { string: 1, lastOfString: 6 } as const;
 
 /** Results that are no states. Every result from `tokenStopped` on is one of them. */
 export const tokenStopped = 253; // a number ended before this byte

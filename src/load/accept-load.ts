@@ -127,7 +127,7 @@ function withColumnNames(request: AcceptRequest): AcceptRequest {
 /** In a CSV the header decides what the records are. */
 function resolveEntity({ received, options }: AcceptRequest): LoadEntity {
   if (options.preset !== null) requirePresetFits(options.preset, received, options);
-  else if (received.objectKeys !== null) requireRecord(received.objectKeys, options.map);
+  else if (received.object !== null) requireRecord(received.object, options.map);
   if (received.header === null) return options.entity;
   return planFile(received.header, options.map, options.entity).entity;
 }

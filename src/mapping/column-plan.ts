@@ -1,4 +1,4 @@
-import { type Entity, idColumn, isAutomaticProperty, type LoadEntity } from '../domain/entity.ts';
+import { type Entity, idColumn, isAutomaticProperty, type LoadEntity, recordKeys } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import { isDefused, undoDefuse } from '../domain/formula.ts';
 import { MAX_PROPERTY_NAME_CHARS, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
@@ -96,19 +96,22 @@ export function planColumns(
   return { entity: resolved, roles, names: properties, idIndex: names.indexOf(key) };
 }
 
-/** The keys of which one must be there for a JSON object to be a record. */
-const recordKeys = [...Object.values(idColumn), 'event_type'];
-
 /**
  * Refuses a file that is one JSON object without an id: most likely the records stand under a key that is none of ours, and a job
- * would only fail. `keys` are those of the object.
+ * would only fail. `keys` are those of the object, `arrays` paths to arrays of objects in it.
  * @throws InputError `unrecognised_columns`.
  */
-export function requireRecord(keys: readonly string[], map: Readonly<Record<string, string>>): void {
+export function requireRecord(
+  { keys, arrays }: { readonly keys: readonly string[]; readonly arrays: readonly string[] },
+  map: Readonly<Record<string, string>>,
+): void {
   if (keys.some((key) => recordKeys.includes(ownName(map, key) ?? key))) return;
   const message =
-    'The object is no record, which has user_id or company_id, and holds no array users or companies';
-  throw inputError('unrecognised_columns', message, `keys seen: ${listed(keys)}`);
+    'The object is no record, which has user_id or company_id, and holds no array of them that is known';
+  const [path] = arrays;
+  if (path === undefined) throw inputError('unrecognised_columns', message, `keys seen: ${listed(keys)}`);
+  const advice = `${message}; say where the records are, such as records=${path}`;
+  throw inputError('unrecognised_columns', advice, `arrays of objects seen: ${listed(arrays)}`);
 }
 
 function planEventFile(

@@ -97,7 +97,7 @@ const encoding = (input: Buffer): void => {
   }
 };
 
-const array = (input: Buffer) => drain(arrayToNdjson(inPieces(input, every(input, 256 * KiB))));
+const array = (input: Buffer) => drain(arrayToNdjson(inPieces(input, every(input, 256 * KiB)), 'users'));
 const every = (input: Buffer, bytes: number): number[] =>
   Array.from({ length: Math.floor(input.length / bytes) }, (_, piece) => (piece + 1) * bytes);
 

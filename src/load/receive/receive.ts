@@ -26,8 +26,6 @@ import { type Archived, type UnpackHints, unpack } from './unpack.ts';
 export interface ReceiveHints extends UnpackHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */
   readonly chunkBytes?: number | undefined;
-  /** Their header → our name: columns that it names are there. */
-  readonly map?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface ReceivedFile {
@@ -36,7 +34,7 @@ export interface ReceivedFile {
   /** Null unless `format` is csv. */
   readonly header: CsvHeader | null;
   /** As in `Decoded`. */
-  readonly objectKeys: readonly string[] | null;
+  readonly object: Decoded['object'];
   readonly readAs: ReadAs;
   /** Bytes as sent. */
   readonly receivedBytes: number;
@@ -76,7 +74,8 @@ export async function receive(
     const decoded = await decode(unpacked);
     requireFitting(hints.source ?? {}, decoded.format);
     const index = createIndex(decoded, hints);
-    const text = storedText(decoded, { asides, hints, sent: intake, maxInflatedBytes });
+    const notes: string[] = [];
+    const text = storedText(decoded, { asides, hints, sent: intake, maxInflatedBytes, notes });
     const storedBytes = await copyAndIndex(text, writer, index, signal);
     checkNotEmpty(decoded, index, hints);
     const { header, rows: totalRows, chunks } = index;
@@ -86,8 +85,8 @@ export async function receive(
       ref,
       format: storedFormat(decoded),
       header,
-      objectKeys: decoded.objectKeys,
-      readAs: describeReading(decoded, unpacked.archived, index),
+      object: decoded.object,
+      readAs: describeReading(decoded, unpacked.archived, index, notes),
       receivedBytes: intake.receivedBytes,
       storedBytes,
       sha256: intake.sha256(),
@@ -109,11 +108,12 @@ export async function receive(
 function describeReading(
   { format, encoding, notes }: Decoded,
   archived: Archived | null,
-  { header, headerLine, notes: found }: RecordIndex,
+  { header, headerLine, notes: indexed }: RecordIndex,
+  found: readonly string[],
 ): ReadAs {
   const csv = header === null ? null : describeCsv(header, headerLine);
   const { sheet = null, member = null, notes: unpacked = [] } = archived ?? {};
-  return { format, encoding, csv, sheet, member, notes: [...unpacked, ...notes, ...found] };
+  return { format, encoding, csv, sheet, member, notes: [...unpacked, ...notes, ...found, ...indexed] };
 }
 
 function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
@@ -130,7 +130,8 @@ function storedFormat(decoded: Decoded): StoredFormat {
 const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
-  const skipBytes = decoded.format === 'json' ? 0 : decoded.bomBytes;
+  const { layout, bomBytes } = decoded;
+  const skipBytes = layout === null || layout.kind === 'lines' ? bomBytes : 0;
   const source = { ...hints.source, ...(decoded.format === 'xlsx' && sheetDialect) };
   const said = { source, map: hints.map ?? {} };
   return new RecordIndex(
@@ -169,7 +170,7 @@ async function copyAndIndex(
 }
 
 function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints): void {
-  if (decoded.objectKeys?.length === 0) {
+  if (decoded.object?.keys.length === 0) {
     const message = 'The object holds no record; send a record, an array of them, or {"users": […]}';
     throw inputError('empty_file', message);
   }

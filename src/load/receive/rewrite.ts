@@ -1,6 +1,11 @@
 import { MAX_COLUMNAR_RATIO } from '../../domain/limits.ts';
 import { avroToNdjson } from '../../formats/avro.ts';
+import { recordKeyTest } from '../../formats/detect-format.ts';
 import { arrayToNdjson } from '../../formats/json-array.ts';
+import { documentToNdjson } from '../../formats/json-document.ts';
+import { isPlainLines, plainLinesOf } from '../../formats/json-lines.ts';
+import { sequenceToNdjson } from '../../formats/json-sequence.ts';
+import type { JsonLayout } from '../../formats/json-sniff.ts';
 import { parquetToNdjson } from '../../formats/parquet.ts';
 import type { Asides } from './asides.ts';
 import type { Decoded } from './decode.ts';
@@ -12,16 +17,19 @@ export interface RewriteContext {
   /** What was sent for the file, which is what its growth is measured by. */
   readonly sent: Sent;
   readonly maxInflatedBytes: number;
+  /** Gets what is found meanwhile and belongs into the job record. */
+  readonly notes: string[];
 }
 
-/** The bytes that go into the store: CSV and NDJSON as they are, a workbook as CSV, everything else as NDJSON. */
-export function storedText({ bytes, format }: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
+/** The bytes that go into the store: CSV and plain NDJSON as they are, a workbook as CSV, everything else as NDJSON. */
+export function storedText(decoded: Decoded, context: RewriteContext): AsyncIterable<Buffer> {
+  const { bytes, format } = decoded;
   switch (format) {
     case 'csv':
-    case 'ndjson':
       return bytes;
+    case 'ndjson':
     case 'json':
-      return arrayToNdjson(bytes, context.hints.envelope);
+      return jsonAsLines(decoded, context);
     case 'xlsx':
       return guarded(bytes, context);
     case 'avro':
@@ -30,6 +38,43 @@ export function storedText({ bytes, format }: Decoded, context: RewriteContext):
       return guarded(parquetAside(bytes, context.asides), context);
     default:
       return format satisfies never;
+  }
+}
+
+function jsonAsLines(
+  { bytes, layout, bomBytes, object }: Decoded,
+  context: RewriteContext,
+): AsyncIterable<Buffer> {
+  const { hints, notes } = context;
+  if (layout === null) return bytes;
+  if (object === null) notes.push(...layoutNotes(layout));
+  switch (layout.kind) {
+    case 'lines':
+      return isPlainLines(layout.lines) ? bytes : plainLinesOf(bytes, layout.lines);
+    case 'sequence':
+      return sequenceToNdjson(withoutFirst(bytes, bomBytes));
+    case 'document':
+      if (layout.path === null && hints.envelope !== undefined) return arrayToNdjson(bytes, hints.envelope);
+      return documentToNdjson(bytes, { path: layout.path, isOfRecord: recordKeyTest(hints) }, notes);
+    default:
+      return layout satisfies never;
+  }
+}
+
+function layoutNotes(layout: JsonLayout): string[] {
+  if (layout.kind === 'sequence') return ['Records follow one another without a line for each.'];
+  if (layout.kind === 'document') return [];
+  const { ends, commas } = layout.lines;
+  const ended = { lf: [], cr: ['Lines end with CR only.'], rs: ['U+001E stands before each record.'] }[ends];
+  return commas ? [...ended, 'Commas at the ends of lines were left out.'] : ended;
+}
+
+async function* withoutFirst(source: AsyncIterable<Buffer>, count: number): AsyncGenerator<Buffer> {
+  let left = count;
+  for await (const bytes of source) {
+    const skipped = Math.min(left, bytes.length);
+    left -= skipped;
+    if (bytes.length > skipped) yield bytes.subarray(skipped);
   }
 }
 

@@ -395,7 +395,7 @@ describe('what cannot work is told what to do', () => {
   test.each([
     ['{}', 'empty_file', ''],
     ['{"foo":1}', 'unrecognised_columns', 'keys seen: foo'],
-    ['{"data":[{"user_id":"u"}]}', 'unrecognised_columns', 'keys seen: data'],
+    ['{"data":{"list":[{"user_id":"u"}]}}', 'unrecognised_columns', 'arrays of objects seen: data.list'],
     ['\ufeff {"users":null, "Mail":"x"} \n', 'unrecognised_columns', 'keys seen: users, Mail'],
     ['[]', 'empty_file', ''],
     ['{"users":[]}', 'empty_file', ''],

@@ -109,7 +109,12 @@ describe('a file in a form', () => {
       event: 'Paid',
       properties: { distinct_id: `p${serial}`, time: 1772600767 },
     });
-    for (const content of [`${paid}\n${person}\n`, `[${paid},${person}]`]) {
+    for (const content of [
+      `${paid}\n${person}\n`,
+      `[${paid},${person}]`,
+      `{"project":1,"events":[${paid},${person}]}`,
+      `{"batch":[${paid},${person}],"sentAt":"2026-03-04T05:06:07Z"}`,
+    ]) {
       const { status, body } = await post(form(content, { before: { preset: 'mixpanel' } }));
       expect(status).toBe(200);
       expect(await detail(body.job_id)).toMatchObject({
@@ -524,6 +529,39 @@ describe('a file as the body', () => {
   ])('of type %s %j is 415', async (type, headers) => {
     const { status, body } = await post(csv, '/v1/imports', { 'content-type': type, ...headers });
     expect([status, body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
+  });
+});
+
+describe('a JSON document', () => {
+  const users = [{ user_id: 'd1' }, { user_id: 'd2' }];
+  const headers = { 'content-type': 'application/json' };
+  const document = JSON.stringify({ page: 1, result: { users, teams: [{ id: 1 }] } });
+
+  test('is read where the option records says, and the job says so', async () => {
+    const { status, body } = await post(document, '/v1/imports?records=result.users', headers);
+    expect(status).toBe(200);
+    expect(await detail(body.job_id)).toMatchObject({
+      counts: { read: 2, rejected: 0 },
+      read_as: { format: 'json', encoding: 'utf-8', csv: null, notes: ['Records are under result.users.'] },
+    });
+  });
+
+  test('without it is refused with what it holds, and not kept', async () => {
+    const files = await t.storedFiles();
+    const { status, body } = await post(document, '/v1/imports', headers);
+    expect(status).toBe(400);
+    expect(body.errors[0]).toMatchObject({
+      error_code: 'unrecognised_columns',
+      message: expect.stringContaining('such as records=result.users'),
+      details: 'arrays of objects seen: result.users, result.teams',
+    });
+    expect(await t.storedFiles()).toEqual(files);
+  });
+
+  test('may be a sequence of records over several lines', async () => {
+    const text = users.map((user) => JSON.stringify(user, null, 2)).join('\n');
+    const { body } = await post(text, '/v1/imports', headers);
+    expect(await detail(body.job_id)).toMatchObject({ counts: { read: 2, rejected: 0 } });
   });
 });
 

@@ -77,7 +77,7 @@ describe('receive: what is taken', () => {
       ref: received.ref,
       format: 'csv',
       header: { delimiter: ',', columns: ['user_id', 'name'] },
-      objectKeys: null,
+      object: null,
       readAs: {
         format: 'csv',
         encoding: 'utf-8',

@@ -1,0 +1,274 @@
+import { type InputError, inputError } from '../domain/errors.ts';
+import { MAX_RECORD_PROPERTIES, MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
+import { type RecordsPath, recordsPathText } from '../domain/records-path.ts';
+import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
+import { checkedUtf8 } from './utf8.ts';
+
+/** Keys of a document under which an array of objects is taken for its records unasked. */
+const knownKeys: ReadonlySet<string> = new Set([
+  'users',
+  'companies',
+  'events',
+  'batch',
+  'data',
+  'records',
+  'items',
+  'results',
+  'rows',
+]);
+
+const [OPEN_ARRAY, OPEN_OBJECT] = [91, 123];
+
+/** Longer ones are not named in messages. */
+const MAX_SHOWN_PATH_CHARS = 300;
+
+/** How the array of a document is found. */
+export interface DocumentOptions {
+  /** Null: it is the document itself, or the only array of objects under one of `knownKeys`. */
+  readonly path: RecordsPath | null;
+  /** Whether an object with this key may be a record. */
+  readonly isOfRecord: (key: string) => boolean;
+}
+
+/**
+ * The elements of one array of a JSON document as NDJSON, as written but for white space between tokens; whatever else the
+ * document holds is passed over. With a path, several documents may follow one another. Memory grows neither with the document
+ * nor with an element. `notes` gets sentences for the job record.
+ * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` if the array cannot be found, or it is
+ *   not plain which it is.
+ */
+export async function* documentToNdjson(
+  source: AsyncIterable<Buffer>,
+  options: DocumentOptions,
+  notes: string[],
+): AsyncGenerator<Buffer> {
+  const records = new DocumentRecords(options);
+  for await (const bytes of checkedUtf8(source)) {
+    const lines = records.take(bytes);
+    if (lines.length > 0) yield lines;
+  }
+  records.finish();
+  notes.push(...records.notes());
+}
+
+/** An array that is not the one that is read: its elements are not looked at, but for the kind of the first. */
+interface OtherArray {
+  readonly depth: number;
+  isEmpty: boolean;
+}
+
+/** Finds the array while the document passes by. */
+export class DocumentRecords implements JsonListener {
+  /** Keys of the document itself, some thousand of them. */
+  readonly keys: string[] = [];
+  /** The document has a key of a record. */
+  isRecord = false;
+  /** So has the first element of the array. */
+  holdsRecords = false;
+  /** Arrays whose first element is an object, some of them. */
+  readonly arrays: string[] = [];
+  readonly #isOfRecord: (key: string) => boolean;
+  readonly #walker: JsonWalker;
+  readonly #isTold: boolean;
+  #begun = false;
+  /** Where the array is, once that is known. */
+  #path: RecordsPath | null;
+  /** Keys and positions of the containers around. */
+  readonly #names: string[] = [];
+  /** At each depth, the position in an array on the way to the records, or -1 in an object. */
+  readonly #positions: number[] = [];
+  /** Depth of the elements that are read; 0 outside of the array. */
+  #elements = 0;
+  #isFirst = false;
+  #other: OtherArray | null = null;
+  /** The document has had its array; or one under a known key that is empty. */
+  #wasRead = false;
+  #hasEmpty = false;
+
+  constructor({ path, isOfRecord }: DocumentOptions) {
+    this.#path = path;
+    this.#isTold = path !== null;
+    this.#isOfRecord = isOfRecord;
+    this.#walker = new JsonWalker(this, { sequence: path !== null });
+    this.#walker.watchedDepth = 1;
+  }
+
+  take(bytes: Buffer): Buffer {
+    return this.#walker.walk(bytes);
+  }
+
+  /** The records are found, or there is an array for them without any. */
+  get isFound(): boolean {
+    return this.#wasRead || (!this.#isTold && this.#hasEmpty);
+  }
+
+  finish(): void {
+    if (!this.#begun) throw inputError('empty_file', 'The file is empty');
+    this.#walker.finish();
+    if (this.#isTold) return;
+    if (!this.isFound) throw this.#notFound();
+    if (this.isRecord) throw this.#orRecord();
+  }
+
+  notes(): string[] {
+    const path = recordsPathText(this.#path ?? []);
+    if (path === '') return [];
+    const others = this.#isTold ? [] : this.arrays.filter((array) => array !== path);
+    const passedOver = `Other arrays of objects were passed over: ${others.join(', ')}.`;
+    return [`Records are under ${path}.`, ...(others.length > 0 ? [passedOver] : [])];
+  }
+
+  valueStarts(first: number, depth: number): void {
+    this.#begun = true;
+    if (this.#elements > 0) {
+      if (depth === this.#elements) this.#walker.copy.start();
+      return;
+    }
+    if (this.#other?.depth === depth - 1) {
+      this.#startOther(this.#other, first, depth);
+      return;
+    }
+    if (depth > 0 && (this.#positions[depth - 1] ?? -1) >= 0) this.#nextPosition(depth - 1);
+    const path = this.#pathAt(depth);
+    if (first === OPEN_ARRAY) this.#startArray(path, depth);
+    else if (path === 'here') throw this.#noArray();
+    else if (first === OPEN_OBJECT) this.#enter(depth, -1);
+  }
+
+  valueEnds(depth: number): void {
+    const { copy } = this.#walker;
+    if (depth === this.#elements && depth > 0) {
+      copy.end();
+      this.#isFirst = false;
+      this.#walker.watchedDepth = depth + 1;
+      return;
+    }
+    if (this.#elements > 0 && depth >= this.#elements) return;
+    if (this.#elements > 0) {
+      this.#elements = 0;
+      this.#wasRead = true;
+    }
+    if (this.#other?.depth === depth) this.#endOther(this.#other);
+    this.#walker.watchedDepth = depth + 1;
+    if (depth === 0 && this.#isTold) this.#endDocument();
+  }
+
+  key(raw: string, depth: number): void {
+    if (this.#elements > 0) {
+      if (this.#isFirst && depth === this.#elements + 1)
+        this.holdsRecords ||= this.#isOfRecord(decodeKey(raw));
+      return;
+    }
+    const key = decodeKey(raw);
+    this.#names[depth - 1] = key;
+    if (depth > 1) return;
+    if (this.keys.length < MAX_RECORD_PROPERTIES) this.keys.push(key);
+    this.isRecord ||= this.#isOfRecord(key);
+  }
+
+  /** How a value stands to the path of the records. */
+  #pathAt(depth: number): 'here' | 'on the way' | 'beside' {
+    if (this.#path === null || depth > this.#path.length) return 'beside';
+    for (let at = 0; at < depth; at++) if (this.#names[at] !== this.#path[at]) return 'beside';
+    return depth === this.#path.length ? 'here' : 'on the way';
+  }
+
+  #startArray(path: 'here' | 'on the way' | 'beside', depth: number): void {
+    if (depth === 0 && this.#path === null) this.#path = [];
+    if (path === 'here' || this.#path?.length === 0) this.#open(depth + 1);
+    else if (path === 'on the way') this.#enter(depth, 0);
+    else {
+      this.#other = { depth, isEmpty: true };
+      this.#walker.watchedDepth = depth + 2;
+    }
+  }
+
+  /** Whatever the container at this depth holds is looked at, within a bound. */
+  #enter(depth: number, position: number): void {
+    this.#positions[depth] = position;
+    this.#names[depth] = '';
+    this.#walker.watchedDepth = depth < MAX_RECORDS_PATH ? depth + 2 : depth + 1;
+  }
+
+  /** In an array that leads to the records. */
+  #nextPosition(depth: number): void {
+    const position = this.#positions[depth] ?? 0;
+    this.#names[depth] = String(position);
+    this.#positions[depth] = position + 1;
+  }
+
+  /** Reads the array whose elements are at this depth. */
+  #open(elements: number): void {
+    if (this.#wasRead) throw this.#twice();
+    this.#elements = elements;
+    this.#walker.watchedDepth = elements + 1;
+  }
+
+  /** The first element of an array that nobody asked for. It may be the array that is looked for. */
+  #startOther(other: OtherArray, first: number, depth: number): void {
+    other.isEmpty = false;
+    this.#walker.watchedDepth = depth;
+    if (first !== OPEN_OBJECT) return;
+    const path = this.#names.slice(0, other.depth);
+    const text = recordsPathText(path);
+    if (this.arrays.length < MAX_SHOWN_COLUMNS && text.length <= MAX_SHOWN_PATH_CHARS) this.arrays.push(text);
+    if (this.#isTold || path.length !== 1 || !knownKeys.has(text)) return;
+    if (this.#path !== null) throw this.#several(text);
+    this.#path = path;
+    this.#other = null;
+    this.#isFirst = true;
+    this.#elements = depth;
+    // The keys of this one element too.
+    this.#walker.watchedDepth = depth + 2;
+    this.#walker.copy.start();
+  }
+
+  #endOther({ depth, isEmpty }: OtherArray): void {
+    this.#other = null;
+    if (isEmpty && depth === 1 && knownKeys.has(this.#names[0] ?? '')) this.#hasEmpty = true;
+  }
+
+  #endDocument(): void {
+    if (!this.#wasRead) throw this.#notFound();
+    this.#wasRead = false;
+  }
+
+  #wanted(): string {
+    return JSON.stringify(recordsPathText(this.#path ?? []));
+  }
+
+  #twice(): InputError {
+    return inputError('invalid_field', `The document has more than one array ${this.#wanted()}`, 'records');
+  }
+
+  #noArray(): InputError {
+    return inputError('invalid_field', `${this.#wanted()} is no array in this document`, this.#seen());
+  }
+
+  #several(other: string): InputError {
+    const taken = recordsPathText(this.#path ?? []);
+    if (taken === other) return this.#twice();
+    const message = `The document holds several arrays of objects; say which has the records: records=${taken} or records=${other}`;
+    return inputError('invalid_field', message, 'records');
+  }
+
+  #orRecord(): InputError {
+    const path = recordsPathText(this.#path ?? []);
+    const option = path === '' ? '' : `records=${path} for the array, or `;
+    const message = `The document may be a record itself, or hold an array of them; say ${option}format=ndjson for one record`;
+    return inputError('invalid_field', message, 'records');
+  }
+
+  #notFound(): InputError {
+    const such = this.#isTold ? ` ${this.#wanted()}` : ' of records under a key that is known';
+    const [first] = this.arrays;
+    const advice = first === undefined ? '' : `; say where the records are, such as records=${first}`;
+    return inputError('missing_field', `The document has no array${such}${advice}`, this.#seen());
+  }
+
+  #seen(): string {
+    if (this.arrays.length > 0) return `arrays of objects seen: ${this.arrays.join(', ')}`;
+    const keys = this.keys.slice(0, MAX_SHOWN_COLUMNS).join(', ');
+    return keys === '' ? 'no array of objects was seen' : `no array of objects was seen; keys seen: ${keys}`;
+  }
+}

@@ -1,0 +1,238 @@
+import { InputError } from '../domain/errors.ts';
+import { MAX_SNIFFED_LINES } from '../domain/limits.ts';
+import type { RecordsPath } from '../domain/records-path.ts';
+import { DocumentRecords } from './json-document.ts';
+import { type LineLayout, plainLines } from './json-lines.ts';
+import { type JsonListener, JsonWalker } from './json-walker.ts';
+
+/** How JSON text is laid out. */
+export type JsonLayout =
+  | { readonly kind: 'lines'; readonly lines: LineLayout }
+  /** Values one after the other, with or without line breaks. */
+  | { readonly kind: 'sequence' }
+  /** One array, or an object with one in it. Null: where it is has to be found. */
+  | { readonly kind: 'document'; readonly path: RecordsPath | null };
+
+export interface SniffedJson {
+  readonly layout: JsonLayout;
+  /** Of a short text that is one object and no document: its keys, and the arrays of objects in it. */
+  readonly object: { readonly keys: readonly string[]; readonly arrays: readonly string[] } | null;
+}
+
+export interface JsonHints {
+  /** What the caller says that it is, by name, media type or in so many words. */
+  readonly hinted: 'ndjson' | 'json' | null;
+  /** Whether an object with this key may be a record. */
+  readonly isOfRecord: (key: string) => boolean;
+}
+
+const [LF, CR, SPACE, TAB, RS, COMMA, OPEN_OBJECT] = [10, 13, 32, 9, 0x1e, 44, 123];
+
+/**
+ * How text is laid out that is NDJSON, unless a closer look shows a document, by its first bytes; in UTF-8. A whole object on the
+ * first line with more after it is plain NDJSON, at the cost of that line. So is what has defects but at least as many whole
+ * lines as others.
+ */
+export function sniffJson(head: Buffer, isWhole: boolean, hints: JsonHints): SniffedJson {
+  const text = new Head(head, isWhole);
+  if (head[text.start] === RS) return lines({ ends: 'rs', commas: false });
+  const ends = text.ends;
+  const firstLine = text.line(text.start);
+  const commas = isObject(firstLine) ? false : isObject(withoutComma(firstLine)) ? true : null;
+  if (commas !== null && (commas || !text.isBlankFrom(text.start + firstLine.length) || !isWhole)) {
+    return lines({ ends, commas });
+  }
+  const first = readFirst(head.subarray(text.start));
+  if (first.state === 'whole') {
+    const end = text.start + first.length;
+    const next = text.nextToken(end);
+    if (next === -1 && isWhole) return single(head.subarray(text.start, end), hints);
+    if (next === -1 && holdsArrays(text, hints.isOfRecord)) return document;
+    const byte = head[next];
+    if (byte === RS) return lines({ ends: 'rs', commas: false });
+    if (next === -1 || byte === COMMA || byte === OPEN_OBJECT) return sequence;
+  }
+  return text.mostLines(first) ?? unclear(first, text, hints);
+}
+
+const sequence: SniffedJson = { layout: { kind: 'sequence' }, object: null };
+
+export function documentAt(path: RecordsPath | null): SniffedJson {
+  return { layout: { kind: 'document', path }, object: null };
+}
+
+const document = documentAt(null);
+
+function lines(layout: LineLayout): SniffedJson {
+  return { layout: { kind: 'lines', lines: layout }, object: null };
+}
+
+/** Text that is one object. */
+function single(bytes: Buffer, { hinted, isOfRecord }: JsonHints): SniffedJson {
+  const isSpread = bytes.includes(LF) || bytes.includes(CR);
+  const asRecord: SniffedJson = isSpread ? sequence : lines(plainLines);
+  if (hinted === 'ndjson') return asRecord;
+  const records = new DocumentRecords({ path: null, isOfRecord });
+  try {
+    records.take(bytes);
+  } catch (error) {
+    // It will be said again when the document is read.
+    if (error instanceof InputError) return document;
+    throw error;
+  }
+  const isRecord = records.isRecord && !records.holdsRecords;
+  if (records.isFound && !isRecord) return document;
+  return { ...asRecord, object: { keys: records.keys, arrays: records.arrays } };
+}
+
+/** No line tells, and the first object is damaged or longer than what is looked at. */
+function unclear(first: FirstObject, text: Head, { hinted, isOfRecord }: JsonHints): SniffedJson {
+  if (hinted === 'ndjson') return lines(plainLines);
+  if (first.state === 'open' && !text.isWhole) {
+    const isSpread = text.hasBreakBefore(text.start + first.length);
+    return isSpread || hinted === 'json' || holdsArrays(text, isOfRecord) ? document : lines(plainLines);
+  }
+  // Lines inside of a damaged record must not be taken for records.
+  return text.hasBreakBefore(text.bytes.length) || hinted === 'json' ? sequence : lines(plainLines);
+}
+
+/** A record of one line may be longer than what is looked at; a document has shown an array of objects by then. */
+function holdsArrays(text: Head, isOfRecord: (key: string) => boolean): boolean {
+  const records = new DocumentRecords({ path: null, isOfRecord });
+  try {
+    records.take(text.bytes.subarray(text.start));
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    return true;
+  }
+  return records.arrays.length > 0 && (!records.isRecord || records.holdsRecords);
+}
+
+/** Lines into which an object may reach that its own line does not end. */
+const MAX_LINES_OF_DAMAGE = 2;
+
+/** The text that is looked at. */
+class Head {
+  readonly bytes: Buffer;
+  readonly isWhole: boolean;
+  /** Of the first token. */
+  readonly start: number;
+  readonly ends: 'lf' | 'cr';
+  readonly #lineEnd: number;
+
+  constructor(bytes: Buffer, isWhole: boolean) {
+    this.bytes = bytes;
+    this.isWhole = isWhole;
+    const mark = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
+    this.start = Math.max(0, this.nextToken(mark));
+    const isCr = !bytes.includes(LF) && bytes.includes(CR);
+    this.ends = isCr ? 'cr' : 'lf';
+    this.#lineEnd = isCr ? CR : LF;
+  }
+
+  /** -1 if only blanks follow. */
+  nextToken(from: number): number {
+    for (let at = from; at < this.bytes.length; at++) if (!isBlank(this.bytes[at])) return at;
+    return -1;
+  }
+
+  isBlankFrom(from: number): boolean {
+    return this.nextToken(from) === -1;
+  }
+
+  hasBreakBefore(end: number): boolean {
+    return this.#breaksBefore(end) > 0;
+  }
+
+  /** So far as it matters. */
+  #breaksBefore(end: number): number {
+    let breaks = 0;
+    for (let at = this.start; breaks <= MAX_LINES_OF_DAMAGE; breaks++) {
+      const next = this.bytes.indexOf(this.#lineEnd, at);
+      if (next === -1 || next >= end) return breaks;
+      at = next + 1;
+    }
+    return breaks;
+  }
+
+  /** Without its end. */
+  line(start: number): Buffer {
+    const end = this.bytes.indexOf(this.#lineEnd, start);
+    return this.bytes.subarray(start, end === -1 ? this.bytes.length : end);
+  }
+
+  /**
+   * Lines, if at least half of those that are looked at are whole objects, and not on account of being inside another: that one
+   * ends where a line does after which the next cannot go on.
+   */
+  mostLines(first: FirstObject): SniffedJson | null {
+    if (first.state === 'open' || this.#breaksBefore(this.start + first.length) > MAX_LINES_OF_DAMAGE)
+      return null;
+    let [whole, withComma, seen] = [0, 0, 0];
+    for (let start = this.start; start < this.bytes.length && seen < MAX_SNIFFED_LINES; ) {
+      const line = this.line(start);
+      start += line.length + 1;
+      // Of the last line, the rest may not be there.
+      if (isBlankLine(line) || (start > this.bytes.length && !this.isWhole && seen > 0)) continue;
+      seen++;
+      if (isObject(line)) whole++;
+      else if (isObject(withoutComma(line))) withComma++;
+    }
+    if (2 * (whole + withComma) < seen) return null;
+    // The last of a list has no comma.
+    return lines({ ends: this.ends, commas: withComma > 0 && whole <= 1 });
+  }
+}
+
+function isBlank(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB || byte === CR || byte === LF;
+}
+
+function isBlankLine(line: Buffer): boolean {
+  return line.every((byte) => isBlank(byte));
+}
+
+function withoutComma(line: Buffer): Buffer {
+  let end = line.length;
+  while (end > 0 && isBlank(line[end - 1])) end--;
+  return line[end - 1] === COMMA ? line.subarray(0, end - 1) : line;
+}
+
+/** The text is one JSON object. */
+function isObject(text: Buffer): boolean {
+  const first = readFirst(text);
+  return first.state === 'whole' && text.subarray(first.length).every((byte) => isBlank(byte));
+}
+
+/** The object that text starts with: whole, not JSON, or not over at the end; and how long it is that far. */
+interface FirstObject {
+  readonly state: 'whole' | 'broken' | 'open';
+  readonly length: number;
+}
+
+const ended = new Error('the first object is over');
+
+class FirstEnd implements JsonListener {
+  readonly walker = new JsonWalker(this);
+  valueStarts(): void {}
+  key(): void {}
+  valueEnds(): void {
+    throw ended;
+  }
+}
+
+function readFirst(text: Buffer): FirstObject {
+  let start = 0;
+  while (start < text.length && isBlank(text[start])) start++;
+  if (text[start] !== OPEN_OBJECT) return { state: 'broken', length: start };
+  const { walker } = new FirstEnd();
+  walker.watchedDepth = 1;
+  try {
+    walker.walk(text);
+    return { state: 'open', length: text.length };
+  } catch (error) {
+    if (error === ended) return { state: 'whole', length: walker.copy.at };
+    if (!(error instanceof InputError)) throw error;
+    return { state: 'broken', length: walker.position.brokenAt };
+  }
+}

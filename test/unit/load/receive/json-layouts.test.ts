@@ -1,0 +1,480 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { InputError } from '../../../../src/domain/errors.ts';
+import { createFileSystemStore } from '../../../../src/files/file-system.ts';
+import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';
+
+const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
+
+let directory: string;
+let store: ReturnType<typeof createFileSystemStore>;
+
+beforeAll(async () => {
+  directory = await mkdtemp(path.join(tmpdir(), 'sluice-json-'));
+  store = createFileSystemStore(directory);
+});
+
+afterAll(() => rm(directory, { recursive: true }));
+
+interface Taken extends ReceivedFile {
+  readonly text: string;
+}
+
+async function take(
+  text: string | Buffer,
+  hints: ReceiveHints = {},
+  ends: readonly number[] = [],
+): Promise<Taken> {
+  const bytes = Buffer.from(text as string);
+  const signal = new AbortController().signal;
+  const received = await receive(inPieces(bytes, ends), store, hints, limits, signal);
+  const stored = (await collect(store.open(received.ref))).toString();
+  await store.remove(received.ref);
+  return { ...received, text: stored };
+}
+
+/** The refusal as text, once it is sure that it is the same byte by byte and that nothing was left behind. */
+async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> {
+  const problem = async (ends: readonly number[]) => {
+    const error = await take(text, hints, ends).catch((reason: unknown) => reason);
+    expect(error, String(error)).toBeInstanceOf(InputError);
+    const { status, problems } = error as InputError;
+    return `${status} ${problems[0].code}: ${problems[0].message} (${problems[0].details})`;
+  };
+  const whole = await problem([]);
+  if (text.length < 10_000) expect(await problem(bytewise(Buffer.from(text)))).toBe(whole);
+  const left = await readdir(directory, { recursive: true, withFileTypes: true });
+  expect(left.filter((entry) => entry.isFile())).toEqual([]);
+  return whole;
+}
+
+/** Each record of the stored text: its value, or the text that is no JSON. */
+function recordsOf({ text }: Taken): unknown[] {
+  const lines = text.replace(/^\ufeff/, '').split('\n');
+  return lines.filter((line) => line.trim() !== '').map((line) => parsed(line) ?? line);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+type Rows = readonly Readonly<Record<string, unknown>>[];
+
+/** How records may be written that follow one another. */
+const streams: Readonly<Record<string, (rows: Rows, indent: string) => string>> = {
+  lines: (rows) => rows.map((row) => `${JSON.stringify(row)}\n`).join(''),
+  'lines that end with CRLF': (rows) => rows.map((row) => `${JSON.stringify(row)}\r\n`).join(''),
+  'lines that end with CR': (rows) => rows.map((row) => `${JSON.stringify(row)}\r`).join(''),
+  'nothing between them': (rows) => rows.map((row) => JSON.stringify(row)).join(''),
+  'blanks between them': (rows) => rows.map((row) => JSON.stringify(row)).join(' \t'),
+  'several lines each': (rows, indent) =>
+    rows.map((row) => `${JSON.stringify(row, null, indent)}\n`).join(''),
+  'several lines each, nothing between them': (rows, indent) =>
+    rows.map((row) => JSON.stringify(row, null, indent)).join(''),
+  'several lines each that end with CR': (rows, indent) =>
+    rows.map((row) => `${JSON.stringify(row, null, indent).replaceAll('\n', '\r')}\r`).join(''),
+  'a comma at the end of each line': (rows) => rows.map((row) => `${JSON.stringify(row)}, \n`).join(''),
+  'a comma at the end of each line but the last': (rows) =>
+    rows.map((row) => JSON.stringify(row)).join(',\r\n'),
+  'commas and CR': (rows) => rows.map((row) => `${JSON.stringify(row)},\r`).join(''),
+  'commas between them': (rows) => rows.map((row) => JSON.stringify(row)).join(','),
+  'several lines each, commas between them': (rows, indent) =>
+    rows.map((row) => JSON.stringify(row, null, indent)).join(',\n'),
+  'U+001E before each': (rows) => rows.map((row) => `\u001e${JSON.stringify(row)}\n`).join(''),
+  'U+001E before each, over several lines': (rows, indent) =>
+    rows.map((row) => `\u001e${JSON.stringify(row, null, indent)}\n`).join(''),
+};
+
+interface Document {
+  readonly records?: string;
+  write(rows: Rows, indent: string): string;
+}
+
+/** Documents that hold them. */
+const documents: Readonly<Record<string, Document>> = {
+  'an array': { write: (rows, indent) => JSON.stringify(rows, null, indent) },
+  users: { write: (users, indent) => JSON.stringify({ users }, null, indent) },
+  'data between other things': {
+    write: (data, indent) =>
+      JSON.stringify({ meta: { data: [{}] }, total: 1, data, next: [[1]], batch: 'x' }, null, indent),
+  },
+  'events before another array': {
+    write: (events, indent) => JSON.stringify({ events, teams: [{ id: 1 }] }, null, indent),
+  },
+  'data.users': {
+    records: 'data.users',
+    write: (users, indent) =>
+      JSON.stringify(
+        { users: [{}], data: { groups: [{ users: [{}] }], users, data: { users: [{}] } } },
+        null,
+        indent,
+      ),
+  },
+  'a key with a dot and a backslash': {
+    records: 'a\\.b.c\\\\d.é',
+    write: (rows, indent) =>
+      JSON.stringify({ a: { b: [{}] }, 'a.b': { 'c\\d': { e: [], é: rows } } }, null, indent),
+  },
+  'the second of an array': {
+    records: '1.rows',
+    write: (rows, indent) => JSON.stringify([{ rows: [{}] }, { rows }, { rows: [{}] }], null, indent),
+  },
+  'an array in an array': {
+    records: '1',
+    write: (rows, indent) => JSON.stringify([[{}], rows], null, indent),
+  },
+  'several documents': {
+    records: 'data',
+    write: (rows, indent) =>
+      [rows.slice(0, 1), rows.slice(1)]
+        .map((data) => JSON.stringify({ page: 1, data }, null, indent))
+        .join('\n'),
+  },
+};
+
+const rows = fc.array(
+  fc
+    .dictionary(fc.string({ unit: 'grapheme', maxLength: 8 }), fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 })
+    .map((others) => ({ ...others, user_id: 'u' })),
+  { minLength: 1, maxLength: 6 },
+);
+const indent = fc.constantFrom(' ', '\t', '    ', '');
+const mark = fc.constantFrom('', '\ufeff');
+const filename = fc.constantFrom(undefined, 'a.json', 'a.ndjson', 'a.txt');
+
+async function expectRows(values: Rows, text: string, hints: ReceiveHints, ends: readonly number[]) {
+  const taken = await take(text, hints, ends);
+  expect(recordsOf(taken)).toEqual(values.map((row) => JSON.parse(JSON.stringify(row))));
+  expect(taken.totalRows).toBe(values.length);
+}
+
+/** Shares of a text at which buffers end; none: after every byte. */
+const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 });
+
+function endsOf(text: string, shares: readonly number[]): number[] {
+  const bytes = Buffer.from(text);
+  if (shares.length === 0) return bytewise(bytes);
+  return shares.map((share) => Math.round(share * bytes.length)).sort((a, b) => a - b);
+}
+
+describe('the same rows come of records written with', () => {
+  it.each(Object.entries(streams))('%s, however the bytes come', async (_, write) => {
+    await fc.assert(
+      fc.asyncProperty(rows, indent, mark, filename, cuts, async (values, spaces, bom, name, shares) => {
+        const text = bom + write(values, spaces);
+        await expectRows(values, text, { filename: name }, endsOf(text, shares));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+describe('the same rows come of a document with', () => {
+  it.each(Object.entries(documents))('%s, however the bytes come', async (_, { write, records }) => {
+    await fc.assert(
+      fc.asyncProperty(rows, indent, mark, cuts, async (values, spaces, bom, shares) => {
+        const text = bom + write(values, spaces);
+        const source = records === undefined ? {} : { records };
+        await expectRows(values, text, { source }, endsOf(text, shares));
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('a record that is damaged', () => {
+  const damage = fc.record({
+    row: fc.nat(5),
+    at: fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }),
+    kind: fc.constantFrom('leave out', 'put in', 'exchange'),
+    by: fc.constantFrom(
+      '"',
+      '{',
+      '}',
+      ',',
+      ':',
+      '\\',
+      '\n',
+      '\r',
+      '\u001e',
+      ' ',
+      '[',
+      ']',
+      '1',
+      'x',
+      '\u00e9',
+    ),
+  });
+
+  it.each(Object.entries(streams))(
+    'costs no other, or the file is refused, and never makes another of it: %s',
+    async (_, write) => {
+      await fc.assert(
+        fc.asyncProperty(
+          rows,
+          damage,
+          indent,
+          cuts,
+          async (values, { row, at, kind, by }, spaces, shares) => {
+            const before = values.slice(0, row % values.length);
+            const text = write(values, spaces);
+            const start = write(before, spaces).length;
+            const end = write(values.slice(0, before.length + 1), spaces).length;
+            const position = start + Math.floor(at * (end - start));
+            const middle = kind === 'leave out' ? '' : by;
+            const rest = text.slice(kind === 'put in' ? position : position + 1);
+            // Half of a surrogate pair is none.
+            const damaged = (text.slice(0, position) + middle + rest).toWellFormed();
+            const taken = await take(damaged, {}, endsOf(damaged, shares)).catch((reason: unknown) => {
+              expect(reason).toBeInstanceOf(InputError);
+              return null;
+            });
+            // What starts with none of JSON's characters is a CSV, whose header then has no id.
+            if (taken === null || taken.format === 'csv') return;
+            // One without its id is refused.
+            const found = recordsOf(taken).filter(hasId);
+            const others = JSON.parse(JSON.stringify(values)) as unknown[];
+            const its =
+              text.slice(start, position) + middle + rest.slice(0, rest.length - (text.length - end));
+            const changed = parsed(
+              its
+                .toWellFormed()
+                .replaceAll('\u001e', '')
+                .replace(/^[,\s]+|[,\s]+$/g, ''),
+            );
+            const allowed = others.flatMap((value, index) =>
+              index === before.length ? [value, changed ?? value] : [value],
+            );
+            expect(isPartOf(found, allowed), JSON.stringify([damaged, found])).toBe(true);
+          },
+        ),
+        { numRuns: 100 },
+      );
+    },
+  );
+
+  const hasId = (record: unknown) => typeof record === 'object' && record !== null && 'user_id' in record;
+
+  function isPartOf(found: readonly unknown[], allowed: readonly unknown[]): boolean {
+    let at = 0;
+    for (const record of found) {
+      while (at < allowed.length && JSON.stringify(allowed[at]) !== JSON.stringify(record)) at++;
+      if (at++ === allowed.length) return false;
+    }
+    return true;
+  }
+});
+
+describe('of a sequence, one record is refused and the next is found', () => {
+  const pretty = (note: string) => `{\n  "user_id": "u1",\n  "note": ${note}\n}\n`;
+  const good = (id: string) => `{\n  "user_id": "${id}"\n}\n`;
+
+  it.each([
+    ['a comma too many', pretty('1,')],
+    ['a value without quotes', pretty('none')],
+    ['a Windows path', pretty('"C:\\users"')],
+    ['two numbers', pretty('1 2')],
+    ['a brace too many', `${pretty('1')}}\n`],
+    ['an end that is missing', pretty('1').slice(0, -2)],
+  ])('where it has %s and the next starts a line', async (_, record) => {
+    const text = `${good('u0')}${record}${good('u2')}`;
+    for (const ends of [[], bytewise(Buffer.from(text))]) {
+      const found = recordsOf(await take(text, {}, ends)).filter((value) => typeof value === 'object');
+      expect(found.at(0)).toEqual({ user_id: 'u0' });
+      if (!record.endsWith('1\n')) expect(found.at(-1)).toEqual({ user_id: 'u2' });
+    }
+  });
+
+  it('what was broken stays so: two numbers do not become one', async () => {
+    const taken = await take(`${good('u0')}${pretty('1 2')}${good('u2')}`);
+    expect(recordsOf(taken)).toEqual([
+      { user_id: 'u0' },
+      expect.stringContaining('"note":1\r2'),
+      { user_id: 'u2' },
+    ]);
+  });
+
+  it('at the end of the file, which may be cut', async () => {
+    const cut = '{\n  "user_id": "u1",\n  "na';
+    expect(recordsOf(await take(good('u0') + cut))).toEqual([{ user_id: 'u0' }, '{"user_id":"u1","na']);
+    const spoilt = `${good('u0')}{"user_id": x\n}\n`;
+    expect(recordsOf(await take(spoilt))).toEqual([{ user_id: 'u0' }, expect.stringContaining('x')]);
+  });
+
+  it('but not where a line of a text could be taken for it', async () => {
+    const text = `${good('u0')}${pretty('"one\n}\n{"user_id":"phantom"}\n"')}${good('u2')}`;
+    expect(await refusal(text)).toMatch(
+      /^400 invalid_json: .*byte 0xa in a string.* \(line 6, column 15 \(byte 57\)\)$/,
+    );
+  });
+
+  it('nor on one line, where nothing says where the next begins', async () => {
+    expect(await refusal('{"user_id":"u0"}{"user_id":x}{"user_id":"u2"}')).toBe(
+      "400 invalid_json: The body is not valid JSON: unexpected 'x' where a value is expected (line 1, column 28 (byte 27))",
+    );
+  });
+
+  it('nor further away than a record is long', async () => {
+    const far = `${good('u0')}{"user_id": x\n${' \n'.repeat(600_000)}}\n${good('u2')}`;
+    expect(await refusal(far)).toContain("unexpected 'x'");
+  });
+});
+
+describe('plain NDJSON stays what it is', () => {
+  it.each([
+    ['broken lines', '{"user_id":"u0"}\n{"user_id":\n{"user_id":"u2"}\nx\n'],
+    ['a first line that is broken', '{"user_id":"u0"\n{"user_id":"u1"}\n{"user_id":"u2"}\n'],
+    [
+      'a first line that is cut in the middle of an object',
+      '{"a":{"b":\n{"user_id":"u1"}\n{"user_id":"u2"}\n',
+    ],
+    ['a record without an end', '{"user_id":"u0","a'],
+    ['two records on one of its lines', '{"user_id":"u0"}\n{"user_id":"u1"}{"user_id":"u2"}\n'],
+    ['carriage returns inside', '{"user_id":\r"u0"}\n{"user_id":"u1"}\r\n'],
+  ])('with %s', async (_, text) => {
+    const taken = await take(text);
+    expect(taken.text).toBe(text);
+    expect(taken.readAs).toMatchObject({ format: 'ndjson', notes: [] });
+  });
+
+  it('with a first record of more than a MiB', async () => {
+    const long = `{"user_id":"u0","a":"${'x'.repeat(2 << 20)}"}\n{"user_id":"u1"}\n`;
+    const taken = await take(long);
+    expect(taken.chunks.map(({ rowCount, oversized }) => [rowCount, oversized])).toEqual([
+      [1, true],
+      [1, false],
+    ]);
+  });
+});
+
+describe('a file that is one object', () => {
+  it('is a record if it has an id, also of its own map, whatever else it has', async () => {
+    const record = { user_id: 'u1', items: [{ sku: 1 }] };
+    for (const text of [JSON.stringify(record), JSON.stringify(record, null, 2)]) {
+      const taken = await take(text, { filename: 'user.json' });
+      expect(recordsOf(taken)).toEqual([record]);
+      expect(taken.object).toEqual({ keys: ['user_id', 'items'], arrays: ['items'] });
+    }
+    const mapped = await take('{"id":"u1","items":[{"sku":1}]}', { map: { id: 'user_id' } });
+    expect(recordsOf(mapped)).toHaveLength(1);
+  });
+
+  it('is refused if it could be a record, and its array too', async () => {
+    const doubt =
+      '400 invalid_field: The document may be a record itself, or hold an array of them; say records=users for the array, or format=ndjson for one record (records)';
+    const text = '{"company_id":"acme","users":[{"user_id":"u1"}]}';
+    expect(await refusal(text)).toBe(doubt);
+    expect(recordsOf(await take(text, { format: 'ndjson' }))).toHaveLength(1);
+    expect(recordsOf(await take(text, { source: { records: 'users' } }))).toEqual([{ user_id: 'u1' }]);
+    expect(await refusal('{"id":"7","items":[{"id":"u1"}]}', { map: { id: 'user_id' } })).toContain(
+      'records=items',
+    );
+  });
+
+  it('says what it holds if it is neither', async () => {
+    const taken = await take('{"page":1,"result":{"people":[{"user_id":"u1"}],"ids":[1]}}');
+    expect(taken.object).toEqual({ keys: ['page', 'result'], arrays: ['result.people'] });
+  });
+
+  it('has no element in its array', async () => {
+    expect(await refusal('{"users":[]}')).toContain('400 empty_file: The array has no element');
+    expect(await refusal('{"count":0,"data":[ ]}')).toContain('400 empty_file: The array has no element');
+  });
+});
+
+describe('the records of a document', () => {
+  it('are under a known key that is not the only one: refused with the options', async () => {
+    expect(await refusal('{"users":[{"user_id":"u1"}],"companies":[{"company_id":"c1"}]}')).toBe(
+      '400 invalid_field: The document holds several arrays of objects; say which has the records: records=users or records=companies (records)',
+    );
+    expect(await refusal('{"users":[{}],"users":[{}]}')).toContain('more than one array "users"');
+  });
+
+  it('are not where the caller says: refused with the arrays that were seen', async () => {
+    const text = '{"users":[{"user_id":"u1"}],"a":{"b.c":[{"x":[{}]}],"d":[1]},"e":5}';
+    const seen = '(arrays of objects seen: users, a.b\\.c)';
+    expect(await refusal(text, { source: { records: 'people' } })).toBe(
+      `400 missing_field: The document has no array "people"; say where the records are, such as records=users ${seen}`,
+    );
+    expect(await refusal(text, { source: { records: 'e' } })).toContain('400 invalid_field: "e" is no array');
+    expect(await refusal(text, { source: { records: 'a' } })).toContain('400 invalid_field: "a" is no array');
+    expect(await refusal('{"a":1}', { source: { records: 'users' } })).toContain(
+      '(no array of objects was seen; keys seen: a)',
+    );
+    expect(await refusal('{"users":[{}]}{"page":2}', { source: { records: 'users' } })).toContain(
+      '400 missing_field',
+    );
+  });
+
+  it('are looked for only in JSON', async () => {
+    expect(await refusal('user_id\nu1\n', { source: { records: 'users' } })).toBe(
+      '400 invalid_field: records says how to read JSON; the file was read as a CSV (records)',
+    );
+    for (const records of ['', 'a..b', '.a', 'a\\', 'a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q'])
+      expect(await refusal('{"users":[{}]}', { source: { records } })).toContain(
+        '400 invalid_field: records m',
+      );
+  });
+
+  it('may be of any kind where the caller says so, and are judged one by one', async () => {
+    const taken = await take('{"a":[1,{"user_id":"u1"},null]}', { source: { records: 'a' } });
+    expect(taken.text).toBe('1\n{"user_id":"u1"}\nnull\n');
+  });
+
+  it('come of a document that is longer than what is looked at, its array near its end', async () => {
+    const about = { about: 'x'.repeat(3 << 20), users: [{ user_id: 'u1' }] };
+    for (const text of [
+      JSON.stringify(about, null, 1),
+      `{"log":[{"a":1}],${JSON.stringify(about).slice(1)}`,
+    ]) {
+      expect(recordsOf(await take(text))).toEqual(about.users);
+    }
+    const hidden = JSON.stringify({ list: { of: [{ user_id: 'u1' }] }, about: about.about });
+    expect(await refusal(hidden)).toContain(
+      '400 missing_field: The document has no array of records under a key that is known; say where the records are, such as records=list.of',
+    );
+  });
+
+  it('end with the file: one that breaks off is refused with the position', async () => {
+    expect(await refusal('{"data":{"users":[{"user_id":"u1"}', { source: { records: 'data.users' } })).toBe(
+      '400 invalid_json: The body is not valid JSON: it ends early (line 1, column 35 (byte 34))',
+    );
+    expect(await refusal('{\n  "users": [\n    {"user_id":"u1"},\n    {"user_id":"u2"},\n')).toContain(
+      'ends early',
+    );
+  });
+});
+
+describe('the job record says', () => {
+  const notesOf = async (text: string, hints: ReceiveHints = {}) => (await take(text, hints)).readAs.notes;
+
+  it('how the records stood in the file', async () => {
+    expect(await notesOf('{"user_id":"u1"}\r{"user_id":"u2"}\r')).toEqual(['Lines end with CR only.']);
+    expect(await notesOf('{"user_id":"u1"},\n{"user_id":"u2"}')).toEqual([
+      'Commas at the ends of lines were left out.',
+    ]);
+    expect(await notesOf('\u001e{"user_id":"u1"}\n')).toEqual(['U+001E stands before each record.']);
+    expect(await notesOf('{"user_id":"u1"}{"user_id":"u2"}')).toEqual([
+      'Records follow one another without a line for each.',
+    ]);
+    expect(await notesOf('{\n"user_id":"u1"}')).toEqual([]);
+  });
+
+  it('where they were, and what was passed over', async () => {
+    const text = '{"data":[{"user_id":"u1"}],"included":[{"id":1}]}';
+    expect(await notesOf(text)).toEqual([
+      'Records are under data.',
+      'Other arrays of objects were passed over: included.',
+    ]);
+    expect(await notesOf(text, { source: { records: 'included' } })).toEqual(['Records are under included.']);
+    expect(await notesOf('[{"user_id":"u1"}]')).toEqual([]);
+    expect((await take(text)).readAs).toMatchObject({ format: 'json', encoding: 'utf-8', csv: null });
+  });
+});
