@@ -23,8 +23,9 @@ export const importFiles = defineCommand({
   name: 'import',
   summary: 'load files of users or companies',
   description:
-    'Loads CSV, NDJSON or JSON files, also gzipped, through the same route as the HTTP interface. A server need not\n' +
-    'run; if one does, its workers do the work. Several files are loaded one after another, in this order.',
+    'Loads CSV, NDJSON, JSON, Excel, Parquet or Avro files, also gzipped or in a ZIP archive, through the same route\n' +
+    'as the HTTP interface. A server need not run; if one does, its workers do the work. Several files are loaded one\n' +
+    'after another, in this order.',
   argument: several('<files...>', 'files, patterns in quotes such as "data/*.csv", or - for standard input'),
   options: {
     entity: choice('--entity <entity>', 'what the records are; by default their columns say it', entities),

@@ -33,8 +33,8 @@ function createFlag(
   if (type === 'boolean') return flag(flagName(name), description);
   const flags = `${flagName(name)} <${argument}>`;
   if (type !== 'array') return parsed(flags, description, (text) => check(name, text));
-  const collect = (text: string, earlier: readonly string[]) => check(name, [...earlier, text]);
-  return parsed<readonly string[]>(flags, description, collect, []);
+  type Texts = readonly string[] | undefined;
+  return parsed<Texts>(flags, description, (text, earlier = []) => check(name, [...earlier, text]));
 }
 
 function flagName(name: SourceOptionName): string {

@@ -430,6 +430,13 @@ describe('a file as the body', () => {
     ]);
   });
 
+  test('is taken whatever the file in an archive is called', async () => {
+    const archive = zipFile([{ name: 'a\0b.csv', data: someCsv() }]);
+    const { status, body } = await post(archive, '/v1/imports', { 'content-type': 'application/zip' });
+    expect(status).toBe(200);
+    expect(await detail(body.job_id)).toMatchObject({ status: 'completed', read_as: { member: 'a␀b.csv' } });
+  });
+
   test('of columns that have a name is not read by their number', async () => {
     const { status, body } = await postCsv('id,name\nn1,Ada\n', '/v1/imports?header=1&map=1=user_id');
     expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
@@ -620,7 +627,9 @@ describe('Idempotency-Key', () => {
     await withKey('k2', content);
     const other = await withKey('k2', someCsv());
     expect([other.status, other.body.errors[0]?.error_code]).toEqual([409, 'idempotency_conflict']);
-    expect((await withKey('k2', content, '/v1/imports?dry_run=true')).status).toBe(409);
+    for (const options of ['dry_run=true', 'strict_header=true', 'map=name=title']) {
+      expect((await withKey('k2', content, `/v1/imports?${options}`)).status, options).toBe(409);
+    }
   });
 
   test('two at once with one key make one job, and leave one file', async () => {
