@@ -87,6 +87,12 @@ export class CsvCutter {
     return at === end;
   }
 
+  /** Whether the cell stands in quotes. */
+  isQuoted(index: number): boolean {
+    const start = this.#starts[index] as number;
+    return start < (this.#ends[index] as number) && this.#bytes[start] === this.#quote;
+  }
+
   /** Whether a blank stands at the start of the cell, and something other than one after it. */
   startsWithBlank(index: number): boolean {
     const start = this.#starts[index] as number;

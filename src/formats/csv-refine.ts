@@ -33,6 +33,11 @@ export function refineDialect(
   let dialect = base;
   if (source.delimiter === undefined) dialect = widenDelimiter(sample, base, place, measure);
   let found = measure(dialect, place);
+  const quoted = findQuotes(sample, dialect, place, source, found, measure);
+  if (quoted !== null) {
+    dialect = quoted;
+    found = measure(dialect, place);
+  }
   for (let trait = 0; trait < maxTraits && found.bad.size > 0; trait++) {
     const better = variants(sample, dialect, source)
       .map(({ dialect: other, least }) => ({ dialect: other, least, measured: measure(other, place) }))
@@ -42,6 +47,27 @@ export function refineDialect(
     found = better.measured;
   }
   return dialect;
+}
+
+/**
+ * The dialect with ' for a quote, if it stands round all that the records hold: read in any other way, the file would lose no
+ * record, but each cell would keep its quotes.
+ */
+function findQuotes(
+  sample: CsvSample,
+  base: CsvDialect,
+  place: Place,
+  source: SourceOptions,
+  plain: Measure,
+  measure: (dialect: CsvDialect, place: Place) => Measure,
+): CsvDialect | null {
+  if (source.quote !== undefined || base.quote !== '"' || plain.quoted > 0) return null;
+  if (!sample.bytes.includes("'")) return null;
+  for (const mark of source.escape === undefined ? ["'", '\\'] : [source.escape]) {
+    const dialect = { ...base, quote: "'", escape: mark };
+    if (mends(measure(dialect, place), plain, 0) && sample.isQuoted(dialect, place)) return dialect;
+  }
+  return null;
 }
 
 /** The delimiter with the blanks that stand beside every one, or repeated as it is everywhere. */

@@ -152,6 +152,24 @@ export class CsvSample {
     return { good, bad, quoted, goodHashes, badHashes };
   }
 
+  /** Whether every cell behind the header that holds something stands in quotes: two at least. */
+  isQuoted(dialect: CsvDialect, { end }: Place): boolean {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    let quoted = 0;
+    for (let at = end; at < this.bytes.length; ) {
+      const next = cutter.next(at);
+      if (next < 0) break;
+      if (!cutter.isBad && !cutter.isComment) {
+        for (let index = 0; index < cutter.count; index++) {
+          if (cutter.isQuoted(index)) quoted++;
+          else if (!cutter.isEmpty(index)) return false;
+        }
+      }
+      at = next;
+    }
+    return quoted >= 2;
+  }
+
   /** How well the dialect cuts the first records from `start` on, whatever they are. */
   score(dialect: CsvDialect, start: number): Score {
     const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);

@@ -24,6 +24,8 @@ export interface Sniffed {
   readonly start: number;
   /** Lines before that. */
   readonly lines: number;
+  /** The first of them is the one by which Excel learns the delimiter; `notes` says so. */
+  readonly hasSeparatorLine: boolean;
   readonly notes: readonly string[];
 }
 
@@ -73,7 +75,13 @@ export function sniffCsv(bytes: Buffer, isWhole: boolean, hints: CsvHints): Snif
   const rest = bytes.subarray(separator.end);
   const found = new Sniffer(rest, isWhole, { ...hints, source: { ...hints.source, delimiter } }).sniff();
   const notes = [`The first line, sep=${separator.delimiter}, was passed over.`, ...found.notes];
-  return { ...found, start: found.start + separator.end, lines: found.lines + 1, notes };
+  return {
+    ...found,
+    start: found.start + separator.end,
+    lines: found.lines + 1,
+    hasSeparatorLine: true,
+    notes,
+  };
 }
 
 /** The line by which Excel learns the delimiter. */
@@ -202,7 +210,7 @@ class Sniffer {
       map,
       strict: source.strictHeader ?? false,
     };
-    return { reading, start: place.start, lines: place.lines, notes };
+    return { reading, start: place.start, lines: place.lines, hasSeparatorLine: false, notes };
   }
 
   /** `header=N`. */

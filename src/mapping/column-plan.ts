@@ -85,7 +85,7 @@ export function planColumns(
   if (resolved === null || key === undefined || !names.includes(key)) {
     throw inputError(
       'unrecognised_columns',
-      `the header names no ${key ?? 'user_id or company_id'} column; name one, or map one with map=Their Header=${key ?? 'user_id'}`,
+      `the header names no ${key ?? 'user_id or company_id'} column; name one, or map one with map=Their Header=${key ?? 'user_id'}; if no record names the columns, say header=none and map=1=${key ?? 'user_id'}`,
       `columns seen: ${listed(columns)}`,
     );
   }
@@ -126,7 +126,7 @@ function planEventFile(
   if (!ids.some((id) => names.includes(id))) {
     throw inputError(
       'unrecognised_columns',
-      `the header names no ${ids.join(' or ')} column; name one, or map one with map=Their Header=${ids[0]}`,
+      `the header names no ${ids.join(' or ')} column; name one, or map one with map=Their Header=${ids[0]}; if no record names the columns, say header=none and map=1=${ids[0]}`,
       `columns seen: ${listed(columns)}`,
     );
   }

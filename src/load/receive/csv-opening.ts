@@ -7,7 +7,7 @@ import {
   skipBlankLines,
   skipLines,
 } from '../../formats/csv-header.ts';
-import { type CsvHints, sniffCsv } from '../../formats/csv-sniff.ts';
+import { type CsvHints, type Sniffed, sniffCsv } from '../../formats/csv-sniff.ts';
 
 /** What stands before the first record of a CSV: lines to be passed over, and the header. */
 export class CsvOpening {
@@ -69,7 +69,7 @@ export class CsvOpening {
       if (!final && bytes.length < DIALECT_SAMPLE_BYTES) return 0;
       const found = sniffCsv(bytes, final, this.#hints);
       this.#reading = found.reading;
-      this.notes.push(...found.notes, ...this.#describePassed(found.lines));
+      this.notes.push(...found.notes, ...this.#describePassed(found));
       this.#line += found.lines;
       start = found.start;
     }
@@ -93,8 +93,10 @@ export class CsvOpening {
     return apostrophes === 'keep' || defused === undefined ? header : { ...header, defused };
   }
 
-  #describePassed(lines: number): string[] {
-    const first = this.#line;
+  #describePassed(found: Sniffed): string[] {
+    const named = found.hasSeparatorLine ? 1 : 0;
+    const first = this.#line + named;
+    const lines = found.lines - named;
     if (lines === 0) return [];
     const which = lines === 1 ? `Line ${first} stands` : `Lines ${first} to ${first + lines - 1} stand`;
     return [`${which} before the header and ${lines === 1 ? 'was' : 'were'} passed over.`];

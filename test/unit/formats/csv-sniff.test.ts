@@ -109,6 +109,15 @@ describe('quotes and escapes', () => {
     expect(sniff("'user_id','name'\n'u1','Ann'\n")).toMatchObject({ quote: "'", escape: "'" });
   });
 
+  it("are ' where they stand round all that the records hold, though these are well-formed without", () => {
+    expect(sniff("user_id,name\n'u1','Ann'\n'u2',\n")).toMatchObject({ quote: "'", escape: "'" });
+    const text = "user_id,name\n'u1','O\\'Neil, Jr'\n'u2','x'\n";
+    expect(sniff(text)).toMatchObject({ quote: "'", escape: '\\' });
+    expect(sniff("user_id,name\nu1,'Ann'\nu2,'Bob'\n").quote).toBe('"');
+    expect(sniff("user_id\n'u1'\n").quote).toBe('"');
+    expect(said("user_id,name\n'u1','Ann'\n'u2','Bob'\n", { quote: '"' }).quote).toBe('"');
+  });
+
   it('leave \' alone where records are well-formed without, or others have "', () => {
     expect(sniff("user_id,name\nu1,'Ann'\nu2,'tis Bob\n").quote).toBe('"');
     expect(sniff('user_id,name\nu1,\'Ann, x\'\nu2,"Bob, y"\n').quote).toBe('"');
@@ -271,6 +280,9 @@ describe('well-formed tables', () => {
         const header = others.toSpliced(at, 0, key);
         const delimiter = header.length > 1 ? among : ',';
         const body = rows.map((row) => row.slice(0, header.length));
+        // Where ' stands round everything, it is the quote.
+        const values = body.flat().filter((value) => value.trim() !== '');
+        fc.pre(!values.every((value) => /^'.*'$/s.test(value)) || values.length < 2);
         const text = [header, ...body].map(
           (row) => `${row.map((value) => written(value, delimiter)).join(delimiter)}\r\n`,
         );
