@@ -113,19 +113,30 @@ function transcodeBlock(block: Buffer, table: Uint8Array, target: Buffer, start:
   return to;
 }
 
-/** Encodings whose characters may have several bytes. What they do not have comes out as U+FFFD, and so is not told from one that was there. */
+/** Bytes that wait for those after them; more than any character or switch of a character set has. */
+const HELD_BYTES = 16;
+
+/**
+ * Encodings whose characters may have several bytes. What they do not have comes out of the decoder as U+FFFD, and so is not
+ * told from one that was there. The decoder of Node 20 makes room by the bytes of one call, and throws where bytes that it
+ * kept from the last one need more: so it never gets few.
+ */
 export async function* multiByteToUtf8(
   source: AsyncIterable<Buffer>,
   encoding: string,
 ): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder(encoding);
+  let held = Buffer.alloc(0);
   for await (const bytes of source) {
     for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-      const text = decoder.decode(bytes.subarray(at, at + PIECE_BYTES), { stream: true });
+      const piece = Buffer.concat([held, bytes.subarray(at, at + PIECE_BYTES)]);
+      const end = piece.length < 2 * HELD_BYTES ? 0 : piece.length - HELD_BYTES;
+      held = piece.subarray(end);
+      const text = end === 0 ? '' : decoder.decode(piece.subarray(0, end), { stream: true });
       if (text !== '') yield encodeText(text);
     }
   }
-  const text = decoder.decode();
+  const text = decoder.decode(held);
   if (text !== '') yield encodeText(text);
 }
 

@@ -93,7 +93,8 @@ function isNearlyUtf8(text: Buffer): boolean {
       continue;
     }
     const length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    const isCharacter = first >= 0xc2 && at + length <= text.length && isUtf8(text.subarray(at, at + length));
+    const isBegun = first >= 0xc2 && (text[at + 1] ?? 0) >> 6 === 2 && at + length <= text.length;
+    const isCharacter = isBegun && isUtf8(text.subarray(at, at + length));
     if (isCharacter) valid++;
     else broken++;
     at += isCharacter ? length : 1;

@@ -20,6 +20,8 @@ export interface WesternFindings {
 /** Different words and marks that are looked at. */
 const MAX_FINDINGS = 2_000;
 const MAX_WORD_BYTES = 64;
+/** Bytes on either side of a mark that say what it does there. */
+const MARK_CONTEXT = 3;
 /** One in so many may be odd: a typing error, a symbol, a name from elsewhere. */
 const ODD_SHARE = 20;
 /** Letters beyond ASCII in a row: no Western European word has more, and any word of another script has. */
@@ -44,8 +46,9 @@ export function findWestern(head: Buffer): WesternFindings {
   const words: string[] = [];
   const counts = { good: 0, neutral: 0, odd: 0 };
   let isDoubtful = false;
-  const add = (key: string, judge: () => Finding): void => {
-    if (seen.size >= MAX_FINDINGS || seen.has(key)) return;
+  const add = (start: number, end: number, judge: () => Finding): void => {
+    const key = head.toString('latin1', Math.max(0, start), end);
+    if (seen.has(key)) return;
     seen.add(key);
     counts[judge()]++;
   };
@@ -53,19 +56,17 @@ export function findWestern(head: Buffer): WesternFindings {
     const byte = head[at] as number;
     if (byte >= 0x20 && byte < 0x80) continue;
     isDoubtful ||= doubtful.has(byte);
-    if (byte < 0x80) continue;
+    if (byte < 0x80 || seen.size >= MAX_FINDINGS) continue;
     if (!isLetter[byte]) {
-      const [before, after] = [textOf(head, at - 3, at), textOf(head, at + 1, at + 4)];
-      const mark = characters.charAt(byte);
-      add(before + mark + after, () => judgeMark(before, mark, after));
+      add(at - MARK_CONTEXT, at + 1 + MARK_CONTEXT, () => judgeMark(head, at));
       continue;
     }
     const [start, end] = wordAround(head, at);
-    const word = textOf(head, start, Math.min(end, start + MAX_WORD_BYTES));
-    add(word, () => {
-      const finding = end - start > MAX_WORD_BYTES || isDigit(head[start - 1]) ? 'odd' : judgeWord(word);
+    const wordEnd = Math.min(end, start + MAX_WORD_BYTES);
+    add(start, wordEnd, () => {
+      const word = textOf(head, start, wordEnd);
       words.push(word.toLowerCase());
-      return finding;
+      return wordEnd < end || isDigit(head[start - 1]) ? 'odd' : judgeWord(word);
     });
     at = end - 1;
   }
@@ -113,8 +114,10 @@ const letterOrDigit = /[\p{L}\d]/u;
 const elision = /(?:^|[^\p{L}])(?:\p{L}|[Qq]u)$/u;
 const contraction = /^(?:s|t|d|m|ll|re|ve)(?!\p{L})/iu;
 
-/** `before` and `after`: the three characters on either side. */
-function judgeMark(before: string, mark: string, after: string): Finding {
+function judgeMark(bytes: Buffer, at: number): Finding {
+  const before = textOf(bytes, at - MARK_CONTEXT, at);
+  const mark = textOf(bytes, at, at + 1);
+  const after = textOf(bytes, at + 1, at + 1 + MARK_CONTEXT);
   const [last, next] = [before.at(-1) ?? '', after.charAt(0)];
   const between = anyLetter.test(last) && anyLetter.test(next);
   const besideWord = anyLetter.test(last) || anyLetter.test(next);

@@ -158,6 +158,16 @@ describe('text encoding', () => {
     expect((await convert('windows-1252', bytes, [50, 65_536, 71_000])).equals(Buffer.from(text))).toBe(true);
   });
 
+  it('reads encodings of several bytes where the decoder keeps more than it makes room for', async () => {
+    const bytes = Buffer.from([0, 129, 48, 129, 129]);
+    expect(isUtf8(await convert('gb18030', bytes, [4]))).toBe(false);
+    const long = Buffer.concat([Buffer.alloc(1000, 0x61), bytes]);
+    for (let end = 980; end < long.length; end++) {
+      const converted = await convert('gb18030', long, [end]);
+      expect(converted.subarray(0, 1000)).toEqual(Buffer.alloc(1000, 0x61));
+    }
+  });
+
   it('makes of any bytes what TextDecoder does in encodings of several bytes, wherever the buffers end', async () => {
     const bytes = fc.array(
       fc.oneof(fc.nat(255), fc.constantFrom(0x81, 0x82, 0xa4, 0xb0, 0xc4, 0x41, 0x30, 0x1b)),
@@ -174,7 +184,7 @@ describe('text encoding', () => {
           const known = Buffer.from(converted.filter((byte) => byte !== 0xff)).toString();
           expect(known).toBe(theirs.replace(noText, ''));
         }),
-        { numRuns: 200 },
+        { numRuns: 500 },
       );
     }
   });
