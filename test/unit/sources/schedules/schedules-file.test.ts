@@ -69,6 +69,19 @@ describe('a schedules file', () => {
       });
     });
 
+    test('as its schema for editors says too', () => {
+      const validate = new Ajv2020({ strict: false }).compile(schedulesFileSchema());
+      const isRight = (options: object) =>
+        validate({
+          schedules: [{ name: 'a', cron: '@daily', load: { files: { pattern: 'x' }, ...options } }],
+        });
+      expect(isRight({ header: 3, null: ['NULL'], delimiter: 'tab', strict_header: true })).toBe(true);
+      expect(isRight({ header: 'none', null: 'NULL', skip_rows: 0, ragged: 'pad' })).toBe(true);
+      for (const wrong of [{ header: true }, { null: [1] }, { skip_rows: -1 }, { ragged: 'drop' }]) {
+        expect(isRight(wrong), JSON.stringify(wrong)).toBe(false);
+      }
+    });
+
     test('and each that is wrong, or contradicts another, is named with its line', () => {
       const lines =
         '      header: 0\n      skip_rows: "2"\n      null: [NULL]\n      comment: #\n      delimiter: x\n';
