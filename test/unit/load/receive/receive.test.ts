@@ -8,6 +8,7 @@ import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InputError, TransientError } from '../../../../src/domain/errors.ts';
+import type { SourceOptions } from '../../../../src/domain/source.ts';
 import type { FileRef, FileStore } from '../../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import { readCodePage } from '../../../../src/formats/code-page.ts';
@@ -216,6 +217,25 @@ describe('receive: what is taken', () => {
     expect(await refusal(file, { hints: { source: { sheet: '3' } } })).toContain('400 invalid_field');
     expect(await refusal(csv, { hints: { format: 'xlsx' } })).toContain('This is no file of xlsx');
     expect(await refusal(file, { hints: { envelope: 'users' } })).toContain('This is a ZIP archive');
+  });
+
+  it('takes the options of the header for a workbook too', async () => {
+    const rows = [
+      textRow(2, 'Report'),
+      textRow(4, 'user', 'n'),
+      textRow(5, 'id', ''),
+      textRow(6, 'u1', '1'),
+      textRow(7, 'sum', '1'),
+    ];
+    const file = workbookFile({ sheets: [{ name: 'S', rows: rows.join('') }] });
+    const readWith = async (source: SourceOptions) => {
+      const { header, totalRows, readAs, chunks } = await take(file, { hints: { source } });
+      return [header?.columns, totalRows, readAs.csv?.headerLine, chunks[0]?.firstLine];
+    };
+    expect(await readWith({ skipRows: 3 })).toEqual([['user', 'n'], 3, 4, 5]);
+    expect(await readWith({ header: 2, headerRows: 2, skipFooter: 1 })).toEqual([['user id', 'n'], 1, 4, 6]);
+    expect(await readWith({ header: 'none', skipRows: 5 })).toEqual([['column_1', 'column_2'], 2, null, 6]);
+    expect(await refusal(file, { hints: { source: { delimiter: ';' } } })).toContain('400 invalid_field');
   });
 
   it('reads the one file of data in a ZIP archive, whatever lies beside it', async () => {
