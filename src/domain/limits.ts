@@ -73,8 +73,11 @@ export const MAX_HEADER_NOTES = 20;
 /** What is looked at to find how a CSV is written, and where its header stands. */
 export const DIALECT_SAMPLE_BYTES = MiB;
 /** Where a header is looked for at most: so far from the start, and behind so many records. */
-export const MAX_PREAMBLE_BYTES = 64 * KiB;
+export const MAX_PREAMBLE_BYTES = 256 * KiB;
 export const MAX_PREAMBLE_RECORDS = 100;
+/** Records by which one dialect is held against another, where a header says that they fit, and where none does. */
+export const MAX_MEASURED_RECORDS = 20_000;
+export const MAX_SCORED_RECORDS = 500;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** Of a number written out, its power of ten included. */

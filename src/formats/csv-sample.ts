@@ -1,12 +1,15 @@
 import { idColumn } from '../domain/entity.ts';
-import { MAX_PREAMBLE_BYTES, MAX_PREAMBLE_RECORDS } from '../domain/limits.ts';
+import {
+  MAX_MEASURED_RECORDS,
+  MAX_PREAMBLE_BYTES,
+  MAX_PREAMBLE_RECORDS,
+  MAX_SCORED_RECORDS,
+} from '../domain/limits.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import { isData, kindOf } from './csv-kinds.ts';
 import { distinctNames, joinRows } from './csv-names.ts';
 
-/** Records that are looked at closely, where no name says what is what. */
-const scoredRecords = 500;
 const HASH = 35;
 
 /** Where a header stands in a sample. */
@@ -51,24 +54,34 @@ export interface Score {
 export class CsvSample {
   readonly bytes: Buffer;
   readonly isWhole: boolean;
+  /** Where a header is looked for. */
+  readonly #head: Buffer;
+  readonly #isHeadWhole: boolean;
   readonly #map: Readonly<Record<string, string>>;
   readonly #meanings: ReadonlyMap<string, string>;
 
   constructor(bytes: Buffer, isWhole: boolean, map: Readonly<Record<string, string>>) {
     this.bytes = bytes;
     this.isWhole = isWhole;
+    this.#head = bytes.subarray(0, MAX_PREAMBLE_BYTES);
+    this.#isHeadWhole = isWhole && bytes.length <= MAX_PREAMBLE_BYTES;
     this.#map = map;
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
 
+  /** The header that the first record, or the first `rows`, make, if they name an id column and all columns that `map` names. */
+  findFirst(dialect: CsvDialect, rows: number): Place | null {
+    const place = this.#record(new CsvCutter(this.bytes, this.isWhole, dialect), this.bytes.length, 1, rows);
+    return place !== null && this.isHeader(place.cells) ? place : null;
+  }
+
   /** The first records that name an id column, and all columns that `map` names; `rows` of them make a header. */
-  findHeader(dialect: CsvDialect, rows: number, maxRecords = MAX_PREAMBLE_RECORDS): Place | null {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+  findHeader(dialect: CsvDialect, rows: number): Place | null {
+    const cutter = this.#cutHead(dialect);
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
     let lines = 0;
     let isAfterBlank = false;
-    for (let at = 0, number = 0; number < maxRecords && at < MAX_PREAMBLE_BYTES; ) {
-      if (at >= this.bytes.length) break;
+    for (let at = 0, number = 0; number < MAX_PREAMBLE_RECORDS && at < this.#head.length; ) {
       const next = cutter.next(at);
       if (next < 0) break;
       const cells = cutter.isBad ? [] : cutter.cells();
@@ -107,17 +120,19 @@ export class CsvSample {
 
   /** The `number`-th record, from 1, and those after it that make the header with it. */
   findRecord(dialect: CsvDialect, number: number, rows: number): Place | null {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    return this.#record(this.#cutHead(dialect), this.#head.length, number, rows);
+  }
+
+  #record(cutter: CsvCutter, length: number, number: number, rows: number): Place | null {
     const made: (readonly string[])[] = [];
     let [start, startLine, lines, seen] = [0, 0, 0, 0];
-    for (let at = 0; at < this.bytes.length; ) {
+    for (let at = 0; at < length; ) {
       const next = cutter.next(at);
       if (next < 0) break;
-      const cells = cutter.cells();
-      if (!cutter.isComment && cells.some((cell) => cell.trim() !== '')) {
+      if (!cutter.isComment && !isBlank(cutter)) {
         seen++;
         if (seen === number) [start, startLine] = [at, lines];
-        if (seen >= number) made.push(cells);
+        if (seen >= number) made.push(cutter.isBad ? [] : cutter.cells());
       }
       lines += cutter.lines;
       at = next;
@@ -128,12 +143,16 @@ export class CsvSample {
     return null;
   }
 
+  #cutHead(dialect: CsvDialect): CsvCutter {
+    return new CsvCutter(this.#head, this.#isHeadWhole, dialect);
+  }
+
   /** How the dialect cuts the records from `start` on, where the header has `width` columns. */
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
     const bad = new Set<number>();
     let [good, quoted, goodHashes, badHashes] = [0, 0, 0, 0];
-    for (let at = start; at < this.bytes.length; ) {
+    for (let at = start; at < this.bytes.length && good + bad.size < MAX_MEASURED_RECORDS; ) {
       const next = cutter.next(at);
       if (next < 0) break;
       if (!cutter.isComment && !isBlank(cutter)) {
@@ -171,13 +190,13 @@ export class CsvSample {
   }
 
   /** How well the dialect cuts the first records from `start` on, whatever they are. */
-  score(dialect: CsvDialect, start: number): Score {
-    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+  score(dialect: CsvDialect, start = 0): Score {
+    const cutter = this.#cutHead(dialect);
     const counts = new Map<number, number>();
     const records: string[][] = [];
-    for (let at = start; at < this.bytes.length && at < start + MAX_PREAMBLE_BYTES; ) {
+    for (let at = start; at < this.#head.length; ) {
       const next = cutter.next(at);
-      if (next < 0 || records.length === scoredRecords) break;
+      if (next < 0 || records.length === MAX_SCORED_RECORDS) break;
       if (!cutter.isComment && !isBlank(cutter)) {
         records.push(cutter.isBad ? [] : cutter.cells());
         const count = cutter.isBad ? 0 : cutter.count;

@@ -5,8 +5,16 @@
  */
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
+import {
+  commonDelimiters,
+  delimiters,
+  frequentDelimiter,
+  readSeparatorLine,
+  tellingDelimiters,
+} from './csv-delimiters.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
+import { isData, kindOf } from './csv-kinds.ts';
 import { findStrayHeader, hasSpareCells, withoutSpareCells } from './csv-mended-header.ts';
 import { refineDialect } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score, startsWithData } from './csv-sample.ts';
@@ -29,35 +37,12 @@ export interface Sniffed {
   readonly notes: readonly string[];
 }
 
-/** In order of preference, for a header in which several come equally often. */
-const commonDelimiters = [',', ';', '\t', '|'] as const;
-/** Those that may stand between names. */
-const delimiters = [
-  ...commonDelimiters,
-  ...[
-    '^',
-    '~',
-    ':',
-    '\x01',
-    '\x1f',
-    '~|~',
-    '|~|',
-    '^|^',
-    '||',
-    '::',
-    ';;',
-    '^^',
-    '~~',
-    '\t\t',
-    ' ',
-    'blanks',
-  ],
-] as const;
-/** Those that tell records from texts even if no name is known. */
-const tellingDelimiters: readonly string[] = [...commonDelimiters, '^', '~', '||', ' ', 'blanks'];
-const QUOTE = 34;
-const LF = 10;
-const CR = 13;
+/** A dialect, and how well it cuts the records. */
+interface Cut {
+  readonly dialect: CsvDialect;
+  readonly score: Score;
+  readonly points: number;
+}
 
 interface Candidate {
   readonly dialect: CsvDialect;
@@ -84,13 +69,6 @@ export function sniffCsv(bytes: Buffer, isWhole: boolean, hints: CsvHints): Snif
   };
 }
 
-/** The line by which Excel learns the delimiter. */
-function readSeparatorLine(bytes: Buffer, isWhole: boolean): { delimiter: string; end: number } | null {
-  const found = /^(?:"sep=([!-~\t ])"|sep=([!-~\t ]))(\r\n|\n|\r)/i.exec(bytes.toString('latin1', 0, 10));
-  if (found === null || (bytes.length === found[0].length && !isWhole)) return null;
-  return { delimiter: (found[1] ?? found[2]) as string, end: found[0].length };
-}
-
 class Sniffer {
   readonly #sample: CsvSample;
   readonly #hints: CsvHints;
@@ -107,7 +85,7 @@ class Sniffer {
     if (header === 'none') return this.#withoutHeader();
     if (header !== undefined) return this.#withHeaderAt(header);
     const plain = this.#plain();
-    const place = this.#sample.findHeader(plain, this.#rows, this.#rows);
+    const place = this.#sample.findFirst(plain, this.#rows);
     if (place !== null) return this.#withHeader({ dialect: plain, place });
     const stray = this.#rows === 1 ? findStrayHeader(this.#sample, plain) : null;
     if (stray !== null) return this.#withStrayHeader({ dialect: plain, place: stray });
@@ -281,18 +259,11 @@ class Sniffer {
    * The dialect that cuts the records most evenly, and into cells of known kinds.
    * @throws InputError `invalid_field` if two do so equally well.
    */
-  #bestCut(): { dialect: CsvDialect; score: Score } {
-    const scored = this.#dialects(tellingDelimiters).map((dialect) => {
-      const score = this.#sample.score(dialect, 0);
-      return { dialect, score, points: score.width > 1 ? score.share ** 2 * (0.3 + 0.7 * score.known) : 0 };
-    });
-    const sorted = scored
-      .filter((each) => each.points >= leastPoints)
-      .toSorted((a, b) => b.points - a.points);
-    const [best, ...others] = sorted;
+  #bestCut(): Cut {
+    const [best, ...others] = this.#cuts();
     if (best === undefined) {
       const plain = this.#plain();
-      return { dialect: plain, score: this.#sample.score(plain, 0) };
+      return { dialect: plain, score: this.#sample.score(plain), points: 0 };
     }
     const equal = others.find(
       (each) => each.points > clearShare * best.points && isOther(each.score, best.score),
@@ -303,12 +274,42 @@ class Sniffer {
     throw inputError('invalid_field', message, 'delimiter');
   }
 
+  /** The dialects that cut records of several cells, the best first. */
+  #cuts(): Cut[] {
+    const scored = this.#dialects(tellingDelimiters).map((dialect) => {
+      const score = this.#sample.score(dialect);
+      return { dialect, score, points: score.width > 1 ? score.share ** 2 * (0.3 + 0.7 * score.known) : 0 };
+    });
+    return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
+  }
+
   /** No record names an id column: what is most likely the header, for the refusal to name its columns. */
   #withUnknownHeader(plain: CsvDialect): Sniffed {
     const first = this.#sample.findRecord(plain, 1, this.#rows);
-    const start = { start: 0, lines: 0, rows: this.#rows };
-    if (first === null) return this.#sniffed(plain, start, []);
-    return this.#sniffed(plain, first, []);
+    // A first record that is malformed is refused as the header.
+    if (first === null || first.cells.length === 0) {
+      return this.#sniffed(plain, { start: 0, lines: 0, rows: this.#rows }, []);
+    }
+    const isTable = first.cells.length > 1 && 2 * this.#share({ dialect: plain, place: first }) >= 1;
+    return isTable
+      ? this.#sniffed(plain, first, [])
+      : (this.#likelyHeader() ?? this.#sniffed(plain, first, []));
+  }
+
+  /** The first record of the best cut that may be one of names: all different, and none that looks like data. */
+  #likelyHeader(): Sniffed | null {
+    const [best] = this.#cuts();
+    if (best === undefined) return null;
+    const { records, width } = best.score;
+    const index = records.findIndex(
+      (cells) =>
+        cells.length === width &&
+        new Set(cells).size === width &&
+        cells.every((cell) => cell.trim() !== '' && !isData(kindOf(cell))),
+    );
+    if (index < 0 || index + 1 === records.length) return null;
+    const place = this.#sample.findRecord(best.dialect, index + 1, 1);
+    return place === null ? null : this.#withHeader({ dialect: best.dialect, place });
   }
 
   #doubtfulHeader({ lines }: Place): Error {
@@ -332,19 +333,4 @@ const strayQuote = 'The header has a quote too many; it was read as part of a na
 
 function describeHeader({ rows }: Place): string[] {
   return rows === 1 ? [] : [`${rows} records make the header; their names are joined by blanks.`];
-}
-
-/** The candidate that comes most often in the first record, outside quotes; a single column has none: `,`. */
-function frequentDelimiter(bytes: Buffer): string {
-  const counts = new Uint32Array(256);
-  let quoted = false;
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i] as number;
-    if (byte === QUOTE) quoted = !quoted;
-    else if (quoted) continue;
-    else if (byte === LF || byte === CR) break;
-    else counts[byte] = (counts[byte] as number) + 1;
-  }
-  const count = (delimiter: string) => counts[delimiter.charCodeAt(0)] as number;
-  return commonDelimiters.reduce<string>((best, each) => (count(each) > count(best) ? each : best), ',');
 }

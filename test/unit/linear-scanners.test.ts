@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createIdMatcher } from '../../src/deletion/erase-files.ts';
 import { createGlob } from '../../src/domain/glob.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
+import { sniffCsv } from '../../src/formats/csv-sniff.ts';
 import { findEncoding } from '../../src/formats/detect-encoding.ts';
 import { detectFormat } from '../../src/formats/detect-format.ts';
 import { arrayToNdjson } from '../../src/formats/json-array.ts';
@@ -78,6 +79,17 @@ const index =
       // A refusal is an answer as well.
     }
   };
+
+/** Twice: with a header that names an id, and without any. */
+const sniff = (input: Buffer): void => {
+  for (const source of [{}, { header: 'none' as const }]) {
+    try {
+      sniffCsv(input, true, { source, map: {} });
+    } catch {
+      // As above.
+    }
+  }
+};
 
 const drain = async (source: AsyncIterable<Buffer>): Promise<void> => {
   try {
@@ -160,6 +172,13 @@ const scanners: readonly Scanner[] = [
     run: index('csv', 1),
   },
   { name: 'CSV: a line in buffers of a byte', generate: repeated('a', 'user_id\n'), run: index('csv', 1) },
+  { name: 'the dialect: commas', generate: repeated(','), run: sniff },
+  { name: 'the dialect: quotes', generate: repeated('"'), run: sniff },
+  { name: 'the dialect: lines of a quote', generate: repeated('"a\n'), run: sniff },
+  { name: 'the dialect: every delimiter', generate: repeated('a,b;c\td|e^f~g:h i||l\'m"n\n'), run: sniff },
+  { name: 'the dialect: stray quotes', generate: repeated('u,"a\n\'\\"#x\n', 'user_id,name\n'), run: sniff },
+  { name: 'the dialect: escaped quotes', generate: repeated('"\\""\n', 'user_id\n'), run: sniff },
+  { name: 'the dialect: wide records', generate: repeated(`${'a,'.repeat(9000)}\n`), run: sniff },
   { name: 'NDJSON: blank lines', generate: repeated('\n'), run: index('ndjson') },
   { name: 'NDJSON: lines of blanks', generate: repeated(' \t\r\n'), run: index('ndjson') },
   { name: 'NDJSON: a line without end', generate: repeated('\r'), run: index('ndjson') },

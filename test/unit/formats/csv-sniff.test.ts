@@ -216,6 +216,20 @@ describe('the header', () => {
   });
 });
 
+describe('a file that names no id column', () => {
+  it('has its likely header found, for the refusal to name the columns', () => {
+    const text = 'Kunde^Name\n1^Ann\n2^Bob\n3^Eve\n4^Dan\n5^Joe\n';
+    expect(sniff(text)).toMatchObject({ delimiter: '^', rest: text });
+    expect(sniff(`Unsere Kunden\nStand, heute\n\n${text}`)).toMatchObject({
+      delimiter: '^',
+      rest: text,
+      lines: 3,
+    });
+    expect(sniff('Kunde,Name\n1,Ann\n')).toMatchObject({ ...plain, delimiter: ',' });
+    expect(sniff('Kunde\nAnn\n')).toMatchObject({ ...plain, delimiter: ',' });
+  });
+});
+
 describe('a file without a header', () => {
   const map = { '1': 'user_id', '2': 'name' };
   const rows = 'u1;Ann;ann@example.com;3,5\nu2;Bob;bob@example.com;4,25\n';
