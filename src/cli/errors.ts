@@ -1,4 +1,5 @@
 import { ConfigError, InputError, Interrupted, TransientError } from '../domain/errors.ts';
+import { withFlags } from '../domain/source-options.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isTransient } from '../postgres/sqlstate.ts';
 
@@ -102,7 +103,7 @@ function explainInput(error: InputError): Explanation {
   const message = error.problems
     .map((problem) => (problem.details === '' ? problem.message : `${problem.message} (${problem.details})`))
     // The message names the HTTP parameter; here it is a flag.
-    .map((text) => text.replace(/\bmap=Their Header=(\w+)/, '--map "Their Header=$1"'))
+    .map(withFlags)
     .join('\n');
   return usageCodes.has(error.problems[0].code) ? usage(message) : failed(message);
 }

@@ -1,8 +1,9 @@
 /** The flags that say how a file is written. */
 import { InvalidArgumentError } from 'commander';
 import type { SourceOptions } from '../domain/source.ts';
+import { findContradictions } from '../domain/source-conflicts.ts';
 import {
-  findContradictions,
+  flagOf,
   type GivenSource,
   type SourceOption,
   type SourceOptionName,
@@ -30,15 +31,11 @@ function createFlag(
   name: SourceOptionName,
   { type, argument, description }: SourceOption,
 ): OptionOf<unknown> {
-  if (type === 'boolean') return flag(flagName(name), description);
-  const flags = `${flagName(name)} <${argument}>`;
+  if (type === 'boolean') return flag(flagOf(name), description);
+  const flags = `${flagOf(name)} <${argument}>`;
   if (type !== 'array') return parsed(flags, description, (text) => check(name, text));
   type Texts = readonly string[] | undefined;
   return parsed<Texts>(flags, description, (text, earlier = []) => check(name, [...earlier, text]));
-}
-
-function flagName(name: SourceOptionName): string {
-  return `--${name.replaceAll('_', '-')}`;
 }
 
 function check<T>(name: SourceOptionName, value: T): T {
@@ -50,7 +47,7 @@ function check<T>(name: SourceOptionName, value: T): T {
 /** @throws UsageError where they contradict each other. */
 export function readSourceFlags(given: GivenSource): SourceOptions {
   const source = toSourceOptions(given);
-  const problems = findContradictions(source).map(({ name, what }) => `${flagName(name)} ${what}.`);
+  const problems = findContradictions(source).map(({ name, what }) => `${flagOf(name)} ${what}.`);
   if (problems.length > 0) throw new UsageError(problems.join(' '));
   return source;
 }

@@ -1,4 +1,3 @@
-import { inputError } from './errors.ts';
 import {
   MAX_COMMENT_CHARS,
   MAX_DELIMITER_CHARS,
@@ -12,7 +11,7 @@ import {
   MAX_SKIPPED_LINES,
 } from './limits.ts';
 import { parseRecordsPath } from './records-path.ts';
-import type { SourceFormat, SourceOptions } from './source.ts';
+import type { SourceOptions } from './source.ts';
 
 /*
  * How the options of `SourceOptions` are written: the same names, values and sentences in the query and the form of an upload, in
@@ -211,13 +210,6 @@ export function schemaOfSourceOption(name: SourceOptionName) {
 /** As a caller writes them; other names are passed over. */
 export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
 
-/** What is wrong with an option. */
-export interface SourceProblem {
-  readonly name: SourceOptionName;
-  /** Goes on from the name. */
-  readonly what: string;
-}
-
 /** Why a value is not taken, as it goes on from the name of the option; null: it is. */
 export function sourceOptionProblem(name: SourceOptionName, value: unknown): string | null {
   const { read, type, rule }: SourceOption = sourceOptions[name];
@@ -250,68 +242,31 @@ export function toSourceOptions(given: GivenSource): SourceOptions {
   return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
 }
 
-/** Options that contradict each other. */
-export function findContradictions(source: SourceOptions): SourceProblem[] {
-  const { quote, comment = '', header, headerRows, strictHeader } = source;
-  const delimiter = source.delimiter === 'blanks' ? ' ' : (source.delimiter ?? '');
-  const isPart = (mark: string) => mark !== '' && delimiter.includes(mark);
-  const startsWith = (mark: string) => mark !== '' && comment.startsWith(mark);
-  const checks: readonly (readonly [isWrong: boolean, name: SourceOptionName, what: string])[] = [
-    [isPart(quote ?? ''), 'quote', 'is part of the delimiter'],
-    [source.escape === '\\' && isPart('\\'), 'escape', 'is part of the delimiter'],
-    [!['', '\\', quote ?? ''].includes(source.escape ?? ''), 'escape', `must be ${escapesOf(quote)}`],
-    [startsWith(delimiter), 'comment', 'starts with the delimiter'],
-    [startsWith(quote ?? '"'), 'comment', 'starts with the quote character'],
-    [header === 'none' && headerRows !== undefined, 'header_rows', 'says nothing where header is none'],
-    [header === 'none' && strictHeader === true, 'strict_header', 'says nothing where header is none'],
-  ];
-  return checks.filter(([isWrong]) => isWrong).map(([, name, what]) => ({ name, what }));
+const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
+const namedOption = new RegExp(`\\b(${sourceOptionNames.join('|')})=([\\w-]*)`, 'g');
+
+/** A message that names options as the query has them, `header=none`, with the flags of the command line in their place. */
+export function withFlags(message: string): string {
+  return message
+    .replace(namedOption, (_, name: SourceOptionName, value: string) => {
+      const flag = flagOf(name);
+      return value === '' || sourceOptions[name].type === 'boolean' ? flag : `${flag} ${value}`;
+    })
+    .replace(namedMap, '--map "$1=$2"');
 }
 
-function escapesOf(quote: string | undefined): string {
-  return quote === ''
-    ? 'none or a backslash, as quote is none'
-    : `none, a backslash or ${quote}, as quote is`;
+/** The same with keys of a file in YAML. */
+export function withKeys(message: string): string {
+  return message
+    .replace(
+      namedOption,
+      (_, name: string, value: string) => `\`${name}:${value === '' ? '' : ` ${value}`}\``,
+    )
+    .replace(namedMap, '`map: { "$1": $2 }`');
 }
 
-const text = ['csv', 'ndjson', 'json'] as const;
-const tables = ['csv', 'xlsx'] as const;
-const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
-  encoding: text,
-  delimiter: ['csv'],
-  quote: ['csv'],
-  escape: ['csv'],
-  header: tables,
-  header_rows: tables,
-  skip_rows: tables,
-  skip_footer: tables,
-  comment: ['csv'],
-  null: tables,
-  ragged: tables,
-  strict_header: tables,
-  apostrophes: ['csv'],
-  sheet: ['xlsx'],
-  records: ['json'],
-};
-
-const formatWords: Readonly<Record<string, string>> = {
-  csv: 'a CSV',
-  ndjson: 'NDJSON',
-  json: 'JSON',
-  parquet: 'a Parquet file',
-  avro: 'an Avro file',
-  xlsx: 'a workbook',
-};
-
-/** @throws InputError `invalid_field` for the first option that a file of this format has no use for. */
-export function requireFitting(source: SourceOptions, format: SourceFormat): void {
-  const name = sourceOptionNames.find(
-    (each) => source[sourceOptions[each].key] !== undefined && !formatsOf[each].includes(format),
-  );
-  if (name === undefined) return;
-  const meant = formatsOf[name].map((each) => formatWords[each]).join(' or ');
-  const message = `${name} says how to read ${meant}; the file was read as ${formatWords[format]}`;
-  throw inputError('invalid_field', message, name);
+export function flagOf(name: SourceOptionName): string {
+  return `--${name.replaceAll('_', '-')}`;
 }
 
 function readNumber(given: string, [least, most]: readonly [number, number]): number | undefined {

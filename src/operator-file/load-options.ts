@@ -3,8 +3,8 @@ import { type Static, type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
 import { type MaxErrors, presets } from '../domain/load.ts';
 import { sourceFormats } from '../domain/source.ts';
+import { findContradictions } from '../domain/source-conflicts.ts';
 import {
-  findContradictions,
   type SourceOption,
   type SourceOptionName,
   schemaOfSourceOption,

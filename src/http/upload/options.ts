@@ -4,8 +4,8 @@ import { readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { defaultLoadOptions, type LoadOptions, type MaxErrors, presets } from '../../domain/load.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
+import { findContradictions } from '../../domain/source-conflicts.ts';
 import {
-  findContradictions,
   type GivenSource,
   type SourceOptionName,
   schemaOfSourceOption,

@@ -4,6 +4,7 @@ import pLimit from 'p-limit';
 import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
 import type { InboxFile, InboxReason } from '../../domain/inbox.ts';
 import { MAX_INBOX_FAILURES, READ_BYTES } from '../../domain/limits.ts';
+import { withKeys } from '../../domain/source-options.ts';
 import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
@@ -162,10 +163,7 @@ function reasonsOf(error: InputError): InboxReason[] {
   return error.problems.map(({ code, message, details }) => ({
     error_code: code,
     // The message names the option of the HTTP interface; here it is a key of mapping.yaml.
-    message: message.replace(
-      /\bwith map=Their Header=(\w+)/,
-      'in mapping.yaml with `map: { "Their Header": $1 }`',
-    ),
+    message: withKeys(message).replace('with `map:', 'in mapping.yaml with `map:'),
     details,
   }));
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { InputError } from '../../domain/errors.ts';
 import { MAX_RUN_ITEMS } from '../../domain/limits.ts';
+import { withKeys } from '../../domain/source-options.ts';
 import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
@@ -96,10 +97,7 @@ async function takeItem(
     // A query that finds nothing has nothing to load, and that is no mistake.
     if (load.source.kind === 'postgres' && error.problems[0].code === 'empty_file') return;
     // The message names the option of the HTTP interface; here it is a key of the file.
-    const message = error.message.replace(
-      /\bwith map=Their Header=(\w+)/,
-      'with `map: { "Their Header": $1 }`',
-    );
+    const message = withKeys(error.message);
     await keepRefusal(context, run, key, { code: error.problems[0].code, message });
   } finally {
     await opened.close();

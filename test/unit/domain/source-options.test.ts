@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
+import { findContradictions, requireFitting } from '../../../src/domain/source-conflicts.ts';
 import {
-  findContradictions,
   type GivenSource,
-  requireFitting,
   type SourceOptionName,
   sourceOptionProblem,
   toSourceOptions,
+  withFlags,
+  withKeys,
 } from '../../../src/domain/source-options.ts';
 
 describe('an option of how a file is written', () => {
@@ -132,5 +133,22 @@ describe('an option that a file has no use for', () => {
     requireFitting({ encoding: 'windows-1252', delimiter: ';', nulls: ['NULL'] }, 'csv');
     requireFitting({ records: 'data.users', encoding: 'utf-8' }, 'json');
     requireFitting({}, 'avro');
+  });
+});
+
+describe('a message that names options as a query has them', () => {
+  const message =
+    'map one with map=Their Header=user_id; if no record names the columns, say header=none and map=1=user_id (skip_rows= says otherwise, strict_header=true too)';
+
+  test('names the flags of the command line instead', () => {
+    expect(withFlags(message)).toBe(
+      'map one with --map "Their Header=user_id"; if no record names the columns, say --header none and --map "1=user_id" (--skip-rows says otherwise, --strict-header too)',
+    );
+  });
+
+  test('names the keys of a file in YAML instead', () => {
+    expect(withKeys(message)).toBe(
+      'map one with `map: { "Their Header": user_id }`; if no record names the columns, say `header: none` and `map: { "1": user_id }` (`skip_rows:` says otherwise, `strict_header: true` too)',
+    );
   });
 });
