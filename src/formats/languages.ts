@@ -86,6 +86,8 @@ const habits: ReadonlyMap<string, Habit> = new Map<string, Habit>([
   // Before a vowel; the Polish one never is.
   ['ñ', (_, after) => (asciiVowel.test(after) ? 0.9 : 0.05)],
   ['ń', (_, after) => (asciiVowel.test(after) ? 0.02 : 0.9)],
+  // Begins no word; the "đ" of Croatian does.
+  ['ð', (before) => (before === '' ? 0.02 : asciiVowel.test(before) ? 0.6 : 0.3)],
   // What its dots are for: it stands beside another vowel.
   ['ï', (before, after) => (asciiVowel.test(before) || asciiVowel.test(after) ? 0.7 : 0.1)],
 ]);

@@ -66,7 +66,10 @@ export function findWestern(head: Buffer): WesternFindings {
     add(start, wordEnd, () => {
       const word = textOf(head, start, wordEnd);
       words.push(word.toLowerCase());
-      return wordEnd < end || isDigit(head[start - 1]) ? 'odd' : judgeWord(word);
+      if (wordEnd < end) return 'odd';
+      // "1ère" is a word; degrees as DOS wrote them are none.
+      const finding = judgeWord(word);
+      return finding === 'good' && isDigit(head[start - 1]) ? 'neutral' : finding;
     });
     at = end - 1;
   }
@@ -110,8 +113,8 @@ function judgeWord(word: string): Finding {
 
 const anyLetter = /\p{L}/u;
 const letterOrDigit = /[\p{L}\d]/u;
-/** "l’eau", "O’Brien", "qu’il"; "it’s", "don’t", "we’ll". */
-const elision = /(?:^|[^\p{L}])(?:\p{L}|[Qq]u)$/u;
+/** "l’eau", "O’Brien", "qu’il", "dell’arte", "aujourd’hui"; "it’s", "don’t", "we’ll". */
+const elision = /(?:^|[^\p{L}])(?:\p{L}|[Uu]n)$|qu$|ll$|urd$/iu;
 const contraction = /^(?:s|t|d|m|ll|re|ve)(?!\p{L})/iu;
 
 function judgeMark(bytes: Buffer, at: number): Finding {

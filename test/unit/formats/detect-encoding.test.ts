@@ -93,6 +93,8 @@ describe('the encoding of a file', () => {
     'MÜLLER GARCÍA',
     'città perché più',
     'It’s l’hôtel',
+    'aujourd’hui dell’arte O’Connor',
+    'Père 1ère',
     '5€ £7 20°C',
     '“quoted” «été» 50m²',
   ])('is windows-1252 where that is plain: %s', (words) => {
@@ -109,6 +111,8 @@ describe('the encoding of a file', () => {
     ['windows-1250', 'Kovács Szabó Erdős Győr'],
     ['windows-1250', 'Bucureşti Brăila'],
     ['windows-1250', 'Kovačić Đoković'],
+    ['windows-1250', 'Đorđe'],
+    ['windows-1250', 'Novák André José René Jiří Müller'],
     ['windows-1254', 'Yılmaz Şahin Doğan'],
     ['windows-1257', 'Rīga Bērziņš'],
     ['windows-1257', 'Žemaitė Šiauliai Panevėžys'],
