@@ -4,8 +4,11 @@ import { createGlob } from '../../src/domain/glob.ts';
 import type { ChunkRange } from '../../src/domain/load.ts';
 import { sniffCsv } from '../../src/formats/csv-sniff.ts';
 import { findEncoding } from '../../src/formats/detect-encoding.ts';
-import { detectFormat } from '../../src/formats/detect-format.ts';
+import { detectFormat, layoutOfJson } from '../../src/formats/detect-format.ts';
 import { arrayToNdjson } from '../../src/formats/json-array.ts';
+import { documentToNdjson } from '../../src/formats/json-document.ts';
+import { plainLinesOf } from '../../src/formats/json-lines.ts';
+import { sequenceToNdjson } from '../../src/formats/json-sequence.ts';
 import { toUtf8 } from '../../src/formats/text-encoding.ts';
 import { RecordIndex } from '../../src/load/receive/record-index.ts';
 import { planColumns } from '../../src/mapping/column-plan.ts';
@@ -110,6 +113,22 @@ const encoding = (input: Buffer): void => {
 };
 
 const array = (input: Buffer) => drain(arrayToNdjson(inPieces(input, every(input, 256 * KiB)), 'users'));
+const sequence = (input: Buffer) => drain(sequenceToNdjson(inPieces(input, every(input, 256 * KiB))));
+const documentAt =
+  (path: readonly string[] | null) =>
+  (input: Buffer): Promise<void> =>
+    drain(
+      documentToNdjson(
+        inPieces(input, every(input, 256 * KiB)),
+        { path, isOfRecord: (key) => key === 'user_id' },
+        [],
+      ),
+    );
+const plainLines = (input: Buffer) =>
+  drain(plainLinesOf(inPieces(input, every(input, 256 * KiB)), { ends: 'cr', commas: true }));
+const layout = (input: Buffer): void => {
+  layoutOfJson(input, true, 'ndjson', { contentType: 'application/json' });
+};
 const every = (input: Buffer, bytes: number): number[] =>
   Array.from({ length: Math.floor(input.length / bytes) }, (_, piece) => (piece + 1) * bytes);
 
@@ -190,6 +209,34 @@ const scanners: readonly Scanner[] = [
   { name: 'JSON array: a key without end', generate: repeated('a', '{"'), run: array },
   { name: 'JSON array: a number without end', generate: repeated('1', '['), run: array },
   { name: 'JSON array: blanks in an element', generate: repeated('1 , ', '[[ '), run: array },
+  { name: 'JSON sequence: empty objects', generate: repeated('{}'), run: sequence },
+  { name: 'JSON sequence: broken records', generate: repeated('{x\n}\n', '{\n}\n'), run: sequence },
+  { name: 'JSON sequence: braces', generate: repeated('{\n', '{\n}\n'), run: sequence },
+  { name: 'JSON sequence: what has no end', generate: repeated('\n}', '{}\n'), run: sequence },
+  { name: 'JSON document: many keys', generate: numbered((n) => `"k${n}":1,`, '{'), run: documentAt(null) },
+  {
+    name: 'JSON document: many arrays',
+    generate: numbered((n) => `"k${n}":[{"a":{}},{}],`, '{'),
+    run: documentAt(null),
+  },
+  {
+    name: 'JSON document: objects inside one another',
+    generate: repeated(`${'{"a":'.repeat(20)}1${'}'.repeat(20)},`, '{"a":['),
+    run: documentAt(['a', '7', 'a', 'a', 'a']),
+  },
+  { name: 'JSON document: nesting', generate: repeated('{"a":'), run: documentAt(['a', 'a', 'a', 'b']) },
+  { name: 'NDJSON: commas and blanks', generate: repeated(', \r'), run: plainLines },
+  { name: 'NDJSON: blanks after a comma', generate: repeated(' ', ','), run: plainLines },
+  { name: 'the layout of JSON: braces', generate: repeated('{'), run: layout },
+  { name: 'the layout of JSON: lines', generate: repeated('{\n'), run: layout },
+  { name: 'the layout of JSON: broken lines', generate: repeated('{x\n'), run: layout },
+  { name: 'the layout of JSON: commas', generate: repeated(',', '{}'), run: layout },
+  { name: 'the layout of JSON: blanks', generate: repeated('\r', '{}'), run: layout },
+  {
+    name: 'the layout of JSON: one object',
+    generate: numbered((n) => `"k${n}":[{}],`, '{', '"k":1}'),
+    run: layout,
+  },
   {
     name: 'UTF-16: surrogates',
     generate: repeated('\u00d8\ud83d\ude00'),
