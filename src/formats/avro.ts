@@ -2,9 +2,10 @@ import { promisify } from 'node:util';
 import { inflateRaw } from 'node:zlib';
 import { snappyUncompress } from 'hyparquet';
 import { type InputError, inputError } from '../domain/errors.ts';
-import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES, READ_BYTES } from '../domain/limits.ts';
+import { MAX_AVRO_BLOCK_BYTES, MAX_AVRO_HEADER_BYTES } from '../domain/limits.ts';
 import { AvroBytes, AvroDamage } from './avro-bytes.ts';
 import { compileAvroSchema, type ReadAvroRow } from './avro-schema.ts';
+import { LineBatch } from './typed-rows.ts';
 
 /*
  * Avro object container files as NDJSON, a block at a time. The schema in the file says what it holds; it is interpreted,
@@ -86,19 +87,14 @@ async function unpack(packed: Buffer, codec: Codec): Promise<Buffer> {
 
 function* blockRows(block: Buffer, rows: number, readRow: ReadAvroRow): Generator<Buffer> {
   const bytes = new AvroBytes(block);
-  let text: string[] = [];
-  let length = 0;
+  const batch = new LineBatch();
   for (let row = 0; row < rows; row++) {
-    const line = guarded(() => readRow(bytes));
-    text.push(line);
-    length += line.length;
-    if (length < READ_BYTES) continue;
-    yield Buffer.from(text.join(''));
-    text = [];
-    length = 0;
+    const text = batch.add(guarded(() => readRow(bytes)));
+    if (text !== null) yield text;
   }
   if (bytes.left > 0) throw damaged('a block is longer than its rows');
-  if (text.length > 0) yield Buffer.from(text.join(''));
+  const rest = batch.take();
+  if (rest !== null) yield rest;
 }
 
 /** What comes from the source, as far as it is asked for. */

@@ -17,11 +17,10 @@ import {
   MAX_PARQUET_HELD_BYTES,
   MAX_PARQUET_PAGE_VALUES,
   MAX_PARSED_DEPTH,
-  READ_BYTES,
 } from '../domain/limits.ts';
 import { leafOf, type ParquetLeaf, parsers } from './parquet-columns.ts';
 import { ParquetDamage, ParquetPages } from './parquet-pages.ts';
-import { TypedRows, type TypedValue } from './typed-rows.ts';
+import { LineBatch, TypedRows, type TypedValue } from './typed-rows.ts';
 import { type WholeFile, watched, windowed } from './whole-file.ts';
 
 /*
@@ -75,8 +74,7 @@ async function* groupRows(
   source: WholeFile,
 ): AsyncGenerator<Buffer> {
   const columns = schema.children.map((child) => openColumn(schema, child, group, source));
-  let text: string[] = [];
-  let length = 0;
+  const batch = new LineBatch();
   for (let left = Number(group.num_rows); left > 0; ) {
     let ready = left;
     let held = 0;
@@ -87,17 +85,13 @@ async function* groupRows(
     if (ready === 0) throw new ParquetDamage('a column has fewer values than there are rows');
     if (held > MAX_PARQUET_HELD_BYTES) throw new ParquetDamage('its pages are too large');
     for (let row = 0; row < ready; row++) {
-      const line = rows.line((column) => columns[column]?.take());
-      text.push(line);
-      length += line.length;
-      if (length < READ_BYTES) continue;
-      yield Buffer.from(text.join(''));
-      text = [];
-      length = 0;
+      const text = batch.add(rows.line((column) => columns[column]?.take()));
+      if (text !== null) yield text;
     }
     left -= ready;
   }
-  if (text.length > 0) yield Buffer.from(text.join(''));
+  const rest = batch.take();
+  if (rest !== null) yield rest;
 }
 
 /** The values of a top-level column, row by row. */

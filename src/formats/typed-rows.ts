@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { MAX_PARSED_DEPTH } from '../domain/limits.ts';
+import { MAX_PARSED_DEPTH, READ_BYTES } from '../domain/limits.ts';
 
 /*
  * Rows of formats that have types, Parquet and Avro, as the NDJSON that they are stored as. Numbers keep their digits and
@@ -88,6 +88,28 @@ function objectJson(value: Extract<TypedValue, object> | null, depth: number): s
 
 function isList(value: object): value is readonly TypedValue[] {
   return Array.isArray(value);
+}
+
+/** Gathers lines into buffers worth working on. */
+export class LineBatch {
+  #lines: string[] = [];
+  #chars = 0;
+
+  /** Adds a line; what there is by now, if that is enough. */
+  add(line: string): Buffer | null {
+    this.#lines.push(line);
+    this.#chars += line.length;
+    return this.#chars < READ_BYTES ? null : this.take();
+  }
+
+  /** What is left; null if nothing is. */
+  take(): Buffer | null {
+    if (this.#lines.length === 0) return null;
+    const text = Buffer.from(this.#lines.join(''));
+    this.#lines = [];
+    this.#chars = 0;
+    return text;
+  }
 }
 
 /** Text where it is text, else Base64. */

@@ -35,6 +35,34 @@ export interface ErrorBody {
   }[];
 }
 
+/** The status of an answer that is a refusal, and its codes. */
+export async function refusalOf(
+  server: TestServer,
+  path: string,
+  options: FetchOptions = {},
+): Promise<[status: number, codes: string[]]> {
+  const { status, body } = await server.json<ErrorBody>(path, options);
+  return [status, body.errors.map(({ error_code }) => error_code)];
+}
+
+/** What a list has on all its pages, in their order. `page` gets the cursor, `between` runs after each. */
+export async function walkPages<T>(
+  page: (cursor: string) => Promise<{
+    readonly data: readonly T[];
+    readonly metadata: { readonly cursor: { readonly after: string | null } };
+  }>,
+  between: () => Promise<void> = async () => undefined,
+): Promise<T[]> {
+  const items: T[] = [];
+  for (let cursor = ''; ; ) {
+    const { data, metadata } = await page(cursor);
+    items.push(...data);
+    if (metadata.cursor.after === null) return items;
+    cursor = metadata.cursor.after;
+    await between();
+  }
+}
+
 /** Ends with `stop`. */
 export async function serve(system: TestSystem): Promise<TestServer> {
   const server = await startHttpServer(system.system);

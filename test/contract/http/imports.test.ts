@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { avroOf, parquetOf } from '../../support/columnar-file.ts';
 import { type ErrorBody, form, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { mountSmallDisk } from '../../support/tmpfs.ts';
@@ -537,6 +538,27 @@ describe('a file as the body', () => {
     const { status, body } = await post(csv, '/v1/imports', { 'content-type': type, ...headers });
     expect([status, body.errors[0]?.error_code]).toEqual([415, 'unsupported_media_type']);
   });
+});
+
+test('Parquet and Avro files are taken as the body and in a form, and the job says what they were', async () => {
+  const users = [
+    { user_id: `columnar-${++serial}`, n: 1 },
+    { user_id: `columnar-${++serial}`, n: null },
+  ];
+  for (const [format, file] of [
+    ['parquet', parquetOf(users)],
+    ['avro', await avroOf(users)],
+  ] as const) {
+    const headers = { 'content-type': 'application/octet-stream' };
+    const uploads = [await post(file, '/v1/imports', headers), await post(form(file, { filename: 'users' }))];
+    for (const { status, body } of uploads) {
+      expect(status).toBe(200);
+      expect(await detail(body.job_id)).toMatchObject({
+        counts: { read: 2, rejected: 0 },
+        read_as: { format, encoding: null, csv: null },
+      });
+    }
+  }
 });
 
 describe('a JSON document', () => {

@@ -7,6 +7,7 @@ import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, itemsOf, segmentItem } from '../../support/definitions.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 const root = '/api/v1/analytics/exports/lookups';
 /** The rows of the interface's table, and those that later clients ask for. */
@@ -229,14 +230,24 @@ describe('what data brought', () => {
       headers: { 'content-type': 'application/json' },
     };
     expect((await server.json('/v1/batch', batch)).body).toMatchObject({ accepted: 1 });
+    const line = { event_type: 'track', ...event, metadata: { channel: 'web', size: 8 } };
+    const file = {
+      method: 'POST',
+      key: tenant.key,
+      body: `${JSON.stringify(line)}\n`,
+      headers: { 'content-type': 'application/x-ndjson' },
+    };
+    expect((await server.fetch('/v1/imports', file)).status).toBe(200);
+    await waitFor('the file to be loaded', async () => (await properties()).includes('channel string'));
     expect(await properties()).toEqual([
+      'channel string',
       'coupon boolean',
       'items string',
       'paidAt date',
       'size numeric',
       'total string',
     ]);
-    expect((await get<Property[]>('events_properties', tenant))[2]).toEqual({
+    expect((await get<Property[]>('events_properties', tenant))[3]).toEqual({
       id: expect.any(Number),
       type: 'event_property',
       key: 'paidAt',

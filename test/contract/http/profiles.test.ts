@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
 import { apply, segmentItem } from '../../support/definitions.ts';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
 interface Profile {
@@ -73,25 +73,12 @@ const list = async (path: string, tenant: Tenant = t): Promise<Page> => {
 const idOf = ({ user_id, company_id }: Profile): string => user_id ?? company_id ?? '';
 
 /** Ids on all pages, in the order of the pages. `between` runs after each. */
-async function walk(
-  path: string,
-  tenant: Tenant,
-  between: () => Promise<void> = async () => undefined,
-): Promise<string[]> {
-  const ids: string[] = [];
-  for (let cursor = ''; ; ) {
-    const { data, metadata } = await list(`${path}&cursor=${cursor}`, tenant);
-    ids.push(...data.map(idOf));
-    if (metadata.cursor.after === null) return ids;
-    cursor = metadata.cursor.after;
-    await between();
-  }
+async function walk(path: string, tenant: Tenant = t, between?: () => Promise<void>): Promise<string[]> {
+  const profiles = await walkPages((cursor) => list(`${path}&cursor=${cursor}`, tenant), between);
+  return profiles.map(idOf);
 }
 
-const refusal = async (path: string, options: object = {}) => {
-  const { status, body } = await server.json<ErrorBody>(path, options);
-  return [status, body.errors.map(({ error_code }) => error_code)];
-};
+const refusal = (path: string, options: object = {}) => refusalOf(server, path, options);
 
 describe('one profile', () => {
   test('a user is answered as it is stored, with every digit and its company', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
 interface Event {
@@ -63,25 +63,12 @@ const list = async (user: string, query = '', tenant: Tenant = t): Promise<Page>
 const idsOf = async (user: string, query = '') =>
   (await list(user, query)).data.map(({ event_id }) => event_id);
 
-async function walk(
-  user: string,
-  query: string,
-  between: () => Promise<void> = async () => undefined,
-): Promise<string[]> {
-  const ids: string[] = [];
-  for (let cursor = ''; ; ) {
-    const { data, metadata } = await list(user, `${query}&cursor=${cursor}`);
-    ids.push(...data.map(({ event_id }) => event_id));
-    if (metadata.cursor.after === null) return ids;
-    cursor = metadata.cursor.after;
-    await between();
-  }
+async function walk(user: string, query: string, between?: () => Promise<void>): Promise<string[]> {
+  const events = await walkPages((cursor) => list(user, `${query}&cursor=${cursor}`), between);
+  return events.map(({ event_id }) => event_id);
 }
 
-const refusal = async (path: string, options: object = {}) => {
-  const { status, body } = await server.json<ErrorBody>(path, options);
-  return [status, body.errors.map(({ error_code }) => error_code)];
-};
+const refusal = (path: string, options: object = {}) => refusalOf(server, path, options);
 
 describe('events of a user', () => {
   test('are answered as exports have them, with every digit and microsecond', async () => {

@@ -55,7 +55,12 @@ async function refusal(text: string, hints: ReceiveHints = {}): Promise<string> 
 /** Each record of the stored text: its value, or the text that is no JSON. */
 function recordsOf({ text }: Taken): unknown[] {
   const lines = text.replace(/^\ufeff/, '').split('\n');
-  return lines.filter((line) => line.trim() !== '').map((line) => parsed(line) ?? line);
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const value = parsed(line);
+      return value === undefined ? line : value;
+    });
 }
 
 function parsed(text: string): unknown {
@@ -450,6 +455,61 @@ describe('the records of a document', () => {
       'ends early',
     );
   });
+});
+
+describe('in any document', () => {
+  const known = ['users', 'companies', 'events', 'batch', 'data', 'records', 'items', 'results', 'rows'];
+  const key = fc.constantFrom('users', 'data', 'rows', 'a', 'b.c', '0', '1');
+  const { document } = fc.letrec<{ document: Json; value: Json }>((tie) => ({
+    document: fc.dictionary(key, tie('value'), { maxKeys: 5 }),
+    value: fc.oneof(
+      { maxDepth: 5, withCrossShrink: true },
+      fc.constantFrom<Json>(null, 1, 'x', {}, []),
+      fc.array(fc.record({ n: fc.nat(9) }), { maxLength: 3 }),
+      fc.array(tie('value'), { maxLength: 3 }),
+      tie('document'),
+    ),
+  }));
+  type Json = unknown;
+
+  it('the array is the one that a path leads to, or the only one of objects under a known key', async () => {
+    const path = fc.option(fc.array(key, { minLength: 1, maxLength: 4 }));
+    let [found, refused] = [0, 0];
+    await fc.assert(
+      fc.asyncProperty(document, path, indent, cuts, async (value, keys, spaces, shares) => {
+        const text = JSON.stringify(value, null, spaces);
+        const expected = keys === null ? onlyKnown(value) : at(value, keys);
+        const records = keys?.map((each) => each.replace('.', '\\.')).join('.');
+        const hints = { filename: 'a.json', ...(records !== undefined && { source: { records } }) };
+        const taken = await take(text, hints, endsOf(text, shares)).catch(() => null);
+        const isDocument = taken !== null && taken.readAs.format === 'json';
+        if (expected === null) refused++;
+        else found++;
+        expect(isDocument ? recordsOf(taken) : null).toEqual(expected);
+      }),
+      { numRuns: 400 },
+    );
+    expect(Math.min(found, refused)).toBeGreaterThan(10);
+  });
+
+  const at = (value: Json, keys: readonly string[]): unknown[] | null => {
+    let inner = value;
+    for (const each of keys) {
+      const isContainer = typeof inner === 'object' && inner !== null && Object.hasOwn(inner, each);
+      if (!isContainer) return null;
+      inner = (inner as Record<string, unknown>)[each];
+    }
+    return Array.isArray(inner) && inner.length > 0 ? inner : null;
+  };
+
+  const onlyKnown = (value: Json): unknown[] | null => {
+    const arrays = Object.entries(value as object).flatMap(([name, inner]) =>
+      known.includes(name) && Array.isArray(inner) && isObject(inner[0]) ? [inner] : [],
+    );
+    return arrays.length === 1 ? (arrays[0] ?? null) : null;
+  };
+
+  const isObject = (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value);
 });
 
 describe('the job record says', () => {

@@ -3,7 +3,6 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { gzipSync } from 'node:zlib';
-import avro from 'avsc';
 import fc from 'fast-check';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -14,6 +13,7 @@ import { createFileSystemStore } from '../../../../src/files/file-system.ts';
 import { readCodePage } from '../../../../src/formats/code-page.ts';
 import type { ReceiveLimits } from '../../../../src/load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../../../src/load/receive/receive.ts';
+import { avroOf, parquetOf } from '../../../support/columnar-file.ts';
 import { textRow, workbookFile } from '../../../support/workbook-file.ts';
 import { zipFile } from '../../../support/zip-file.ts';
 import { bytewise, collect, inPieces } from '../../formats/in-pieces.ts';
@@ -129,28 +129,12 @@ describe('receive: what is taken', () => {
 
   it('rewrites Parquet and Avro as NDJSON, packed too, and keeps nothing aside', async () => {
     const rows = '{"user_id":"u1","n":1}\n{"user_id":"u2"}\n';
-    const parquet = Buffer.from(
-      parquetWriteBuffer({
-        columnData: [
-          { name: 'user_id', data: ['u1', 'u2'], type: 'STRING' },
-          { name: 'n', data: [1, null], type: 'INT32' },
-        ],
-      }),
-    );
-    const type = {
-      type: 'record',
-      name: 'R',
-      fields: [
-        { name: 'user_id', type: 'string' },
-        { name: 'n', type: ['null', 'int'] },
-      ],
-    };
-    const encoder = new avro.streams.BlockEncoder(type as never, { codec: 'deflate' });
-    encoder.write({ user_id: 'u1', n: 1 });
-    encoder.end({ user_id: 'u2', n: null });
-    const pieces: Buffer[] = [];
-    for await (const piece of encoder) pieces.push(piece as Buffer);
-    for (const file of [parquet, gzipSync(parquet), Buffer.concat(pieces), gzipSync(Buffer.concat(pieces))]) {
+    const users = [
+      { user_id: 'u1', n: 1 },
+      { user_id: 'u2', n: null },
+    ];
+    const [parquet, avro] = [parquetOf(users), await avroOf(users)];
+    for (const file of [parquet, gzipSync(parquet), avro, gzipSync(avro)]) {
       const received = await take(file);
       expect(await stored(received)).toBe(rows);
       expect(received).toMatchObject({ format: 'ndjson', totalRows: 2, receivedBytes: file.length });
