@@ -20,6 +20,8 @@ export class CsvCutter {
   quoted = 0;
   /** A quote where none may be, or one that is never closed. */
   isBad = false;
+  /** Escapes of what needs none, as in `C:\dir`: they may be no escapes. */
+  oddEscapes = 0;
   /** A line to be passed over. */
   isComment = false;
   contentEnd = 0;
@@ -52,6 +54,7 @@ export class CsvCutter {
     this.count = 0;
     this.quoted = 0;
     this.isBad = false;
+    this.oddEscapes = 0;
     this.isComment = this.#startsComment(start);
     const stop = this.isComment ? this.#endOfLine(start) : this.#cut(start);
     if (stop < 0) return -1;
@@ -65,12 +68,11 @@ export class CsvCutter {
     const start = this.#starts[index] as number;
     const end = this.#ends[index] as number;
     const quote = this.#quote;
-    if (quote < 0 || start === end || bytes[start] !== quote || this.isBad)
-      return bytes.toString('utf8', start, end);
-    const inner = bytes.toString('utf8', start + 1, end - 1);
+    const isQuoted = quote >= 0 && start < end && bytes[start] === quote && !this.isBad;
+    const text = isQuoted ? bytes.toString('utf8', start + 1, end - 1) : bytes.toString('utf8', start, end);
+    if (this.#escape === BACKSLASH) return text.replace(/\\(.)/gs, '$1');
     const mark = String.fromCharCode(quote);
-    if (this.#escape === BACKSLASH) return inner.replace(/\\(.)/gs, '$1');
-    return this.#escape < 0 ? inner : inner.replaceAll(mark + mark, mark);
+    return isQuoted && this.#escape >= 0 ? text.replaceAll(mark + mark, mark) : text;
   }
 
   cells(): string[] {
@@ -134,14 +136,30 @@ export class CsvCutter {
     const bytes = this.#bytes;
     const first = this.#delimiter[0] as number;
     const quote = this.#quote;
+    // A quote escapes nothing but a quote, and that in quotes only.
+    const escapes = this.#escape === quote ? -1 : this.#escape;
     let at = start;
     for (; at < bytes.length; at++) {
       const byte = bytes[at] as number;
       if (byte === LF || byte === CR) break;
       if ((byte === first || (byte === TAB && this.#blanks)) && this.#delimiterAt(at) > 0) break;
       if (byte === quote) this.isBad = true;
+      else if (byte === escapes) at = this.#skipEscaped(at);
     }
-    return at;
+    return Math.min(at, bytes.length);
+  }
+
+  /** Where the character stands that the escape at `at` makes an ordinary one. */
+  #skipEscaped(at: number): number {
+    const next = this.#bytes[at + 1];
+    const isNeeded =
+      next === this.#quote ||
+      next === this.#escape ||
+      next === this.#delimiter[0] ||
+      next === LF ||
+      next === CR;
+    if (!isNeeded) this.oddEscapes++;
+    return at + 1;
   }
 
   /** Length of the delimiter that stands there, or 0. */
@@ -170,7 +188,7 @@ export class CsvCutter {
       if (byte === quote) {
         if (escapes !== quote || bytes[at + 1] !== quote) return at + 1;
         at++;
-      } else if (byte === escapes) at++;
+      } else if (byte === escapes) at = this.#skipEscaped(at);
     }
     if (this.#isWhole || bytes.length - start > longCellBytes) return -2;
     return -1;

@@ -110,7 +110,7 @@ function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): V
     base.quote !== '' &&
     bytes.includes(`\\${base.quote}`)
   )
-    found.push({ dialect: { ...base, escape: '\\' }, least: () => 1 });
+    found.push({ dialect: { ...base, escape: '\\' }, least: properEscapes });
   if (source.comment === undefined && base.comment === '' && bytes.includes('#')) {
     const least = ({ goodHashes, badHashes }: Measure) =>
       goodHashes === 0 && badHashes >= leastComments ? leastComments : Number.POSITIVE_INFINITY;
@@ -124,6 +124,11 @@ function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): V
     found.push({ dialect: { ...base, quote: '', escape: '' }, least });
   }
   return found;
+}
+
+/** A backslash before what needs none may be part of a value, which would lose it. */
+function properEscapes(_: Measure, { oddEscapes }: Measure): number {
+  return oddEscapes === 0 ? 1 : Number.POSITIVE_INFINITY;
 }
 
 /** Whether so many records are mended and none is harmed. */

@@ -37,6 +37,8 @@ export interface Measure {
   /** Good records that begin with `#`, and others. */
   readonly goodHashes: number;
   readonly badHashes: number;
+  /** Escapes of what needs none. */
+  readonly oddEscapes: number;
 }
 
 /** What kinds of cells a dialect gives, and how many of them in a record. */
@@ -151,12 +153,13 @@ export class CsvSample {
   measure(dialect: CsvDialect, start: number, width: number, isPadded: boolean): Measure {
     const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
     const bad = new Set<number>();
-    let [good, quoted, goodHashes, badHashes] = [0, 0, 0, 0];
+    let [good, quoted, goodHashes, badHashes, oddEscapes] = [0, 0, 0, 0, 0];
     for (let at = start; at < this.bytes.length && good + bad.size < MAX_MEASURED_RECORDS; ) {
       const next = cutter.next(at);
       if (next < 0) break;
       if (!cutter.isComment && !isBlank(cutter)) {
         const isHash = this.bytes[at] === HASH;
+        oddEscapes += cutter.oddEscapes;
         if (!cutter.isBad && fits(cutter, width, isPadded)) {
           good++;
           quoted += cutter.quoted;
@@ -168,7 +171,7 @@ export class CsvSample {
       }
       at = next;
     }
-    return { good, bad, quoted, goodHashes, badHashes };
+    return { good, bad, quoted, goodHashes, badHashes, oddEscapes };
   }
 
   /** Whether every cell behind the header that holds something stands in quotes: two at least. */

@@ -129,6 +129,9 @@ describe('quotes and escapes', () => {
     expect(sniff(text)).toMatchObject({ quote: '"', escape: '\\' });
     expect(sniff('user_id,name\nu1,"C:\\"\nu2,"Bob"\n').escape).toBe('"');
     expect(sniff(`${text}u3,"C:\\"\nu4,"D:\\"\n`).escape).toBe('"');
+    expect(sniff(`${text}u3,C:\\dir\n`).escape).toBe('"');
+    expect(sniff(`${text}u3,"C:\\dir"\n`).escape).toBe('"');
+    expect(sniff(`${text}u3,"C:\\\\dir"\n`).escape).toBe('\\');
   });
 
   it('mean nothing where many cells hold one and none is in quotes', () => {
