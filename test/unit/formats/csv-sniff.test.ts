@@ -252,6 +252,16 @@ describe('a file without a header', () => {
     expect(sniff(rows, { map })).toMatchObject({ delimiter: ';', headerRows: 0, columns: 4 });
   });
 
+  it('is found where map names columns by position and a cell, of whatever record, is such a number', () => {
+    const map = { 2: 'user_id' };
+    const records = '2026-01-01,7,Ann\n2026-01-02,2,Bob\n2026-01-03,5,Eve\n';
+    expect(sniff(records, { map })).toMatchObject({ headerRows: 0, columns: 3, rest: records });
+    const first = '2026-01-02,2,Bob\n2026-01-01,7,Ann\n2026-01-03,5,Eve\n';
+    expect(sniff(first, { map })).toMatchObject({ headerRows: 0, columns: 3, rest: first });
+    const header = 'x,2,3\n2026-01-02,u1,Bob\n2026-01-01,u2,Ann\n';
+    expect(sniff(header, { map })).toMatchObject({ headerRows: 1, rest: header });
+  });
+
   it('is not taken for one where the first record may be a header', () => {
     for (const header of ['id;name;mail;score\n', 'a;b;c;d\n', '1;2;3;4\n', 'id;2019;2020;2021\n']) {
       const found = header.startsWith('1')
