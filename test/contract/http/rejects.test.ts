@@ -69,12 +69,13 @@ const messy = Buffer.concat([
   Buffer.from('m2,too,many,cells\n'),
   Buffer.from('m3,few\n'),
   Buffer.from('m4,a"b,stray\n'),
-  Buffer.from('m5,"never closed,x\n'),
   Buffer.concat([Buffer.from('m6,'), Buffer.from([0xff, 0xfe]), Buffer.from(',bytes\n')]),
   Buffer.from('m7,nul\0,x\n'),
   Buffer.from(`${'m8'.repeat(200)},long id,"two\nlines"\n`),
   // Enough of UTF-8 for the file to be in it.
   Buffer.from(`good,Grace,${'é'.repeat(20)}\n`),
+  // What follows it could belong to its cell.
+  Buffer.from('m5,"never closed,x\n'),
 ]);
 
 describe('as JSON', () => {
