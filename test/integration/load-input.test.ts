@@ -375,7 +375,9 @@ describe('a header that cannot be used is refused before there is a job', () => 
     ['user_id,,a\nu,1,2\n', 'invalid_field', /without a name/],
   ])('%j', async (content, code, message) => {
     const environmentId = await newEnvironment(t.system);
-    const error = await startManually(t.system, environmentId, content).catch((reason: unknown) => reason);
+    const options = { source: { strictHeader: true } };
+    const start = startManually(t.system, environmentId, content, options);
+    const error = await start.catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(InputError);
     expect((error as InputError).problems[0].code).toBe(code);
     expect((error as InputError).message).toMatch(message);
