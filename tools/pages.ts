@@ -26,6 +26,8 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
     'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. A quote too many at the start of a cell belongs to the cell, where the record can then be read in one way only.',
   unclosed_quote:
     'A quoted cell is never closed, within 1 MiB. Only the line on which it begins is refused; reading continues with the next.',
+  invalid_escape:
+    'In a CSV whose escape is a backslash, it stands before a character that needs none, or at the end: what is meant is not clear.',
   repeated_header:
     'The CSV record is the header again, as where several files were put into one. There is nothing to mend.',
   record_too_large: 'The record is longer than 1 MiB, or has more than 10 000 properties.',

@@ -6,6 +6,7 @@ export const rejectCodes = [
   'wrong_field_count',
   'invalid_quote',
   'unclosed_quote',
+  'invalid_escape',
   'repeated_header',
   'record_too_large',
   'value_too_large',

@@ -10,6 +10,7 @@ import {
 } from '../domain/limits.ts';
 import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
+import { CellTable, PlainRecords } from '../formats/csv-plain.ts';
 import { createRecordScanner } from '../formats/csv-records.ts';
 import { CsvCells } from '../mapping/csv-cells.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
@@ -116,7 +117,7 @@ class RejectsAsCsv {
 
   constructor(header: CsvHeader | null) {
     const { columns, delimiter } = header ?? { columns: [], delimiter: ',' };
-    this.#split = createRecordSplitter({ columns, delimiter });
+    this.#split = createRecordSplitter(header ?? { columns, delimiter });
     this.#delimiter = delimiter;
     this.#isDefused = header?.defused === 'undone';
     this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
@@ -242,8 +243,10 @@ interface RecordCell {
  * text with a cell for each column; one that may have been cut off is not.
  */
 function createRecordSplitter(header: CsvHeader): (raw: Buffer) => RecordCell[] | null {
-  const { columns, delimiter } = header;
-  const scanner = createRecordScanner(header);
+  const { columns, delimiter, dialect } = header;
+  const table = new CellTable();
+  const scanner = createRecordScanner(header, undefined, dialect === undefined ? null : table);
+  const plain = dialect === undefined ? null : new PlainRecords(dialect, delimiter);
   const cells = new CsvCells(delimiter.charCodeAt(0), columns.length, true);
   return (raw) => {
     if (raw.length === 0 || raw.length >= MAX_REJECT_RAW_BYTES || raw.includes(0) || !isUtf8(raw))
@@ -251,14 +254,25 @@ function createRecordSplitter(header: CsvHeader): (raw: Buffer) => RecordCell[] 
     scanner.reset();
     scanner.next(raw, 0, raw.length, true);
     if (scanner.problem !== null || scanner.contentEnd !== raw.length) return null;
-    if (cells.find(raw, 0, raw.length) !== columns.length) return null;
-    return columns.map((_, at) => ({ written: cells.written(raw, at), text: cells.text(raw, at) }));
+    const record = plain === null ? raw : rewrite(raw, table, plain);
+    if (record === null) return null;
+    const found = cells.find(record, 0, record.length);
+    const fits =
+      found === columns.length || cells.fits(record, record.length, found, header.ragged === 'pad');
+    if (!fits) return null;
+    return columns.map((_, at) => ({ written: cells.written(record, at), text: cells.text(record, at) }));
   };
 }
 
 /** The record in Base64 where its text is not all there is to it. */
 function bytesOf({ raw }: Reject): string | null {
   return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
+}
+
+/** A record of another dialect as RFC 4180 has it. */
+function rewrite(raw: Buffer, cells: CellTable, plain: PlainRecords): Buffer | null {
+  plain.clear();
+  return plain.write(raw, cells) ? plain.bytes.subarray(0, plain.at) : null;
 }
 
 /** Bytes as text that any program can read: what is not UTF-8 shows as U+FFFD, U+0000 as its symbol. */

@@ -1,4 +1,5 @@
 import { isDefused } from '../domain/formula.ts';
+import { isBlankByte } from '../formats/csv-marks.ts';
 
 /** What a byte means inside an unquoted cell. */
 const ORDINARY = 0;
@@ -106,6 +107,33 @@ export class CsvCells {
       if (at >= end) return cell;
       at++;
     }
+  }
+
+  /**
+   * Whether a record of so many cells, found last, fits the columns after all: surplus cells have nothing in them, or cells
+   * are missing and may be (`pad`), and are now there.
+   */
+  fits(bytes: Buffer, end: number, found: number, pad: boolean): boolean {
+    const columns = this.starts.length - 1;
+    if (found > columns) return this.#isSurplusEmpty(bytes, end, columns - 1);
+    if (!pad) return false;
+    this.starts.fill(end, found);
+    this.ends.fill(end, found);
+    this.doubled.fill(0, found);
+    return true;
+  }
+
+  #isSurplusEmpty(bytes: Buffer, end: number, last: number): boolean {
+    let at = this.ends[last] ?? 0;
+    if (bytes[at] === QUOTE && at < end) at++;
+    while (at < end) {
+      // A delimiter, blanks or quotes around nothing, and the next delimiter.
+      at++;
+      if (bytes[at] === QUOTE && bytes[at + 1] === QUOTE && at + 1 < end) at += 2;
+      else while (at < end && this.#meaning[bytes[at] ?? 0] !== ENDS_CELL && isBlankByte(bytes[at])) at++;
+      if (at < end && this.#meaning[bytes[at] ?? 0] !== ENDS_CELL) return false;
+    }
+    return true;
   }
 
   /** Where the closing quote is; the scanner has seen to it that there is one. */
@@ -235,4 +263,13 @@ function escapeByte(byte: number, letter: number, target: Buffer, at: number): n
     target[to++] = letter;
   }
   return to;
+}
+
+/** Cells that are as many as the columns, as `CsvCells.fits` has it; null if they do not fit. */
+export function fitCells(cells: readonly string[], columns: number, pad: boolean): readonly string[] | null {
+  if (cells.length > columns) {
+    return cells.slice(columns).every((cell) => /^[ \t]*$/.test(cell)) ? cells.slice(0, columns) : null;
+  }
+  if (!pad) return null;
+  return [...cells, ...Array.from({ length: columns - cells.length }, () => '')];
 }

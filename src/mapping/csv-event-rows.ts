@@ -5,12 +5,12 @@ import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createRecordScanner } from '../formats/csv-records.ts';
 import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
+import { CsvChunk } from './csv-chunk.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
-import { malformed, unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { kindProblem } from './event-record.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
@@ -30,6 +30,7 @@ export class CsvEventRows {
   readonly #header: CsvHeader;
   readonly #plan: EventFilePlan;
   readonly #rows: Rows;
+  readonly #chunk: CsvChunk;
   readonly #cells: CsvCells;
   readonly #events: CsvEvents;
   readonly #at: EventColumns;
@@ -45,6 +46,7 @@ export class CsvEventRows {
     this.#header = header;
     this.#plan = plan;
     this.#rows = rows;
+    this.#chunk = new CsvChunk(header, rows.records);
     this.#cells = new CsvCells(header.delimiter.charCodeAt(0), roles.length, true);
     this.#events = new CsvEvents(plan, this.#cells, rows);
     this.#at = findEventColumns(plan);
@@ -61,39 +63,37 @@ export class CsvEventRows {
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
   read(chunk: ChunkRange, bytes: Buffer): void {
-    const scanner = createRecordScanner(this.#header);
-    const index = this.#rows.records;
-    const wholeIsUtf8 = isUtf8(bytes);
+    const text = this.#chunk;
+    text.index(bytes);
     const utf8Reasons = new Utf8Reasons();
-    const hasNul = bytes.includes(0);
+    const hasNul = text.bytes.includes(0);
     this.#events.reset();
     for (const entity of entities) this.#types[entity].reset();
-    let line = 0;
-    for (let start = 0; start < bytes.length; ) {
-      const end = scanner.next(bytes, start, bytes.length, true);
-      if (!scanner.blank) {
-        const { contentEnd, problem } = scanner;
-        const record = index.add(start, contentEnd, line);
-        const mended = problem === 'invalid_quote' ? this.#mend(bytes, start, contentEnd) : null;
-        let reason: Reason | null = problem === null || mended !== null ? null : malformed(problem);
-        if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, contentEnd))) {
-          reason ??= utf8Reasons.ofCsv(bytes, start, contentEnd, this.#cells, this.#header.columns);
-        }
-        if (mended !== null) reason ??= this.#readRecord(mended, 0, mended.length, record, hasNul);
-        else reason ??= this.#readRecord(bytes, start, contentEnd, record, hasNul);
-        if (reason !== null) this.#reject(record, reason, chunk, bytes);
-      }
-      line += scanner.lines;
-      start = end;
+    for (let record = 0; record < this.#rows.records.count; record++) {
+      const reason = this.#readIndexed(text, record, hasNul, utf8Reasons);
+      if (reason !== null) this.#reject(record, reason, chunk, bytes);
     }
     this.#events.finish();
     for (const entity of entities) this.#types[entity].reportTo(this.#rows.types[entity], false);
   }
 
+  /** Null if the record became a row. */
+  #readIndexed(text: CsvChunk, record: number, hasNul: boolean, utf8Reasons: Utf8Reasons): Reason | null {
+    const [start, end] = [text.starts[record] ?? 0, text.ends[record] ?? 0];
+    const { bytes } = text;
+    const problem = text.problems.size === 0 ? undefined : text.problems.get(record);
+    const mended = problem?.code === 'invalid_quote' ? this.#mend(bytes, start, end) : null;
+    if (problem !== undefined && mended === null) return problem;
+    if (!text.isUtf8 && !isUtf8(bytes.subarray(start, end)))
+      return utf8Reasons.ofCsv(bytes, start, end, this.#cells, this.#header.columns);
+    if (mended !== null) return this.#readRecord(mended, 0, mended.length, record, hasNul);
+    return this.#readRecord(bytes, start, end, record, hasNul);
+  }
+
   /** The record as RFC 4180 has it, if a quote too many is all that is wrong with it. */
   #mend(bytes: Buffer, start: number, end: number): Buffer | null {
     const { delimiter } = this.#header;
-    if (end - start > MAX_VALUE_BYTES) return null;
+    if (end - start > MAX_VALUE_BYTES || this.#header.dialect !== undefined) return null;
     const cells = readStrayQuote(bytes.toString('latin1', start, end), delimiter, this.#plan.roles.length);
     if (cells === null) return null;
     const written = cells.map((cell) => `"${cell.replaceAll('"', '""')}"`);
@@ -109,7 +109,8 @@ export class CsvEventRows {
   #readRecord(bytes: Buffer, start: number, end: number, record: number, hasNul: boolean): Reason | null {
     const columns = this.#plan.roles.length;
     const found = this.#cells.find(bytes, start, end);
-    if (found !== columns) return wrongCount(columns, found);
+    if (found !== columns && !this.#cells.fits(bytes, end, found, this.#header.ragged === 'pad'))
+      return wrongCount(columns, found);
     if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
     else if (this.#header.defused === 'doubtful') {
       const doubtful = this.#cells.findDefused(bytes);

@@ -13,6 +13,13 @@ export const repeatedHeader: Reason = {
   column: null,
 };
 
+export const invalidEscape: Reason = {
+  code: 'invalid_escape',
+  message:
+    'a backslash stands before a character that needs none: what is meant is not clear; escape=none takes backslashes as they are',
+  column: null,
+};
+
 export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
 }
@@ -20,7 +27,7 @@ export function malformed(problem: RejectCode): Reason {
 export function wrongCount(expected: number, found: number): Reason {
   return {
     code: 'wrong_field_count',
-    message: `the header has ${expected} columns, this record ${found}`,
+    message: `the header has ${expected} columns, this record ${found}${found < expected ? '; ragged=pad fills short records up' : ''}`,
     column: null,
   };
 }

@@ -6,11 +6,11 @@ import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { createRecordScanner } from '../formats/csv-records.ts';
 import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
-import { CsvCells } from './csv-cells.ts';
-import { malformed, repeatedHeader, unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { CsvCells, fitCells } from './csv-cells.ts';
+import { CsvChunk } from './csv-chunk.ts';
+import { repeatedHeader, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
@@ -41,6 +41,8 @@ export class CsvRows {
   readonly #rows: Rows;
   readonly #out: RowBuffer;
   readonly #delimiter: number;
+  readonly #pads: boolean;
+  readonly #chunk: CsvChunk;
   /** `"name":"` per column, as UTF-8 escaped for COPY; empty for columns that are not properties. */
   readonly #prefixes: readonly Uint8Array[];
   readonly #prefixBytes: number;
@@ -58,6 +60,8 @@ export class CsvRows {
     this.#rows = rows;
     this.#out = rows[plan.entity];
     this.#delimiter = header.delimiter.charCodeAt(0);
+    this.#pads = header.ragged === 'pad';
+    this.#chunk = new CsvChunk(header, rows.records);
     this.#prefixes = plan.names.map((name, index) =>
       Buffer.from(plan.roles[index] === 'property' ? escapeCopyJson(`${JSON.stringify(name)}:"`) : ''),
     );
@@ -74,27 +78,32 @@ export class CsvRows {
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
   read(chunk: ChunkRange, bytes: Buffer): void {
     this.#types.reset();
-    const { complex, problems } = this.#index(bytes);
-    const parsed = this.#parseComplex(bytes, complex);
-    const wholeIsUtf8 = isUtf8(bytes);
+    const text = this.#chunk;
+    text.index(bytes);
+    const { starts, ends, problems } = text;
+    const complex = text.quoted.filter((record) =>
+      this.#isComplex(text.bytes, starts[record] ?? 0, ends[record] ?? 0),
+    );
+    const parsed = this.#parseComplex(complex);
     const utf8Reasons = new Utf8Reasons();
     const index = this.#rows.records;
     let nextComplex = 0;
     for (let record = 0; record < index.count; record++) {
-      const start = index.starts[record] ?? 0;
-      const end = index.ends[record] ?? 0;
+      const start = starts[record] ?? 0;
+      const end = ends[record] ?? 0;
       let reason: Reason | null = problems.size === 0 ? null : (problems.get(record) ?? null);
       let cells: readonly string[] | null = null;
       if (complex[nextComplex] === record) cells = parsed[nextComplex++] ?? null;
       if (reason?.code === 'invalid_quote') {
-        cells = this.#readStray(bytes, start, end);
+        cells = this.#readStray(text.bytes, start, end);
         if (cells !== null) reason = null;
       }
-      if (reason === null && !wholeIsUtf8 && !isUtf8(bytes.subarray(start, end))) {
-        reason = utf8Reasons.ofCsv(bytes, start, end, this.#cells, this.#plan.names);
+      if (reason === null && !text.isUtf8 && !isUtf8(text.bytes.subarray(start, end))) {
+        reason = utf8Reasons.ofCsv(text.bytes, start, end, this.#cells, this.#plan.names);
       }
       if (reason === null) {
-        reason = cells === null ? this.#readBytes(bytes, start, end, record) : this.#readCells(cells, record);
+        reason =
+          cells === null ? this.#readBytes(text.bytes, start, end, record) : this.#readCells(cells, record);
       }
       if (reason !== null) {
         const reject = index.reject(record, reason, chunk, bytes);
@@ -105,26 +114,6 @@ export class CsvRows {
       this.#types.reportTo(this.#rows.types[this.#plan.entity], index.count > SAMPLED_ROWS);
   }
 
-  /** First pass: where the records are, which of them csv-parse must read, and which are malformed. */
-  #index(bytes: Buffer): { complex: number[]; problems: Map<number, Reason> } {
-    const scanner = createRecordScanner(this.#header);
-    const complex: number[] = [];
-    const problems = new Map<number, Reason>();
-    let line = 0;
-    for (let start = 0; start < bytes.length; ) {
-      const end = scanner.next(bytes, start, bytes.length, true);
-      if (!scanner.blank) {
-        const record = this.#rows.records.add(start, scanner.contentEnd, line);
-        const problem = scanner.problem;
-        if (problem !== null) problems.set(record, malformed(problem));
-        else if (scanner.quoted && this.#isComplex(bytes, start, scanner.contentEnd)) complex.push(record);
-      }
-      line += scanner.lines;
-      start = end;
-    }
-    return { complex, problems };
-  }
-
   #isComplex(bytes: Buffer, start: number, end: number): boolean {
     // In a file with TABs between cells, a quoted TAB would pass for one of them.
     if (this.#hasMetadata || this.#delimiter === TAB || end - start > MAX_VALUE_BYTES) return true;
@@ -132,12 +121,11 @@ export class CsvRows {
   }
 
   /** All of a chunk's complex records in one call: csv-parse costs as much to set up as to read many. */
-  #parseComplex(bytes: Buffer, records: readonly number[]): string[][] {
+  #parseComplex(records: readonly number[]): string[][] {
     if (records.length === 0) return [];
-    const index = this.#rows.records;
+    const { bytes, starts, ends } = this.#chunk;
     const parts: Buffer[] = [];
-    for (const record of records)
-      parts.push(bytes.subarray(index.starts[record], index.ends[record]), newline);
+    for (const record of records) parts.push(bytes.subarray(starts[record], ends[record]), newline);
     return parse(Buffer.concat(parts), {
       delimiter: this.#header.delimiter,
       encoding: 'latin1',
@@ -152,7 +140,8 @@ export class CsvRows {
     if (this.#hasMetadata || end - start > MAX_VALUE_BYTES) return this.#readSplit(bytes, start, end, record);
     const found = this.#cells.find(bytes, start, end);
     if (found === -1) return this.#readSplit(bytes, start, end, record);
-    if (found !== columns) return wrongCount(columns, found);
+    if (found !== columns && !this.#cells.fits(bytes, end, found, this.#pads))
+      return wrongCount(columns, found);
     if (this.#repeatedHeader.isIn(bytes, this.#cells)) return repeatedHeader;
     if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
     else if (this.#header.defused === 'doubtful') {
@@ -223,7 +212,7 @@ export class CsvRows {
   }
 
   #readStray(bytes: Buffer, start: number, end: number): string[] | null {
-    if (end - start > MAX_VALUE_BYTES) return null;
+    if (end - start > MAX_VALUE_BYTES || this.#header.dialect !== undefined) return null;
     return readStrayQuote(
       bytes.toString('latin1', start, end),
       this.#header.delimiter,
@@ -234,9 +223,10 @@ export class CsvRows {
   /** A record given as cells (byte strings). Null if it became a row. */
   #readCells(written: readonly string[], record: number): Reason | null {
     const { roles, names, idIndex, entity } = this.#plan;
-    if (written.length !== roles.length) return wrongCount(roles.length, written.length);
-    if (this.#repeatedHeader.isOf(written)) return repeatedHeader;
-    const cells = this.#header.defused === 'undone' ? written.map(undoDefusedBytes) : written;
+    const fitting = written.length === roles.length ? written : fitCells(written, roles.length, this.#pads);
+    if (fitting === null) return wrongCount(roles.length, written.length);
+    if (this.#repeatedHeader.isOf(fitting)) return repeatedHeader;
+    const cells = this.#header.defused === 'undone' ? fitting.map(undoDefusedBytes) : fitting;
     const reason = this.#cellProblem(cells);
     if (reason !== null) return reason;
     const properties: string[] = [];

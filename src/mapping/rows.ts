@@ -221,7 +221,7 @@ export class RecordKinds {
 }
 
 /** Where each record of a chunk stands, so that any of them can be named later without an object per record. */
-class RecordIndex {
+export class RecordIndex {
   count = 0;
   starts = new Int32Array(16 * 1024);
   ends = new Int32Array(16 * 1024);

@@ -153,6 +153,17 @@ const csvRows =
     rows.users.finish();
   };
 
+const dialectRows =
+  (escapes: string, delimiter: string) =>
+  (input: Buffer): void => {
+    rows.reset();
+    const columns = ['user_id', 'a'];
+    const dialect = { delimiter, quote: '"', escape: escapes, comment: '#', nulls: ['n/a', 'x'] };
+    const header = { delimiter: ',', columns, dialect };
+    new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunk(input), input);
+    rows.users.finish();
+  };
+
 const ndjsonRows = (input: Buffer): void => {
   rows.reset();
   new NdjsonRows('auto', {}, rows).read(chunk(input), input);
@@ -190,6 +201,14 @@ const scanners: readonly Scanner[] = [
     generate: repeated('\n', 'user_id\n"'),
     run: index('csv', 1),
   },
+  { name: 'CSV in another dialect: backslashes', generate: repeated('\\"\n'), run: dialectRows('\\', ';;') },
+  {
+    name: 'CSV in another dialect: half a delimiter',
+    generate: repeated(';'),
+    run: dialectRows('\\', ';;;x'),
+  },
+  { name: 'CSV in another dialect: blanks', generate: repeated(' \t'), run: dialectRows('"', 'blanks') },
+  { name: 'CSV in another dialect: comments', generate: repeated('#\n'), run: dialectRows('"', '~~') },
   { name: 'CSV: a line in buffers of a byte', generate: repeated('a', 'user_id\n'), run: index('csv', 1) },
   { name: 'the dialect: commas', generate: repeated(','), run: sniff },
   { name: 'the dialect: quotes', generate: repeated('"'), run: sniff },

@@ -75,10 +75,6 @@ export class CsvOpening {
     }
     const header = readCsvHeader(bytes.subarray(start), final, this.#reading);
     if (header === null) return start;
-    // Until such records are walked.
-    if (header.header.dialect !== undefined) {
-      throw inputError('invalid_field', 'CSV of this dialect is not read yet', 'delimiter');
-    }
     this.header = this.#withApostrophes(header.header);
     this.notes.push(...header.notes);
     if (this.#reading.headerRows > 0) this.headerLine = this.#line;

@@ -60,7 +60,7 @@ function checkAgainstReference(text: string, records: readonly FedRecord[], maxB
 
 describe('csv scanner', () => {
   it('accepts of every short text exactly the well-formed records, whole and byte by byte', () => {
-    for (let length = 1; length <= 6; length++) {
+    for (let length = 1; length <= 5; length++) {
       for (const text of allTexts(['a', '"', ',', '\n', '\r'], length)) {
         const whole = scan(text);
         checkAgainstReference(text, whole, noLimit);

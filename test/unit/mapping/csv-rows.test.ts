@@ -34,9 +34,10 @@ function readChunk(columns: readonly string[], delimiter: string, bytes: Buffer,
 }
 
 /** Whether there is nothing in any cell. */
-function isBlank(line: string, delimiter: string): boolean {
-  const cells = line.replace(/^[\r\n]+|[\r\n]+$/g, '').split(delimiter);
-  return cells.every((cell) => /^(?:[ \t]*|"[ \t]*")$/.test(cell));
+function isBlank(raw: string, delimiter: string): boolean {
+  const cell = `(?:"[ \\t]*"|[ \\t]*?)`;
+  const between = delimiter === '|' ? '\\|' : delimiter;
+  return new RegExp(`^${cell}(?:${between}${cell})*$`).test(raw.replace(/^[\r\n]+|[\r\n]+$/g, ''));
 }
 
 /** The same, as simply as can be: csv-parse for all of it, an object per record. */

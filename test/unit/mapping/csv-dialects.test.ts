@@ -1,0 +1,259 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { ChunkRange } from '../../../src/domain/load.ts';
+import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
+import type { CsvHeader } from '../../../src/formats/csv-header.ts';
+import { createRecordScanner } from '../../../src/formats/csv-records.ts';
+import { planColumns, planFile } from '../../../src/mapping/column-plan.ts';
+import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
+import { CsvRows } from '../../../src/mapping/csv-rows.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+import { feedScanner } from '../formats/feed-scanner.ts';
+import { readCopyText } from './copy-text.ts';
+
+const columns = ['user_id', 'a', 'b'];
+const plainDialect: CsvDialect = { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] };
+const headerOf = (dialect: Partial<CsvDialect>, ragged?: 'pad'): CsvHeader => ({
+  delimiter: ',',
+  columns,
+  dialect: { ...plainDialect, ...dialect },
+  ...(ragged && { ragged }),
+});
+
+function read(header: CsvHeader, text: string | Buffer) {
+  const bytes = Buffer.from(text);
+  const rows = new Rows();
+  rows.reset();
+  rows.bytes = bytes;
+  const chunk: ChunkRange = {
+    byteStart: 0,
+    byteEnd: bytes.length,
+    firstRow: 1,
+    firstLine: 2,
+    rowCount: 0,
+    oversized: false,
+  };
+  new CsvRows(header, planColumns(header.columns, {}, 'auto'), rows).read(chunk, bytes);
+  return {
+    rows: readCopyText(rows.users.finish()).map(({ key, properties }) => [key, properties]),
+    rejects: rows.rejects.map(({ code, row, line, byteOffset, raw }) => ({
+      code,
+      row,
+      line,
+      byteOffset,
+      raw: Buffer.from(raw).toString(),
+    })),
+    records: rows.records.count,
+  };
+}
+
+/** A cell as the dialect has it; null if it cannot say that. */
+function writeCell(dialect: CsvDialect, text: string, always: boolean): string | null {
+  const { delimiter, quote, escape: escapes, nulls } = dialect;
+  const marks = delimiter === 'blanks' ? ' \t' : delimiter;
+  const needs =
+    [...marks, quote, escapes, '\r', '\n'].some((mark) => mark !== '' && text.includes(mark)) ||
+    (text === '' && delimiter === 'blanks');
+  if (!needs && !nulls.includes(text) && !(always && quote !== '')) return text;
+  if (quote !== '') {
+    if (escapes === '' && text.includes(quote)) return null;
+    const inner = escapes === '' ? text : text.replaceAll(escapes, escapes + escapes);
+    const whole = escapes === quote || escapes === '' ? inner : inner.replaceAll(quote, escapes + quote);
+    return quote + whole + quote;
+  }
+  if (escapes === '' || text === '' || nulls.includes(text)) return null;
+  const special = new Set([...(delimiter === 'blanks' ? marks : [marks[0]]), escapes, '\r', '\n']);
+  return [...text].map((each) => (special.has(each) ? escapes + each : each)).join('');
+}
+
+const dialect: fc.Arbitrary<CsvDialect> = fc
+  .record({
+    delimiter: fc.constantFrom(',', ';', '\t', '^', '||', ', ', '~|~', '¦', 'blanks'),
+    quote: fc.constantFrom('"', "'", ''),
+    escape: fc.constantFrom('quote', '\\', ''),
+    comment: fc.constantFrom('', '#', '//'),
+    nulls: fc.constantFrom([], ['\\N'], ['NULL', 'n/a']),
+  })
+  .map((each) => ({ ...each, escape: each.escape === 'quote' ? each.quote : each.escape }));
+
+const piece = fc.constantFrom(
+  ...[
+    'a',
+    'b',
+    ' ',
+    '"',
+    "'",
+    ',',
+    ';',
+    '\t',
+    '|',
+    '~',
+    '^',
+    '¦',
+    '\n',
+    '\r\n',
+    '\\',
+    '#',
+    '/',
+    'ü',
+    'NULL',
+    '\\N',
+  ],
+);
+const cell = fc.oneof(
+  fc.constant(''),
+  fc.array(piece, { maxLength: 6 }).map((parts) => parts.join('')),
+);
+
+interface Sheet {
+  readonly dialect: CsvDialect;
+  readonly text: string;
+  readonly rows: readonly (readonly [string, Record<string, string>])[];
+}
+
+const sheet: fc.Arbitrary<Sheet> = fc
+  .tuple(
+    dialect,
+    fc.array(fc.tuple(cell, cell, fc.boolean(), fc.nat(6)), { maxLength: 8 }),
+    fc.constantFrom('\n', '\r\n', '\r'),
+  )
+  .map(([found, records, terminator]) => {
+    const between = found.delimiter === 'blanks' ? ' \t ' : found.delimiter;
+    const rows: [string, Record<string, string>][] = [];
+    const lines: string[] = [];
+    for (const [index, [a, b, always, extra]] of records.entries()) {
+      const cells = [`u${index}`, a, b].map((text) => writeCell(found, text, always));
+      if (extra === 0) lines.push(found.delimiter === 'blanks' ? ' \t' : between.repeat(2));
+      if (extra === 1 && found.comment !== '') lines.push(`${found.comment} u9${between}"${between}`);
+      if (cells.includes(null)) continue;
+      // An unquoted token may stand for nothing at all.
+      if (extra === 2 && found.nulls[0] !== undefined) cells[1] = found.nulls[0];
+      const value = extra === 2 && found.nulls.length > 0 ? '' : a;
+      lines.push(cells.join(between));
+      rows.push([`u${index}`, { ...(value !== '' && { a: value }), ...(b !== '' && { b }) }]);
+    }
+    return { dialect: found, text: lines.map((line) => line + terminator).join(''), rows };
+  });
+
+describe('a CSV in any dialect', () => {
+  it('gives the table that was written, whatever stands between, around and in its cells', () => {
+    fc.assert(
+      fc.property(sheet, (given) => {
+        const found = read(headerOf(given.dialect), given.text);
+        expect(found.rejects).toEqual([]);
+        expect(found.rows).toEqual(given.rows);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('has the same records to the receiver and to the worker, whatever the bytes and wherever buffers end', () => {
+    const text = fc.array(piece, { maxLength: 40 }).map((parts) => parts.join(''));
+    const input = fc.tuple(dialect, text, fc.uniqueArray(fc.nat(60), { maxLength: 8 }));
+    fc.assert(
+      fc.property(input, ([found, content, cuts]) => {
+        const header = headerOf(found);
+        const bytes = Buffer.from(content);
+        const ends = [
+          ...cuts.filter((at) => at > 0 && at < bytes.length).sort((a, b) => a - b),
+          bytes.length,
+        ];
+        const whole = feedScanner(createRecordScanner(header), bytes, [bytes.length]);
+        expect(feedScanner(createRecordScanner(header), bytes, ends)).toEqual(whole);
+        const everyByte = Array.from({ length: bytes.length }, (_, at) => at + 1);
+        expect(feedScanner(createRecordScanner(header), bytes, everyByte)).toEqual(whole);
+        expect(read(header, bytes).records).toBe(whole.filter((record) => !record.blank).length);
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it('keeps of a refused record what the source has: its bytes, place and line', () => {
+    const text = "'u1';'a\nb';x\n# none\n'u2';'it''s';\\N;more\n'u3'x;1;2\nu4;1;2\n";
+    const header = headerOf({ delimiter: ';', quote: "'", escape: "'", comment: '#', nulls: ['\\N'] });
+    const found = read(header, text);
+    expect(found.rows).toEqual([
+      ['u1', { a: 'a\nb', b: 'x' }],
+      ['u4', { a: '1', b: '2' }],
+    ]);
+    expect(found.rejects).toEqual([
+      { code: 'wrong_field_count', row: 2, line: 5, byteOffset: 20, raw: "'u2';'it''s';\\N;more" },
+      { code: 'invalid_quote', row: 3, line: 6, byteOffset: 41, raw: "'u3'x;1;2" },
+    ]);
+  });
+
+  it('refuses a backslash before a character that needs none, and reads the letters of databases where there are no quotes', () => {
+    const quoted = headerOf({ escape: '\\' });
+    expect(read(quoted, 'u1,"a\\"b\\\\",C:\\\\x\nu2,"C:\\new",x\nu3,x\\,y,z\n')).toMatchObject({
+      rows: [
+        ['u1', { a: 'a"b\\', b: 'C:\\x' }],
+        ['u3', { a: 'x,y', b: 'z' }],
+      ],
+      rejects: [{ code: 'invalid_escape', row: 2, raw: 'u2,"C:\\new",x' }],
+    });
+    const tabbed = headerOf({ delimiter: '\t', quote: '', escape: '\\', nulls: ['\\N'] });
+    expect(read(tabbed, 'u1\ta\\nb\t\\N\nu2\tsay "hi"\tx\\\ny\nu3\t\\q\tx\n')).toMatchObject({
+      rows: [
+        ['u1', { a: 'a\nb' }],
+        ['u2', { a: 'say "hi"', b: 'x\ny' }],
+      ],
+      rejects: [{ code: 'invalid_escape', row: 3 }],
+    });
+  });
+
+  it('has events as well', () => {
+    const header: CsvHeader = {
+      ...headerOf({ delimiter: '||' }, 'pad'),
+      columns: ['event_type', 'user_id', 'event_name', 'n'],
+    };
+    const rows = new Rows();
+    rows.reset();
+    const bytes = Buffer.from('track||u1||"a||b"||1\n||||||\ntrack||u2||c\ntrack||u3||d||2||x\n');
+    const chunk = {
+      byteStart: 0,
+      byteEnd: bytes.length,
+      firstRow: 1,
+      firstLine: 2,
+      rowCount: 3,
+      oversized: false,
+    };
+    const plan = planFile(header, {}, 'auto');
+    if ('idIndex' in plan) throw new Error('no event file');
+    new CsvEventRows(header, plan, rows).read(chunk, bytes);
+    expect(rows.events.rows).toBe(2);
+    expect(rows.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
+      ['wrong_field_count', 3, 5],
+    ]);
+  });
+});
+
+describe('records with more or fewer cells than the header', () => {
+  const header: CsvHeader = { delimiter: ',', columns };
+  const text = 'u1,1,2,,"", \nu2,1\nu3,1,2,x\nu4,"1",2,\nu5,"q\nr",2,\n,,\n"",""\n \nu6,1,"2",""""\n';
+  const fitting = [
+    ['u1', { a: '1', b: '2' }],
+    ['u4', { a: '1', b: '2' }],
+    ['u5', { a: 'q\nr', b: '2' }],
+  ];
+
+  it('are taken if all surplus cells are empty, and are blank lines if there is nothing in any cell', () => {
+    const found = read(header, text);
+    expect(found.rows).toEqual(fitting);
+    expect(found.rejects.map(({ code, row, line }) => [code, row, line])).toEqual([
+      ['wrong_field_count', 2, 3],
+      ['wrong_field_count', 3, 4],
+      ['wrong_field_count', 6, 11],
+    ]);
+  });
+
+  it('are filled up with empty cells where ragged is pad, and refused for surplus cells with something in them', () => {
+    for (const padded of [{ ...header, ragged: 'pad' as const }, headerOf({}, 'pad')]) {
+      const found = read(padded, text);
+      expect(found.rows).toEqual([fitting[0], ['u2', { a: '1' }], ...fitting.slice(1)]);
+      expect(found.rejects.map(({ code, row }) => [code, row])).toEqual([
+        ['wrong_field_count', 3],
+        ['wrong_field_count', 6],
+      ]);
+    }
+  });
+});
