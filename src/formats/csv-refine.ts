@@ -2,6 +2,7 @@ import type { SourceOptions } from '../domain/source.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Measure, Place } from './csv-sample.ts';
+import { CR, LF } from './record-scanner.ts';
 
 /** Records with a quote inside a cell, and their share, from which quotes mean nothing in a file that has none round cells. */
 const leastStrayQuotes = 3;
@@ -116,7 +117,7 @@ function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): V
       goodHashes === 0 && badHashes >= leastComments ? leastComments : Number.POSITIVE_INFINITY;
     found.push({ dialect: { ...base, comment: '#' }, least });
   }
-  if (isOpen && base.quote === '"') {
+  if (isOpen && base.quote === '"' && !hasOpeningQuote(bytes, base.delimiter)) {
     const least = (plain: Measure) => {
       const share = leastStrayShare * (plain.good + plain.bad.size);
       return plain.quoted === 0 ? Math.max(leastStrayQuotes, share) : Number.POSITIVE_INFINITY;
@@ -124,6 +125,16 @@ function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): V
     found.push({ dialect: { ...base, quote: '', escape: '' }, least });
   }
   return found;
+}
+
+/** Whether a quote stands where a cell may start: then quotes mean something, however wrongly they are placed. */
+function hasOpeningQuote(bytes: Buffer, delimiter: string): boolean {
+  const last = delimiter === 'blanks' ? ' ' : delimiter.slice(-1);
+  const before = new Set([...Buffer.from(last), LF, CR]);
+  for (let at = bytes.indexOf('"'); at >= 0; at = bytes.indexOf('"', at + 1)) {
+    if (at === 0 || before.has(bytes[at - 1] ?? LF)) return true;
+  }
+  return false;
 }
 
 /** A backslash before what needs none may be part of a value, which would lose it. */
