@@ -349,9 +349,12 @@ describe('what a spreadsheet would run', () => {
   const record = fc.tuple(hazardousText, hazardousText);
   const cell = (text: string): string => `"${text.replaceAll('"', '""')}"`;
 
+  // With nothing in any cell it would be no record.
+  const notBlank = record.filter((cells) => cells.some((each) => each.trim() !== ''));
+
   test('is defused in a file of rejects, its header included, and stored as it was when that is mended and sent', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(record, { minLength: 1, maxLength: 5 }), async (records) => {
+      fc.asyncProperty(fc.array(notBlank, { minLength: 1, maxLength: 5 }), async (records) => {
         const body = records.map((cells) => `,${cells.map(cell).join(',')}\n`).join('');
         const jobId = await load(`user_id,=a,"'=b"\n${body}`);
         const [header = [], ...rows] = parse(await download(jobId, 'text/csv')) as string[][];
