@@ -95,6 +95,11 @@ function widenDelimiter(
   return base;
 }
 
+/** Whether the header has " round its names, and the dialect takes them for part of these. */
+export function hasOtherQuotes({ quote }: CsvDialect, { cells }: Place): boolean {
+  return quote === "'" && cells.some((cell) => /^\s*"|"\s*$/.test(cell));
+}
+
 function variants(sample: CsvSample, base: CsvDialect, source: SourceOptions): Variant[] {
   const { bytes } = sample;
   const isOpen = source.quote === undefined;

@@ -17,7 +17,7 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
 import { isData, kindOf } from './csv-kinds.ts';
 import { findStrayHeader, hasSpareCells, withoutSpareCells } from './csv-mended-header.ts';
-import { refineDialect } from './csv-refine.ts';
+import { hasOtherQuotes, refineDialect } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score, startsWithData } from './csv-sample.ts';
 
 const keys: ReadonlySet<string> = new Set(Object.values(idColumn));
@@ -129,20 +129,30 @@ class Sniffer {
     return quotes.flatMap((mark) => open.map((each) => this.#dialect(each, mark)));
   }
 
-  /** Dialects by which a record names an id column, the one that fits the records best first. */
+  /** Dialects that a header may be written in: with backslashes before quotes, too, where there are any. */
+  #escapedDialects(): CsvDialect[] {
+    const isOpen = this.#hints.source.escape === undefined;
+    return this.#dialects(delimiters).flatMap((dialect) => {
+      const mayEscape = isOpen && dialect.quote !== '' && this.#sample.bytes.includes(`\\${dialect.quote}`);
+      return mayEscape ? [dialect, { ...dialect, escape: '\\' }] : [dialect];
+    });
+  }
+
+  /** Dialects by which a record names an id column: those that fit the records best. */
   #namedCandidates(): Candidate[] {
     const rows = this.#hints.source.headerRows === undefined ? [1, 2] : [this.#rows];
     for (const count of rows) {
-      const found = this.#dialects(delimiters).flatMap((dialect) => {
+      const found = this.#escapedDialects().flatMap((dialect) => {
         const place = this.#sample.findHeader(dialect, count);
-        return place === null ? [] : [{ dialect, place }];
+        return place === null || hasOtherQuotes(dialect, place) ? [] : [{ dialect, place }];
       });
       const fitting = found.map((each) => ({ ...each, share: this.#share(each) }));
       // Of two that fit as well, the one with fewer columns: the other cuts at a part of the delimiter.
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
-      if (sorted.length > 0) return sorted;
+      // One that fits less well is not to be read for being less in doubt.
+      if (sorted.length > 0) return sorted.filter(({ share }) => share === sorted[0]?.share);
     }
     return [];
   }
@@ -196,7 +206,7 @@ class Sniffer {
 
   /** `header=N`. */
   #withHeaderAt(number: number): Sniffed {
-    const found = this.#dialects(delimiters).flatMap((dialect) => {
+    const found = this.#escapedDialects().flatMap((dialect) => {
       const place = this.#sample.findRecord(dialect, number, this.#rows);
       return place === null ? [] : [{ dialect, place }];
     });

@@ -134,6 +134,16 @@ describe('quotes and escapes', () => {
     expect(sniff(`${text}u3,"C:\\\\dir"\n`).escape).toBe('\\');
   });
 
+  it('are escaped by a backslash in the header, too', () => {
+    const text = 'user,user,x\nid,"say \\"x\\"",y\nu1,"\\",a",b\nu2,it\'s,c\n';
+    expect(sniff(text, { map: { 'user id': 'user_id' } })).toMatchObject({ quote: '"', escape: '\\' });
+  });
+
+  it('of the header are not taken for part of its names', () => {
+    const text = '"a", user_id, "b,c"\nit\'s, u1, "x,y"\n';
+    expect(sniff(text)).not.toMatchObject({ quote: "'" });
+  });
+
   it('mean nothing where many cells hold one and none is in quotes', () => {
     const text = 'user_id\tsize\nu1\t12" x 4"\nu2\t10"\nu3\t9"\nu4\t-\n';
     expect(sniff(text)).toMatchObject({ quote: '', escape: '' });

@@ -1,0 +1,69 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { InputError } from '../../src/domain/errors.ts';
+import type { SourceOptions } from '../../src/domain/source.ts';
+import { anyFile, type DialectFile, tellingFile } from '../support/dialect-files.ts';
+import { newEnvironment, readProfiles, runManually, startManually } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+/** As long as a CI run can spare; a counterexample is shrunk within it, too. */
+const parameters = { numRuns: 5_000, interruptAfterTimeLimit: 9_000, endOnFailure: true } as const;
+
+const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
+
+/** What came of it, or why it was refused. */
+async function load({ bytes, map }: DialectFile, source: SourceOptions, chunk: number) {
+  const environmentId = await newEnvironment(t.system);
+  try {
+    const manual = await startManually(t.system, environmentId, bytes, {
+      filename: 'users.csv',
+      map,
+      source,
+      chunkBytes: chunk,
+    });
+    const { tally, failure } = await runManually(manual);
+    const { users } = await readProfiles(t.system, environmentId);
+    const stored = Object.fromEntries(Object.entries(users).map(([id, { metadata }]) => [id, metadata]));
+    return { tally, failure, stored, refused: undefined };
+  } catch (error) {
+    if (!(error instanceof InputError)) throw error;
+    return { refused: error.message };
+  }
+}
+
+describe('a table written as CSV in any dialect', () => {
+  test('is loaded as it is, if the options say how it is written', async () => {
+    const property = fc.asyncProperty(anyFile, chunkBytes, async (file, chunk) => {
+      const loaded = await load(file, file.source, chunk);
+      const count = Object.keys(file.users).length;
+      expect(loaded).toEqual({
+        tally: expect.objectContaining({ read: count, inserted: count, rejected: 0 }),
+        failure: null,
+        stored: file.users,
+        refused: undefined,
+      });
+    });
+    await fc.assert(property, parameters);
+  });
+
+  test('is loaded as it is or refused, if nothing says how it is written, and never as something else', async () => {
+    const property = fc.asyncProperty(tellingFile, chunkBytes, async (file, chunk) => {
+      const loaded = await load(file, {}, chunk);
+      if (loaded.refused !== undefined) {
+        expect(loaded.refused).not.toBe('');
+        return;
+      }
+      for (const [id, metadata] of Object.entries(loaded.stored))
+        expect({ [id]: metadata }).toEqual({ [id]: file.users[id] });
+      const refused = Object.keys(file.users).length - Object.keys(loaded.stored).length;
+      expect(loaded.tally.rejected).toBeGreaterThanOrEqual(refused === 0 ? 0 : 1);
+    });
+    await fc.assert(property, parameters);
+  });
+});
