@@ -22,6 +22,8 @@ export interface CsvHeader {
   readonly dialect?: CsvDialect;
   /** Records with fewer cells than columns are filled up with empty ones. */
   readonly ragged?: 'pad';
+  /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
+  readonly lastColumn?: 'empty';
 }
 
 const TAB = 9;
@@ -38,6 +40,7 @@ export interface CsvReading {
   readonly strict: boolean;
   /** Cells of the header without a name are no columns. */
   readonly hasSpareCells?: true;
+  readonly lastColumn?: 'empty';
   /** The header is a line that cannot be cut as the records are; it ends at `end`. */
   readonly stray?: { readonly cells: readonly string[]; readonly end: number };
 }
@@ -115,8 +118,8 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
 }
 
 /** All that the header says but its names. */
-function formOf({ dialect, ragged }: CsvReading): Omit<CsvHeader, 'columns'> {
-  const padded = ragged === 'pad' && { ragged };
+function formOf({ dialect, ragged, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
+  const padded = ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn };
   return isPlain(dialect)
     ? { delimiter: dialect.delimiter, ...padded }
     : { delimiter: ',', dialect, ...padded };

@@ -10,6 +10,8 @@ import type { CsvDialect } from './csv-dialect.ts';
 import { isData, kindOf } from './csv-kinds.ts';
 import { distinctNames, joinRows } from './csv-names.ts';
 
+/** From so many records on, what a column mostly is says something about all others. */
+const leastRegular = 10;
 const HASH = 35;
 
 /** Where a header stands in a sample. */
@@ -190,6 +192,22 @@ export class CsvSample {
       at = next;
     }
     return quoted >= 2;
+  }
+
+  /** Whether the last of `width` columns is empty in most records from `start` on that have so many cells. */
+  isLastEmpty(dialect: CsvDialect, start: number, width: number): boolean {
+    const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
+    let [regular, empty] = [0, 0];
+    for (let at = start; at < this.bytes.length; ) {
+      const next = cutter.next(at);
+      if (next < 0) break;
+      if (!cutter.isComment && !cutter.isBad && cutter.count === width && !isBlank(cutter)) {
+        regular++;
+        if (cutter.isEmpty(width - 1)) empty++;
+      }
+      at = next;
+    }
+    return regular >= leastRegular && 2 * empty > regular;
   }
 
   /** How well the dialect cuts the first records from `start` on, whatever they are. */

@@ -172,12 +172,13 @@ class Sniffer {
     const columns = isSpared ? { ...place, cells: withoutSpareCells(place.cells) } : place;
     const refined = refineDialect(this.#sample, dialect, columns, source);
     const found = this.#sniffed(refined, place, describeHeader(place));
-    if (!isSpared) return found;
-    return {
-      ...found,
-      reading: { ...found.reading, hasSpareCells: true },
-      notes: [...found.notes, spareCells],
+    const isLastEmpty = this.#sample.isLastEmpty(refined, place.end, columns.cells.length);
+    const reading = {
+      ...found.reading,
+      ...(isSpared && { hasSpareCells: true as const }),
+      ...(isLastEmpty && { lastColumn: 'empty' as const }),
     };
+    return { ...found, reading, notes: isSpared ? [...found.notes, spareCells] : found.notes };
   }
 
   #withStrayHeader({ dialect, place }: Candidate): Sniffed {

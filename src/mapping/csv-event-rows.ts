@@ -10,7 +10,7 @@ import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
-import { unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { shifted, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { kindProblem } from './event-record.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
@@ -109,8 +109,12 @@ export class CsvEventRows {
   #readRecord(bytes: Buffer, start: number, end: number, record: number, hasNul: boolean): Reason | null {
     const columns = this.#plan.roles.length;
     const found = this.#cells.find(bytes, start, end);
-    if (found !== columns && !this.#cells.fits(bytes, end, found, this.#header.ragged === 'pad'))
-      return wrongCount(columns, found);
+    if (found !== columns) {
+      if (!this.#cells.fits(bytes, end, found, this.#header.ragged === 'pad'))
+        return wrongCount(columns, found);
+      const isFilled = !this.#cells.isEmpty(columns - 1);
+      if (this.#header.lastColumn === 'empty' && isFilled && found > columns) return shifted(columns, found);
+    }
     if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
     else if (this.#header.defused === 'doubtful') {
       const doubtful = this.#cells.findDefused(bytes);

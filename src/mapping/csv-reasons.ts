@@ -32,6 +32,15 @@ export function wrongCount(expected: number, found: number): Reason {
   };
 }
 
+/** Of a record whose surplus cells are empty, in a file whose last column mostly is. */
+export function shifted(expected: number, found: number): Reason {
+  return {
+    code: 'wrong_field_count',
+    message: `the header has ${expected} columns, this record ${found}; what it has more is empty, but the last column, empty in most records, is not: there may be a delimiter too many before it (ragged=pad takes the record as it stands)`,
+    column: null,
+  };
+}
+
 export function unclearApostrophe(column: string | null): Reason {
   return {
     code: 'unclear_apostrophe',

@@ -10,7 +10,7 @@ import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells, fitCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
-import { repeatedHeader, unclearApostrophe, wrongCount } from './csv-reasons.ts';
+import { repeatedHeader, shifted, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
@@ -140,8 +140,10 @@ export class CsvRows {
     if (this.#hasMetadata || end - start > MAX_VALUE_BYTES) return this.#readSplit(bytes, start, end, record);
     const found = this.#cells.find(bytes, start, end);
     if (found === -1) return this.#readSplit(bytes, start, end, record);
-    if (found !== columns && !this.#cells.fits(bytes, end, found, this.#pads))
-      return wrongCount(columns, found);
+    if (found !== columns) {
+      if (!this.#cells.fits(bytes, end, found, this.#pads)) return wrongCount(columns, found);
+      if (this.#isShifted(found, !this.#cells.isEmpty(columns - 1))) return shifted(columns, found);
+    }
     if (this.#repeatedHeader.isIn(bytes, this.#cells)) return repeatedHeader;
     if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
     else if (this.#header.defused === 'doubtful') {
@@ -211,6 +213,11 @@ export class CsvRows {
     return this.#readCells(bytes.toString('latin1', start, end).split(this.#header.delimiter), record);
   }
 
+  /** Whether a delimiter too many is likely to have moved all cells behind it into wrong columns. */
+  #isShifted(found: number, isLastFilled: boolean): boolean {
+    return this.#header.lastColumn === 'empty' && isLastFilled && found > this.#plan.roles.length;
+  }
+
   #readStray(bytes: Buffer, start: number, end: number): string[] | null {
     if (end - start > MAX_VALUE_BYTES || this.#header.dialect !== undefined) return null;
     return readStrayQuote(
@@ -225,6 +232,7 @@ export class CsvRows {
     const { roles, names, idIndex, entity } = this.#plan;
     const fitting = written.length === roles.length ? written : fitCells(written, roles.length, this.#pads);
     if (fitting === null) return wrongCount(roles.length, written.length);
+    if (this.#isShifted(written.length, fitting.at(-1) !== '')) return shifted(roles.length, written.length);
     if (this.#repeatedHeader.isOf(fitting)) return repeatedHeader;
     const cells = this.#header.defused === 'undone' ? fitting.map(undoDefusedBytes) : fitting;
     const reason = this.#cellProblem(cells);

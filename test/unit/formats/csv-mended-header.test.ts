@@ -93,3 +93,19 @@ describe('a quote too many in the header', () => {
     ]);
   });
 });
+
+describe('the last column', () => {
+  const lines = (count: number, filled: number) =>
+    Array.from({ length: count }, (_, n) => `u${n},a,${n < filled ? 'x' : ''}\n`).join('');
+  const lastColumn = (text: string) => {
+    const bytes = Buffer.from(text);
+    const { reading } = sniffCsv(bytes, true, { source: {}, map: {} });
+    return readCsvHeader(bytes, true, reading)?.header.lastColumn;
+  };
+
+  it('is known to be empty from ten records on, if it is so in most of them', () => {
+    expect(lastColumn(`user_id,name,note\n${lines(10, 4)}`)).toBe('empty');
+    expect(lastColumn(`user_id,name,note\n${lines(10, 5)}`)).toBeUndefined();
+    expect(lastColumn(`user_id,name,note\n${lines(9, 0)}`)).toBeUndefined();
+  });
+});

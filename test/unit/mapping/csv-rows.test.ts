@@ -251,4 +251,17 @@ describe('rows of a CSV', () => {
       '1:repeated_header',
     ]);
   });
+
+  it('are refused with an empty cell too many, where the last column is filled though it is empty nearly everywhere', () => {
+    const bytes = Buffer.from('u1,Acme, Inc.,\nu2,Bob,,\nu3,"Cy\\",x,\nu4,Dee,x');
+    const rows = new Rows();
+    const columns = ['user_id', 'name', 'note'];
+    const header = { delimiter: ',', columns, lastColumn: 'empty' as const };
+    new CsvRows(header, planColumns(columns, {}, 'auto'), rows).read(chunkOf(bytes), bytes);
+    expect(readCopyText(rows.users.finish()).map(({ key }) => key)).toEqual(['u2', 'u4']);
+    expect(rows.rejects.map(({ row, code }) => `${row}:${code}`)).toEqual([
+      '1:wrong_field_count',
+      '3:wrong_field_count',
+    ]);
+  });
 });
