@@ -364,6 +364,23 @@ describe('a refused record is named exactly, and costs no other record: NDJSON',
   });
 });
 
+describe('a CSV written otherwise is stored as it is meant, without an option', () => {
+  const expected = { u1: { name: 'Ann "A", x', plan: 'pro' }, u2: { name: "Bob's", plan: 'free' } };
+  test.each([
+    ['; behind a title', 'Users\n\nuser_id;name;plan\nu1;"Ann ""A"", x";pro\nu2;Bob\'s;free\n'],
+    ['||', 'user_id||name||plan\nu1||"Ann ""A"", x"||pro\nu2||Bob\'s||free\n'],
+    ["' for quotes", "'user_id','name','plan'\n'u1','Ann \"A\", x','pro'\n'u2','Bob''s','free'\n"],
+    ['a backslash for an escape', 'user_id,name,plan\nu1,"Ann \\"A\\", x",pro\nu2,Bob\'s,free\n'],
+    ['a blank after each comma', 'user_id, name, plan\nu1, "Ann ""A"", x", pro\nu2, Bob\'s, free\n'],
+    ['comments', 'user_id,name,plan\n# a\nu1,"Ann ""A"", x",pro\n# b\nu2,Bob\'s,free\n'],
+  ])('%s', async (_, content) => {
+    const { load, users } = await loadFile(content, { chunkBytes: 1 });
+    expect(load.tally).toMatchObject({ read: 2, rejected: 0 });
+    const properties = Object.entries(users).map(([id, user]) => [id, user.metadata]);
+    expect(Object.fromEntries(properties)).toEqual(expected);
+  });
+});
+
 describe('a header that cannot be used is refused before there is a job', () => {
   test.each([
     ['user_id,__proto__\nu,1\n', 'invalid_field', /__proto__/],
