@@ -41,6 +41,8 @@ export class CsvWalker {
 
   readonly #marks: CsvMarks;
   readonly #meanings: Uint8Array;
+  /** Nobody asks for the cells, quotes are doubled, and the delimiter is one byte. */
+  readonly #isPlain: boolean;
   readonly #maxBytes: number;
   readonly #cells: CellList | null;
   /** `limit` is because of the record's maximum length, not of the bytes that are there. */
@@ -52,6 +54,8 @@ export class CsvWalker {
   constructor(marks: CsvMarks, maxBytes: number, cells: CellList | null = null) {
     this.#marks = marks;
     this.#meanings = meaningsOf(marks);
+    const isSingle = marks.delimiter.length === 1 && !marks.isBlanks;
+    this.#isPlain = cells === null && isSingle && marks.escape === marks.quote;
     this.#maxBytes = maxBytes;
     this.#cells = cells;
   }
@@ -67,10 +71,34 @@ export class CsvWalker {
     this.open = false;
     this.inside = false;
     this.#cells?.clear();
-    const stop = this.#findStop(buf, start);
+    const plainStop = this.#isPlain ? this.#findPlainStop(buf, start) : -1;
+    const stop = plainStop < 0 ? this.#findStop(buf, start) : plainStop;
     if (stop < 0) return stop;
     this.contentEnd = stop;
     return terminated(buf, stop, end, final);
+  }
+
+  /** Where the content of a record ends that is well-formed and all there; -1 for any other, which is looked at closely. */
+  #findPlainStop(buf: Buffer, start: number): number {
+    const meanings = this.#meanings;
+    const { quote } = this.#marks;
+    const limit = this.limit;
+    for (let at = start; ; at++) {
+      if (buf[at] === quote) {
+        for (at++; ; at += 2) {
+          while (at < limit && buf[at] !== quote) at++;
+          if (at + 1 >= limit) return -1;
+          if (buf[at + 1] !== quote) break;
+        }
+        at++;
+      } else {
+        while (at < limit && meanings[buf[at] as number] === ORDINARY) at++;
+      }
+      if (at >= limit) return -1;
+      const meaning = meanings[buf[at] as number];
+      if (meaning === ENDS_LINE) return at;
+      if (meaning !== DELIMITER) return -1;
+    }
   }
 
   /** Where the content of the record ends, or MORE or TOO_LARGE. */
