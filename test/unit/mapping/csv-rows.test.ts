@@ -243,10 +243,16 @@ describe('rows of a CSV', () => {
   });
 
   it('do not include the header, where files were put into one and it comes again', () => {
-    const lines = ['u1,Ann,7', 'user_id,name,n', '"user_id","name", n ', 'user_id,Ann,7'];
+    const lines = [
+      'u1,Ann,7',
+      'user_id,name,n',
+      '"user_id","name", n ',
+      'user_id,Ann,7',
+      '\ufeffuser_id,name,n',
+    ];
     const { rows, rejects } = readChunk(['user_id', 'name', 'n'], ',', Buffer.from(lines.join('\n')));
     expect(rows.map(({ key }) => key)).toEqual(['u1', 'user_id']);
-    expect(rejects).toEqual(['2:repeated_header', '3:repeated_header']);
+    expect(rejects).toEqual(['2:repeated_header', '3:repeated_header', '5:repeated_header']);
     expect(readChunk(['user_id', 'metadata'], ',', Buffer.from('user_id,metadata')).rejects).toEqual([
       '1:repeated_header',
     ]);
