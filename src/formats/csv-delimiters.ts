@@ -20,6 +20,11 @@ export const delimiters = [
     '^^',
     '~~',
     '\t\t',
+    // A quote behind the blank keeps the shorter one from being cut at.
+    ', ',
+    '; ',
+    '| ',
+    ' | ',
     ' ',
     'blanks',
   ],

@@ -56,6 +56,19 @@ const users = [
 const plain = { quote: '"', escape: '"', comment: '', headerRows: 1, lines: 0 };
 
 describe('the delimiter', () => {
+  it.each([', ', '; ', '| ', ' | '])(
+    '%j is found where names stand in quotes behind its blank',
+    (delimiter) => {
+      const rows = [
+        ['user_id', '"full name"', '"city"'],
+        ['u1', `"Acme${delimiter}Inc."`, '"Rome"'],
+        ['u2', '"Bob"', 'Oslo'],
+      ];
+      const text = table(delimiter, rows);
+      expect(sniff(text)).toMatchObject({ ...plain, delimiter, rest: text });
+    },
+  );
+
   it.each([',', ';', '\t', '|', '^', '~', ':', '||', '::', '~|~', ', ', '; ', ' | ', '\x01'])(
     '%j is found from the header',
     (delimiter) => {
