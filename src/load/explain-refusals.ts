@@ -19,8 +19,6 @@ const longestName = 40;
 const idLike =
   /^(?:_?id|uuid|uid|e-?mail|(?:user|customer|client|account|member|company|org\w*)[\s_-]?(?:id|key)?)$/i;
 const ours: ReadonlySet<string> = new Set(['user_id', 'company_id']);
-/** A line of an object or array that goes on below. */
-const spread = /^\s*(?:[[{\]}]+,?|"[^"]*"\s*:.*[^}\]])\s*$/s;
 
 /** The failure of a load of which every record was refused: how many, and what the reason probably is. No values of the data. */
 export function explainRefusals({ header, byCode, sample }: Refusals): string {
@@ -36,9 +34,6 @@ function ofNdjson(sample: Reject): string | null {
   const start = text.trimStart();
   switch (sample.code) {
     case 'invalid_json':
-      if (spread.test(text)) {
-        return 'this looks like JSON that is spread over lines; NDJSON has one whole record in each (jq -c . does that), or send an array as .json';
-      }
       if (/^[{[]\s*'/.test(start)) return 'names and text stand in single quotes; JSON wants double ones';
       return start.startsWith('{')
         ? null

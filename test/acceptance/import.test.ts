@@ -290,12 +290,12 @@ describe('sluice import, told something wrong', () => {
     ['no file at all', [], "missing required argument 'files'"],
     ['columns nobody knows', ['odd.csv'], 'columns seen: a, b'],
     ['an empty file', ['empty.csv'], 'The file is empty'],
-    ['a workbook', ['book.csv'], 'Excel workbook'],
+    ['a workbook of old', ['book.csv'], 'an old Excel workbook (.xls)'],
   ])('says what is wrong and exits with 2: %s', async (_what, args, message) => {
     await put('good.csv', usersCsv(1));
     await put('odd.csv', 'a,b\n1,2\n');
     await put('empty.csv', '');
-    await put('book.csv', `PK\u0003\u0004${'\0'.repeat(26)}[Content_Types].xml…`);
+    await put('book.csv', Buffer.from('d0cf11e0a1b11ae1', 'hex'));
     const refused = await runCli(['import', ...args], {
       cwd: folder,
       env: { DATABASE_URL: database.url, DATA_DIR: folder },

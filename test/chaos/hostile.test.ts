@@ -146,7 +146,7 @@ test('whatever one environment sends, liveness answers within 1 s and the import
     const neighbour = await addNeighbour(site, api);
     // What the first two attacks need: a property of many letters, and refused records of commas.
     const letters = await api.upload(Buffer.from(`user_id,${'a'.repeat(200)}\nu,x\n`));
-    const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}\n`.repeat(20)}`));
+    const commas = await api.upload(Buffer.from(`user_id,a\n${`${','.repeat(60_000)}x\n`.repeat(20)}`));
     expect(await ended(api, letters)).toBe('completed');
     // Every record is refused, and kept.
     expect(await ended(api, commas)).toBe('failed');

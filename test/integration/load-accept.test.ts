@@ -16,7 +16,6 @@ import {
 } from '../support/load-file.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
-import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -113,18 +112,23 @@ describe('COMMIT is sent as the connection breaks', () => {
 });
 
 /** A context whose transactions wait at a gate: a process that is killed or paused there. */
-function pausedContext(): { context: LoadContext; goOn: () => void } {
+function pausedContext(): { context: LoadContext; arrived: Promise<void>; goOn: () => void } {
   const context = withoutQueue(t.system);
   let goOn: () => void = () => undefined;
+  let arrive: () => void = () => undefined;
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve;
+  });
   const opened = new Promise<void>((resolve) => {
     goOn = resolve;
   });
   const pool = Object.create(context.pool) as typeof context.pool;
   pool.connect = (async () => {
+    arrive();
     await opened;
     return context.pool.connect();
   }) as typeof pool.connect;
-  return { context: { ...context, pool }, goOn };
+  return { context: { ...context, pool }, arrived, goOn };
 }
 
 const receivedLongAgo = () =>
@@ -134,7 +138,7 @@ test('the file of an upload that is killed before it is accepted is removed late
   const before = await t.storedFiles();
   const paused = pausedContext();
   const accepting = acceptFile(paused.context, environmentId, content);
-  await waitFor('the file to be stored', async () => (await t.storedFiles()).length > before.length);
+  await paused.arrived;
   expect(await sweep(t.system), 'too early').toBe(0);
   await receivedLongAgo();
   expect(await sweep(t.system)).toBe(1);

@@ -289,7 +289,6 @@ describe('a load of which every record was refused', () => {
   };
 
   test.each([
-    ['pretty-printed JSON', '{\n  "user_id": "a",\n  "metadata": {}\n}\n', {}, /spread over lines/],
     [
       'another name for the id',
       lines({ id: 'a', plan: 'x' }, { id: 'b' }),
