@@ -151,8 +151,11 @@ class Sniffer {
       const sorted = fitting.toSorted(
         (a, b) => b.share - a.share || a.place.cells.length - b.place.cells.length,
       );
+      const [best] = sorted;
       // One that fits less well is not to be read for being less in doubt.
-      if (sorted.length > 0) return sorted.filter(({ share }) => share === sorted[0]?.share);
+      const isAsGood = ({ share, place }: Candidate & { readonly share: number }) =>
+        share === best?.share && place.cells.length === best.place.cells.length;
+      if (best !== undefined) return sorted.filter(isAsGood);
     }
     return [];
   }
