@@ -62,7 +62,7 @@ describe('chunks merged in any order, some at a time', () => {
         expect(await countLeftovers(t.system, real.jobId)).toBe(0);
       },
     );
-    await fc.assert(property, { ...parameters, numRuns: 20 });
+    await fc.assert(property, { ...parameters, numRuns: 12 });
   });
 
   async function runShuffled(
@@ -154,7 +154,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
           expect(await countLeftovers(t.system, again)).toBe(0);
         },
       );
-      await fc.assert(property, { ...parameters, numRuns: 6 });
+      await fc.assert(property, { ...parameters, numRuns: 4 });
     },
   );
 
@@ -187,7 +187,7 @@ describe.each(backends)('through $queue, $workers workers with $concurrency chun
         expect(tally.unchanged + tally.superseded + tally.rejected).toBe(tally.read);
         expect(await readVersions(t.system, environmentId)).toEqual(before);
       });
-      await fc.assert(property, { ...parameters, numRuns: 6 });
+      await fc.assert(property, { ...parameters, numRuns: 4 });
     },
   );
 });

@@ -81,7 +81,7 @@ describe('csv scanner', () => {
         expect(scan(text, maxBytes, ends)).toEqual(whole);
         expect(scan(text, maxBytes, everyByte(text))).toEqual(whole);
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 
@@ -101,7 +101,7 @@ describe('csv scanner', () => {
           expected.map((each) => [each.start, each.end, each.problem]),
         );
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 
@@ -127,7 +127,7 @@ describe('csv scanner', () => {
         for (const each of accepted)
           expect(originals, JSON.stringify(faulty)).toContain(faulty.slice(each.start, each.contentEnd));
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 

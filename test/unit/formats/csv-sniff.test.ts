@@ -340,7 +340,7 @@ describe('well-formed tables', () => {
         const expected = { delimiter, ...plain, rest: text.join('') };
         expect(sniff(text.join(''), { map })).toMatchObject(expected);
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 });

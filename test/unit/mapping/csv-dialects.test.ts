@@ -143,7 +143,7 @@ describe('a CSV in any dialect', () => {
         expect(found.rejects).toEqual([]);
         expect(found.rows).toEqual(given.rows);
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 
@@ -164,7 +164,7 @@ describe('a CSV in any dialect', () => {
         expect(feedScanner(createRecordScanner(header), bytes, everyByte)).toEqual(whole);
         expect(read(header, bytes).records).toBe(whole.filter((record) => !record.blank).length);
       }),
-      { numRuns: 1000 },
+      { numRuns: 300 },
     );
   });
 

@@ -104,7 +104,7 @@ describe('record index', () => {
         expect(index.rows).toBe(expected.length);
         expect(index.header?.columns.length).toBe(2);
       }),
-      { numRuns: 5000 },
+      { numRuns: 2000 },
     );
   });
 
