@@ -1,6 +1,7 @@
 import { idColumn } from '../domain/entity.ts';
 import { InputError, inputError, type Problem } from '../domain/errors.ts';
 import { MAX_COLUMNS, MAX_HEADER_NOTES, MAX_HEADER_PROBLEMS } from '../domain/limits.ts';
+import { isRejectColumn } from '../domain/reject.ts';
 
 /** What a caller says of the names of a CSV. */
 export interface NameHints {
@@ -127,4 +128,16 @@ function invalid(message: string, positions: readonly number[]): Problem {
   const more = positions.length > MAX_HEADER_PROBLEMS ? ', …' : '';
   const details = `header: ${positions.length > 1 ? 'columns' : 'column'} ${shownPositions}${more}`;
   return { code: 'invalid_field', message, details };
+}
+
+const keys: ReadonlySet<string> = new Set(Object.values(idColumn));
+
+/** Whether one of these cells is the name of an id column. */
+export function namesId(cells: readonly string[]): boolean {
+  return cells.some((cell) => keys.has(cell.trim()));
+}
+
+/** A header of positions, as files of refused records have it; among other cells a number is more likely a value. */
+export function isNumbered(cells: readonly string[]): boolean {
+  return cells.every((cell) => /^(?:column_)?\d{1,5}$/.test(cell.trim()) || isRejectColumn(cell.trim()));
 }

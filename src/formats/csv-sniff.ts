@@ -3,7 +3,6 @@
  * delimiter that is most frequent in the first record) stands wherever it gives a header with an id column and records as wide as
  * that. Anything else must name an id column where the plain reading does not, or mend records without harming one.
  */
-import { idColumn } from '../domain/entity.ts';
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
 import {
@@ -17,10 +16,9 @@ import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
 import { isData, kindOf } from './csv-kinds.ts';
 import { findStrayHeader, hasSpareCells, withoutSpareCells } from './csv-mended-header.ts';
+import { isNumbered, namesId } from './csv-names.ts';
 import { hasOtherQuotes, refineDialect } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score, startsWithData } from './csv-sample.ts';
-
-const keys: ReadonlySet<string> = new Set(Object.values(idColumn));
 
 /** What a caller says of a CSV. */
 export interface CsvHints {
@@ -89,7 +87,7 @@ class Sniffer {
     if (header !== undefined) return this.#withHeaderAt(header);
     const plain = this.#plain();
     const place = this.#sample.findFirst(plain, this.#rows);
-    if (this.#mapsPositions() && !namesId(place)) return this.#byPosition(plain, place);
+    if (this.#mapsPositions() && !namesId(place?.cells ?? [])) return this.#byPosition(plain, place);
     if (place !== null) return this.#withHeader({ dialect: plain, place });
     const stray = this.#rows === 1 ? findStrayHeader(this.#sample, plain) : null;
     if (stray !== null) return this.#withStrayHeader({ dialect: plain, place: stray });
@@ -240,7 +238,7 @@ class Sniffer {
   #byPosition(plain: CsvDialect, place: Place | null): Sniffed {
     const { dialect, score } = this.#bestCut();
     if (startsWithData(score.records, score.width)) return this.#headless(dialect, score);
-    if (place !== null) return this.#withHeader({ dialect: plain, place });
+    if (place !== null && isNumbered(place.cells)) return this.#withHeader({ dialect: plain, place });
     const message =
       'map names columns by their positions, which needs a file without a header, and the first record may be one; say header=none if it is data, else header=1 and map names';
     throw inputError('invalid_field', message, 'header');
@@ -334,10 +332,6 @@ class Sniffer {
     const message = `Line ${lines + 1} names an id column, but records stand before it that look like its own; say which one is the header with header=1, 2, …`;
     return inputError('invalid_field', message, 'header');
   }
-}
-
-function namesId(place: Place | null): boolean {
-  return place?.cells.some((cell) => keys.has(cell.trim())) === true;
 }
 
 /** A cut with less is none: records of one cell, or of any number. */

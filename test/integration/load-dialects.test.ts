@@ -12,8 +12,16 @@ beforeAll(async () => {
 });
 afterAll(() => t.close());
 
-/** As long as a CI run can spare; a counterexample is shrunk within it, too. */
-const parameters = { numRuns: 5_000, interruptAfterTimeLimit: 6_000, endOnFailure: true } as const;
+/**
+ * As long as a CI run can spare; a counterexample is shrunk within it, too. A hunt for others has more time, and no seed:
+ * what a file of a few records leaves open is found once in some ten thousand.
+ */
+const parameters = {
+  seed: 20_261_122,
+  numRuns: 5_000,
+  interruptAfterTimeLimit: 6_000,
+  endOnFailure: true,
+} as const;
 
 const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
 

@@ -281,8 +281,20 @@ describe('a file without a header', () => {
     expect(sniff(records, { map })).toMatchObject({ headerRows: 0, columns: 3, rest: records });
     const first = '2026-01-02,2,Bob\n2026-01-01,7,Ann\n2026-01-03,5,Eve\n';
     expect(sniff(first, { map })).toMatchObject({ headerRows: 0, columns: 3, rest: first });
-    const header = 'x,2,3\n2026-01-02,u1,Bob\n2026-01-01,u2,Ann\n';
-    expect(sniff(header, { map })).toMatchObject({ headerRows: 1, rest: header });
+  });
+
+  it('is in doubt where such a number stands among other texts of the first record, and not where all are numbers', () => {
+    const map = { 2: 'user_id' };
+    const rows = '2026-01-02,u1,Bob\n2026-01-01,u2,Ann\n';
+    expect(refusal(`x,2,3\n${rows}`, { map })).toMatch(/header=none if it is data.*\(header\)/);
+    expect(refusal('"u0.","","2"\n"u1","#",";"\n"u2","","a"\n', { map })).toMatch(/\(header\)/);
+    for (const header of ['1,2,3\n', 'column_1,column_2,sluice_row\n'])
+      expect(
+        sniff(header + rows, { map: { [header.includes('c') ? 'column_2' : '2']: 'user_id' } }),
+      ).toMatchObject({
+        headerRows: 1,
+        rest: header + rows,
+      });
   });
 
   it('is not taken for one where the first record may be a header', () => {

@@ -122,7 +122,7 @@ describe('array to NDJSON', () => {
         expect(accepted, body).toBe(isJsonArray(body));
         if (accepted) taken++;
       }),
-      { numRuns: 3_000 },
+      { numRuns: 8_000 },
     );
     expect(taken).toBeGreaterThan(1000);
   });

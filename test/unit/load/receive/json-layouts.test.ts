@@ -487,7 +487,7 @@ describe('in any document', () => {
         else found++;
         expect(isDocument ? recordsOf(taken) : null).toEqual(expected);
       }),
-      { numRuns: 150 },
+      { numRuns: 400 },
     );
     expect(Math.min(found, refused)).toBeGreaterThan(10);
   });
