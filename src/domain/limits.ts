@@ -54,30 +54,14 @@ export const MAX_STRAY_QUOTES = 16;
 /** Of a header that is wrong all over nobody reads more; nor more columns that are named in a message. */
 export const MAX_HEADER_PROBLEMS = 100;
 export const MAX_SHOWN_COLUMNS = 20;
-/** What the options of a file may say of how it is written. */
-export const MAX_DELIMITER_CHARS = 8;
-export const MAX_COMMENT_CHARS = 8;
-export const MAX_NULL_TOKENS = 20;
-export const MAX_NULL_CHARS = 100;
+/** Of a sheet's name, in an option or in a workbook. */
 export const MAX_SHEET_NAME_CHARS = 255;
-export const MAX_RECORDS_PATH_CHARS = 1_000;
-export const MAX_HEADER_RECORD = 10_000;
-export const MAX_HEADER_ROWS = 9;
-export const MAX_SKIPPED_LINES = 1_000_000;
-/** Records at the end of a file that `skip_footer` may pass over: their places are held until the end has come. */
-export const MAX_FOOTER_RECORDS = 1_000;
 /** Column names that the record of a job has. */
 export const MAX_READ_AS_COLUMNS = 100;
 /** Of the columns that were given a name, those that a sentence in the job record is about. */
 export const MAX_HEADER_NOTES = 20;
 /** What is looked at to find how a CSV is written, and where its header stands. */
 export const DIALECT_SAMPLE_BYTES = MiB;
-/** Where a header is looked for at most: so far from the start, and behind so many records. */
-export const MAX_PREAMBLE_BYTES = 256 * KiB;
-export const MAX_PREAMBLE_RECORDS = 100;
-/** Records by which one dialect is held against another, where a header says that they fit, and where none does. */
-export const MAX_MEASURED_RECORDS = 20_000;
-export const MAX_SCORED_RECORDS = 500;
 /** A number such as 1e400 is kept; beyond this power of ten jsonb would expand it to kilobytes of zeros. */
 export const MAX_NUMBER_EXPONENT = 1_000;
 /** Of a number written out, its power of ten included. */
@@ -153,9 +137,6 @@ export const MAX_SHEET_COLUMNS = 16_384;
 export const MAX_CELL_CHARS = MAX_VALUE_BYTES;
 /** What is read of a sheet to know whether it has data. */
 export const SHEET_SNIFF_BYTES = 256 * KiB;
-/** A tag, text or comment in a workbook, and elements inside one another. */
-export const MAX_XML_ITEM_CHARS = MiB;
-export const MAX_XML_DEPTH = 256;
 /** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 

@@ -1,15 +1,4 @@
-import {
-  MAX_COMMENT_CHARS,
-  MAX_DELIMITER_CHARS,
-  MAX_FOOTER_RECORDS,
-  MAX_HEADER_RECORD,
-  MAX_HEADER_ROWS,
-  MAX_NULL_CHARS,
-  MAX_NULL_TOKENS,
-  MAX_RECORDS_PATH_CHARS,
-  MAX_SHEET_NAME_CHARS,
-  MAX_SKIPPED_LINES,
-} from './limits.ts';
+import { MAX_SHEET_NAME_CHARS } from './limits.ts';
 import { parseRecordsPath } from './records-path.ts';
 import type { SourceOptions } from './source.ts';
 
@@ -17,6 +6,18 @@ import type { SourceOptions } from './source.ts';
  * How the options of `SourceOptions` are written: the same names, values and sentences in the query and the form of an upload, in
  * the mapping.yaml of the inbox, in a schedule, and as flags of the command line. Each of these makes its own schema of this table.
  */
+
+/** What the options of a file may say of how it is written. */
+const maxDelimiterChars = 8;
+const maxCommentChars = 8;
+const maxNullTokens = 20;
+const maxNullChars = 100;
+const maxRecordsPathChars = 1_000;
+const maxHeaderRecord = 10_000;
+const maxHeaderRows = 9;
+const maxSkippedLines = 1_000_000;
+/** Records at the end of a file that `skip_footer` may pass over: their places are held until the end has come. */
+const maxFooterRecords = 1_000;
 
 export interface SourceOption {
   readonly key: keyof SourceOptions;
@@ -80,7 +81,7 @@ export const sourceOptions = {
     argument: 'characters',
     description:
       'what stands between the cells of a CSV: one character or several, or comma, semicolon, tab, pipe, space, or blanks for any number of them',
-    rule: `must be ${Object.keys(delimiterWords).join(', ')}, or 1 to ${MAX_DELIMITER_CHARS} characters without letters, digits, double quotes and line ends`,
+    rule: `must be ${Object.keys(delimiterWords).join(', ')}, or 1 to ${maxDelimiterChars} characters without letters, digits, double quotes and line ends`,
     examples: [';', 'tab'],
     read: readDelimiter,
   },
@@ -109,24 +110,24 @@ export const sourceOptions = {
     argument: 'which',
     description:
       'which record names the columns, from 1, behind lines that are skipped; none: no record does, and the columns are column_1, column_2, …',
-    rule: `must be none, or a number from 1 to ${MAX_HEADER_RECORD}`,
+    rule: `must be none, or a number from 1 to ${maxHeaderRecord}`,
     examples: ['none', '3'],
-    read: (text) => (text === 'none' ? 'none' : readNumber(text, [1, MAX_HEADER_RECORD])),
+    read: (text) => (text === 'none' ? 'none' : readNumber(text, [1, maxHeaderRecord])),
   },
   header_rows: count(
     'headerRows',
-    [1, MAX_HEADER_ROWS],
+    [1, maxHeaderRows],
     'how many records the header is made of; the names in a column are joined',
     2,
   ),
-  skip_rows: count('skipRows', [0, MAX_SKIPPED_LINES], 'how many lines to pass over at the start', 4),
-  skip_footer: count('skipFooter', [0, MAX_FOOTER_RECORDS], 'how many records to pass over at the end', 1),
+  skip_rows: count('skipRows', [0, maxSkippedLines], 'how many lines to pass over at the start', 4),
+  skip_footer: count('skipFooter', [0, maxFooterRecords], 'how many records to pass over at the end', 1),
   comment: {
     key: 'comment',
     type: 'string',
     argument: 'characters',
     description: 'lines that start with this are no records; none: there are no such lines',
-    rule: `must be none, or 1 to ${MAX_COMMENT_CHARS} characters without control characters, the first of them no blank`,
+    rule: `must be none, or 1 to ${maxCommentChars} characters without control characters, the first of them no blank`,
     examples: ['#'],
     read: readComment,
   },
@@ -135,9 +136,9 @@ export const sourceOptions = {
     type: 'array',
     argument: 'text',
     description: 'a cell without quotes that means the same as an empty one; may be given several times',
-    rule: `must be a text of 1 to ${MAX_NULL_CHARS} characters without control characters, at most ${MAX_NULL_TOKENS} of them`,
+    rule: `must be a text of 1 to ${maxNullChars} characters without control characters, at most ${maxNullTokens} of them`,
     examples: [['NULL', '\\N']],
-    read: (text) => (isLine(text, MAX_NULL_CHARS) ? text : undefined),
+    read: (text) => (isLine(text, maxNullChars) ? text : undefined),
   },
   ragged: {
     key: 'ragged',
@@ -186,8 +187,7 @@ export const sourceOptions = {
     description: 'where the array of records is in a JSON document: keys with dots between',
     rule: 'must be keys with dots between, such as data.users',
     examples: ['data.users'],
-    read: (text) =>
-      isLine(text, MAX_RECORDS_PATH_CHARS) && parseRecordsPath(text) !== null ? text : undefined,
+    read: (text) => (isLine(text, maxRecordsPathChars) && parseRecordsPath(text) !== null ? text : undefined),
   },
 } as const satisfies Readonly<Record<string, SourceOption>>;
 
@@ -214,7 +214,7 @@ export type GivenSource = Readonly<Partial<Record<SourceOptionName, unknown>>>;
 export function sourceOptionProblem(name: SourceOptionName, value: unknown): string | null {
   const { read, type, rule }: SourceOption = sourceOptions[name];
   const items = type === 'array' ? itemsOf(value) : [value];
-  if (type === 'array' && items.length > MAX_NULL_TOKENS) return rule;
+  if (type === 'array' && items.length > maxNullTokens) return rule;
   return items.every((item) => isWritten(item) && read(String(item)) !== undefined) ? null : rule;
 }
 
@@ -290,7 +290,7 @@ function readDelimiter(given: string): string | undefined {
     .replaceAll('\\t', '\t')
     .replace(/\\x([0-9a-f]{2})/gi, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
   const length = Array.from(characters).length;
-  const isTaken = length > 0 && length <= MAX_DELIMITER_CHARS && characters.isWellFormed();
+  const isTaken = length > 0 && length <= maxDelimiterChars && characters.isWellFormed();
   return isTaken && !/[a-z0-9"\r\n\0\ufeff]/i.test(characters) ? characters : undefined;
 }
 
@@ -301,7 +301,7 @@ function readQuote(given: string): string | undefined {
 
 function readComment(given: string): string | undefined {
   if (given === 'none') return '';
-  return isLine(given, MAX_COMMENT_CHARS) && !/^\s/.test(given) ? given : undefined;
+  return isLine(given, maxCommentChars) && !/^\s/.test(given) ? given : undefined;
 }
 
 /** A text that is not empty and has no control characters. */

@@ -1,7 +1,7 @@
-import type { CsvDialect } from './csv-dialect.ts';
+import { type CsvDialect, type CsvMarks, delimiterAt, isBlankByte, marksOf } from './csv-dialect.ts';
+import { countLines } from './csv-walker.ts';
 import { CR, LF } from './record-scanner.ts';
 
-const TAB = 9;
 const SPACE = 32;
 const BACKSLASH = 92;
 
@@ -29,11 +29,9 @@ export class CsvCutter {
 
   readonly #bytes: Buffer;
   readonly #isWhole: boolean;
-  readonly #delimiter: Buffer;
-  readonly #blanks: boolean;
+  readonly #marks: CsvMarks;
   readonly #quote: number;
   readonly #escape: number;
-  readonly #comment: Buffer;
   /** Per cell, quotes included. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
@@ -42,11 +40,9 @@ export class CsvCutter {
   constructor(bytes: Buffer, isWhole: boolean, dialect: CsvDialect) {
     this.#bytes = bytes;
     this.#isWhole = isWhole;
-    this.#blanks = dialect.delimiter === 'blanks';
-    this.#delimiter = Buffer.from(this.#blanks ? ' ' : dialect.delimiter);
-    this.#quote = dialect.quote === '' ? -1 : dialect.quote.charCodeAt(0);
-    this.#escape = dialect.escape === '' ? -1 : dialect.escape.charCodeAt(0);
-    this.#comment = Buffer.from(dialect.comment);
+    this.#marks = marksOf({ delimiter: dialect.delimiter, dialect });
+    this.#quote = this.#marks.quote;
+    this.#escape = this.#marks.escape;
   }
 
   /** Where the record at `start` ends, its terminator included; -1 if it goes on after the bytes. */
@@ -109,7 +105,7 @@ export class CsvCutter {
   #cut(start: number): number {
     const bytes = this.#bytes;
     const end = bytes.length;
-    let at = this.#blanks ? this.#skipBlanks(start) : start;
+    let at = this.#marks.isBlanks ? start + this.#delimiterAt(start) : start;
     for (;;) {
       const from = at;
       if (at < end && bytes[at] === this.#quote) {
@@ -126,7 +122,7 @@ export class CsvCutter {
       if (bytes[at] === LF || bytes[at] === CR) return at;
       at += this.#delimiterAt(at);
       // Blanks at the end of a line stand before nothing.
-      if (this.#blanks && (at >= end || bytes[at] === LF || bytes[at] === CR))
+      if (this.#marks.isBlanks && (at >= end || bytes[at] === LF || bytes[at] === CR))
         return at >= end && !this.#isWhole ? -1 : at;
     }
   }
@@ -134,7 +130,8 @@ export class CsvCutter {
   /** The end of an unquoted cell. */
   #skipCell(start: number): number {
     const bytes = this.#bytes;
-    const first = this.#delimiter[0] as number;
+    const { delimiter, isBlanks } = this.#marks;
+    const first = delimiter[0] as number;
     const quote = this.#quote;
     // A quote escapes nothing but a quote, and that in quotes only.
     const escapes = this.#escape === quote ? -1 : this.#escape;
@@ -142,7 +139,7 @@ export class CsvCutter {
     for (; at < bytes.length; at++) {
       const byte = bytes[at] as number;
       if (byte === LF || byte === CR) break;
-      if ((byte === first || (byte === TAB && this.#blanks)) && this.#delimiterAt(at) > 0) break;
+      if ((byte === first || (isBlanks && isBlankByte(byte))) && this.#delimiterAt(at) > 0) break;
       if (byte === quote) this.isBad = true;
       else if (byte === escapes) at = this.#skipEscaped(at);
     }
@@ -155,7 +152,7 @@ export class CsvCutter {
     const isNeeded =
       next === this.#quote ||
       next === this.#escape ||
-      next === this.#delimiter[0] ||
+      next === this.#marks.delimiter[0] ||
       next === LF ||
       next === CR;
     if (!isNeeded) this.oddEscapes++;
@@ -164,17 +161,7 @@ export class CsvCutter {
 
   /** Length of the delimiter that stands there, or 0. */
   #delimiterAt(at: number): number {
-    const bytes = this.#bytes;
-    if (this.#blanks) return this.#skipBlanks(at) - at;
-    const delimiter = this.#delimiter;
-    for (let i = 0; i < delimiter.length; i++) if (bytes[at + i] !== delimiter[i]) return 0;
-    return delimiter.length;
-  }
-
-  #skipBlanks(start: number): number {
-    let at = start;
-    while (this.#bytes[at] === SPACE || this.#bytes[at] === TAB) at++;
-    return at;
+    return delimiterAt(this.#marks, this.#bytes, at, this.#bytes.length, true);
   }
 
   /** The position after the closing quote; -1 if more bytes are needed, -2 if there is none. */
@@ -207,7 +194,7 @@ export class CsvCutter {
   }
 
   #startsComment(start: number): boolean {
-    const comment = this.#comment;
+    const { comment } = this.#marks;
     return comment.length > 0 && this.#bytes.subarray(start, start + comment.length).equals(comment);
   }
 
@@ -223,14 +210,4 @@ export class CsvCutter {
     this.lines = this.quoted === 0 ? 1 : countLines(bytes, start, next);
     return next;
   }
-}
-
-/** LF, CRLF and CR in bytes[start, end). */
-function countLines(bytes: Buffer, start: number, end: number): number {
-  let lines = 0;
-  for (let i = start; i < end; i++) {
-    const byte = bytes[i];
-    if (byte === CR || (byte === LF && (i === start || bytes[i - 1] !== CR))) lines++;
-  }
-  return lines;
 }

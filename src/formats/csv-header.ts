@@ -5,7 +5,7 @@ import { CsvCutter } from './csv-cutter.ts';
 import { type CsvDialect, isPlain } from './csv-dialect.ts';
 import { withoutSpareCells } from './csv-mended-header.ts';
 import { joinRows, nameColumns, numberedColumns } from './csv-names.ts';
-import { createRecordScanner } from './csv-records.ts';
+import { createRecordScanner } from './csv-scanner.ts';
 import { explainNotUtf8 } from './detect-encoding.ts';
 import { type DefusedCells, findDefusedCells, isOwnHeader } from './own-csv.ts';
 import { CR, LF } from './record-scanner.ts';

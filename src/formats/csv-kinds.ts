@@ -23,6 +23,43 @@ export function kindOf(cell: string): CellKind {
 }
 
 /** Whether a name of a column is hardly ever written like that. */
-export function isData(kind: CellKind): boolean {
+function isData(kind: CellKind): boolean {
   return kind === 'number' || kind === 'date' || kind === 'mail' || kind === 'address' || kind === 'uuid';
+}
+
+/**
+ * Whether the first record is one of data: in some column it is a number, a date, an address as those after it are, and in none is
+ * it a text where those are not.
+ */
+export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
+  const [first, ...others] = records.filter((record) => record.length === width);
+  if (first === undefined || others.length === 0) return false;
+  let evidence = 0;
+  for (const [index, cell] of first.entries()) {
+    const kind = kindOf(cell);
+    const same = others.filter((record) => kindOf(record[index] as string) === kind).length;
+    const empty = others.filter((record) => kindOf(record[index] as string) === 'empty').length;
+    const filled = others.length - empty;
+    const typical = others.filter((record) => isData(kindOf(record[index] as string))).length;
+    if (kind === 'empty') continue;
+    if (isData(kind) && filled > 0 && same >= 0.9 * filled && !mayBeName(cell, index)) evidence++;
+    else if (!isData(kind) && filled > 0 && typical >= 0.9 * filled) return false;
+  }
+  return evidence > 0;
+}
+
+/** Years and the number of the column head columns. */
+function mayBeName(cell: string, index: number): boolean {
+  const text = cell.trim();
+  return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
+}
+
+/** Which record may be one of names: as wide as most, all cells different, and none that looks like data; -1: none. */
+export function findNames(records: readonly (readonly string[])[], width: number): number {
+  return records.findIndex(
+    (cells) =>
+      cells.length === width &&
+      new Set(cells).size === width &&
+      cells.every((cell) => cell.trim() !== '' && !isData(kindOf(cell))),
+  );
 }

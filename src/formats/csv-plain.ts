@@ -1,5 +1,4 @@
-import type { CsvDialect } from './csv-dialect.ts';
-import { type CsvMarks, isBlankByte, marksOf } from './csv-marks.ts';
+import { type CsvDialect, type CsvMarks, isBlankByte, marksOf } from './csv-dialect.ts';
 import type { CellList } from './csv-walker.ts';
 import { CR, LF } from './record-scanner.ts';
 

@@ -7,7 +7,7 @@ import {
   meaningsOf,
   QUOTES,
   startsCell,
-} from './csv-marks.ts';
+} from './csv-dialect.ts';
 import { countLines, terminated } from './csv-walker.ts';
 import { CR, LF } from './record-scanner.ts';
 

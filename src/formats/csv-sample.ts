@@ -1,14 +1,15 @@
 import { idColumn } from '../domain/entity.ts';
-import {
-  MAX_MEASURED_RECORDS,
-  MAX_PREAMBLE_BYTES,
-  MAX_PREAMBLE_RECORDS,
-  MAX_SCORED_RECORDS,
-} from '../domain/limits.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
-import { isData, kindOf } from './csv-kinds.ts';
+import { kindOf } from './csv-kinds.ts';
 import { distinctNames, joinRows } from './csv-names.ts';
+
+/** Where a header is looked for at most: so far from the start, and behind so many records. */
+const maxPreambleBytes = 256 * 1_024;
+const maxPreambleRecords = 100;
+/** Records by which one dialect is held against another, where a header says that they fit, and where none does. */
+const maxMeasuredRecords = 20_000;
+const maxScoredRecords = 500;
 
 /** From so many records on, what a column mostly is says something about all others. */
 const leastRegular = 10;
@@ -67,8 +68,8 @@ export class CsvSample {
   constructor(bytes: Buffer, isWhole: boolean, map: Readonly<Record<string, string>>) {
     this.bytes = bytes;
     this.isWhole = isWhole;
-    this.#head = bytes.subarray(0, MAX_PREAMBLE_BYTES);
-    this.#isHeadWhole = isWhole && bytes.length <= MAX_PREAMBLE_BYTES;
+    this.#head = bytes.subarray(0, maxPreambleBytes);
+    this.#isHeadWhole = isWhole && bytes.length <= maxPreambleBytes;
     this.#map = map;
     this.#meanings = new Map(Object.entries(map).map(([name, meaning]) => [name.trim(), meaning]));
   }
@@ -85,7 +86,7 @@ export class CsvSample {
     const before: { cells: readonly string[]; start: number; lines: number; isHash: boolean }[] = [];
     let lines = 0;
     let isAfterBlank = false;
-    for (let at = 0, number = 0; number < MAX_PREAMBLE_RECORDS && at < this.#head.length; ) {
+    for (let at = 0, number = 0; number < maxPreambleRecords && at < this.#head.length; ) {
       const next = cutter.next(at);
       if (next < 0) break;
       const cells = cutter.isBad ? [] : cutter.cells();
@@ -156,7 +157,7 @@ export class CsvSample {
     const cutter = new CsvCutter(this.bytes, this.isWhole, dialect);
     const bad = new Set<number>();
     let [good, quoted, goodHashes, badHashes, oddEscapes] = [0, 0, 0, 0, 0];
-    for (let at = start; at < this.bytes.length && good + bad.size < MAX_MEASURED_RECORDS; ) {
+    for (let at = start; at < this.bytes.length && good + bad.size < maxMeasuredRecords; ) {
       const next = cutter.next(at);
       if (next < 0) break;
       if (!cutter.isComment && !isBlank(cutter)) {
@@ -217,7 +218,7 @@ export class CsvSample {
     const records: string[][] = [];
     for (let at = start; at < this.#head.length; ) {
       const next = cutter.next(at);
-      if (next < 0 || records.length === MAX_SCORED_RECORDS) break;
+      if (next < 0 || records.length === maxScoredRecords) break;
       if (!cutter.isComment && !isBlank(cutter)) {
         records.push(cutter.isBad ? [] : cutter.cells());
         const count = cutter.isBad ? 0 : cutter.count;
@@ -238,33 +239,6 @@ export class CsvSample {
       records,
     };
   }
-}
-
-/**
- * Whether the first record is one of data: in some column it is a number, a date, an address as those after it are, and in none is
- * it a text where those are not.
- */
-export function startsWithData(records: readonly (readonly string[])[], width: number): boolean {
-  const [first, ...others] = records.filter((record) => record.length === width);
-  if (first === undefined || others.length === 0) return false;
-  let evidence = 0;
-  for (const [index, cell] of first.entries()) {
-    const kind = kindOf(cell);
-    const same = others.filter((record) => kindOf(record[index] as string) === kind).length;
-    const empty = others.filter((record) => kindOf(record[index] as string) === 'empty').length;
-    const filled = others.length - empty;
-    const typical = others.filter((record) => isData(kindOf(record[index] as string))).length;
-    if (kind === 'empty') continue;
-    if (isData(kind) && filled > 0 && same >= 0.9 * filled && !mayBeName(cell, index)) evidence++;
-    else if (!isData(kind) && filled > 0 && typical >= 0.9 * filled) return false;
-  }
-  return evidence > 0;
-}
-
-/** Years and the number of the column head columns. */
-function mayBeName(cell: string, index: number): boolean {
-  const text = cell.trim();
-  return /^(?:19|20)\d\d$/.test(text) || text === String(index) || text === String(index + 1);
 }
 
 /** Whether the record may be the header of so many columns: of these, only the first is ever left without a name. */

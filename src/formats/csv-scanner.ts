@@ -1,5 +1,5 @@
 import { MAX_QUOTED_CELL_BYTES, MAX_RECORD_BYTES } from '../domain/limits.ts';
-import { type CsvMarks, isBlankByte, isBlankRecord, MORE } from './csv-marks.ts';
+import { type CsvMarks, isBlankByte, isBlankRecord, MORE, marksOf, type RecordForm } from './csv-dialect.ts';
 import { CsvRest } from './csv-rest.ts';
 import { type CellList, CsvWalker, countLines, TOO_LARGE } from './csv-walker.ts';
 import { CR, LF, type RecordScanner, type ScanProblem } from './record-scanner.ts';
@@ -25,6 +25,18 @@ export function createCsvScanner(
   cells: CellList | null = null,
 ): RecordScanner {
   return new Scanner(marks, maxRecordBytes, cells);
+}
+
+/**
+ * What finds the records after this header: in the receiver, in the worker, and in a record that was refused. `cells`, if
+ * given, has those of each record that was found.
+ */
+export function createRecordScanner(
+  header: RecordForm,
+  maxRecordBytes = MAX_RECORD_BYTES,
+  cells: CellList | null = null,
+): RecordScanner {
+  return createCsvScanner(marksOf(header), maxRecordBytes, cells);
 }
 
 const noBuffer = Buffer.alloc(0);

@@ -14,11 +14,11 @@ import {
 } from './csv-delimiters.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
-import { isData, kindOf } from './csv-kinds.ts';
+import { findNames, startsWithData } from './csv-kinds.ts';
 import { findStrayHeader, hasSpareCells, withoutSpareCells } from './csv-mended-header.ts';
 import { isNumbered, namesId } from './csv-names.ts';
 import { hasOtherQuotes, refineDialect } from './csv-refine.ts';
-import { CsvSample, type Measure, type Place, type Score, startsWithData } from './csv-sample.ts';
+import { CsvSample, type Measure, type Place, type Score } from './csv-sample.ts';
 
 /** What a caller says of a CSV. */
 export interface CsvHints {
@@ -317,12 +317,7 @@ class Sniffer {
     const [best] = this.#cuts();
     if (best === undefined) return null;
     const { records, width } = best.score;
-    const index = records.findIndex(
-      (cells) =>
-        cells.length === width &&
-        new Set(cells).size === width &&
-        cells.every((cell) => cell.trim() !== '' && !isData(kindOf(cell))),
-    );
+    const index = findNames(records, width);
     if (index < 0 || index + 1 === records.length) return null;
     const place = this.#sample.findRecord(best.dialect, index + 1, 1);
     return place === null ? null : this.#withHeader({ dialect: best.dialect, place });

@@ -9,7 +9,7 @@ import {
   ORDINARY,
   QUOTES,
   startsCell,
-} from './csv-marks.ts';
+} from './csv-dialect.ts';
 import { CR, LF, type ScanProblem } from './record-scanner.ts';
 
 /** What the walker gives for a record that is longer than the limit. */

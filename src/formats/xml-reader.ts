@@ -1,11 +1,14 @@
 import { TextDecoder } from 'node:util';
 import { SaxesParser } from 'saxes';
-import { MAX_XML_DEPTH, MAX_XML_ITEM_CHARS } from '../domain/limits.ts';
 
 /*
  * XML as it passes by. saxes holds it to the rules of XML and knows no entities but the five; here it is held to bounds: what
  * it keeps until it has seen its end (a tag, a text, a comment), and elements inside one another.
  */
+
+/** A tag, text or comment in a workbook, and elements inside one another. */
+const maxXmlItemChars = 1_024 * 1_024;
+const maxXmlDepth = 256;
 
 export type XmlAttributes = Readonly<Record<string, string>>;
 
@@ -60,7 +63,7 @@ class XmlReader {
       if (!/^(utf-?8|utf-?16|us-ascii)$/i.test(encoding)) throw new XmlDamage(`it is encoded as ${encoding}`);
     });
     parser.on('opentag', ({ name, attributes }) => {
-      if (++this.#depth > MAX_XML_DEPTH) throw new XmlDamage('its elements are nested too deeply');
+      if (++this.#depth > maxXmlDepth) throw new XmlDamage('its elements are nested too deeply');
       this.#itemChars = 0;
       handler.open(localName(name), attributes);
     });
@@ -83,7 +86,7 @@ class XmlReader {
 
   write(text: string): void {
     this.#itemChars += text.length;
-    if (this.#itemChars > MAX_XML_ITEM_CHARS) throw new XmlDamage('a tag or text is too long');
+    if (this.#itemChars > maxXmlItemChars) throw new XmlDamage('a tag or text is too long');
     this.#parser.write(text);
   }
 

@@ -11,7 +11,7 @@ import {
 import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { CellTable, PlainRecords } from '../formats/csv-plain.ts';
-import { createRecordScanner } from '../formats/csv-records.ts';
+import { createRecordScanner } from '../formats/csv-scanner.ts';
 import { CsvCells } from '../mapping/csv-cells.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import {

@@ -1,5 +1,5 @@
 import { isDefused } from '../domain/formula.ts';
-import { isBlankByte } from '../formats/csv-marks.ts';
+import { isBlankByte } from '../formats/csv-dialect.ts';
 
 /** What a byte means inside an unquoted cell. */
 const ORDINARY = 0;

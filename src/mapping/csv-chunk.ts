@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { CellTable, PlainRecords } from '../formats/csv-plain.ts';
-import { createRecordScanner } from '../formats/csv-records.ts';
+import { createRecordScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
-import { invalidEscape, malformed } from './csv-reasons.ts';
+import { invalidEscape, malformed } from './reasons.ts';
 import type { RecordIndex } from './rows.ts';
 
 /**

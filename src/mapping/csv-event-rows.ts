@@ -10,13 +10,12 @@ import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
 import { CsvEvents, type EventColumns, findEventColumns } from './csv-events.ts';
-import { shifted, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { kindProblem } from './event-record.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
+import { shifted, Utf8Reasons, unclearApostrophe, wrongCount } from './reasons.ts';
 import { idLengthProblem, type Rows } from './rows.ts';
-import { Utf8Reasons } from './utf8-reasons.ts';
 
 /**
  * Turns chunks of a CSV whose records say what they are into rows and rejects. Events, of which such a file may have

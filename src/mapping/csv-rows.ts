@@ -10,14 +10,13 @@ import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells, fitCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
-import { repeatedHeader, shifted, unclearApostrophe, wrongCount } from './csv-reasons.ts';
 import { type JsonContent, readJsonObject } from './json-object.ts';
 import { escapeCopy, escapeCopyJson, toByteString } from './json-text.ts';
 import { ColumnTypes } from './property-types.ts';
+import { repeatedHeader, shifted, Utf8Reasons, unclearApostrophe, wrongCount } from './reasons.ts';
 import { RepeatedHeader } from './repeated-header.ts';
 import type { RowBuffer } from './row-buffer.ts';
 import { idLengthProblem, type Rows } from './rows.ts';
-import { Utf8Reasons } from './utf8-reasons.ts';
 
 const TAB = 9;
 const BACKSLASH = 0x5c;

@@ -12,8 +12,8 @@ import { dropEventKeys, readProfile } from './json-profile.ts';
 import { type ParsedJson, parseJson } from './json-text.ts';
 import { notOfPreset, PresetProfiles } from './preset-rows.ts';
 import { readPreset } from './presets/read-preset.ts';
+import { Utf8Reasons } from './reasons.ts';
 import type { Rows } from './rows.ts';
-import { Utf8Reasons } from './utf8-reasons.ts';
 
 const dotted = 'metadata.';
 

@@ -29,9 +29,12 @@ export class RepeatedHeader {
 
   /** Of a record given as byte strings. Names that we have given to columns are not in the file, hence most of them will do. */
   isOf(cells: readonly string[]): boolean {
-    const written = cells.map((cell, column) => (column === 0 ? cell.replace(byteOrderMark, '') : cell));
-    if (written[this.#idIndex] !== this.#names[this.#idIndex]) return false;
-    const same = this.#names.filter((name, column) => written[column]?.trim() === name).length;
+    const written = (column: number): string => {
+      const cell = cells[column] ?? '';
+      return column === 0 && cell.startsWith(byteOrderMark) ? cell.slice(byteOrderMark.length) : cell;
+    };
+    if (written(this.#idIndex) !== this.#names[this.#idIndex]) return false;
+    const same = this.#names.filter((name, column) => written(column).trim() === name).length;
     return 2 * same > this.#names.length;
   }
 }

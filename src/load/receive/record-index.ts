@@ -1,7 +1,7 @@
 import { MAX_QUOTED_CELL_BYTES, MAX_RECORD_BYTES, READ_BYTES } from '../../domain/limits.ts';
 import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import { createRecordScanner } from '../../formats/csv-records.ts';
+import { createRecordScanner } from '../../formats/csv-scanner.ts';
 import type { CsvHints } from '../../formats/csv-sniff.ts';
 import { countLines } from '../../formats/csv-walker.ts';
 import { createLineScanner, type RecordScanner } from '../../formats/record-scanner.ts';

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { plainMarks } from '../../../src/formats/csv-marks.ts';
+import { plainMarks } from '../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../src/formats/csv-scanner.ts';
 import { type FedRecord, feedScanner } from './feed-scanner.ts';
 import { referenceRecord } from './reference-csv.ts';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { ChunkRange } from '../../../src/domain/load.ts';
 import type { CsvDialect } from '../../../src/formats/csv-dialect.ts';
 import type { CsvHeader } from '../../../src/formats/csv-header.ts';
-import { createRecordScanner } from '../../../src/formats/csv-records.ts';
+import { createRecordScanner } from '../../../src/formats/csv-scanner.ts';
 import { planColumns, planFile } from '../../../src/mapping/column-plan.ts';
 import { CsvEventRows } from '../../../src/mapping/csv-event-rows.ts';
 import { CsvRows } from '../../../src/mapping/csv-rows.ts';

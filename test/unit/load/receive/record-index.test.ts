@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ChunkRange } from '../../../../src/domain/load.ts';
-import { plainMarks } from '../../../../src/formats/csv-marks.ts';
+import { plainMarks } from '../../../../src/formats/csv-dialect.ts';
 import { createCsvScanner } from '../../../../src/formats/csv-scanner.ts';
 import { createLineScanner, type RecordScanner } from '../../../../src/formats/record-scanner.ts';
 import { RecordIndex } from '../../../../src/load/receive/record-index.ts';
