@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type pg from 'pg';
+import { median } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
 import { columns, plainDialect, type UsersDialect, writeUsersFile } from './users-file.ts';
 import { writeWorkbook } from './workbook-file.ts';
@@ -113,8 +114,4 @@ async function measure(
   way.memory = Object.entries(peaks(service.pid))
     .map(([name, mib]) => `${name} ${mib}`)
     .join(', ');
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -1,30 +1,39 @@
 /**
- * npm run bench:load [-- --rows N] [--flat] [--scale]
+ * npm run bench:load [-- --rows N] [--turns N] [--only STEPS] [--against WAYS]
  * npm run bench:load -- --events N
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
+ * npm run bench:load -- --flat | --scale
  *
- * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in
- * the same PostgreSQL, runs the SQL one would write by hand. Prints both, their ratio, and peak memory. Then the same
- * for a file of events, beside COPY of ready rows. With --events: only that, of N events. With --workers: the same file of
- * users with one worker process and with two, and nothing else. With --dialects: the same users written in other ways.
+ * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
+ * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
+ * write by hand, pgloader. Prints each, its ratio, and peak memory. Then the latency of a small array.
+ *
+ * --only: of the steps, by comma: unchanged, 1%, 10%, 50%, ndjson; "CSV, all new" always comes first.
+ * --against: of the other ways: copy, hand, hand-2, pgloader.
+ * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
+ * two. --dialects: the same users written in other ways. --flat, --scale: memory and time per row of small and large files.
  */
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, stat } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
-import { openBaseline } from './baseline.ts';
 import { compareDialects } from './dialects.ts';
 import { compareEvents } from './events.ts';
+import { diskOfBenches, makeFolder } from './folder.ts';
 import { measureLatency } from './latency.ts';
 import { peaks, resetPeaks, type Service, startService } from './service.ts';
+import { compareUsers, stepKeys, wayKeys } from './users.ts';
 import { writeUsersFile } from './users-file.ts';
 import { compareWorkers } from './workers.ts';
 
 const { values: flags } = parseArgs({
   options: {
-    rows: { type: 'string', default: '1000000' },
+    rows: { type: 'string', default: '200000' },
+    turns: { type: 'string', default: '3' },
+    only: { type: 'string' },
+    against: { type: 'string' },
     flat: { type: 'boolean', default: false },
     scale: { type: 'boolean', default: false },
     workers: { type: 'boolean', default: false },
@@ -35,20 +44,11 @@ const { values: flags } = parseArgs({
 
 interface Bench {
   readonly service: Service;
-  readonly baseline: Awaited<ReturnType<typeof openBaseline>>;
   readonly client: pg.Client;
 }
 
-interface Step {
-  readonly name: string;
-  readonly path: string;
-  readonly format: 'csv' | 'ndjson';
-  /** Both tables are emptied first. */
-  readonly fresh: boolean;
-}
-
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
-const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-files-'));
+const folder = await makeFolder('sluice-bench-files-');
 try {
   if (flags.workers) await workers(Number(flags.rows));
   else await measure();
@@ -65,59 +65,39 @@ async function workers(rows: number): Promise<void> {
 
 async function measure(): Promise<void> {
   const service = await startService();
-  const baseline = await openBaseline(service.databaseUrl);
   const client = new pg.Client({ connectionString: service.databaseUrl });
   await client.connect();
-  const bench: Bench = { service, baseline, client };
+  const bench: Bench = { service, client };
   try {
-    if (flags.events !== undefined) return await events(bench, Number(flags.events));
-    if (flags.dialects) return await compareDialects(service, client, folder, Number(flags.rows), print);
-    await compare(bench, Number(flags.rows));
-    await latency(bench);
-    await events(bench, 2_000_000);
-    if (flags.flat) await flat(bench);
-    if (flags.scale) await scale(bench);
+    print(
+      `${process.version}, ${await version(client)}, ${availableParallelism()} cores, ${diskOfBenches}\n`,
+    );
+    if (flags.events !== undefined) await events(bench, Number(flags.events));
+    else if (flags.dialects) await compareDialects(service, client, folder, Number(flags.rows), print);
+    else if (flags.flat) await flat(bench);
+    else if (flags.scale) await scale(bench);
+    else await users(bench, Number(flags.rows));
   } finally {
     await client.end();
-    await baseline.close();
     await service.stop();
   }
 }
 
-async function compare(bench: Bench, rows: number): Promise<void> {
-  const file = (name: string): string => join(folder, name);
-  await writeUsersFile(file('users.csv'), { rows, format: 'csv' });
-  await writeUsersFile(file('half.csv'), { rows, format: 'csv', changed: 0.5 });
-  await writeUsersFile(file('users.ndjson'), { rows, format: 'ndjson' });
-  const { size } = await stat(file('users.csv'));
-  print(
-    `${rows} users, 10 columns, ${(size / 1e6).toFixed(0)} MB of CSV; ${process.version}, ${await version(bench.client)}\n`,
-  );
-  print('| load | seconds | rows/s | by hand, s | ratio | peak RSS, MiB |');
-  print('|---|---|---|---|---|---|');
-  const steps: Step[] = [
-    { name: 'CSV, all new', path: file('users.csv'), format: 'csv', fresh: true },
-    { name: 'CSV, all again, unchanged', path: file('users.csv'), format: 'csv', fresh: false },
-    { name: 'CSV, half of the rows changed', path: file('half.csv'), format: 'csv', fresh: false },
-    { name: 'NDJSON, all new', path: file('users.ndjson'), format: 'ndjson', fresh: true },
-  ];
-  for (const step of steps) await runStep(bench, step, rows);
+async function users(bench: Bench, rows: number): Promise<void> {
+  const turns = Number(flags.turns);
+  print(`${rows} users, 10 columns; in each turn (${turns}) one way after the other\n`);
+  const only = chosen(flags.only, stepKeys);
+  const against = chosen(flags.against, wayKeys);
+  await compareUsers(bench.service, bench.client, folder, { rows, turns, only, against }, print);
+  if (flags.only === undefined) await latency(bench);
 }
 
-async function runStep({ service, baseline, client }: Bench, step: Step, rows: number): Promise<void> {
-  if (step.fresh) {
-    await client.query('truncate sluice.users, sluice.companies');
-    await baseline.clear();
-  }
-  await baseline.settle();
-  const byHand = await baseline.load(step.path, step.format);
-  await baseline.settle();
-  resetPeaks(service.pid);
-  const { seconds } = await service.load(step.path, contentType(step.format));
-  const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
-  print(
-    `| ${step.name} | ${seconds.toFixed(2)} | ${Math.round(rows / seconds)} | ${byHand.toFixed(2)} | ${(seconds / byHand).toFixed(2)} | ${memory.join(', ')} |`,
-  );
+/** What a list by comma names; all, if there is none. */
+function chosen(list: string | undefined, known: readonly string[]): readonly string[] {
+  const names = list?.split(',') ?? known;
+  const unknown = names.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`not known: ${unknown.join()}; there are ${known.join()}`);
+  return names;
 }
 
 function events({ service, client }: Bench, rows: number): Promise<void> {
@@ -140,27 +120,23 @@ async function flat({ service, client }: Bench): Promise<void> {
     await writeUsersFile(path, { rows, format: 'csv' });
     const { size } = await stat(path);
     resetPeaks(service.pid);
-    const { seconds } = await service.load(path, contentType('csv'));
+    const { seconds } = await service.load(path, 'text/csv');
     const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
     print(`| ${(size / 1e6).toFixed(0)} MB | ${seconds.toFixed(1)} | ${memory.join(', ')} |`);
   }
 }
 
 /** Time per row must not grow with the file. */
-async function scale({ service, baseline, client }: Bench): Promise<void> {
+async function scale({ service, client }: Bench): Promise<void> {
   print('\n| rows | seconds | µs per row |\n|---|---|---|');
   for (const rows of [500_000, 5_000_000]) {
     await client.query('truncate sluice.users, sluice.companies');
-    await baseline.settle();
+    await client.query('checkpoint');
     const path = join(folder, 'scale.csv');
     await writeUsersFile(path, { rows, format: 'csv' });
-    const { seconds } = await service.load(path, contentType('csv'));
+    const { seconds } = await service.load(path, 'text/csv');
     print(`| ${rows} | ${seconds.toFixed(1)} | ${((seconds * 1e6) / rows).toFixed(2)} |`);
   }
-}
-
-function contentType(format: 'csv' | 'ndjson'): string {
-  return format === 'csv' ? 'text/csv' : 'application/x-ndjson';
 }
 
 async function version(client: pg.Client): Promise<string> {

@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createReadStream, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { rm, stat } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { makeFolder } from './folder.ts';
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
@@ -37,7 +37,7 @@ export interface JobDetail {
 }
 
 export async function startService(settings: Readonly<Record<string, string>> = {}): Promise<Service> {
-  const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  const folder = await makeFolder('sluice-bench-');
   const child = spawn(process.execPath, [join(packageRoot, 'dist/bundle/main.js'), 'start'], {
     env: { ...process.env, DATA_DIR: folder, PORT: '0', API_KEY: apiKey, LOG_LEVEL: 'warn', ...settings },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -58,8 +58,10 @@ function random(seed: number): () => number {
 export interface UsersFile {
   readonly rows: number;
   readonly format: 'csv' | 'ndjson';
-  /** Share of rows, 0 to 1, whose score differs from version 0's. */
+  /** Share of rows, 0 to 1, whose score differs from that of all other versions; none by default. */
   readonly changed?: number;
+  /** Of the file, from 1. */
+  readonly version?: number;
   /** Of a CSV; RFC 4180 with commas by default. */
   readonly dialect?: UsersDialect;
 }
@@ -83,7 +85,7 @@ export const plainDialect: UsersDialect = {
 };
 
 /** Cells of user `n`; the same for the same arguments, always. About one row in ten needs quotes in a CSV, and has an accent. */
-export function userCells(n: number, changed: number): string[] {
+export function userCells(n: number, changed: number, version = 1): string[] {
   const next = random(n + 1);
   const pick = (list: readonly string[]): string => list[Math.floor(next() * list.length)] ?? '';
   const given = pick(first);
@@ -107,7 +109,7 @@ export function userCells(n: number, changed: number): string[] {
     pick(countries),
     `2024-${month}-${day()}`,
     `2026-10-${day()}T0${Math.floor(next() * 10)}:15:00Z`,
-    String(isChanged ? score + 1_000 : score),
+    String(isChanged ? score + 1_000 * version : score),
     quoted ? `${pick(titles)}, "${given}" team` : pick(titles),
   ];
 }
@@ -131,10 +133,10 @@ function ndjsonLine(values: readonly string[]): string {
   return `${JSON.stringify({ user_id: userId, company_id: companyId, metadata })}\n`;
 }
 
-function* text({ rows, format, changed = 0, dialect = plainDialect }: UsersFile): Generator<Buffer> {
+function* text({ rows, format, changed = 0, version, dialect = plainDialect }: UsersFile): Generator<Buffer> {
   let block = format === 'csv' && dialect.hasHeader ? csvLine(columns, dialect) : '';
   for (let n = 0; n < rows; n++) {
-    const values = userCells(n, changed);
+    const values = userCells(n, changed, version);
     block += format === 'csv' ? csvLine(values, dialect) : ndjsonLine(values);
     if (block.length > 1 << 20) {
       yield Buffer.from(block, dialect.encoding);

@@ -1,8 +1,9 @@
 import pg from 'pg';
+import { median } from './figures.ts';
 import { type Service, startService } from './service.ts';
 
 const counts = [1, 2] as const;
-const rounds = 3;
+const turns = 3;
 
 interface Fleet {
   readonly workers: number;
@@ -23,7 +24,7 @@ export async function compareWorkers(
   try {
     for (const workers of counts)
       fleets.push({ workers, service: await startService({ WORKERS: String(workers) }), seconds: [] });
-    for (let round = 0; round < rounds; round++) {
+    for (let turn = 0; turn < turns; turn++) {
       for (const { service, seconds } of fleets) {
         await empty(service);
         seconds.push((await service.load(path, 'text/csv')).seconds);
@@ -32,7 +33,7 @@ export async function compareWorkers(
   } finally {
     for (const { service } of fleets) await service.stop();
   }
-  print(`| worker processes | seconds, median of ${rounds} | rows/s | against one |`);
+  print(`| worker processes | seconds, median of ${turns} | rows/s | against one |`);
   print('|---|---|---|---|');
   const alone = median(fleets[0]?.seconds ?? []);
   for (const { workers, seconds } of fleets) {
@@ -49,8 +50,4 @@ async function empty({ databaseUrl }: Service): Promise<void> {
   await client.query('truncate sluice.users, sluice.companies');
   await client.query('checkpoint');
   await client.end();
-}
-
-function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -1,0 +1,239 @@
+import { join } from 'node:path';
+import type pg from 'pg';
+import { type Baseline, openBaseline } from './baseline.ts';
+import { least, median } from './figures.ts';
+import { pgloaderVersion, runPgloader } from './pgloader.ts';
+import { openReadyRows, type ReadyRows } from './ready-rows.ts';
+import { peaks, resetPeaks, type Service } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+interface Step {
+  readonly key: string;
+  readonly title: string;
+  readonly format: 'csv' | 'ndjson';
+  /** Share of the rows that the file changes; null: all rows are new. */
+  readonly changed: number | null;
+}
+
+/** The first fills all tables. Each of those that change rows changes them to something else. */
+const steps: readonly Step[] = [
+  { key: 'new', title: 'CSV, all new', format: 'csv', changed: null },
+  { key: 'unchanged', title: 'CSV, all again, unchanged', format: 'csv', changed: 0 },
+  { key: '1%', title: 'CSV, 1 % changed', format: 'csv', changed: 0.01 },
+  { key: '10%', title: 'CSV, 10 % changed', format: 'csv', changed: 0.1 },
+  { key: '50%', title: 'CSV, half changed', format: 'csv', changed: 0.5 },
+  { key: 'ndjson', title: 'NDJSON, all new', format: 'ndjson', changed: null },
+];
+
+export const stepKeys: readonly string[] = steps.map(({ key }) => key);
+
+/** One way to bring in the file of a step. */
+interface Way {
+  readonly key: string;
+  readonly title: string;
+  /** Its rows are merged into this table. */
+  readonly table: string;
+  /** Whether it has a figure of its own for the step. */
+  takes(step: Step): boolean;
+  empty(): Promise<void>;
+  /** Seconds. */
+  run(path: string, step: Step): Promise<number>;
+}
+
+export const wayKeys = ['copy', 'hand', 'hand-2', 'pgloader'] as const;
+const ours = 'sluice';
+const ourTables = 'sluice.users, sluice.companies';
+
+export interface UsersComparison {
+  readonly rows: number;
+  readonly turns: number;
+  /** Keys of steps; the first is always among them. */
+  readonly only: readonly string[];
+  /** Keys of ways to compare with. */
+  readonly against: readonly string[];
+}
+
+/** Seconds by step and way, one of each turn. */
+class Measured {
+  readonly #seconds = new Map<string, number[]>();
+  readonly peaks = new Map<string, Map<string, number>>();
+
+  add(step: Step, way: string, seconds: number): void {
+    this.#seconds.set(`${step.key} ${way}`, [...this.of(step, way), seconds]);
+  }
+
+  of(step: Step, way: string): readonly number[] {
+    return this.#seconds.get(`${step.key} ${way}`) ?? [];
+  }
+
+  addPeaks(step: Step, found: Readonly<Record<string, number>>): void {
+    const kept = this.peaks.get(step.key) ?? new Map<string, number>();
+    for (const [name, mib] of Object.entries(found)) kept.set(name, Math.max(mib, kept.get(name) ?? 0));
+    this.peaks.set(step.key, kept);
+  }
+}
+
+/**
+ * Loads the same users through the real service and by other ways, in turn, in one PostgreSQL. Prints for each step what every
+ * way took, and the ratios, taken turn by turn, of sluice to each: below 1 sluice is faster.
+ */
+export async function compareUsers(
+  service: Service,
+  client: pg.Client,
+  folder: string,
+  { rows, turns, only, against }: UsersComparison,
+  print: (line: string) => unknown,
+): Promise<void> {
+  const chosen = steps.filter(({ key }) => key === 'new' || only.includes(key));
+  const file = (step: Step): string => join(folder, `users-${step.key}.${step.format}`);
+  for (const [version, step] of chosen.entries()) {
+    const { format, changed } = step;
+    await writeUsersFile(file(step), { rows, format, changed: changed ?? 0, version });
+  }
+  const baselines = [
+    await openBaseline(service.databaseUrl, 1),
+    await openBaseline(service.databaseUrl, 2),
+  ] as const;
+  const readyRows = await openReadyRows(service.databaseUrl);
+  const measured = new Measured();
+  try {
+    const ready = join(folder, 'users.copy');
+    await service.load(file(chosen[0] as Step), 'text/csv');
+    await readyRows.save(ready);
+    const others = [
+      copyWay(client, readyRows, ready),
+      ...handWays('hand', 'by hand, one connection', baselines[0]),
+      ...handWays('hand-2', 'by hand, two connections, in key order', baselines[1]),
+      ...pgloaderWays(service, folder, baselines[0]),
+    ].filter(({ key }) => against.includes(key));
+    const ways = [...others, ourWay(service, client, measured)];
+    if (against.includes('pgloader') && pgloaderVersion() === null) print('pgloader is not installed\n');
+    for (let turn = 0; turn < turns; turn++) {
+      for (const step of chosen) {
+        for (const way of turn % 2 === 0 ? ways : lastFirst(ways)) {
+          if (!way.takes(step)) continue;
+          await prepare(client, way, step);
+          measured.add(step, way.title, await way.run(file(step), step));
+        }
+      }
+    }
+    printFigures(chosen, ways, measured, rows, print);
+  } finally {
+    for (const baseline of baselines) await baseline.close();
+    await readyRows.close();
+  }
+}
+
+/** Those by hand first, and behind them, as before, the copy of ready rows: it leaves the table to sluice. */
+function lastFirst(ways: readonly Way[]): readonly Way[] {
+  const sharing = ways.filter(({ table }) => table === ourTables);
+  return [...ways.filter(({ table }) => table !== ourTables).reverse(), ...sharing];
+}
+
+/** What earlier steps left behind must not weigh on the next: dirty pages, dead rows. */
+async function prepare(client: pg.Client, way: Way, step: Step): Promise<void> {
+  if (step.changed === null) await way.empty();
+  else await client.query(`vacuum (analyze) ${way.table}`);
+  await client.query('checkpoint');
+}
+
+function ourWay(service: Service, client: pg.Client, measured: Measured): Way {
+  return {
+    key: ours,
+    title: ours,
+    table: ourTables,
+    takes: () => true,
+    async empty() {
+      await client.query(`truncate ${ourTables}`);
+    },
+    async run(path, step) {
+      resetPeaks(service.pid);
+      const { seconds } = await service.load(
+        path,
+        step.format === 'csv' ? 'text/csv' : 'application/x-ndjson',
+      );
+      measured.addPeaks(step, peaks(service.pid));
+      return seconds;
+    },
+  };
+}
+
+function copyWay(client: pg.Client, readyRows: ReadyRows, path: string): Way {
+  return {
+    key: 'copy',
+    title: 'COPY of ready rows, two connections',
+    table: ourTables,
+    takes: (step) => step.changed === null,
+    async empty() {
+      await client.query(`truncate ${ourTables}`);
+    },
+    run: () => readyRows.copy(path),
+  };
+}
+
+/** Where all rows are new the clause changes nothing; without it the share of changed rows does not. */
+function handWays(key: string, title: string, baseline: Baseline): Way[] {
+  const plain = { key, title, table: baseline.table, empty: () => baseline.clear() };
+  return [
+    {
+      ...plain,
+      title: `${title}, is distinct from`,
+      takes: (step) => step.changed !== null,
+      run: (path, step) => baseline.load(path, step.format, { onlyChanged: true }),
+    },
+    {
+      ...plain,
+      takes: (step) => step.changed === null || step.changed === 0,
+      run: (path, step) => baseline.load(path, step.format),
+    },
+  ];
+}
+
+function pgloaderWays(service: Service, folder: string, baseline: Baseline): Way[] {
+  const version = pgloaderVersion();
+  if (version === null) return [];
+  return [
+    {
+      key: 'pgloader',
+      title: `pgloader ${version}, and the merge by hand`,
+      table: baseline.table,
+      takes: (step) => step.key === 'new',
+      empty: () => baseline.clear(),
+      async run(path) {
+        const seconds = await runPgloader(folder, path, service.databaseUrl, baseline.staged);
+        return seconds + (await baseline.mergeStaged());
+      },
+    },
+  ];
+}
+
+function printFigures(
+  chosen: readonly Step[],
+  ways: readonly Way[],
+  measured: Measured,
+  rows: number,
+  print: (line: string) => unknown,
+): void {
+  print('| load | way | seconds, least / median | rows/s | sluice ÷ this, least / median | peak RSS, MiB |');
+  print('|---|---|---|---|---|---|');
+  const [first] = chosen as [Step];
+  for (const step of chosen) {
+    const own = measured.of(step, ours);
+    const memory = [...(measured.peaks.get(step.key) ?? [])].map(([name, mib]) => `${name} ${mib}`);
+    print(
+      `| ${step.title} | sluice | ${both(own)} | ${Math.round(rows / median(own))} | | ${memory.join(', ')} |`,
+    );
+    const compare = (title: string, seconds: readonly number[]): void => {
+      const ratios = own.map((value, turn) => value / (seconds[turn] ?? Number.NaN));
+      print(`| | ${title} | ${both(seconds)} | ${Math.round(rows / median(seconds))} | ${both(ratios)} | |`);
+    };
+    for (const way of ways) {
+      if (way.key !== ours && way.takes(step)) compare(way.title, measured.of(step, way.title));
+    }
+    if (step !== first) compare(`sluice, ${first.title}`, measured.of(first, ours));
+  }
+}
+
+function both(values: readonly number[]): string {
+  return `${least(values).toFixed(2)} / ${median(values).toFixed(2)}`;
+}
