@@ -113,6 +113,16 @@ create function sluice.times_of(properties jsonb, at bigint) returns jsonb
 
 create aggregate sluice.merged_properties(jsonb) (sfunc = jsonb_concat, stype = jsonb, initcond = '{}');
 
+-- What a record brings, without the removals of what nothing is known of: such a removal leaves no time, so that it makes no difference
+-- whether it comes before or after the record that gives the profile its times.
+create function sluice.known_properties(incoming jsonb, metadata jsonb, times jsonb) returns jsonb
+  language sql immutable parallel safe
+  return incoming - array(
+    select i.key
+    from jsonb_each(incoming) i
+    where i.value = 'null'::jsonb and not metadata ? i.key and not coalesce(times -> 'properties' ? i.key, false)
+  );
+
 -- Times as a profile keeps them, of what records bring: `times` of their properties, `company_at` of their company. Null where
 -- none is needed: all they bring is as of `accepted`, and removes nothing.
 create function sluice.incoming_times(
@@ -157,9 +167,13 @@ create function sluice.touch_times(
     else coalesce(times, jsonb_build_object('base', sluice.micros(last_seen_at)))
       || jsonb_build_object(
         'properties',
-        coalesce(times -> 'properties', '{}') || coalesce(sluice.times_of(incoming, sluice.micros(at)), '{}')
+        coalesce(times -> 'properties', '{}')
+          || coalesce(sluice.times_of(sluice.known_properties(incoming, metadata, times), sluice.micros(at)), '{}')
       )
-      || case when incoming_company is null then '{}' else jsonb_build_object('company', sluice.micros(at)) end
+      || case
+        when incoming_company is null or (incoming_company = '' and company_id is null and not coalesce(times ? 'company', false)) then '{}'
+        else jsonb_build_object('company', sluice.micros(at))
+      end
   end;
 
 -- Lays a dated record over a profile, property by property: what it brings counts unless something newer was stored.
@@ -184,30 +198,41 @@ as $$
       else stored || won.properties
     end,
     case
-      when stored_times is null and (incoming_times is null or (won.times = '{}' and not moved.counts)) then null
+      when stored_times is null and (incoming_times is null or (won.times = '{}' and not moved.leaves_time)) then null
       else coalesce(stored_times, jsonb_build_object('base', known.base))
         || jsonb_build_object('properties', coalesce(stored_times -> 'properties', '{}') || won.times)
-        || case when moved.counts then jsonb_build_object('company', moved.at) else '{}' end
-        || case when incoming_times ? 'dated' and (won.times <> '{}' or moved.counts) then '{"dated": true}'::jsonb else '{}' end
+        || case when moved.leaves_time then jsonb_build_object('company', moved.at) else '{}' end
+        || case when incoming_times ? 'dated' and (won.times <> '{}' or moved.leaves_time) then '{"dated": true}'::jsonb else '{}' end
     end,
     case when moved.counts then nullif(incoming_company, '') else stored_company end
   from (
     select
-      coalesce((stored_times -> 'base')::bigint, sluice.micros(last_seen_at)) as base,
-      coalesce((incoming_times -> 'company')::bigint, accepted) as company_at
+      b.base,
+      coalesce((incoming_times -> 'company')::bigint, accepted) as company_at,
+      coalesce((stored_times -> 'company')::bigint, case when stored_company is not null then b.base end) as stored_company_at
+    from (select coalesce((stored_times -> 'base')::bigint, sluice.micros(last_seen_at)) as base) b
   ) known
   cross join lateral (
     select
-      known.company_at as at,
-      incoming_company is not null and known.company_at >= least(
-        accepted,
-        coalesce((stored_times -> 'company')::bigint, case when stored_company is not null then known.base end, known.company_at)
-      ) as counts
+      c.at,
+      coalesce(c.counts, false) as counts,
+      coalesce(c.counts and not (incoming_company = '' and c.at >= accepted and c.stored_at is null), false) as leaves_time
+    from (
+      select
+        known.company_at as at,
+        known.stored_company_at as stored_at,
+        incoming_company is not null
+          and known.company_at >= least(accepted, coalesce(known.stored_company_at, known.company_at)) as counts
+    ) c
   ) moved
   cross join lateral (
     select
       coalesce(jsonb_object_agg(p.name, p.value), '{}') as properties,
-      coalesce(jsonb_object_agg(p.name, p.at), '{}') as times,
+      -- The removal without a time of what nothing is known of leaves none: see known_properties.
+      coalesce(
+        jsonb_object_agg(p.name, p.at) filter (where not (p.value = 'null'::jsonb and p.at >= accepted and p.stored_at is null)),
+        '{}'
+      ) as times,
       coalesce(bool_or(p.value = 'null'::jsonb), false) as removes
     from (
       select

@@ -233,6 +233,24 @@ describe('a file of dated profiles', () => {
     });
   });
 
+  test('may bring back what a record without a time removed and the profile did not have, whichever came first', async () => {
+    const dated = ndjson(user('u', in2020, { b: 'old' }));
+    const removals = [
+      { user_id: 'u', b: null },
+      { user_id: 'u', a: null },
+    ];
+    for (const records of [removals, [...removals].reverse()]) {
+      for (const chunkBytes of [1, 10_000]) {
+        const environmentId = await newEnvironment(t.system);
+        for (const text of [ndjson({ user_id: 'u', a: '1', c: '1' }), ndjson(...records), dated]) {
+          await runManually(await startManually(t.system, environmentId, text, { chunkBytes }));
+        }
+        const { metadata } = (await readProfiles(t.system, environmentId)).users['u'] ?? {};
+        expect(metadata, `${JSON.stringify(records)}, chunks of ${chunkBytes}`).toEqual({ b: 'old', c: '1' });
+      }
+    }
+  });
+
   test('creates the companies that its users name, of records that lose too', async () => {
     const environmentId = await newEnvironment(t.system);
     const text = ndjson(

@@ -177,13 +177,18 @@ function write(profile: Profile, properties: Properties, company: UserRecord['co
     (moves && company === null && profile.company !== null);
   if (removes || (at !== now && (won.length > 0 || moves))) profile.hasTimes = true;
   for (const [name, value] of won) {
+    keepTime(profile, name, at, value === null && !profile.metadata.has(name));
     if (value === null) profile.metadata.delete(name);
     else profile.metadata.set(name, value);
-    if (profile.hasTimes) profile.times.set(name, at);
   }
   if (!moves) return;
+  keepTime(profile, companyTime, at, company === null && profile.company === null);
   profile.company = company?.id ?? null;
-  if (profile.hasTimes) profile.times.set(companyTime, at);
+}
+
+/** The removal without a time of what nothing is known of leaves none. */
+function keepTime({ times, hasTimes }: Profile, name: string, at: string, removesNothing: boolean): void {
+  if (hasTimes && !(at === now && removesNothing && !times.has(name))) times.set(name, at);
 }
 
 function keyOf(record: UserRecord | CompanyRecord): string {
