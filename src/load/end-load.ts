@@ -1,8 +1,15 @@
 import pLimit from 'p-limit';
 import { Fault, inputError } from '../domain/errors.ts';
-import { endedStatuses } from '../domain/load.ts';
+import { endedStatuses, type Tally } from '../domain/load.ts';
 import { outcomeOf } from '../domain/notification.ts';
-import { type DueTask, type JobIdentity, jobFields, type TaskFailure } from '../domain/task.ts';
+import {
+  type DueTask,
+  type JobIdentity,
+  jobFields,
+  type TaskClaim,
+  type TaskFailure,
+  taskFields,
+} from '../domain/task.ts';
 import { recordEnd } from '../notifications/record-end.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { startDeletion } from '../postgres/stores/deletions.ts';
@@ -64,6 +71,23 @@ export async function cancelLoad(
 async function notCancellable(db: Database, environmentId: number, jobId: string): Promise<Error> {
   const { status } = await requireLoad({ db }, environmentId, jobId);
   return inputError('job_not_cancellable', `the job is ${status} already`, `job_id: ${jobId}`);
+}
+
+/** A load that has just been completed: its counts, and the notifications that are due. */
+export interface CompletedLoad {
+  readonly tally: Tally;
+  readonly due: readonly DueTask[];
+}
+
+/** What comes after the transaction that completed a load: starts the next of its lane. */
+export async function afterCompletion(
+  context: LoadContext,
+  claim: TaskClaim,
+  { tally, due }: CompletedLoad,
+): Promise<void> {
+  context.log.info({ ...taskFields(claim), ...tally }, 'load completed');
+  await startLane(context, claim.environmentId);
+  await notifyQueue(context, due);
 }
 
 /** Writes the event of a load's end; call it in the transaction that ends it. See `recordEnd`. */

@@ -1,7 +1,7 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
 import { ALL_RECORDS_REFUSED, balances } from '../domain/load.ts';
-import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import { type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
@@ -14,9 +14,8 @@ import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
-import { recordLoadEnd, startLane, tooManyRejects } from './end-load.ts';
+import { afterCompletion, type CompletedLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
 import { batchOf } from './merge-rows.ts';
 import { createChunkReader } from './process-chunk.ts';
@@ -34,9 +33,7 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   if (hasRepeats) await countRepeats(context, claim);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
-  const due = await complete(context, claim);
-  await startLane(context, claim.environmentId);
-  await notifyQueue(context, due);
+  await afterCompletion(context, claim, await complete(context, claim));
 }
 
 async function countRepeats(context: LoadContext, claim: TaskClaim): Promise<void> {
@@ -49,8 +46,8 @@ async function countRepeats(context: LoadContext, claim: TaskClaim): Promise<voi
 }
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
-async function complete(context: LoadContext, claim: TaskClaim): Promise<DueTask[]> {
-  const ended = await inTransaction(context.pool, async ({ db }) => {
+async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad> {
+  return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     const state = await readFinishState(db, claim.subjectId);
@@ -69,8 +66,6 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<DueTask
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, due };
   });
-  context.log.info({ ...taskFields(claim), ...ended.tally }, 'load completed');
-  return ended.due;
 }
 
 /** Nothing broke: the load ends failed, and this is why. */

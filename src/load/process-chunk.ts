@@ -1,7 +1,14 @@
 import { propertyEntities } from '../domain/entity.ts';
 import { ConflictError, Fault } from '../domain/errors.ts';
 import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
-import { addOutcomes, type ChunkRange, countedKinds, noOutcomes, noOutcomesByKind } from '../domain/load.ts';
+import {
+  addOutcomes,
+  type ChunkRange,
+  countedKinds,
+  noOutcomes,
+  noOutcomesByKind,
+  toTally,
+} from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import { type FileStore, MissingFileError } from '../files/file-store.ts';
@@ -25,7 +32,7 @@ import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { LoadContext } from './context.ts';
-import { failLoad, tooManyRejects } from './end-load.ts';
+import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 
@@ -36,15 +43,22 @@ const notOurs = 'another attempt owns the task, or its load has ended';
  * means for its load; should this process die before that, the reconciler does it.
  */
 export async function processChunk(context: LoadContext, claim: TaskClaim): Promise<void> {
-  const { rejected, maxErrors, finish } = await loadChunk(context, claim);
-  if (maxErrors !== null && rejected > maxErrors) {
+  const { rejected, maxErrors, completed, finish } = await loadChunk(context, claim);
+  if (completed !== null) {
+    await afterCompletion(context, claim, completed);
+  } else if (maxErrors !== null && rejected > maxErrors) {
     await failLoad(context, claim.subjectId, tooManyRejects(rejected, maxErrors));
   } else if (finish !== null) {
     await notifyQueue(context, [finish]);
   }
 }
 
-async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<LoadProgress> {
+interface DoneChunk extends LoadProgress {
+  /** The load, if it was completed with its only chunk. */
+  readonly completed: CompletedLoad | null;
+}
+
+async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneChunk> {
   const { db, memory } = context;
   const source = await readLoadSource(db, claim.subjectId);
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
@@ -80,7 +94,7 @@ async function tryInserting(
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   reader: ChunkReader,
-): Promise<LoadProgress | null> {
+): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
   if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
   const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
@@ -105,7 +119,7 @@ async function mergeChunk(
   { claim, chunk }: ClaimedChunk,
   rows: Rows,
   careful: boolean,
-): Promise<LoadProgress> {
+): Promise<DoneChunk> {
   const refused: Reject[] = [];
   const memory = context.memory.of(claim.subjectId);
   return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
@@ -121,14 +135,14 @@ async function mergeChunk(
   });
 }
 
-/** One transaction: the rows by way of `write`, the rejects, the tally, and that the chunk is done. */
+/** One transaction: the rows by way of `write`, the rejects, the tally, that the chunk is done, and the load if it is its only one. */
 async function commitChunk(
   context: LoadContext,
   source: LoadSource,
   { claim, chunk }: ClaimedChunk,
   rows: Rows,
   write: (transaction: Transaction) => Promise<MergedKinds>,
-): Promise<LoadProgress> {
+): Promise<DoneChunk> {
   try {
     return await inTransaction(
       context.pool,
@@ -139,10 +153,12 @@ async function commitChunk(
         const tally = countChunk(source, chunk, rows, kinds);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
-        return progress;
+        if (!progress.isCompleted) return { ...progress, completed: null };
+        const due = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
+        return { ...progress, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), due } };
       },
       // Rows and ledger are lost together and done again together; completing the load waits for the disk.
-      { asynchronous: true },
+      { asynchronous: source.chunkCount > 1 },
     );
   } catch (error) {
     if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();

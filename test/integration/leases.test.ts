@@ -42,7 +42,8 @@ beforeEach(async () => {
   );
 });
 
-const start = (): Promise<ManualLoad> => startManually(t.system, environmentId, 'user_id,plan\nu1,free\n');
+const start = (content = 'user_id,plan\nu1,free\n'): Promise<ManualLoad> =>
+  startManually(t.system, environmentId, content, { chunkBytes: 1 });
 
 interface Leased {
   readonly kind: string;
@@ -106,8 +107,8 @@ const kinds: readonly Leased[] = [
     column: 'lease_until',
     lengthMs: LEASE_MS,
     async claim() {
-      const load = await start();
-      await load.chunk(0);
+      const load = await start('user_id,plan\nu1,free\nu2,free\n');
+      for (let no = 0; no < load.chunkCount; no++) await load.chunk(no);
       expect(await claimTaskOf('finish', load.loadId)).not.toBeNull();
       return async () => (await claimTaskOf('finish', load.loadId)) !== null;
     },

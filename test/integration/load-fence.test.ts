@@ -386,10 +386,83 @@ async function waitingSessions(prefix: string): Promise<boolean> {
   return (rows[0]?.count ?? 0) > 0;
 }
 
+describe('the only chunk of a load', () => {
+  const start = (environmentId: number, content = three): Promise<ManualLoad> =>
+    startManually(t.system, environmentId, content);
+  const tasksOf = ({ loadId }: ManualLoad) =>
+    t.system.db.selectFrom('tasks').select('kind').where('subject_id', '=', loadId).execute();
+
+  test('completes it with its rows, and leaves no task', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const load = await start(environmentId);
+    await load.chunk(0);
+    expect(await load.look()).toMatchObject({
+      status: 'completed',
+      tally: { read: 3, inserted: 2, superseded: 1 },
+    });
+    expect(await tasksOf(load)).toEqual([]);
+    expect(await countLeftovers(t.system, load.jobId)).toBe(0);
+  });
+
+  test.each(['completed', 'cancelled'] as const)(
+    'is done by a worker that comes late: the load stays %s as it was',
+    async (status) => {
+      const environmentId = await newEnvironment(t.system);
+      const load = await start(environmentId);
+      const paused = pausedWorker();
+      const late = load.chunk(0, paused.context);
+      await paused.arrived;
+      if (status === 'cancelled') await cancelLoad(withoutQueue(t.system), environmentId, load.jobId);
+      else {
+        await expireLeases(t.system, load.loadId);
+        await load.chunk(0);
+      }
+      const before = { ...(await state(environmentId, load)), load: await load.look() };
+      expect(before.load.status).toBe(status);
+      paused.goOn();
+      await late;
+      expect({ ...(await state(environmentId, load)), load: await load.look() }).toEqual(before);
+    },
+  );
+
+  test('leaves a load that is to fail, or that only counts, to its finish', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const refused = await start(environmentId, 'user_id,x\n,1\n');
+    await refused.chunk(0);
+    expect((await refused.look()).status).toBe('processing');
+    expect(await refused.finish()).toMatchObject({
+      status: 'failed',
+      failure: { code: 'all_records_refused' },
+    });
+    const counted = await startManually(t.system, environmentId, three, { dryRun: true });
+    await counted.chunk(0);
+    expect(await tasksOf(counted)).toEqual([{ kind: 'finish' }]);
+    expect(await counted.finish()).toMatchObject({ status: 'completed', tally: { read: 3, inserted: 2 } });
+    expect(await countLeftovers(t.system, counted.jobId)).toBe(0);
+    const some = await startManually(t.system, environmentId, 'user_id,x\n,1\na,2\n', {
+      maxErrors: { count: 0 },
+    });
+    await some.chunk(0);
+    expect(await some.look()).toMatchObject({ status: 'failed', failure: { code: 'too_many_rejects' } });
+  });
+
+  test('starts the next load of the lane', async () => {
+    const environmentId = await newEnvironment(t.system);
+    const load = await start(environmentId);
+    const next = await start(environmentId, three.replaceAll('"x":1', '"x":7'));
+    expect((await next.look()).status).toBe('queued');
+    await load.chunk(0);
+    expect((await next.look()).status).toBe('processing');
+    await next.chunk(0);
+    expect((await next.look()).status).toBe('completed');
+    expect((await readProfiles(t.system, environmentId)).users['v']?.metadata).toEqual({ x: 7 });
+  });
+});
+
 test('a finish that loses its worker is left to who does it alone, and after too many losses its load fails', async () => {
   const environmentId = await newEnvironment(t.system);
-  const load = await startManually(t.system, environmentId, 'user_id\na\n');
-  await load.chunk(0);
+  const load = await startManually(t.system, environmentId, 'user_id\na\nb\n', { chunkBytes: 1 });
+  for (let no = 0; no < load.chunkCount; no++) await load.chunk(no);
   const next = { kind: 'finish', environmentId } as const;
   const ours = async () =>
     (await findNextTasks(t.system.db, ['chunk', 'finish'], [], 100)).filter(

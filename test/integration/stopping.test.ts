@@ -50,8 +50,8 @@ test('a chunk that does not come to its end while its worker stops is given back
 test('a finish for which no time is left is given back, and spends no attempt', async () => {
   t = await openTestSystem();
   const { system, environment } = t;
-  const load = await startManually(system, environment.environmentId, file);
-  await load.chunk(0);
+  const load = await startManually(system, environment.environmentId, file, { chunkBytes: 1 });
+  for (let no = 0; no < load.chunkCount; no++) await load.chunk(no);
   const deadline = AbortSignal.abort(new Interrupted('no time left'));
   await runTaskOf(system, finishJob, load.loadId, 0, { stopping: deadline, deadline });
   const left = await system.db

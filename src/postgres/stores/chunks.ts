@@ -46,20 +46,29 @@ export interface ChunkTally extends Outcomes {
 export interface LoadProgress {
   readonly rejected: number;
   readonly maxErrors: number | null;
-  /** The task that finishes the load, once the last chunk is done. */
+  /** It was the only chunk, with which nothing is left to do: the load is completed. */
+  readonly isCompleted: boolean;
+  /** The task that finishes the load, once the last chunk is done and something is left. */
   readonly finish: DueTask | null;
 }
 
 /**
- * The fence, the last statement of a chunk's transaction: the task is done, the chunk too, and its tally counts, if this attempt still
- * owns it and the load still runs; with the last chunk comes the task that finishes the load. Null otherwise; the caller must then
- * roll back.
+ * The fence of a chunk's transaction: the task is done, the chunk too, and its tally counts, if this attempt still owns it and the
+ * load still runs. Null otherwise; the caller must then roll back. With the last chunk comes the task that finishes the load. A load
+ * of one chunk has no keys in several chunks and nothing to replay: unless it is to fail it is completed here, by the same statement.
  */
 export async function finishChunk(
   db: Database,
   claim: TaskClaim,
   tally: ChunkTally,
 ): Promise<LoadProgress | null> {
+  const isCompleted = sql`(
+    loads.chunk_count = 1
+    and not loads.dry_run
+    and loads.total_rows = done.row_count
+    and ${tally.rejected} < done.row_count
+    and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)
+  )`;
   const { rows } = await sql<Omit<LoadProgress, 'finish'> & { finishId: number | null }>`
     with own as (
       delete from tasks where ${isOwn(claim)} returning attempt, losses
@@ -82,6 +91,8 @@ export async function finishChunk(
     counted as (
       update loads
       set
+        status = case when ${isCompleted} then 'completed' else status end,
+        ended_at = case when ${isCompleted} then now() end,
         chunks_done = chunks_done + 1,
         rows_read = rows_read + done.row_count,
         rows_inserted = rows_inserted + ${tally.inserted},
@@ -99,10 +110,14 @@ export async function finishChunk(
       insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
       select 'finish', load_id, environment_id, job_id, request_id, now()
       from counted
-      where chunks_done = chunk_count
+      where chunks_done = chunk_count and status = 'processing'
       returning task_id
     )
-    select rows_rejected as rejected, max_errors as "maxErrors", (select task_id from finish) as "finishId"
+    select
+      rows_rejected as rejected,
+      max_errors as "maxErrors",
+      status = 'completed' as "isCompleted",
+      (select task_id from finish) as "finishId"
     from counted`.execute(db);
   const [row] = rows;
   if (row === undefined) return null;
