@@ -23,7 +23,7 @@ const rejectMeanings: Readonly<Record<(typeof rejectCodes)[number], string>> = {
   id_too_long: 'The id has more than 256 bytes of UTF-8.',
   wrong_field_count: 'The CSV record has more or fewer cells than the header.',
   invalid_quote:
-    'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. A quote too many at the start of a cell belongs to the cell, where the record can then be read in one way only.',
+    'A quote inside an unquoted cell, or text after a closing quote. The record goes to the end of a line that cannot be inside quotes: lines that may belong to a quoted cell are refused with it. Where one quote too many at the start of a cell is all that is wrong, the message says so; `stray_quotes=keep` takes it as part of the value.',
   unclosed_quote:
     'A quoted cell is never closed, within 1 MiB. Only the line on which it begins is refused; reading continues with the next.',
   invalid_escape:

@@ -48,6 +48,7 @@ const formatsOf: Readonly<Record<SourceOptionName, readonly string[]>> = {
   null: tables,
   ragged: tables,
   strict_header: tables,
+  stray_quotes: ['csv'],
   apostrophes: ['csv'],
   sheet: ['xlsx'],
   records: ['json'],

@@ -151,6 +151,17 @@ export const sourceOptions = {
     examples: ['pad'],
     read: (text) => (text === 'refuse' || text === 'pad' ? text : undefined),
   },
+  stray_quotes: {
+    key: 'strayQuotes',
+    type: 'string',
+    choices: ['refuse', 'keep'],
+    argument: 'action',
+    description:
+      'what becomes of records of a CSV with one quote too many at the start of a cell: refuse them, or keep the quote as part of the value',
+    rule: 'must be refuse or keep',
+    examples: ['keep'],
+    read: (text) => (text === 'refuse' || text === 'keep' ? text : undefined),
+  },
   strict_header: {
     key: 'strictHeader',
     type: 'boolean',

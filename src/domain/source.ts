@@ -26,6 +26,8 @@ export interface SourceOptions {
   readonly nulls?: readonly string[];
   /** What becomes of records with fewer or more cells than the header; `refuse` by default. */
   readonly ragged?: 'refuse' | 'pad';
+  /** What becomes of records with one quote too many at the start of a cell; `refuse` by default. */
+  readonly strayQuotes?: 'refuse' | 'keep';
   /** Refuses a header with columns that have no name, or the same. */
   readonly strictHeader?: boolean;
   /** What becomes of an apostrophe before what a spreadsheet would run, as exports have it. */

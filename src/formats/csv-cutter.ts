@@ -1,4 +1,11 @@
-import { type CsvDialect, type CsvMarks, delimiterAt, isBlankByte, marksOf } from './csv-dialect.ts';
+import {
+  type CsvDialect,
+  type CsvMarks,
+  delimiterAt,
+  isBlankByte,
+  isInWord,
+  marksOf,
+} from './csv-dialect.ts';
 import { countLines } from './csv-walker.ts';
 import { CR, LF } from './record-scanner.ts';
 
@@ -140,7 +147,7 @@ export class CsvCutter {
       const byte = bytes[at] as number;
       if (byte === LF || byte === CR) break;
       if ((byte === first || (isBlanks && isBlankByte(byte))) && this.#delimiterAt(at) > 0) break;
-      if (byte === quote) this.isBad = true;
+      if (byte === quote) this.isBad ||= !isInWord(this.#marks, bytes, at);
       else if (byte === escapes) at = this.#skipEscaped(at);
     }
     return Math.min(at, bytes.length);
@@ -173,6 +180,7 @@ export class CsvCutter {
     for (; at < bytes.length; at++) {
       const byte = bytes[at];
       if (byte === quote) {
+        if (isInWord(this.#marks, bytes, at)) continue;
         if (escapes !== quote || bytes[at + 1] !== quote) return at + 1;
         at++;
       } else if (byte === escapes) at = this.#skipEscaped(at);

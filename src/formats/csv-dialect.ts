@@ -21,6 +21,11 @@ export function isPlain(dialect: CsvDialect): boolean {
   return isAscii && quote === '"' && dialect.escape === '"' && comment === '' && nulls.length === 0;
 }
 
+/** RFC 4180, with this delimiter. */
+export function plainDialect({ delimiter }: Pick<CsvDialect, 'delimiter'>): CsvDialect {
+  return { delimiter, quote: '"', escape: '"', comment: '', nulls: [] };
+}
+
 /** The bytes that mean something in a CSV. */
 export interface CsvMarks {
   /** Between the cells; of `isBlanks`, a blank. */
@@ -29,6 +34,8 @@ export interface CsvMarks {
   readonly isBlanks: boolean;
   /** -1: none. */
   readonly quote: number;
+  /** A quote may be an apostrophe inside a word (`isInWord`). */
+  readonly hasApostrophes: boolean;
   /** Makes an ordinary byte of the next one: the quote itself, within quotes only; another byte, anywhere; -1: none. */
   readonly escape: number;
   /** At the start of a line: the line is none of the records'. Empty: none. */
@@ -36,6 +43,7 @@ export interface CsvMarks {
 }
 
 const QUOTE = 0x22;
+const APOSTROPHE = 0x27;
 const TAB = 9;
 const SPACE = 32;
 
@@ -49,10 +57,14 @@ export interface RecordForm {
 export function marksOf({ delimiter, dialect }: RecordForm): CsvMarks {
   if (dialect === undefined) return plainMarks(delimiter);
   const isBlanks = dialect.delimiter === 'blanks';
+  const mark = Buffer.from(isBlanks ? ' ' : dialect.delimiter);
+  const quote = byteOf(dialect.quote);
   return {
-    delimiter: Buffer.from(isBlanks ? ' ' : dialect.delimiter),
+    delimiter: mark,
     isBlanks,
-    quote: byteOf(dialect.quote),
+    quote,
+    // The bytes of a delimiter that is not ASCII look like those of letters.
+    hasApostrophes: quote === APOSTROPHE && mark.every((byte) => byte < 0x80),
     escape: byteOf(dialect.escape),
     comment: Buffer.from(dialect.comment),
   };
@@ -61,11 +73,32 @@ export function marksOf({ delimiter, dialect }: RecordForm): CsvMarks {
 /** Of CSV as RFC 4180 has it. */
 export function plainMarks(delimiter: string): CsvMarks {
   const none = Buffer.alloc(0);
-  return { delimiter: Buffer.from(delimiter), isBlanks: false, quote: QUOTE, escape: QUOTE, comment: none };
+  return {
+    delimiter: Buffer.from(delimiter),
+    isBlanks: false,
+    quote: QUOTE,
+    hasApostrophes: false,
+    escape: QUOTE,
+    comment: none,
+  };
 }
 
 function byteOf(character: string): number {
   return character === '' ? -1 : character.charCodeAt(0);
+}
+
+/**
+ * Whether the quote at `at` is an apostrophe inside a word, as in `'O'Brien'`: between letters a quote neither opens a cell nor
+ * closes one, so no well-formed record is read otherwise.
+ */
+export function isInWord({ hasApostrophes }: CsvMarks, buf: Buffer, at: number): boolean {
+  return hasApostrophes && isWordByte(buf[at - 1]) && isWordByte(buf[at + 1]);
+}
+
+/** Of a letter or digit, in any language. */
+function isWordByte(byte = 0): boolean {
+  const letter = byte | 0x20;
+  return byte >= 0x80 || (letter >= 0x61 && letter <= 0x7a) || (byte >= 0x30 && byte <= 0x39);
 }
 
 export function isBlankByte(byte: number | undefined): boolean {

@@ -22,6 +22,8 @@ export interface CsvHeader {
   readonly dialect?: CsvDialect;
   /** Records with fewer cells than columns are filled up with empty ones. */
   readonly ragged?: 'pad';
+  /** One quote too many at the start of a cell is part of its value. */
+  readonly strayQuotes?: 'keep';
   /** Empty in most records that were looked at: one that has something in it and an empty cell more may have a delimiter too many. */
   readonly lastColumn?: 'empty';
 }
@@ -33,6 +35,7 @@ const SPACE = 32;
 export interface CsvReading {
   readonly dialect: CsvDialect;
   readonly ragged: 'refuse' | 'pad';
+  readonly strayQuotes: 'refuse' | 'keep';
   /** Records that name the columns; 0: none does, and there are so many `columns`. */
   readonly headerRows: number;
   readonly columns: number;
@@ -118,11 +121,14 @@ export function readCsvHeader(bytes: Buffer, final: boolean, reading: CsvReading
 }
 
 /** All that the header says but its names. */
-function formOf({ dialect, ragged, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
-  const padded = ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn };
+function formOf({ dialect, ragged, strayQuotes, lastColumn }: CsvReading): Omit<CsvHeader, 'columns'> {
+  const rules = {
+    ...(ragged === 'pad' ? { ragged } : lastColumn !== undefined && { lastColumn }),
+    ...(strayQuotes === 'keep' && { strayQuotes }),
+  };
   return isPlain(dialect)
-    ? { delimiter: dialect.delimiter, ...padded }
-    : { delimiter: ',', dialect, ...padded };
+    ? { delimiter: dialect.delimiter, ...rules }
+    : { delimiter: ',', dialect, ...rules };
 }
 
 interface CutRecords {

@@ -1,9 +1,9 @@
 /*
- * Headers with one delimiter or one quote too many. Either costs the whole file, though the records behind the header say how many
- * columns there are.
+ * Headers with one delimiter or one quote too many, with a delimiter too few beside a quote, or with other delimiters than the
+ * records. Each of these costs the whole file, though the records behind the header say how many columns there are.
  */
 import { isUtf8 } from 'node:buffer';
-import { MAX_VALUE_BYTES } from '../domain/limits.ts';
+import { MAX_STRAY_QUOTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvSample, Place } from './csv-sample.ts';
@@ -14,29 +14,104 @@ import { readStrayQuote } from './stray-quotes.ts';
 const leastRecords = 2;
 const leastShare = 0.9;
 
-/**
- * The header, if it is the first line and a quote too many is all that is wrong with it: with that quote as a part of a name it has
- * as many cells as the records. Null if not.
- */
-export function findStrayHeader(sample: CsvSample, dialect: CsvDialect): Place | null {
-  const cutter = new CsvCutter(sample.bytes, sample.isWhole, dialect);
-  if (cutter.next(0) < 0 || !cutter.isBad) return null;
-  const { stop, end } = firstLine(sample.bytes);
-  const { width, share, records } = sample.score(dialect, end);
-  if (records.length < leastRecords || share < leastShare) return null;
-  const cells = readHeaderLine(sample.bytes.subarray(0, stop), dialect, width);
-  // Where the name is one that `map` or we know without the quote, it is meant without.
-  const without = cells.map((cell) => (cell.startsWith('"') ? cell.slice(1) : cell));
-  const meant = [cells, without].find((each) => sample.isHeader(each));
-  return meant === undefined ? null : { start: 0, lines: 0, end, cells: meant, rows: 1, isDoubtful: false };
+/** A header that cannot be cut as the records are, and what a person should know of it. */
+export interface MendedHeader {
+  readonly dialect: CsvDialect;
+  readonly place: Place;
+  readonly note: string;
 }
 
-/** None if it cannot be read so. */
-function readHeaderLine(line: Buffer, { delimiter, quote }: CsvDialect, columns: number): string[] {
-  if (quote !== '"' || delimiter.length !== 1 || line.length > MAX_VALUE_BYTES || !isUtf8(line)) return [];
+/**
+ * The header, if it is the first line and all that is wrong with it is a quote too many, or a delimiter that is missing beside a
+ * quote: with the one as a part of a name, or the other put there, it has as many cells as the records. Null if not, or if there is
+ * any doubt.
+ */
+export function findMendedHeader(sample: CsvSample, dialect: CsvDialect): MendedHeader | null {
+  const cutter = new CsvCutter(sample.bytes, sample.isWhole, dialect);
+  if (cutter.next(0) < 0 || !cutter.isBad || dialect.quote !== '"' || dialect.delimiter.length !== 1)
+    return null;
+  const { stop, end } = firstLine(sample.bytes);
+  const width = widthBehind(sample, dialect, end);
+  const line = sample.bytes.subarray(0, stop);
+  if (width === 0 || stop > MAX_VALUE_BYTES || !isUtf8(line)) return null;
+  const cells = readStrayHeader(line, dialect, width);
+  const joined = insertDelimiter(line, dialect, width);
+  // Where the name is one that `map` or we know without the quote, it is meant without.
+  const without = cells?.map((cell) => (cell.startsWith('"') ? cell.slice(1) : cell));
+  const meant = [cells, without, joined].find((each) => each != null && sample.isHeader(each));
+  if (meant == null || (cells !== null && joined !== null)) return null;
+  return { dialect, place: placeOf(meant, end), note: meant === joined ? missingDelimiter : strayQuote };
+}
+
+/**
+ * The header, if it is the first line, and only there other delimiters stand between the cells than in the records: cut at these it
+ * has as many cells as they have. Null if not, or if there is any doubt.
+ */
+export function findForeignHeader(sample: CsvSample, dialects: readonly CsvDialect[]): MendedHeader | null {
+  const { stop, end } = firstLine(sample.bytes);
+  const line = sample.bytes.subarray(0, stop);
+  if (stop > MAX_VALUE_BYTES || !isUtf8(line)) return null;
+  const headers = dialects.flatMap((dialect) => {
+    const cells = cutWhole(line, dialect) ?? [];
+    return cells.length > 1 && hasNames(cells) && sample.isHeader(cells) ? [{ dialect, cells }] : [];
+  });
+  if (headers.length === 0) return null;
+  const found = dialects.flatMap((dialect) => {
+    const width = widthBehind(sample, dialect, end);
+    return headers.filter(({ cells }) => cells.length === width).map(({ cells }) => ({ dialect, cells }));
+  });
+  const [only, another] = found;
+  if (only === undefined || another !== undefined) return null;
+  return { dialect: only.dialect, place: placeOf(only.cells, end), note: otherDelimiter };
+}
+
+const strayQuote = 'The header has a quote too many; it was read as part of a name.';
+const missingDelimiter =
+  'In the header a delimiter is missing beside a quote; it was read as if one were there.';
+const otherDelimiter = 'In the header other delimiters stand between the cells than in the records.';
+
+function placeOf(cells: readonly string[], end: number): Place {
+  return { start: 0, lines: 0, end, cells, rows: 1, isDoubtful: false };
+}
+
+/** Cells that the records have on which all but a few agree; 0: they do not agree, or are too few. */
+function widthBehind(sample: CsvSample, dialect: CsvDialect, end: number): number {
+  const { width, share, records } = sample.score(dialect, end);
+  return records.length < leastRecords || share < leastShare ? 0 : width;
+}
+
+function hasNames(cells: readonly string[]): boolean {
+  return cells.every((cell) => cell.trim() !== '');
+}
+
+/** The cells of a line that is one record; null if it is not. */
+function cutWhole(line: Buffer, dialect: CsvDialect): string[] | null {
+  const cutter = new CsvCutter(line, true, dialect);
+  return cutter.next(0) === line.length && !cutter.isBad ? cutter.cells() : null;
+}
+
+/** The cells of the line with one delimiter more, if a quote stands beside it; null if that makes no record, or several ones. */
+function insertDelimiter(line: Buffer, dialect: CsvDialect, columns: number): string[] | null {
+  const delimiter = Buffer.from(dialect.delimiter);
+  const found = new Map<string, string[]>();
+  let quotes = 0;
+  for (let at = line.indexOf('"'); at >= 0; at = line.indexOf('"', at + 1)) {
+    if (++quotes > MAX_STRAY_QUOTES) return null;
+    for (const gap of [at, at + 1]) {
+      const mended = Buffer.concat([line.subarray(0, gap), delimiter, line.subarray(gap)]);
+      const cells = cutWhole(mended, dialect);
+      if (cells?.length === columns && hasNames(cells)) found.set(JSON.stringify(cells), cells);
+    }
+  }
+  const [only, another] = found.values();
+  return only === undefined || another !== undefined ? null : only;
+}
+
+/** Null if it cannot be read so. */
+function readStrayHeader(line: Buffer, { delimiter }: CsvDialect, columns: number): string[] | null {
   // What follows is known to be records: no cell of the header goes on in them.
-  const cells = readStrayQuote(line.toString('latin1'), delimiter, columns, true) ?? [];
-  return cells.map((cell) => Buffer.from(cell, 'latin1').toString('utf8'));
+  const cells = readStrayQuote(line.toString('latin1'), delimiter, columns, true);
+  return cells?.map((cell) => Buffer.from(cell, 'latin1').toString('utf8')) ?? null;
 }
 
 function firstLine(bytes: Buffer): { stop: number; end: number } {

@@ -91,6 +91,15 @@ export class PlainRecords {
     return true;
   }
 
+  /** Writes a record whose cells, byte strings, are known. */
+  writeCells(cells: readonly string[]): void {
+    const written = cells.map((cell) => `"${cell.replaceAll('"', '""')}"`);
+    const record = Buffer.from(written.join(String.fromCharCode(this.#delimiter)), 'latin1');
+    this.#reserve(record.length);
+    this.at += record.copy(this.bytes, this.at);
+    this.quoted = true;
+  }
+
   #isNull(source: Buffer, from: number, to: number): boolean {
     for (const token of this.#nulls)
       if (token.length === to - from && token.compare(source, from, to) === 0) return true;

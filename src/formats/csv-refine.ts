@@ -52,7 +52,8 @@ export function refineDialect(
 
 /**
  * The dialect with ' for a quote, if it stands round all that the records hold: read in any other way, the file would lose no
- * record, but each cell would keep its quotes.
+ * record, but each cell would keep its quotes. Or if it stands round names of the header, and more records can be read with it than
+ * without: what it harms had such quotes inside, and is refused.
  */
 function findQuotes(
   sample: CsvSample,
@@ -66,9 +67,16 @@ function findQuotes(
   if (!sample.bytes.includes("'")) return null;
   for (const mark of source.escape === undefined ? ["'", '\\'] : [source.escape]) {
     const dialect = { ...base, quote: "'", escape: mark };
-    if (mends(measure(dialect, place), plain, 0) && sample.isQuoted(dialect, place)) return dialect;
+    const found = measure(dialect, place);
+    const isProper = mark !== '\\' || found.oddEscapes === 0;
+    if (isProper && hasQuotedNames(place) && found.good > plain.good) return dialect;
+    if (mends(found, plain, 0) && sample.isQuoted(dialect, place)) return dialect;
   }
   return null;
+}
+
+function hasQuotedNames({ cells }: Place): boolean {
+  return cells.some((cell) => /^\s*'.+'\s*$/s.test(cell));
 }
 
 /** The delimiter with the blanks that stand beside every one, or repeated as it is everywhere. */

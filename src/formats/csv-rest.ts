@@ -3,6 +3,7 @@ import {
   delimiterAt,
   ENDS_LINE,
   ESCAPES,
+  isInWord,
   MORE,
   meaningsOf,
   QUOTES,
@@ -135,12 +136,12 @@ export class CsvRest {
     return at + 1;
   }
 
-  /** The quote at `at`, inside of quotes: the position behind it if it closes, 0 if it is doubled, NEVER if it opens a cell; MORE. */
+  /** The quote at `at`, inside of quotes: the position behind it if it closes, 0 if it is doubled or in a word, NEVER if it opens a cell; MORE. */
   #closedAt(buf: Buffer, lowest: number, at: number, end: number, final: boolean): number {
     const { quote, escape: escapes } = this.#marks;
     const next = at + 1;
     if (next >= end) return final ? next : MORE;
-    if (escapes === quote && buf[next] === quote) return 0;
+    if ((escapes === quote && buf[next] === quote) || isInWord(this.#marks, buf, at)) return 0;
     if (this.#meanings[buf[next] as number] === ENDS_LINE) return next;
     const length = delimiterAt(this.#marks, buf, next, end, final);
     if (length === MORE) return MORE;

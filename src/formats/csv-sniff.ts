@@ -5,6 +5,7 @@
  */
 import { inputError } from '../domain/errors.ts';
 import type { SourceOptions } from '../domain/source.ts';
+import { bestCut, type Cut, findCuts } from './csv-cuts.ts';
 import {
   commonDelimiters,
   delimiters,
@@ -15,7 +16,13 @@ import {
 import type { CsvDialect } from './csv-dialect.ts';
 import type { CsvReading } from './csv-header.ts';
 import { findNames, startsWithData } from './csv-kinds.ts';
-import { findStrayHeader, hasSpareCells, withoutSpareCells } from './csv-mended-header.ts';
+import {
+  findForeignHeader,
+  findMendedHeader,
+  hasSpareCells,
+  type MendedHeader,
+  withoutSpareCells,
+} from './csv-mended-header.ts';
 import { isNumbered, namesId } from './csv-names.ts';
 import { hasOtherQuotes, refineDialect } from './csv-refine.ts';
 import { CsvSample, type Measure, type Place, type Score } from './csv-sample.ts';
@@ -36,13 +43,6 @@ export interface Sniffed {
   /** The first of them is the one by which Excel learns the delimiter; `notes` says so. */
   readonly hasSeparatorLine: boolean;
   readonly notes: readonly string[];
-}
-
-/** A dialect, and how well it cuts the records. */
-interface Cut {
-  readonly dialect: CsvDialect;
-  readonly score: Score;
-  readonly points: number;
 }
 
 interface Candidate {
@@ -88,10 +88,13 @@ class Sniffer {
     const plain = this.#plain();
     const place = this.#sample.findFirst(plain, this.#rows);
     if (this.#mapsPositions() && !namesId(place?.cells ?? [])) return this.#byPosition(plain, place);
-    if (place !== null) return this.#withHeader({ dialect: plain, place });
-    const stray = this.#rows === 1 ? findStrayHeader(this.#sample, plain) : null;
-    if (stray !== null) return this.#withStrayHeader({ dialect: plain, place: stray });
-    const named = this.#namedCandidates();
+    if (place !== null && !this.#cutsNone({ dialect: plain, place }))
+      return this.#withHeader({ dialect: plain, place });
+    const mended = this.#rows === 1 ? findMendedHeader(this.#sample, plain) : null;
+    if (mended !== null) return this.#withMendedHeader(mended);
+    const named = place === null ? this.#namedCandidates() : [{ dialect: plain, place }];
+    const foreign = named.every((each) => this.#cutsNone(each)) ? this.#foreignHeader(plain) : null;
+    if (foreign !== null) return this.#withMendedHeader(foreign);
     const [best] = named.filter((each) => !each.place.isDoubtful);
     if (best !== undefined) return this.#withHeader(best);
     const [doubtful] = named;
@@ -138,7 +141,7 @@ class Sniffer {
 
   /** Dialects by which a record names an id column: those that fit the records best. */
   #namedCandidates(): Candidate[] {
-    const rows = this.#hints.source.headerRows === undefined ? [1, 2] : [this.#rows];
+    const rows = this.#hints.source.headerRows === undefined ? [1, 2, 3] : [this.#rows];
     for (const count of rows) {
       const found = this.#escapedDialects().flatMap((dialect) => {
         const place = this.#sample.findHeader(dialect, count);
@@ -156,6 +159,21 @@ class Sniffer {
       if (best !== undefined) return sorted.filter(isAsGood);
     }
     return [];
+  }
+
+  /** Whether none of the records behind the header has as many cells as that. */
+  #cutsNone({ dialect, place }: Candidate): boolean {
+    const { ragged } = this.#hints.source;
+    const { records } = this.#sample.score(dialect, place.end);
+    return (
+      ragged !== 'pad' && records.length > 0 && records.every((cells) => cells.length < place.cells.length)
+    );
+  }
+
+  #foreignHeader({ quote }: CsvDialect): MendedHeader | null {
+    if (this.#hints.source.delimiter !== undefined || this.#rows > 1) return null;
+    const dialects = this.#dialects([...commonDelimiters, ' ']).filter((each) => each.quote === quote);
+    return findForeignHeader(this.#sample, dialects);
   }
 
   #share({ dialect, place }: Candidate): number {
@@ -182,9 +200,9 @@ class Sniffer {
     return { ...found, reading, notes: isSpared ? [...found.notes, spareCells] : found.notes };
   }
 
-  #withStrayHeader({ dialect, place }: Candidate): Sniffed {
+  #withMendedHeader({ dialect, place, note }: MendedHeader): Sniffed {
     const refined = refineDialect(this.#sample, dialect, place, this.#hints.source);
-    const found = this.#sniffed(refined, place, [strayQuote]);
+    const found = this.#sniffed(refined, place, [note]);
     return { ...found, reading: { ...found.reading, stray: place } };
   }
 
@@ -198,6 +216,7 @@ class Sniffer {
     const reading = {
       dialect,
       ragged: source.ragged ?? 'refuse',
+      strayQuotes: source.strayQuotes ?? 'refuse',
       headerRows: place.rows,
       columns,
       map,
@@ -271,32 +290,17 @@ class Sniffer {
     );
   }
 
-  /**
-   * The dialect that cuts the records most evenly, and into cells of known kinds.
-   * @throws InputError `invalid_field` if two do so equally well.
-   */
   #bestCut(): Cut {
-    const [best, ...others] = this.#cuts();
-    if (best === undefined) {
-      const plain = this.#plain();
-      return { dialect: plain, score: this.#sample.score(plain), points: 0 };
-    }
-    const equal = others.find(
-      (each) => each.points > clearShare * best.points && isOther(each.score, best.score),
-    );
-    if (equal === undefined) return best;
-    const [one, two] = [best, equal].map(({ dialect }) => JSON.stringify(dialect.delimiter));
-    const message = `The records can be cut at ${one} as well as at ${two}; say which with delimiter`;
-    throw inputError('invalid_field', message, 'delimiter');
+    return bestCut(this.#cuts()) ?? this.#uncut();
   }
 
-  /** The dialects that cut records of several cells, the best first. */
   #cuts(): Cut[] {
-    const scored = this.#dialects(tellingDelimiters).map((dialect) => {
-      const score = this.#sample.score(dialect);
-      return { dialect, score, points: score.width > 1 ? score.share ** 2 * (0.3 + 0.7 * score.known) : 0 };
-    });
-    return scored.filter((each) => each.points >= leastPoints).toSorted((a, b) => b.points - a.points);
+    return findCuts(this.#sample, this.#dialects(tellingDelimiters));
+  }
+
+  #uncut(): Cut {
+    const dialect = this.#plain();
+    return { dialect, score: this.#sample.score(dialect), points: 0 };
   }
 
   /** No record names an id column: what is most likely the header, for the refusal to name its columns. */
@@ -329,18 +333,8 @@ class Sniffer {
   }
 }
 
-/** A cut with less is none: records of one cell, or of any number. */
-const leastPoints = 0.4;
-/** Of the best cut's points, more than which another one is as likely. */
-const clearShare = 0.95;
-
-function isOther(a: Score, b: Score): boolean {
-  return a.width !== b.width || JSON.stringify(a.records) !== JSON.stringify(b.records);
-}
-
 const spareCells =
   'The header has cells without a name for which no record has a cell; they were left out, as delimiters too many.';
-const strayQuote = 'The header has a quote too many; it was read as part of a name.';
 
 function describeHeader({ rows }: Place): string[] {
   return rows === 1 ? [] : [`${rows} records make the header; their names are joined by blanks.`];

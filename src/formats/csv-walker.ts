@@ -4,6 +4,7 @@ import {
   delimiterAt,
   ENDS_LINE,
   ESCAPES,
+  isInWord,
   MORE,
   meaningsOf,
   ORDINARY,
@@ -41,7 +42,7 @@ export class CsvWalker {
 
   readonly #marks: CsvMarks;
   readonly #meanings: Uint8Array;
-  /** Nobody asks for the cells, quotes are doubled, and the delimiter is one byte. */
+  /** Nobody asks for the cells, quotes are doubled and no apostrophes, and the delimiter is one byte. */
   readonly #isPlain: boolean;
   readonly #maxBytes: number;
   readonly #cells: CellList | null;
@@ -55,7 +56,7 @@ export class CsvWalker {
     this.#marks = marks;
     this.#meanings = meaningsOf(marks);
     const isSingle = marks.delimiter.length === 1 && !marks.isBlanks;
-    this.#isPlain = cells === null && isSingle && marks.escape === marks.quote;
+    this.#isPlain = cells === null && isSingle && marks.escape === marks.quote && !marks.hasApostrophes;
     this.#maxBytes = maxBytes;
     this.#cells = cells;
   }
@@ -158,8 +159,13 @@ export class CsvWalker {
         marked = true;
         at = next;
       } else if (meaning === QUOTES) {
-        this.problem = 'invalid_quote';
-        return this.#recover(buf, -1, at);
+        const isAtEnd = at + 1 >= limit;
+        if (isAtEnd && !this.#final && !this.#atMaximum) return MORE;
+        if (isAtEnd || !isInWord(this.#marks, buf, at)) {
+          this.problem = 'invalid_quote';
+          return this.#recover(buf, -1, at);
+        }
+        at++;
       } else {
         this.#cells?.add(start, Math.min(at, limit), false, marked);
         return this.#runOut(at);
@@ -186,14 +192,18 @@ export class CsvWalker {
         while (at < limit && buf[at] !== quote) at++;
         if (at >= limit) break;
         if (at + 1 >= limit) return this.#closeAtLimit(at);
-        if (escapes < 0 || buf[at + 1] !== quote) return at + 1;
-        this.#marked = true;
-        at += 2;
+        if (isInWord(this.#marks, buf, at)) at++;
+        else if (escapes < 0 || buf[at + 1] !== quote) return at + 1;
+        else {
+          this.#marked = true;
+          at += 2;
+        }
       }
     } else {
       for (; at < limit; at++) {
         const byte = buf[at];
-        if (byte === quote) return at + 1 >= limit ? this.#closeAtLimit(at) : at + 1;
+        if (byte === quote && at + 1 >= limit) return this.#closeAtLimit(at);
+        if (byte === quote && !isInWord(this.#marks, buf, at)) return at + 1;
         if (byte !== escapes) continue;
         this.#marked = true;
         at++;

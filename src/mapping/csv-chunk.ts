@@ -1,10 +1,13 @@
 import { isUtf8 } from 'node:buffer';
+import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { Reason } from '../domain/reject.ts';
+import { plainDialect } from '../formats/csv-dialect.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 import { CellTable, PlainRecords } from '../formats/csv-plain.ts';
 import { createRecordScanner } from '../formats/csv-scanner.ts';
 import type { RecordScanner } from '../formats/record-scanner.ts';
-import { invalidEscape, malformed } from './reasons.ts';
+import { readStrayQuote } from '../formats/stray-quotes.ts';
+import { invalidEscape, malformed, strayQuote } from './reasons.ts';
 import type { RecordIndex } from './rows.ts';
 
 /**
@@ -32,7 +35,8 @@ export class CsvChunk {
   index(source: Buffer): void {
     this.quoted = [];
     this.problems = new Map();
-    const { dialect, delimiter } = this.#header;
+    const { delimiter, strayQuotes } = this.#header;
+    const dialect = strayQuotes === 'keep' ? plainDialect(this.#header) : this.#header.dialect;
     if (dialect === undefined) this.#indexPlain(source);
     else this.#rewrite(source, new PlainRecords(dialect, delimiter));
     this.isUtf8 = isUtf8(this.bytes);
@@ -45,8 +49,11 @@ export class CsvChunk {
       const end = scanner.next(source, start, source.length, true);
       if (!scanner.blank) {
         const record = this.#records.add(start, scanner.contentEnd, line);
-        const { problem } = scanner;
-        if (problem !== null) this.problems.set(record, malformed(problem));
+        const { problem, contentEnd } = scanner;
+        if (problem === 'invalid_quote') {
+          const cells = this.#readStray(source, start, contentEnd);
+          this.problems.set(record, cells === null ? malformed(problem) : strayQuote);
+        } else if (problem !== null) this.problems.set(record, malformed(problem));
         else if (scanner.quoted) this.quoted.push(record);
       }
       line += scanner.lines;
@@ -68,7 +75,7 @@ export class CsvChunk {
       if (!scanner.blank) {
         const record = this.#records.add(start, scanner.contentEnd, line);
         starts.push(plain.at);
-        this.#rewriteRecord(record, scanner, source, cells, plain);
+        this.#rewriteRecord(record, start, scanner, source, cells, plain);
         ends.push(plain.at);
       }
       line += scanner.lines;
@@ -81,13 +88,28 @@ export class CsvChunk {
 
   #rewriteRecord(
     record: number,
+    start: number,
     scanner: RecordScanner,
     source: Buffer,
     cells: CellTable,
     plain: PlainRecords,
   ): void {
-    if (scanner.problem !== null) this.problems.set(record, malformed(scanner.problem));
-    else if (!plain.write(source, cells)) this.problems.set(record, invalidEscape);
+    const { problem } = scanner;
+    if (problem !== null) {
+      const stray = problem === 'invalid_quote' ? this.#readStray(source, start, scanner.contentEnd) : null;
+      if (stray === null) this.problems.set(record, malformed(problem));
+      else {
+        plain.writeCells(stray);
+        this.quoted.push(record);
+      }
+    } else if (!plain.write(source, cells)) this.problems.set(record, invalidEscape);
     else if (plain.quoted) this.quoted.push(record);
+  }
+
+  /** The cells of the record if one quote too many at the start of a cell is all that is wrong with it; each a byte string. */
+  #readStray(source: Buffer, start: number, end: number): string[] | null {
+    const { dialect, delimiter, columns } = this.#header;
+    if (dialect !== undefined || end - start > MAX_VALUE_BYTES) return null;
+    return readStrayQuote(source.toString('latin1', start, end), delimiter, columns.length);
   }
 }

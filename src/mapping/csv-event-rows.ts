@@ -5,7 +5,6 @@ import { MAX_VALUE_BYTES } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type EventFilePlan, locateReject } from './column-plan.ts';
 import { CsvCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
@@ -81,22 +80,10 @@ export class CsvEventRows {
     const [start, end] = [text.starts[record] ?? 0, text.ends[record] ?? 0];
     const { bytes } = text;
     const problem = text.problems.size === 0 ? undefined : text.problems.get(record);
-    const mended = problem?.code === 'invalid_quote' ? this.#mend(bytes, start, end) : null;
-    if (problem !== undefined && mended === null) return problem;
+    if (problem !== undefined) return problem;
     if (!text.isUtf8 && !isUtf8(bytes.subarray(start, end)))
       return utf8Reasons.ofCsv(bytes, start, end, this.#cells, this.#header.columns);
-    if (mended !== null) return this.#readRecord(mended, 0, mended.length, record, hasNul);
     return this.#readRecord(bytes, start, end, record, hasNul);
-  }
-
-  /** The record as RFC 4180 has it, if a quote too many is all that is wrong with it. */
-  #mend(bytes: Buffer, start: number, end: number): Buffer | null {
-    const { delimiter } = this.#header;
-    if (end - start > MAX_VALUE_BYTES || this.#header.dialect !== undefined) return null;
-    const cells = readStrayQuote(bytes.toString('latin1', start, end), delimiter, this.#plan.roles.length);
-    if (cells === null) return null;
-    const written = cells.map((cell) => `"${cell.replaceAll('"', '""')}"`);
-    return Buffer.from(written.join(delimiter), 'latin1');
   }
 
   #reject(record: number, reason: Reason, chunk: ChunkRange, bytes: Buffer): void {

@@ -6,7 +6,6 @@ import { MAX_VALUE_BYTES, SAMPLED_ROWS } from '../domain/limits.ts';
 import type { ChunkRange } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
-import { readStrayQuote } from '../formats/stray-quotes.ts';
 import { type ColumnPlan, inJsonbOrder, locateReject } from './column-plan.ts';
 import { CsvCells, fitCells } from './csv-cells.ts';
 import { CsvChunk } from './csv-chunk.ts';
@@ -93,10 +92,6 @@ export class CsvRows {
       let reason: Reason | null = problems.size === 0 ? null : (problems.get(record) ?? null);
       let cells: readonly string[] | null = null;
       if (complex[nextComplex] === record) cells = parsed[nextComplex++] ?? null;
-      if (reason?.code === 'invalid_quote') {
-        cells = this.#readStray(text.bytes, start, end);
-        if (cells !== null) reason = null;
-      }
       if (reason === null && !text.isUtf8 && !isUtf8(text.bytes.subarray(start, end))) {
         reason = utf8Reasons.ofCsv(text.bytes, start, end, this.#cells, this.#plan.names);
       }
@@ -215,15 +210,6 @@ export class CsvRows {
   /** Whether a delimiter too many is likely to have moved all cells behind it into wrong columns. */
   #isShifted(found: number, isLastFilled: boolean): boolean {
     return this.#header.lastColumn === 'empty' && isLastFilled && found > this.#plan.roles.length;
-  }
-
-  #readStray(bytes: Buffer, start: number, end: number): string[] | null {
-    if (end - start > MAX_VALUE_BYTES || this.#header.dialect !== undefined) return null;
-    return readStrayQuote(
-      bytes.toString('latin1', start, end),
-      this.#header.delimiter,
-      this.#plan.roles.length,
-    );
   }
 
   /** A record given as cells (byte strings). Null if it became a row. */

@@ -24,6 +24,14 @@ export const invalidEscape: Reason = {
   column: null,
 };
 
+/** Of a record that could be read if one of its quotes were part of a value, or not there: which of the two, it does not say. */
+export const strayQuote: Reason = {
+  code: 'invalid_quote',
+  message:
+    'a quote too many stands at the start of a cell, or one is missing at its end; stray_quotes=keep takes the quote as part of the value',
+  column: null,
+};
+
 export function malformed(problem: RejectCode): Reason {
   return { code: problem, message: problemTexts[problem] ?? problem, column: null };
 }

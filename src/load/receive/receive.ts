@@ -15,6 +15,7 @@ import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
 import type { CsvReadAs, ReadAs } from '../../domain/source.ts';
 import { requireFitting } from '../../domain/source-conflicts.ts';
 import type { FileRef, FileWriter } from '../../files/file-store.ts';
+import { plainDialect } from '../../formats/csv-dialect.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { Asides, type ReceivingStore } from './asides.ts';
 import { type Decoded, decode } from './decode.ts';
@@ -118,8 +119,8 @@ function describeReading(
 
 function describeCsv(header: CsvHeader, headerLine: number | null): CsvReadAs {
   const columns = header.columns.slice(0, MAX_READ_AS_COLUMNS);
-  const plain = { delimiter: header.delimiter, quote: '"', escape: '"', comment: '', nulls: [] };
-  return { ...plain, ...header.dialect, ragged: header.ragged ?? 'refuse', headerLine, columns };
+  const dialect = header.dialect ?? plainDialect(header);
+  return { ...dialect, ragged: header.ragged ?? 'refuse', headerLine, columns };
 }
 
 function storedFormat(decoded: Decoded): StoredFormat {

@@ -10,6 +10,7 @@ import {
 const plain: CsvReading = {
   dialect: { delimiter: ',', quote: '"', escape: '"', comment: '', nulls: [] },
   ragged: 'refuse',
+  strayQuotes: 'refuse' as const,
   headerRows: 1,
   columns: 0,
   map: {},

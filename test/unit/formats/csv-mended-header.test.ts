@@ -82,7 +82,7 @@ describe('a quote too many in the header', () => {
 
   it('refuses the file if the quote stands elsewhere than at the start of a cell', () => {
     expect(() => read(`user_id,na"me,city\n${records}`)).toThrow(/quote/);
-    expect(() => read(`user_id,"name"x,city\n${records}`)).toThrow(/quote/);
+    expect(() => read(`user_id,"na"me",city\n${records}`)).toThrow(/quote/);
   });
 
   it('takes nothing from a name that goes on in the next line', () => {
@@ -91,6 +91,49 @@ describe('a quote too many in the header', () => {
       'first\nname',
       'city',
     ]);
+  });
+});
+
+describe('a delimiter that is missing in the header', () => {
+  it.each(['user_id,name"city"', 'user_id,"name"city', 'user_id"name",city', '"user_id"name,"city"'])(
+    'is put beside a quote, if the header then has as many cells as the records: %s',
+    (header) => {
+      const found = read(`${header}\n${records}`);
+      expect(found).toMatchObject({ columns: ['user_id', 'name', 'city'], rest: records });
+      expect(found.notes).toContain('a delimiter is missing');
+    },
+  );
+
+  it('refuses the file where it may be missing in two places, or is not all that is wrong', () => {
+    const four = 'u1,Ann,x,Rome\nu2,Bob,y,Oslo\n';
+    expect(() => read(`user_id,na"me"city\n${records}`)).toThrow(/quote/);
+    expect(() => read(`user_id"name"city\n${records}`)).toThrow(/quote/);
+    expect(() => read(`user_id,name"city"\n${four}`)).toThrow(/quote/);
+    expect(() => read(`name,id"city"\n${records}`)).toThrow(/quote/);
+  });
+});
+
+describe('a header with other delimiters than the records', () => {
+  it.each([
+    ['user_id;name;city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+    ['user_id name city', 'u1,Ann,"Rome, I"\nu2,Bob,Oslo\n'],
+    ['user_id,name,city', 'u1\tAnn\tRome, I\nu2\tBob\tOslo\n'],
+  ])('is cut at its own, if it then has as many cells as the records: %s', (header, rows) => {
+    const found = read(`${header}\n${rows}`);
+    expect(found).toMatchObject({ columns: ['user_id', 'name', 'city'], rest: rows });
+    expect(found.notes).toContain('other delimiters');
+  });
+
+  it('is read with that of the records only if none of these could be read otherwise', () => {
+    expect(read('user_id;name;city\nu1,Ann,Rome\nu2;Bob;Oslo\n').notes).toBe('');
+    expect(read('user_id;name;city\nu1,Ann\nu2,Bob\n').notes).toBe('');
+    expect(read('user_id;name;city\nu1,Ann,Rome\n').notes).toBe('');
+    expect(read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { delimiter: ';' }).notes).toBe('');
+    expect(read('user_id;name;city\nu1,Ann,Rome\nu2,Bob,Oslo\n', {}, { ragged: 'pad' }).notes).toBe('');
+  });
+
+  it('is in doubt where two delimiters cut the records as well', () => {
+    expect(read('user_id;name;city\nu1,a|b,c|d\nu2,a|b,c|d\n').notes).toBe('');
   });
 });
 

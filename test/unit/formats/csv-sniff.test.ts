@@ -131,6 +131,13 @@ describe('quotes and escapes', () => {
     expect(said("user_id,name\n'u1','Ann'\n'u2','Bob'\n", { quote: '"' }).quote).toBe('"');
   });
 
+  it("are ' where names in the header stand in them, though records that cannot be read so are refused", () => {
+    const records = "u1,'Ann, M.'\nu2,'it's, so'\nu3,'the kids' toy'\n";
+    expect(sniff(`user_id,'name'\n${records}`)).toMatchObject({ quote: "'" });
+    expect(sniff(`user_id,name\n${records}`)).toMatchObject(plain);
+    expect(sniff("user_id,'name'\nu1,Ann\nu2,'Bob'\n")).toMatchObject(plain);
+  });
+
   it('leave \' alone where records are well-formed without, or others have "', () => {
     expect(sniff("user_id,name\nu1,'Ann'\nu2,'tis Bob\n").quote).toBe('"');
     expect(sniff('user_id,name\nu1,\'Ann, x\'\nu2,"Bob, y"\n').quote).toBe('"');
@@ -214,10 +221,12 @@ describe('the header', () => {
     expect(sniff(`user_id,x,y\n${theirs}`, { map })).toMatchObject({ rest: theirs, lines: 1 });
   });
 
-  it('may be two records, where only together they name an id', () => {
+  it('may be two or three records, where only together they name an id', () => {
     const map = { 'User id': 'user_id' };
     const rows = 'User,,\nid,name,plan\nu1,Ann,pro\n';
     expect(sniff(rows, { map })).toMatchObject({ headerRows: 2, rest: rows });
+    const three = 'User,,\nkey,,\nid,name,plan\nu1,Ann,pro\n';
+    expect(sniff(three, { map: { 'User key id': 'user_id' } })).toMatchObject({ headerRows: 3, rest: three });
     const groups = 'User,,Contract\n';
     const named = 'user_id,name,plan\nu1,Ann,pro\n';
     expect(sniff(groups + named)).toMatchObject({ headerRows: 1, rest: named, lines: 1 });

@@ -168,8 +168,28 @@ describe('a CSV in any dialect', () => {
     );
   });
 
+  it("takes a ' between letters for an apostrophe, in quotes or not, and no other", () => {
+    const header = headerOf({ quote: "'", escape: "'" });
+    const text =
+      "u1,'O'Brien, J.',it's\nu2,'L'été','é'é'\nu3,'O''Neil',x\nu4,'kids' cap',x\nu5,kids' cap,x\n";
+    expect(read(header, text)).toMatchObject({
+      rows: [
+        ['u1', { a: "O'Brien, J.", b: "it's" }],
+        ['u2', { a: "L'été", b: "é'é" }],
+        ['u3', { a: "O'Neil", b: 'x' }],
+      ],
+      rejects: [
+        { code: 'invalid_quote', row: 4 },
+        { code: 'invalid_quote', row: 5 },
+      ],
+    });
+    expect(
+      read(headerOf({ quote: "'", escape: "'", delimiter: '¦' }), "u1¦'¦'¦'a'b'\nu2¦'¦'¦b\n"),
+    ).toMatchObject({ rows: [['u2', { a: '¦', b: 'b' }]], rejects: [{ code: 'invalid_quote', row: 1 }] });
+  });
+
   it('keeps of a refused record what the source has: its bytes, place and line', () => {
-    const text = "'u1';'a\nb';x\n# none\n'u2';'it''s';\\N;more\n'u3'x;1;2\nu4;1;2\n";
+    const text = "'u1';'a\nb';x\n# none\n'u2';'it''s';\\N;more\n'u3' x;1;2\nu4;1;2\n";
     const header = headerOf({ delimiter: ';', quote: "'", escape: "'", comment: '#', nulls: ['\\N'] });
     const found = read(header, text);
     expect(found.rows).toEqual([
@@ -178,7 +198,7 @@ describe('a CSV in any dialect', () => {
     ]);
     expect(found.rejects).toEqual([
       { code: 'wrong_field_count', row: 2, line: 5, byteOffset: 20, raw: "'u2';'it''s';\\N;more" },
-      { code: 'invalid_quote', row: 3, line: 6, byteOffset: 41, raw: "'u3'x;1;2" },
+      { code: 'invalid_quote', row: 3, line: 6, byteOffset: 41, raw: "'u3' x;1;2" },
     ]);
   });
 

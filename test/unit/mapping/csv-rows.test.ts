@@ -232,14 +232,41 @@ describe('rows of a CSV', () => {
     expect(rows.every(({ properties }) => properties['q'] === cell)).toBe(true);
   });
 
-  it('hold a quote too many at the start of a cell as part of the cell, if there is one way to read the record', () => {
-    const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"'];
-    const { rows, rejects } = readChunk(['user_id', 'n', 'name'], ',', Buffer.from(lines.join('\n')));
-    expect(rows.map(({ key, properties }) => [key, properties])).toEqual([
+  it('hold no quote too many at the start of a cell, unless the caller says that it is part of the value', () => {
+    const columns = ['user_id', 'n', 'name'];
+    const lines = ['u1,"12,"Acme, Inc."', 'u2,""12","b"', 'u3,a"b,c', 'u4,"12,"a"b,"c"', 'u5,"7","é, x"'];
+    const bytes = Buffer.from(lines.join('\n'));
+    const refused = readChunk(columns, ',', bytes);
+    expect(refused.rows.map(({ key }) => key)).toEqual(['u5']);
+    expect(refused.rejects).toEqual([1, 2, 3, 4].map((row) => `${row}:invalid_quote`));
+    const rows = new Rows();
+    new CsvRows(
+      { delimiter: ',', columns, strayQuotes: 'keep' },
+      planColumns(columns, {}, 'auto'),
+      rows,
+    ).read(chunkOf(bytes), bytes);
+    expect(readCopyText(rows.users.finish()).map(({ key, properties }) => [key, properties])).toEqual([
       ['u1', { n: '"12', name: 'Acme, Inc.' }],
       ['u2', { n: '"12', name: 'b' }],
+      ['u5', { n: '7', name: 'é, x' }],
     ]);
-    expect(rejects).toEqual(['3:invalid_quote', '4:invalid_quote']);
+    expect(
+      rows.rejects.map(({ row, code, message }) => [row, code, message.includes('stray_quotes')]),
+    ).toEqual([
+      [3, 'invalid_quote', false],
+      [4, 'invalid_quote', false],
+    ]);
+  });
+
+  it('say which option decides, where a quote too many is all that is wrong with a record', () => {
+    const rows = new Rows();
+    const bytes = Buffer.from('u1,"12,"Acme, Inc."\nu2,a"b,c\n');
+    const columns = ['user_id', 'n', 'name'];
+    new CsvRows({ delimiter: ',', columns }, planColumns(columns, {}, 'auto'), rows).read(
+      chunkOf(bytes),
+      bytes,
+    );
+    expect(rows.rejects.map(({ message }) => message.includes('stray_quotes=keep'))).toEqual([true, false]);
   });
 
   it('do not include the header, where files were put into one and it comes again', () => {
