@@ -14,9 +14,10 @@ import { type Service, startService } from '../../src/cli/service/start-service.
 import { listenForStop } from '../../src/cli/service/stop-signals.ts';
 import { type Cli, readSettings } from '../../src/cli/settings.ts';
 import { createClient } from './client.ts';
+import { eventDays } from './made-up-data.ts';
 import { showDefinitions, showEvents, showExport } from './show-analytics.ts';
 import { showArray, showLoads } from './show-loads.ts';
-import { showOutcome } from './show-outcome.ts';
+import { showMemory, showOutcome } from './show-outcome.ts';
 import type { DemoFlags, DemoStage } from './stage.ts';
 
 /** The embedded defaults, whatever the environment says: nobody's own database is touched, and no port is asked for. */
@@ -40,7 +41,7 @@ export const demo = defineCommand({
   options: {
     users: parsed('--users <n>', 'how many', parseCount, 200_000),
     companies: parsed('--companies <n>', 'how many', parseCount, 5_000),
-    events: parsed('--events <n>', 'how many', parseCount, 500_000),
+    events: parsed('--events <n>', 'how many', parseCount, 50_000),
   },
   examples: ['sluice demo', 'sluice demo --users 1000000'],
   run: ({ cli, command, flags }) => runDemo(cli, command, flags),
@@ -57,7 +58,7 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
     const { config, processEnv, commandLog } = readSettings(cli, command, { ...defaults, DATA_DIR: folder });
     const log = commandLog('demo');
     let key = '';
-    terminal.print(heading(cli, '1  Start the service: PostgreSQL, HTTP server, workers'));
+    terminal.print(heading(cli, '1  Start'));
     const onKey = (made: string): void => {
       key = made;
     };
@@ -72,10 +73,10 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
       onWait,
     });
     stop.onSecond = service.kill;
-    terminal.print(`   ${service.url}, ${config.workers} worker processes, data in ${folder}`);
     terminal.print(
-      `   ready in ${seconds(startedAt)}; the first start made the API key ${key.slice(0, 16)}…`,
+      `   PostgreSQL, HTTP server and ${config.workers} workers are ready in ${seconds(startedAt)}`,
     );
+    terminal.print(`   ${service.url}, API key ${key.slice(0, 16)}…, data in ${folder}`);
     const stage: DemoStage = {
       cli,
       service,
@@ -83,10 +84,10 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
       key,
       flags,
       signal: stop.signal,
+      isWatched: terminal.live && process.stdout.isTTY === true,
       heading: (text) => heading(cli, text),
     };
     const good = await showAll(stage);
-    terminal.print(heading(cli, '11  Stop'));
     if (!good) process.exitCode = exitCodes.failed;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -97,6 +98,22 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
     await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
   }
   terminal.print(`   everything stopped, ${folder} removed; ${seconds(startedAt)} in all`);
+  if (!stop.signal.aborted) showNext(cli);
+}
+
+/** What a reader who has seen it work tries next. */
+function showNext(cli: Cli): void {
+  const next: readonly (readonly [string, string])[] = [
+    ['npm start', 'the same service, to stay: it keeps its data in .sluice and prints a key'],
+    [
+      'npx sluice import users.csv',
+      'loads a file of yours without a server; --dry-run only says what would come of it',
+    ],
+    ['npx sluice --help', 'exports, segments, deletions, schedules, and the rest'],
+    ['docs/api.md', 'every endpoint with its call and answer'],
+  ];
+  cli.terminal.print(heading(cli, 'Next'));
+  for (const [command, what] of next) cli.terminal.print(`   ${command.padEnd(29)}${what}`);
 }
 
 /** True if the counts are what they must be. */
@@ -104,10 +121,14 @@ async function showAll(stage: DemoStage): Promise<boolean> {
   const client = createClient(stage.service.url, stage.key, stage.signal);
   const { job, expected } = await showLoads(stage, client);
   const isRight = await showOutcome(stage, client, job, expected);
+  stage.cli.terminal.print(
+    stage.heading(`5  Send an array and single events of ${eventDays} days, as an application does`),
+  );
   await showArray(stage, client);
   await showEvents(stage);
   await showDefinitions(stage, client);
   await showExport(stage, client);
+  await showMemory(stage);
   return isRight;
 }
 

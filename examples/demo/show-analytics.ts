@@ -13,19 +13,15 @@ import { defaultEnvironmentName, findEnvironment } from '../../src/postgres/stor
 import { previewSegment } from '../../src/segments/preview-segment.ts';
 import { readSegment } from '../../src/segments/read-segment.ts';
 import { type Client, type ExportJob, postPipelined } from './client.ts';
-import { eventBody, eventDays } from './made-up-data.ts';
+import { eventBody } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
 
 /** Events of three months, each tracked by a request of its own and answered when it is committed. */
-export async function showEvents({ cli, service, key, flags, signal, heading }: DemoStage): Promise<void> {
+export async function showEvents({ cli, service, key, flags, signal, isWatched }: DemoStage): Promise<void> {
   const { events: count, users } = flags;
-  cli.terminal.print(
-    heading(`8  Track ${formatCount(count)} events over ${eventDays} days, one request each`),
-  );
   const now = Date.now();
   const body = (n: number): string => eventBody(n, count, users, now);
-  cli.terminal.print(`   POST /v1/track  ${body(0)}`);
-  const progress = createProgress(cli.terminal, '   events', false);
+  const progress = createProgress(cli.terminal, '   events', !isWatched);
   const startedAt = performance.now();
   const perSecond = (done: number): string =>
     `${formatCount(Math.round((done * 1_000) / (performance.now() - startedAt)))} events/s`;
@@ -35,7 +31,10 @@ export async function showEvents({ cli, service, key, flags, signal, heading }: 
   } finally {
     progress.end();
   }
-  cli.terminal.print(`   ${formatCount(count)} answered 202, each after its commit; ${perSecond(count)}`);
+  cli.terminal.print(
+    `   POST /v1/track, one request each: ${formatCount(count)} answered 202, each after its commit; ${perSecond(count)}`,
+  );
+  cli.terminal.print(`     ${body(0)}`);
 }
 
 const sample = join('docs', 'samples', 'definitions.yaml');
@@ -44,16 +43,14 @@ const sample = join('docs', 'samples', 'definitions.yaml');
 export async function showDefinitions(stage: DemoStage, client: Client): Promise<void> {
   const { cli, service, heading } = stage;
   const { db } = service.system;
-  cli.terminal.print(heading('9  Segments, surveys and features are defined'));
+  cli.terminal.print(heading('6  Define segments, and see who is in them'));
   const environment = await findEnvironment(db, defaultEnvironmentName);
   if (environment === null) throw new CommandFailed('The first start made no environment.');
   const { environmentId } = environment;
   const items = await readSample();
   await applyDefinitions(db, environmentId, items, { dryRun: false, force: false });
-  cli.terminal.print(`   $ sluice definitions apply ${sample}`);
   const counts = kinds.map((kind) => `${items[kind].length} ${kind.replaceAll('_', ' ')}`);
-  cli.terminal.print(`   ${counts.join(', ')}\n`);
-  cli.terminal.print('   GET /api/v1/analytics/exports/lookups/segments, and the users in each');
+  cli.terminal.print(`   $ sluice definitions apply ${sample}: ${counts.join(', ')}`);
   const segments = await client.segments();
   const rows = await Promise.all(
     segments.map(async ({ id, title }, index) => {
@@ -82,9 +79,9 @@ const dayMs = 24 * 60 * 60 * 1000;
 const segmentTitle = 'Power users';
 
 /** The users of a segment and what they did in the last month, as files that say what they hold. */
-export async function showExport({ cli, signal, heading }: DemoStage, client: Client): Promise<void> {
+export async function showExport({ cli, signal, heading, folder }: DemoStage, client: Client): Promise<void> {
   const { terminal } = cli;
-  terminal.print(heading(`10  Export the segment "${segmentTitle}" and its events of the last 30 days`));
+  terminal.print(heading(`7  Export the segment "${segmentTitle}" and its events of the last 30 days`));
   const segment = (await client.segments()).find(({ title }) => title === segmentTitle);
   if (segment === undefined) throw new CommandFailed(`There is no segment ${segmentTitle}.`);
   const request = {
@@ -97,17 +94,24 @@ export async function showExport({ cli, signal, heading }: DemoStage, client: Cl
   const startedAt = performance.now();
   const job = await follow(client, await client.exportJob(request), signal);
   const seconds = ((performance.now() - startedAt) / 1_000).toFixed(2);
-  terminal.print(`   completed after ${seconds} s, from one snapshot\n`);
+  terminal.print(
+    `   completed after ${seconds} s, from one snapshot; kept below ${join(folder, 'files')}, and each has a signed link`,
+  );
   for (const line of renderTable(columns, job.presigned_urls.map(cells))) terminal.print(`   ${line}`);
-  const show = (filename: string, lines: readonly string[]) => {
-    terminal.print(`\n   ${filename}`);
-    for (const line of lines) terminal.print(`     ${printable(line, 150)}`);
-  };
-  for (const { filename, url } of job.presigned_urls) {
-    show(filename, (await client.text(url)).split('\n', 2));
+  const { presigned_urls: files, manifest } = job;
+  for (const { filename, url } of files) {
+    if (url === files[0]?.url) terminal.print(`   $ curl '${url}'`);
+    const [line = ''] = (await client.text(url)).split('\n', 1);
+    terminal.print(`   ${filename.padEnd(nameWidth)}  ${printable(line, longest)}`);
   }
-  if (job.manifest !== null) show(job.manifest.filename, manifestLines(await client.text(job.manifest.url)));
+  if (manifest === null) return;
+  const content: unknown = JSON.parse(await client.text(manifest.url));
+  terminal.print(`   ${manifest.filename.padEnd(nameWidth)}  ${printable(JSON.stringify(content), longest)}`);
 }
+
+const nameWidth = 'companies.ndjson'.length;
+/** Of a line that is shown. */
+const longest = 140;
 
 const columns = [
   { title: 'file' },
@@ -118,12 +122,6 @@ const columns = [
 
 function cells({ filename, rows, bytes, sha256 }: ExportJob['presigned_urls'][number]): string[] {
   return [filename, formatCount(rows), formatBytes(bytes), `${sha256.slice(0, 16)}…`];
-}
-
-/** A line for each member: the whole of it would fill the screen. */
-function manifestLines(text: string): string[] {
-  const manifest = JSON.parse(text) as Readonly<Record<string, unknown>>;
-  return Object.entries(manifest).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
 }
 
 async function follow(client: Client, jobId: string, signal: AbortSignal): Promise<ExportJob> {

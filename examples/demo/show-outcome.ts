@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { formatBytes, formatCount, printable, renderTable } from '../../src/cli/format.ts';
 import type { Client, Job } from './client.ts';
-import { companyId, type Expected, userId } from './made-up-data.ts';
+import { type Expected, userId } from './made-up-data.ts';
 import type { DemoStage } from './stage.ts';
 
-/** The job record, the balance, the rejects, the rows, the figures. True if the counts are what they must be. */
+/** The balance, the rejects, the rows. True if the counts are what they must be. */
 export async function showOutcome(
   stage: DemoStage,
   client: Client,
@@ -12,15 +12,11 @@ export async function showOutcome(
   expected: Expected,
 ): Promise<boolean> {
   const { terminal } = stage.cli;
-  terminal.print(
-    stage.heading('5  The job record, the balance of its counts, and the records that were refused'),
-  );
-  terminal.print(indent(JSON.stringify(job, null, 2)));
+  terminal.print(stage.heading('3  What became of each record of users.csv, and why some were refused'));
   const right = showBalance(stage, job, expected);
   await showRejects(stage, client, job);
-  terminal.print(stage.heading('6  The rows, as an analyst finds them'));
+  terminal.print(stage.heading('4  The rows, as an analyst finds them'));
   await showRows(stage);
-  await showFigures(stage, job);
   return right;
 }
 
@@ -28,7 +24,7 @@ function showBalance({ cli }: DemoStage, { counts }: Job, expected: Expected): b
   const { read, inserted, updated, unchanged, superseded, rejected } = counts;
   const sum = inserted + updated + unchanged + superseded + rejected;
   cli.terminal.print(
-    `\n   ${formatCount(read)} read = ${formatCount(inserted)} inserted + ${updated} updated + ${unchanged} unchanged + ` +
+    `   ${formatCount(read)} read = ${formatCount(inserted)} inserted + ${updated} updated + ${unchanged} unchanged + ` +
       `${superseded} superseded + ${rejected} rejected`,
   );
   const right =
@@ -37,13 +33,14 @@ function showBalance({ cli }: DemoStage, { counts }: Job, expected: Expected): b
     rejected === expected.rejected &&
     superseded === expected.superseded;
   const sentence = right
-    ? 'It balances, and is what the file was made to come to.'
+    ? 'It balances, and is what the file was made to come to. A user who stands in it twice has the later values.'
     : 'That is not what the file holds!';
-  cli.terminal.print(`   ${cli.terminal.style(right ? 'green' : 'red', sentence)}\n`);
+  cli.terminal.print(`   ${cli.terminal.style(right ? 'green' : 'red', sentence)}`);
   return right;
 }
 
 async function showRejects({ cli }: DemoStage, client: Client, job: Job): Promise<void> {
+  cli.terminal.print(`   GET /v1/background_jobs/${job.job_id}/rejects`);
   const rejects = await client.rejects(job.job_id);
   const rows = rejects.map(({ row, line, column, error_code, message }) => [
     formatCount(row),
@@ -63,35 +60,26 @@ async function showRejects({ cli }: DemoStage, client: Client, job: Job): Promis
 }
 
 /** Shown as it is run: against the tables themselves. */
-const queries = (): string[] => [
-  `select user_id, company_id, metadata->>'name' as name, metadata->>'title' as title, metadata->>'score' as score
-   from sluice.users where user_id in ('${userId(0)}', '${userId(76)}', '${userId(81)}') order by user_id`,
-  `select c.company_id, c.metadata->>'name' as name, count(*) as users
-   from sluice.companies c join sluice.users u using (environment_id, company_id)
-   where c.company_id <= '${companyId(2)}' group by 1, 2 order by 1`,
-];
+const query = `select user_id, c.metadata->>'name' as company, u.metadata->>'name' as name, u.metadata->>'title' as title, u.metadata->>'score' as score
+   from sluice.users u join sluice.companies c using (environment_id, company_id)
+   where user_id in ('${userId(0)}', '${userId(76)}', '${userId(81)}') order by user_id`;
 
 async function showRows({ cli, service }: DemoStage): Promise<void> {
-  for (const query of queries()) {
-    const { rows, fields } = await service.system.pool.query<Record<string, unknown>>(query);
-    cli.terminal.print(`   ${cli.terminal.style('dim', query)}\n`);
-    const columns = fields.map(({ name }) => ({ title: name }));
-    const cells = rows.map((row) => fields.map(({ name }) => printable(String(row[name] ?? ''), 40)));
-    for (const line of renderTable(columns, cells)) cli.terminal.print(`   ${line}`);
-    cli.terminal.print('');
-  }
+  const { rows, fields } = await service.system.pool.query<Record<string, unknown>>(query);
+  cli.terminal.print(`   ${cli.terminal.style('dim', query)}`);
+  const columns = fields.map(({ name }) => ({ title: name }));
+  const cells = rows.map((row) => fields.map(({ name }) => printable(String(row[name] ?? ''), 40)));
+  for (const line of renderTable(columns, cells)) cli.terminal.print(`   ${line}`);
 }
 
-async function showFigures({ cli, service }: DemoStage, job: Job): Promise<void> {
+/** What all of it took. */
+export async function showMemory({ cli, service }: DemoStage): Promise<void> {
   const [server, ...workers] = await Promise.all([process.pid, ...service.workerPids].map(peakMemory));
   const memory = (bytes: number | null | undefined): string =>
     bytes == null ? 'unknown' : formatBytes(bytes);
-  cli.terminal.print(`   rate          ${formatCount(job.rows_per_second ?? 0)} rows/s`);
-  cli.terminal.print(`   peak memory   server ${memory(server)}; workers ${workers.map(memory).join(', ')}`);
-}
-
-function indent(text: string): string {
-  return text.replaceAll(/^/gm, '   ');
+  cli.terminal.print(
+    `   most memory held: server ${memory(server)}, workers ${workers.map(memory).join(' and ')}`,
+  );
 }
 
 /** The most memory that a process has held so far, in bytes; null where the system does not say. */

@@ -15,5 +15,7 @@ export interface DemoStage {
   readonly key: string;
   readonly flags: DemoFlags;
   readonly signal: AbortSignal;
+  /** A person watches: bars move. Otherwise a step says one thing, when it is finished. */
+  readonly isWatched: boolean;
   readonly heading: (text: string) => string;
 }

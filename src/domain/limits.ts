@@ -261,6 +261,9 @@ export const MAX_EXCLUSION_PATTERNS = 100;
 export const MAX_EXPORT_EMAILS = 20;
 /** Of a file of an export that grows beyond it, the next part is begun. Bytes as stored. */
 export const EXPORT_PART_BYTES = GiB;
+/** What a thread packs at a time of a file of an export, and how many such blocks are held at a time. */
+export const GZIP_BLOCK_BYTES = 256 * KiB;
+export const MAX_GZIP_BLOCKS = 4;
 
 /** Events that one statement removes when they have outlived their retention. */
 export const RETIREMENT_BATCH_ROWS = 5_000;

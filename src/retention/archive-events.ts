@@ -8,8 +8,9 @@ import type { ExportFile, ExportRequest } from '../domain/export.ts';
 import { ARCHIVE_PART_BYTES, MAX_ARCHIVE_TRIES } from '../domain/limits.ts';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
 import { AttemptFiles, StoredFileWriter } from '../export/write/attempt-files.ts';
-import { type Columns, columnsOf, selectValues } from '../export/write/columns.ts';
+import { type Column, columnsOf, selectValues, separator } from '../export/write/columns.ts';
 import { compileForCopy } from '../export/write/copy-out.ts';
+import { groupRows } from '../export/write/group-files.ts';
 import { ParquetFile } from '../export/write/parquet.ts';
 import { planRows } from '../export/write/plan.ts';
 import { inSnapshot, type Snapshot } from '../export/write/snapshot.ts';
@@ -182,12 +183,16 @@ export async function rewriteArchive(
   const columns = columnsOf('events');
   const stored = new StoredFileWriter(await create(), 'none');
   try {
-    const parquet = new ParquetFile('events', stored);
+    const parquet = new ParquetFile('events', stored, groupRows);
     let rows = 0;
     for await (const group of readArchive(files, archive)) {
       const kept = group.map(change).filter((event) => event !== null);
       if (kept.length === 0) continue;
-      await parquet.addGroup(toColumns(columns, kept), kept.length);
+      for (const event of kept) {
+        const row = rowOf(event, columns);
+        parquet.addRow(row, 0, row.length);
+      }
+      await parquet.endGroup();
       rows += kept.length;
     }
     if (rows === 0) {
@@ -202,10 +207,13 @@ export async function rewriteArchive(
   }
 }
 
-function toColumns(columns: readonly { readonly name: string }[], events: readonly ArchivedEvent[]): Columns {
-  return columns.map(({ name }) =>
-    events.map((event) =>
-      name === 'inserted_at' ? BigInt(event.micros) : (event[name as keyof ArchivedEvent] as string | null),
-    ),
-  );
+/** As COPY would send it. */
+function rowOf(event: ArchivedEvent, columns: readonly Column[]): Buffer {
+  const values = columns.map(({ name, kind }) => {
+    if (kind === 'instant') return String(event.micros);
+    const value = event[name as keyof ArchivedEvent];
+    if (value === null) return '';
+    return kind === 'json' ? value : JSON.stringify(value);
+  });
+  return Buffer.from(`${values.join(separator)}\n`);
 }

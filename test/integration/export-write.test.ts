@@ -1,6 +1,5 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import avro from 'avsc';
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { parquetReadObjects } from 'hyparquet';
@@ -17,6 +16,7 @@ import { propertyNameProblem } from '../../src/mapping/column-plan.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import type { DB } from '../../src/postgres/schema.ts';
 import { compileSegment } from '../../src/segments/compile-segment.ts';
+import { recordsOfAvro } from '../support/columnar-file.ts';
 import {
   contentHashes,
   type ExportContext,
@@ -659,7 +659,7 @@ describe('files', () => {
     const stored = await storedBytes(t.system, written);
     const found: Record<string, unknown>[] = [];
     for (const { filename, rows: count } of written.files.filter(({ dataset }) => dataset === 'users')) {
-      const some = await readAvro(stored[filename] ?? Buffer.alloc(0));
+      const some = await recordsOfAvro(stored[filename] ?? Buffer.alloc(0));
       expect(some).toHaveLength(count);
       found.push(...some);
     }
@@ -667,7 +667,7 @@ describe('files', () => {
     expect(found).toHaveLength(rows);
     expect(stored).toHaveProperty(['users-0002.avro']);
     expect(found.map(readAvroUser)).toEqual(ndjson);
-    expect(await readAvro(stored['companies.avro'] ?? Buffer.alloc(0))).toEqual([]);
+    expect(await recordsOfAvro(stored['companies.avro'] ?? Buffer.alloc(0))).toEqual([]);
   });
 
   test('the same rows have the same content hash in NDJSON, Parquet and Avro, and the same files each time', async () => {
@@ -696,15 +696,6 @@ describe('files', () => {
     expect(seen).toEqual(seen.toSorted((a, b) => a[0] - b[0] || a[1] - b[1]));
   });
 });
-
-/** By an implementation of its own. */
-async function readAvro(file: Buffer): Promise<Record<string, unknown>[]> {
-  const found: Record<string, unknown>[] = [];
-  const decoder = new avro.streams.BlockDecoder();
-  decoder.end(file);
-  for await (const row of decoder) found.push({ ...(row as object) });
-  return found;
-}
 
 function readAvroUser({
   user_id,

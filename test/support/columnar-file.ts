@@ -35,3 +35,12 @@ export async function avroOf(users: readonly ColumnarUser[]): Promise<Buffer<Arr
   for await (const piece of encoder) pieces.push(piece as Buffer);
   return Buffer.concat(pieces);
 }
+
+/** By an implementation of its own. */
+export async function recordsOfAvro(file: Buffer): Promise<Record<string, unknown>[]> {
+  const found: Record<string, unknown>[] = [];
+  const decoder = new avro.streams.BlockDecoder();
+  decoder.end(file);
+  for await (const row of decoder) found.push({ ...(row as object) });
+  return found;
+}

@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createGzip, type Gzip } from 'node:zlib';
 import type { Logger } from 'pino';
 import type { Compression, ExportFile } from '../../domain/export.ts';
-import { READ_BYTES } from '../../domain/limits.ts';
+import { GZIP_BLOCK_BYTES } from '../../domain/limits.ts';
 import type { FileRef, FileStore, FileWriter } from '../../files/file-store.ts';
+import { GzipBlocks } from './gzip.ts';
 
 /** The files of one attempt at an export: all of them, or none. */
 export class AttemptFiles {
@@ -21,8 +20,9 @@ export class AttemptFiles {
     return this.#files;
   }
 
-  async create(compression: Compression): Promise<StoredFileWriter> {
-    const writer = new StoredFileWriter(await this.#store.create(), compression);
+  /** A file that is packed is begun anew from `splitBytes` on: what is packed at a time is no more than that. */
+  async create(compression: Compression, splitBytes = GZIP_BLOCK_BYTES): Promise<StoredFileWriter> {
+    const writer = new StoredFileWriter(await this.#store.create(), compression, splitBytes);
     this.#open.add(writer);
     return writer;
   }
@@ -51,9 +51,6 @@ export class AttemptFiles {
   }
 }
 
-/** Low, because an export is read once or twice and compressing competes with the database for the processor. */
-const GZIP_LEVEL = 2;
-
 /** A file as it is stored. */
 interface StoredFile {
   readonly ref: FileRef;
@@ -68,40 +65,28 @@ export class StoredFileWriter {
   bytes = 0;
   readonly #writer: FileWriter;
   readonly #hash = createHash('sha256');
-  readonly #gzip: Gzip | null;
-  readonly #storing: Promise<void>;
+  readonly #gzip: GzipBlocks | null;
 
-  constructor(writer: FileWriter, compression: Compression) {
+  constructor(writer: FileWriter, compression: Compression, splitBytes = GZIP_BLOCK_BYTES) {
     this.#writer = writer;
-    this.#gzip = compression === 'none' ? null : createGzip({ level: GZIP_LEVEL, chunkSize: READ_BYTES });
-    this.#storing = this.#gzip === null ? Promise.resolve() : this.#storePacked(this.#gzip);
-    // Awaited in `finish`, which may come long after a failure.
-    this.#storing.catch(() => undefined);
+    const blockBytes = Math.min(GZIP_BLOCK_BYTES, splitBytes);
+    this.#gzip = compression === 'none' ? null : new GzipBlocks(blockBytes, (bytes) => this.#store(bytes));
   }
 
   /** Resolves when more may be written. The buffer is kept for a while, and must not change. */
-  async write(bytes: Uint8Array): Promise<void> {
-    if (this.#gzip === null) return this.#store(bytes);
-    // zlib works on a thread of its own; it is waited for only when it has plenty to do.
-    if (this.#gzip.destroyed) return this.#storing;
-    if (!this.#gzip.write(bytes)) await Promise.race([once(this.#gzip, 'drain'), this.#storing]);
+  write(bytes: Uint8Array): Promise<void> {
+    return this.#gzip === null ? this.#store(bytes) : this.#gzip.write(bytes);
   }
 
   async finish(): Promise<StoredFile> {
-    this.#gzip?.end();
-    await this.#storing;
+    await this.#gzip?.end();
     const ref = await this.#writer.commit();
     return { ref, bytes: this.bytes, sha256: this.#hash.digest('hex') };
   }
 
   async discard(): Promise<void> {
-    this.#gzip?.destroy();
-    await this.#storing.catch(() => undefined);
+    await this.#gzip?.discard();
     await this.#writer.discard();
-  }
-
-  async #storePacked(gzip: Gzip): Promise<void> {
-    for await (const bytes of gzip as AsyncIterable<Buffer>) await this.#store(bytes);
   }
 
   async #store(bytes: Uint8Array): Promise<void> {

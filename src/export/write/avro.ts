@@ -1,9 +1,11 @@
 import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { deflateRaw } from 'node:zlib';
+import { Fault } from '../../domain/errors.ts';
 import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
-import { type Column, type Columns, columnsOf } from './columns.ts';
+import { type Column, columnsOf } from './columns.ts';
+import { Bytes, findValues, readInteger, unescaped } from './row-values.ts';
 
 const deflate = promisify(deflateRaw);
 const MAGIC = Buffer.from('Obj\x01', 'latin1');
@@ -26,38 +28,59 @@ export class AvroFile {
   readonly #stored: StoredFileWriter;
   readonly #schema: string;
   readonly #text = new AvroText();
+  readonly #ends: Int32Array;
+  #rows = 0;
   #marker: Buffer | null = null;
 
   constructor(dataset: FileDataset, stored: StoredFileWriter) {
     this.#columns = columnsOf(dataset);
+    this.#ends = new Int32Array(this.#columns.length);
     this.#stored = stored;
     this.#schema = JSON.stringify(schemaOf(recordNames[dataset], this.#columns));
   }
 
-  async addGroup(values: Columns, rows: number): Promise<void> {
-    this.#text.clear();
-    for (let row = 0; row < rows; row++) {
-      for (const [index, { isOptional }] of this.#columns.entries()) {
-        this.#addValue(values[index]?.[row] ?? null, isOptional);
-      }
+  addRow(bytes: Buffer, start: number, end: number): void {
+    findValues(bytes, start, end, this.#ends);
+    let at = start;
+    for (const [index, column] of this.#columns.entries()) {
+      const valueEnd = this.#ends[index] as number;
+      this.#addValue(column, bytes, at, valueEnd);
+      at = valueEnd + 1;
     }
-    const plain = this.#text.bytes();
+    this.#rows++;
+  }
+
+  async endGroup(): Promise<void> {
+    const plain = Buffer.from(this.#text.view());
     const marker = this.#marker ?? (await this.#begin(plain));
     const packed = await deflate(plain);
     this.#text.clear();
-    this.#text.long(rows);
+    this.#text.long(this.#rows);
     this.#text.long(packed.length);
-    await this.#stored.write(Buffer.concat([this.#text.bytes(), packed, marker]));
+    const head = Buffer.from(this.#text.view());
+    this.#text.clear();
+    this.#rows = 0;
+    await this.#stored.write(Buffer.concat([head, packed, marker]));
   }
 
   async end(): Promise<void> {
     if (this.#marker === null) await this.#begin(Buffer.alloc(0));
   }
 
-  #addValue(value: string | bigint | null, isOptional: boolean): void {
-    if (isOptional) this.#text.long(value === null ? 0 : 1);
-    if (typeof value === 'string') this.#text.string(value);
-    else if (value !== null) this.#text.long(value);
+  /** Nothing at all is a null: even an empty text comes with its quotes. */
+  #addValue({ name, kind, isOptional }: Column, bytes: Buffer, start: number, end: number): void {
+    const isNull = end <= start;
+    if (isNull && !isOptional) throw new Fault(`a row has no ${name}`);
+    if (isOptional) this.#text.long(isNull ? 0 : 1);
+    if (isNull) return;
+    if (kind === 'instant') {
+      this.#text.long(readInteger(bytes, start, end));
+      return;
+    }
+    const text = kind === 'json' ? null : unescaped(bytes, start, end);
+    const quotes = kind === 'json' ? 0 : 1;
+    if (text === null) this.#text.text(bytes, start + quotes, end - quotes);
+    else this.#text.text(text, 0, text.length);
   }
 
   /** The marker comes from the content: the same rows give the same file, and no row can hold it by design. */
@@ -71,7 +94,7 @@ export class AvroFile {
     header.string('avro.codec');
     header.string('deflate');
     header.long(0);
-    await this.#stored.write(Buffer.concat([MAGIC, header.bytes(), marker]));
+    await this.#stored.write(Buffer.concat([MAGIC, header.view(), marker]));
     this.#marker = marker;
     return marker;
   }
@@ -98,23 +121,11 @@ function typeOf({ kind }: Column): string | object {
 const MAX_EXACT = 2 ** 51;
 const MAX_LONG_BYTES = 10;
 
-/** Values as Avro writes them, one after another in memory that is used again. */
-class AvroText {
-  #memory = Buffer.allocUnsafe(1024);
-  #length = 0;
-
-  clear(): void {
-    this.#length = 0;
-  }
-
-  /** A copy. */
-  bytes(): Buffer {
-    return Buffer.from(this.#memory.subarray(0, this.#length));
-  }
-
+/** Values as Avro writes them, one after another. */
+class AvroText extends Bytes {
   /** Zigzag, seven bits a byte, the lowest first. */
   long(value: number | bigint): void {
-    this.#reserve(MAX_LONG_BYTES);
+    this.reserve(MAX_LONG_BYTES);
     const number = Number(value);
     if (Math.abs(number) > MAX_EXACT) {
       this.#large(BigInt(value));
@@ -122,29 +133,25 @@ class AvroText {
     }
     let rest = number < 0 ? -2 * number - 1 : 2 * number;
     for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) {
-      this.#memory[this.#length++] = (rest % 0x80) | 0x80;
+      this.memory[this.length++] = (rest % 0x80) | 0x80;
     }
-    this.#memory[this.#length++] = rest;
+    this.memory[this.length++] = rest;
+  }
+
+  /** UTF-8. */
+  text(from: Uint8Array, start: number, end: number): void {
+    this.long(end - start);
+    this.add(from, start, end);
   }
 
   string(value: string): void {
-    const length = Buffer.byteLength(value);
-    this.long(length);
-    this.#reserve(length);
-    this.#length += this.#memory.write(value, this.#length);
+    const bytes = Buffer.from(value);
+    this.text(bytes, 0, bytes.length);
   }
 
   #large(value: bigint): void {
     let rest = BigInt.asUintN(64, (value << 1n) ^ (value >> 63n));
-    for (; rest >= 0x80n; rest >>= 7n) this.#memory[this.#length++] = Number(rest & 0x7fn) | 0x80;
-    this.#memory[this.#length++] = Number(rest);
-  }
-
-  #reserve(bytes: number): void {
-    const needed = this.#length + bytes;
-    if (needed <= this.#memory.length) return;
-    const memory = Buffer.allocUnsafe(Math.max(needed, 2 * this.#memory.length));
-    this.#memory.copy(memory, 0, 0, this.#length);
-    this.#memory = memory;
+    for (; rest >= 0x80n; rest >>= 7n) this.memory[this.length++] = Number(rest & 0x7fn) | 0x80;
+    this.memory[this.length++] = Number(rest);
   }
 }

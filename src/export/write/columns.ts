@@ -1,6 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { FileDataset } from '../../domain/export.ts';
-import { instantOfMicros } from '../../domain/instant.ts';
 import type { Filter } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
 import { pageMetadata, pageOf, rawSelect } from './page.ts';
@@ -66,26 +65,12 @@ function selected({ name, kind }: Column, filter: Filter): RawBuilder<unknown> {
   return sql`(extract(epoch from ${stored}) * 1000000)::bigint`;
 }
 
-/** The values of a row group, column by column. */
-export type Columns = (string | bigint | null)[][];
-
-const separator = '\u0002';
+/** Between the values of a row. */
+export const separator = '\u0002';
 
 /** The values of a line without its end, as COPY wrote them. */
-export function splitValues(line: string): string[] {
+function splitValues(line: string): string[] {
   return line.split(separator);
-}
-
-/** Nothing at all is a null: even an empty text comes with its quotes. */
-export function readValue({ kind }: Column, value: string): string | bigint | null {
-  if (value === '') return null;
-  if (kind === 'instant') return BigInt(value);
-  return kind === 'json' ? value : (JSON.parse(value) as string);
-}
-
-/** The same rows as an export in NDJSON has them, to the byte. */
-export function ndjsonOf(block: RowBlock, of: readonly Column[]): RowBlock {
-  return rewriteRows(block, (values) => ndjsonRow(values, of));
 }
 
 /** Rows made of the values of others, one of one. */
@@ -105,17 +90,6 @@ export function rewriteRows(
     start = end;
   }
   return { bytes: Buffer.concat(rows, length), ends: rowEnds };
-}
-
-function ndjsonRow(values: readonly string[], of: readonly Column[]): string {
-  let row = '';
-  for (const [index, { name, kind }] of of.entries()) {
-    const value = values[index] ?? '';
-    if (value === '') continue;
-    const member = kind === 'instant' ? `"${instantOfMicros(Number(value))}"` : value;
-    row += `${row === '' ? '{' : ','}"${name}":${member}`;
-  }
-  return `${row}}\n`;
 }
 
 function text(name: string): Column {

@@ -1,13 +1,12 @@
 import type { FileDataset } from '../../domain/export.ts';
 import type { AttemptFiles, StoredFileWriter } from './attempt-files.ts';
 import { AvroFile } from './avro.ts';
-import { type Column, type Columns, columnsOf, readValue, splitValues } from './columns.ts';
 import { ParquetFile } from './parquet.ts';
 import type { RowBlock } from './row-blocks.ts';
 import { type DatasetSink, filenameOf } from './split-files.ts';
 
 /** Held in memory until it is complete, and encoding it holds up everything else in the process. */
-const groupRows = 2_500;
+export const groupRows = 2_500;
 const maxGroupBytes = 512 * 1024;
 
 /** Formats in which a file is groups of rows: row groups of Parquet, blocks of Avro. */
@@ -16,7 +15,10 @@ export type GroupFormat = keyof typeof groupFiles;
 
 /** A file of groups of rows. */
 export interface GroupFile {
-  addGroup(values: Columns, rows: number): Promise<void>;
+  /** A row as COPY sent it, line end and all. */
+  addRow(bytes: Buffer, start: number, end: number): void;
+  /** After at most `groupRows` rows, and at least one. */
+  endGroup(): Promise<void>;
   /** To be called once, after the last group; there may be none. */
   end(): Promise<void>;
 }
@@ -36,8 +38,6 @@ export class GroupFiles implements DatasetSink {
   readonly #splitBytes: number;
   /** Before it is encoded. */
   readonly #groupBytes: number;
-  readonly #columns: readonly Column[];
-  #group: Columns;
   #rows = 0;
   #bytes = 0;
   #file: OpenFile | null = null;
@@ -50,8 +50,6 @@ export class GroupFiles implements DatasetSink {
     this.#dataset = dataset;
     this.#splitBytes = splitBytes;
     this.#groupBytes = Math.min(maxGroupBytes, splitBytes);
-    this.#columns = columnsOf(dataset);
-    this.#group = this.#columns.map(() => []);
   }
 
   get bytes(): number {
@@ -61,7 +59,9 @@ export class GroupFiles implements DatasetSink {
   async add({ bytes, ends }: RowBlock): Promise<void> {
     let start = 0;
     for (const end of ends) {
-      this.#addRow(bytes.toString('utf8', start, end - 1));
+      const { file } = this.#file ?? (await this.#current());
+      file.addRow(bytes, start, end);
+      this.#rows++;
       this.#bytes += end - start;
       start = end;
       if (this.#rows === groupRows || this.#bytes >= this.#groupBytes) await this.#endGroup();
@@ -73,19 +73,10 @@ export class GroupFiles implements DatasetSink {
     if (this.#file !== null || this.#finished === 0) await this.#finish(await this.#current());
   }
 
-  #addRow(line: string): void {
-    const values = splitValues(line);
-    for (const [index, column] of this.#columns.entries()) {
-      this.#group[index]?.push(readValue(column, values[index] ?? ''));
-    }
-    this.#rows++;
-  }
-
   async #endGroup(): Promise<void> {
     const open = await this.#current();
-    await open.file.addGroup(this.#group, this.#rows);
+    await open.file.endGroup();
     open.rows += this.#rows;
-    this.#group = this.#columns.map(() => []);
     this.#rows = 0;
     this.#bytes = 0;
     if (open.stored.bytes >= this.#splitBytes) await this.#finish(open);
@@ -94,7 +85,7 @@ export class GroupFiles implements DatasetSink {
   async #current(): Promise<OpenFile> {
     if (this.#file !== null) return this.#file;
     const stored = await this.#files.create('none');
-    const file = new groupFiles[this.#format](this.#dataset, stored);
+    const file = new groupFiles[this.#format](this.#dataset, stored, groupRows);
     this.#file = { stored, file, rows: 0 };
     return this.#file;
   }

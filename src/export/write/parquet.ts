@@ -1,37 +1,73 @@
-import { ByteWriter, ParquetWriter, type SchemaElement } from 'hyparquet-writer';
+import type { RowGroup } from 'hyparquet';
+import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
+import { writeMetadata } from 'hyparquet-writer/src/metadata.js';
 import type { FileDataset } from '../../domain/export.ts';
 import type { StoredFileWriter } from './attempt-files.ts';
-import { type Column, type Columns, columnsOf } from './columns.ts';
+import { type Column, columnsOf } from './columns.ts';
+import { ParquetColumn } from './parquet-column.ts';
+import { findValues } from './row-values.ts';
+
+/** `PAR1` */
+const magic = 0x31524150;
 
 /** One file: row groups, then the footer. What has been encoded goes to the store at once. */
 export class ParquetFile {
-  readonly #columns: readonly Column[];
   readonly #stored: StoredFileWriter;
   readonly #bytes = new ByteWriter();
-  readonly #parquet: ParquetWriter;
+  readonly #schema: SchemaElement[];
+  readonly #columns: readonly ParquetColumn[];
+  readonly #ends: Int32Array;
+  readonly #groups: RowGroup[] = [];
+  #rows = 0;
+  #allRows = 0;
 
-  constructor(dataset: FileDataset, stored: StoredFileWriter) {
-    this.#columns = columnsOf(dataset);
+  /** `maxRows`: of a row group. */
+  constructor(dataset: FileDataset, stored: StoredFileWriter, maxRows: number) {
     this.#stored = stored;
-    this.#parquet = new ParquetWriter({
-      writer: this.#bytes,
-      schema: schemaOf(this.#columns),
-      createdBy: 'sluice',
-    });
+    const columns = columnsOf(dataset);
+    this.#schema = [{ name: 'root', num_children: columns.length }, ...columns.map(elementOf)];
+    this.#columns = columns.map((column) => new ParquetColumn(column, elementOf(column), maxRows));
+    this.#ends = new Int32Array(columns.length);
+    this.#bytes.appendUint32(magic);
   }
 
-  async addGroup(values: Columns, rows: number): Promise<void> {
-    const columnData = this.#columns.map(({ name, kind }, index) => ({
-      ...{ name, data: values[index] ?? [] },
-      // The least and greatest text of JSON tell a reader nothing.
-      statistics: kind !== 'json',
-    }));
-    await this.#parquet.write({ columnData, rowGroupSize: rows });
+  addRow(bytes: Buffer, start: number, end: number): void {
+    findValues(bytes, start, end, this.#ends);
+    let at = start;
+    for (const [index, column] of this.#columns.entries()) {
+      const valueEnd = this.#ends[index] as number;
+      column.add(bytes, at, valueEnd);
+      at = valueEnd + 1;
+    }
+    this.#rows++;
+  }
+
+  async endGroup(): Promise<void> {
+    const start = this.#bytes.offset;
+    const columns = this.#columns.map((column) => {
+      const offset = this.#bytes.offset;
+      return { file_offset: BigInt(offset), meta_data: column.write(this.#bytes) };
+    });
+    this.#groups.push({
+      columns,
+      total_byte_size: columns.reduce((sum, { meta_data }) => sum + meta_data.total_uncompressed_size, 0n),
+      num_rows: BigInt(this.#rows),
+      total_compressed_size: BigInt(this.#bytes.offset - start),
+    });
+    this.#allRows += this.#rows;
+    this.#rows = 0;
     await this.#flush();
   }
 
   async end(): Promise<void> {
-    await this.#parquet.finish();
+    writeMetadata(this.#bytes, {
+      version: 2,
+      created_by: 'sluice',
+      schema: this.#schema,
+      num_rows: BigInt(this.#allRows),
+      row_groups: this.#groups,
+    } as Parameters<typeof writeMetadata>[1]);
+    this.#bytes.appendUint32(magic);
     await this.#flush();
   }
 
@@ -43,14 +79,11 @@ export class ParquetFile {
   }
 }
 
-function schemaOf(columns: readonly Column[]): SchemaElement[] {
-  const elements = columns.map(({ name, kind, isOptional }): SchemaElement => {
-    const repetition_type = isOptional ? 'OPTIONAL' : 'REQUIRED';
-    if (kind !== 'instant') return { name, repetition_type, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
-    return {
-      ...{ name, repetition_type, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
-      logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
-    };
-  });
-  return [{ name: 'root', num_children: columns.length }, ...elements];
+function elementOf({ name, kind, isOptional }: Column): SchemaElement {
+  const repetition_type = isOptional ? 'OPTIONAL' : 'REQUIRED';
+  if (kind !== 'instant') return { name, repetition_type, type: 'BYTE_ARRAY', converted_type: 'UTF8' };
+  return {
+    ...{ name, repetition_type, type: 'INT64', converted_type: 'TIMESTAMP_MICROS' },
+    logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: 'MICROS' },
+  };
 }

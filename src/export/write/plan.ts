@@ -4,11 +4,12 @@ import type { FileStore } from '../../files/file-store.ts';
 import { databaseOn } from '../../postgres/database.ts';
 import type { Filter } from '../filter.ts';
 import { allEvents, findLeftEvents, storedEvents } from './archived-events.ts';
-import { columnsOf, ndjsonOf, selectValues } from './columns.ts';
+import { columnsOf, selectValues } from './columns.ts';
 import { type CopyFormat, type CopySelect, compileForCopy, copyOut } from './copy-out.ts';
 import { planCsv } from './csv.ts';
 import { selectNdjson } from './page.ts';
 import { hasContentHash, type RowBlock, rowBlocks, type TextFormat } from './row-blocks.ts';
+import { ndjsonWriter } from './row-values.ts';
 import { csvOf, selectStreamEvents, selectStreamProfiles, streamBlocks, streamCsvHeader } from './stream.ts';
 
 /** What is to be read by COPY. */
@@ -78,7 +79,7 @@ export function planRows(dataset: Dataset, format: ExportFormat, reading: Readin
     readings: [reading],
     blocks: (client, signal) =>
       rowBlocks(copyAll(client, reading, isCsv ? 'csv' : 'lines', signal), isCsv ? 'csv' : 'ndjson'),
-    toText: isText ? null : (block) => ndjsonOf(block, columns),
+    toText: isText ? null : ndjsonWriter(columns),
     content: hasContentHash(dataset) ? (isCsv ? 'csv' : 'ndjson') : null,
   };
 }
@@ -103,7 +104,7 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
         about && copyAll(copying, about, 'lines', signal),
         events && copyAll(copying, events, 'lines', signal),
       ),
-    toText: format === 'csv' ? (block) => csvOf(block, escapeFormulas) : (block) => ndjsonOf(block, columns),
+    toText: format === 'csv' ? (block) => csvOf(block, escapeFormulas) : ndjsonWriter(columns),
     content: null,
   };
 }

@@ -53,7 +53,7 @@ export class SplitFiles implements DatasetSink {
 
   async #current(): Promise<StoredFileWriter> {
     if (this.#writer !== null) return this.#writer;
-    const writer = await this.#files.create(this.#options.compression);
+    const writer = await this.#files.create(this.#options.compression, this.#options.splitBytes);
     this.#writer = writer;
     this.#rowsInFile = 0;
     if (this.#options.header.length > 0) await writer.write(this.#options.header);

@@ -1,0 +1,313 @@
+import type { ColumnMetaData, Encoding, Statistics } from 'hyparquet';
+import { ByteWriter, type SchemaElement } from 'hyparquet-writer';
+import { writePageHeader } from 'hyparquet-writer/src/datapage.js';
+import { writeRleBitPackedHybrid } from 'hyparquet-writer/src/encoding.js';
+import { snappyCompress } from 'hyparquet-writer/src/snappy.js';
+import { Fault } from '../../domain/errors.ts';
+import type { Column } from './columns.ts';
+import { Bytes, readInteger, unescaped } from './row-values.ts';
+
+/*
+ * The columns of a row group, encoded while their values come: hyparquet-writer takes values, and would make an object and
+ * several copies of each. Its pages, levels and headers are used as they are.
+ */
+
+/** Values as Parquet has them, plain or as a dictionary with an index for each value. */
+interface Values {
+  readonly plain: Uint8Array;
+  readonly dictionary: { readonly entries: number; readonly indexes: Int32Array } | null;
+  readonly min: Uint8Array | bigint | undefined;
+  readonly max: Uint8Array | bigint | undefined;
+}
+
+/** Gathers the values of one column that are not null. */
+interface ValueStore {
+  add(bytes: Buffer, start: number, end: number): void;
+  /** Until `clear`. */
+  values(): Values;
+  clear(): void;
+}
+
+export class ParquetColumn {
+  readonly #column: Column;
+  readonly #element: SchemaElement;
+  readonly #store: ValueStore;
+  /** One for each row: 0 where it has no value. */
+  #levels: number[] = [];
+  #nulls = 0;
+
+  /** `maxRows`: of a row group. */
+  constructor(column: Column, element: SchemaElement, maxRows: number) {
+    this.#column = column;
+    this.#element = element;
+    this.#store = column.kind === 'instant' ? new Instants() : new Texts(column, maxRows);
+  }
+
+  /** The value of the next row, as COPY wrote it. Nothing at all is a null: even an empty text comes with its quotes. */
+  add(bytes: Buffer, start: number, end: number): void {
+    const isNull = end <= start;
+    if (isNull && !this.#column.isOptional) throw new Fault(`a row has no ${this.#column.name}`);
+    this.#levels.push(isNull ? 0 : 1);
+    if (isNull) this.#nulls++;
+    else this.#store.add(bytes, start, end);
+  }
+
+  /** Writes what was added as a chunk of the file, and forgets it. */
+  write(writer: ByteWriter): ColumnMetaData {
+    const offset = writer.offset;
+    const values = this.#store.values();
+    const { dictionary, plain, min, max } = values;
+    const unpacked = dictionary === null ? 0 : writeDictionary(writer, plain, dictionary.entries);
+    const dataOffset = writer.offset;
+    const uncompressed = unpacked + this.#writeData(writer, values);
+    const encodings: Encoding[] = dictionary === null ? ['PLAIN'] : ['PLAIN', 'RLE_DICTIONARY'];
+    const statistics: Statistics = { min_value: min, max_value: max, null_count: BigInt(this.#nulls) };
+    const metadata: ColumnMetaData = {
+      type: this.#element.type ?? 'BYTE_ARRAY',
+      encodings,
+      path_in_schema: [this.#column.name],
+      codec: 'SNAPPY',
+      num_values: BigInt(this.#levels.length),
+      total_uncompressed_size: BigInt(uncompressed),
+      total_compressed_size: BigInt(writer.offset - offset),
+      data_page_offset: BigInt(dataOffset),
+      ...(dictionary === null ? {} : { dictionary_page_offset: BigInt(offset) }),
+      // The least and greatest text of JSON tell a reader nothing.
+      ...(this.#column.kind === 'json' ? {} : { statistics }),
+    };
+    this.#store.clear();
+    this.#levels = [];
+    this.#nulls = 0;
+    return metadata;
+  }
+
+  /** Levels are not packed. Gives back what the page comes to when unpacked. */
+  #writeData(writer: ByteWriter, { plain, dictionary }: Values): number {
+    const levels = new ByteWriter();
+    if (this.#column.isOptional) writeRleBitPackedHybrid(levels, this.#levels, 1);
+    const bytes = dictionary === null ? plain : packIndexes(dictionary.indexes, dictionary.entries);
+    const packed = snappyCompress(bytes);
+    const start = writer.offset;
+    writePageHeader(writer, {
+      type: 'DATA_PAGE_V2',
+      uncompressed_page_size: levels.offset + bytes.length,
+      compressed_page_size: levels.offset + packed.length,
+      data_page_header_v2: {
+        num_values: this.#levels.length,
+        num_nulls: this.#nulls,
+        num_rows: this.#levels.length,
+        encoding: dictionary === null ? 'PLAIN' : 'RLE_DICTIONARY',
+        definition_levels_byte_length: levels.offset,
+        repetition_levels_byte_length: 0,
+        is_compressed: true,
+      },
+    });
+    const headerBytes = writer.offset - start;
+    writer.appendBytes(levels.getBytes());
+    writer.appendBytes(packed);
+    return headerBytes + levels.offset + bytes.length;
+  }
+}
+
+function writeDictionary(writer: ByteWriter, plain: Uint8Array, entries: number): number {
+  const packed = snappyCompress(plain);
+  const start = writer.offset;
+  writePageHeader(writer, {
+    type: 'DICTIONARY_PAGE',
+    uncompressed_page_size: plain.length,
+    compressed_page_size: packed.length,
+    dictionary_page_header: { num_values: entries, encoding: 'PLAIN' },
+  });
+  const headerBytes = writer.offset - start;
+  writer.appendBytes(packed);
+  return headerBytes + plain.length;
+}
+
+function bitsOf(entries: number): number {
+  return Math.ceil(Math.log2(entries));
+}
+
+function packIndexes(indexes: Int32Array, entries: number): Uint8Array {
+  const page = new ByteWriter();
+  page.appendUint8(bitsOf(entries));
+  writeRleBitPackedHybrid(page, indexes as never, bitsOf(entries));
+  return page.getBytes();
+}
+
+/** Microseconds since 1970. Hardly one is like another, so there is no dictionary. */
+class Instants implements ValueStore {
+  readonly #plain = new Bytes();
+  #min: number | bigint | null = null;
+  #max: number | bigint | null = null;
+
+  add(bytes: Buffer, start: number, end: number): void {
+    const value = readInteger(bytes, start, end);
+    this.#plain.addInt64(value);
+    if (this.#min === null || value < this.#min) this.#min = value;
+    if (this.#max === null || value > this.#max) this.#max = value;
+  }
+
+  values(): Values {
+    const bound = (value: number | bigint | null) => (value === null ? undefined : BigInt(value));
+    return { plain: this.#plain.view(), dictionary: null, min: bound(this.#min), max: bound(this.#max) };
+  }
+
+  clear(): void {
+    this.#plain.clear();
+    this.#min = null;
+    this.#max = null;
+  }
+}
+
+const lengthBytes = 4;
+/** After so many values a dictionary has shown whether it is worth its while. */
+const trialValues = 250;
+/** Slots that are looked at for a value; further ones are for values made to collide. */
+const maxProbes = 32;
+
+/**
+ * Texts, each with its length before it. A text that came before is kept once, and its index instead, until it shows that
+ * most are new: then a dictionary is no shorter than the texts.
+ */
+class Texts implements ValueStore {
+  readonly #isJson: boolean;
+  readonly #slots: Int32Array;
+  readonly #indexes: Int32Array;
+  /** Of each text that is kept: where it begins, and its hash. */
+  readonly #places: Int32Array;
+  readonly #hashes: Int32Array;
+  #kept = new Bytes();
+  #spare = new Bytes();
+  #entries = 0;
+  #count = 0;
+  #plainBytes = 0;
+  #hasDictionary = true;
+
+  constructor({ kind }: Column, maxRows: number) {
+    this.#isJson = kind === 'json';
+    this.#slots = new Int32Array(2 ** Math.ceil(Math.log2(2 * maxRows)));
+    this.#indexes = new Int32Array(maxRows);
+    this.#places = new Int32Array(maxRows);
+    this.#hashes = new Int32Array(maxRows);
+  }
+
+  add(bytes: Buffer, start: number, end: number): void {
+    if (this.#isJson) {
+      this.#add(bytes, start, end);
+      return;
+    }
+    const text = unescaped(bytes, start, end);
+    if (text === null) this.#add(bytes, start + 1, end - 1);
+    else this.#add(text, 0, text.length);
+  }
+
+  values(): Values {
+    const indexBytes = (this.#count * bitsOf(Math.max(1, this.#entries))) / 8;
+    if (this.#hasDictionary && 2 * (this.#kept.length + indexBytes) > this.#plainBytes) this.#makePlain();
+    const plain = this.#kept.view();
+    const indexes = this.#indexes.subarray(0, this.#count);
+    const dictionary = this.#hasDictionary && this.#count > 0 ? { entries: this.#entries, indexes } : null;
+    return { plain, dictionary, ...boundsOf(this.#isJson ? plain.subarray(0, 0) : plain) };
+  }
+
+  clear(): void {
+    this.#kept.clear();
+    this.#slots.fill(0);
+    this.#entries = 0;
+    this.#count = 0;
+    this.#plainBytes = 0;
+    this.#hasDictionary = true;
+  }
+
+  #add(bytes: Uint8Array, start: number, end: number): void {
+    this.#plainBytes += lengthBytes + end - start;
+    if (this.#hasDictionary) {
+      const index = this.#find(bytes, start, end);
+      if (index !== null) {
+        this.#indexes[this.#count++] = index;
+        if (this.#count === trialValues && 2 * this.#entries > trialValues) this.#makePlain();
+        return;
+      }
+      this.#makePlain();
+    }
+    this.#count++;
+    this.#keep(this.#kept, bytes, start, end);
+  }
+
+  /** The index of a text, which is kept if it is new; null where too many others have its place. */
+  #find(bytes: Uint8Array, start: number, end: number): number | null {
+    const hash = hashOf(bytes, start, end);
+    const mask = this.#slots.length - 1;
+    for (let probe = 0; probe < maxProbes; probe++) {
+      const slot = (hash + probe) & mask;
+      const entry = (this.#slots[slot] as number) - 1;
+      if (entry === -1) {
+        this.#places[this.#entries] = this.#kept.length;
+        this.#hashes[this.#entries] = hash;
+        this.#keep(this.#kept, bytes, start, end);
+        this.#slots[slot] = ++this.#entries;
+        return this.#entries - 1;
+      }
+      if (this.#hashes[entry] === hash && this.#isEntry(entry, bytes, start, end)) return entry;
+    }
+    return null;
+  }
+
+  #isEntry(entry: number, bytes: Uint8Array, start: number, end: number): boolean {
+    const { memory } = this.#kept;
+    const place = this.#places[entry] as number;
+    if (memory.readInt32LE(place) !== end - start) return false;
+    let at = place + lengthBytes;
+    for (let next = start; next < end; next++) if (bytes[next] !== memory[at++]) return false;
+    return true;
+  }
+
+  #keep(to: Bytes, bytes: Uint8Array, start: number, end: number): void {
+    to.addInt32(end - start);
+    to.add(bytes, start, end);
+  }
+
+  /** Each text as often as it came, in order. */
+  #makePlain(): void {
+    this.#hasDictionary = false;
+    if (this.#entries === this.#count) return;
+    const { memory } = this.#kept;
+    for (const index of this.#indexes.subarray(0, this.#count)) {
+      const place = this.#places[index] as number;
+      this.#spare.add(memory, place, place + lengthBytes + memory.readInt32LE(place));
+    }
+    [this.#kept, this.#spare] = [this.#spare, this.#kept];
+    this.#spare.clear();
+  }
+}
+
+/** FNV-1a. */
+function hashOf(bytes: Uint8Array, start: number, end: number): number {
+  let hash = 0x811c9dc5 | 0;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
+  return hash ^ (hash >>> 15);
+}
+
+/** The least and the greatest of texts with their lengths, byte by byte, as copies. */
+function boundsOf(texts: Buffer): Pick<Values, 'min' | 'max'> {
+  if (texts.length === 0) return { min: undefined, max: undefined };
+  let [min, max] = [0, 0];
+  for (let at = 0; at < texts.length; at += lengthBytes + texts.readInt32LE(at)) {
+    if (isBefore(texts, at, min)) min = at;
+    else if (isBefore(texts, max, at)) max = at;
+  }
+  const copy = (at: number) =>
+    Uint8Array.from(texts.subarray(at + lengthBytes, at + lengthBytes + texts.readInt32LE(at)));
+  return { min: copy(min), max: copy(max) };
+}
+
+/** Whether the text at `a` comes before that at `b`. */
+function isBefore(texts: Buffer, a: number, b: number): boolean {
+  const [lengthOfA, lengthOfB] = [texts.readInt32LE(a), texts.readInt32LE(b)];
+  const common = Math.min(lengthOfA, lengthOfB);
+  for (let at = lengthBytes; at < lengthBytes + common; at++) {
+    const difference = (texts[a + at] as number) - (texts[b + at] as number);
+    if (difference !== 0) return difference < 0;
+  }
+  return lengthOfA < lengthOfB;
+}
