@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/support/longest-first.ts';
 
 /**
  * Where there is plenty of memory, temporary folders are in it: a killed process loses nothing of what it wrote there,
@@ -27,7 +28,7 @@ if (process.env['TMPDIR'] === undefined && memoryIsPlenty()) process.env['TMPDIR
 
 /**
  * One project per level of test. Forks, because Postgres dies with the thread that started it. Groups run one after
- * another: the last two start whole services and look at how fast they recover, so nothing else may run beside them.
+ * another: the last two start whole services and look at how fast they recover, so no other level may run beside them.
  */
 const project = (name: string, group: number, maxWorkers: number, extra: object = {}) => ({
   test: {
@@ -43,11 +44,14 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
   },
 });
 
+/** Property tests take the same values in every run. */
+const seeded = { setupFiles: 'test/support/property-seed.ts' };
+
 /** A Postgres for the files of a project, each with databases of its own. */
 const server = { globalSetup: 'test/support/postgres-server.ts' };
 
 /** Files that follow one another in a worker share the modules that they import: loading them is half of the work. */
-const onServer = { ...server, isolate: false };
+const onServer = { ...server, ...seeded, isolate: false };
 
 /**
  * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. The
@@ -78,17 +82,18 @@ const timed = ['test/chaos/{hostile-http,killed-workers,paused-worker,whole-serv
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongestFirst },
     projects: [
-      project('unit', 0, 3, { isolate: false }),
+      project('unit', 0, 3, { ...seeded, isolate: false }),
       project('integration', 0, 3, onServer),
       project('contract', 0, 3, onServer),
       ...onRedis,
       onS3,
-      project('acceptance', 1, 3, {
+      project('acceptance', 0, 3, {
         globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
       }),
-      project('chaos', 2, 2, { ...server, ...patient, exclude: timed }),
-      project('timed', 3, 1, { ...server, ...patient, include: timed }),
+      project('chaos', 1, 3, { ...server, ...patient, exclude: timed }),
+      project('timed', 2, 1, { ...server, ...patient, include: timed }),
     ],
   },
 });

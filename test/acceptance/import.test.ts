@@ -1,7 +1,8 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { textRow, workbookFile } from '../support/workbook-file.ts';
@@ -19,9 +20,13 @@ import { type Job, jobEnded, query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
+/** Null where it is the embedded one. */
+let database: TestDatabase | null;
 beforeEach(async () => {
   folder = await temporaryFolder();
+  database = null;
 });
+afterEach(() => database?.drop());
 const prepare = async (): Promise<void> => {
   dataDir = await preparedDataDir();
 };
@@ -30,7 +35,18 @@ const put = (name: string, content: string | Uint8Array): Promise<void> =>
   writeFile(join(folder, name), content);
 
 function importing(args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  return runCli(['import', ...args, '--data-dir', dataDir], { cwd: folder, ...options });
+  const env = { ...(database !== null && { DATABASE_URL: database.url }), ...options.env };
+  return runCli(['import', ...args, '--data-dir', dataDir], { cwd: folder, ...options, env });
+}
+
+async function stored(sql: string): Promise<readonly object[]> {
+  const client = new pg.Client({ connectionString: database?.url });
+  await client.connect();
+  try {
+    return (await client.query<object>(sql)).rows;
+  } finally {
+    await client.end();
+  }
 }
 
 interface Result {
@@ -44,7 +60,10 @@ const results = ({ stdout }: Finished): readonly Result[] =>
   (JSON.parse(stdout) as { loads: readonly Result[] }).loads;
 
 describe('sluice import, without a server', () => {
-  beforeEach(prepare);
+  beforeEach(async () => {
+    dataDir = await temporaryFolder();
+    database = await createTestDatabase();
+  });
 
   test('loads a file and shows what became of it', async () => {
     await put('users.csv', usersCsv(1_000));
@@ -63,18 +82,6 @@ describe('sluice import, without a server', () => {
     expect(await readdir(inbox)).toEqual([]);
   });
 
-  test('leaves no process behind', async () => {
-    await put('users.csv', usersCsv(20_000));
-    const env = { WORKERS: '2' };
-    const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder, env });
-    const processes = await waitFor('its workers', async () => {
-      const below = await descendants(running.pid);
-      return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
-    });
-    expect(await running.finished).toMatchObject({ code: 0 });
-    await awaitGone(processes, 1_000);
-  });
-
   test('takes a pattern in quotes, a workbook, a gzipped file and standard input, in the order given', async () => {
     const sheet = { name: 'S', rows: textRow(1, 'user_id', 'v') + textRow(2, 'a', '10') };
     await put('part-10.xlsx', workbookFile({ sheets: [sheet] }));
@@ -82,8 +89,7 @@ describe('sluice import, without a server', () => {
     const done = await importing(['part-*', '-', '--json'], { input: '{"user_id":"a","v":"last"}\n' });
     expect(done.code).toBe(0);
     expect(results(done).map(({ file }) => file)).toEqual(['part-9.csv.gz', 'part-10.xlsx', 'stdin']);
-    await startService(dataDir, { WORKERS: '0' });
-    expect(await query(dataDir, "select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
+    expect(await stored("select metadata->>'v' as v from sluice.users")).toEqual([{ v: 'last' }]);
   });
 
   test('prints JSON that scripts can read: the job record, the rejects file', async () => {
@@ -130,8 +136,7 @@ describe('sluice import, without a server', () => {
     expect(done.code).toBe(0);
     expect(done.stdout).toContain('dry run: nothing was written');
     expect(done.stdout).toContain('missing_id');
-    await startService(dataDir, { WORKERS: '0' });
-    expect(await query(dataDir, 'select * from sluice.users')).toEqual([]);
+    expect(await stored('select * from sluice.users')).toEqual([]);
   });
 
   test('--map and --entity say what the columns are, and an option that the file has no use for is refused', async () => {
@@ -145,9 +150,8 @@ describe('sluice import, without a server', () => {
     const plain = ['--header', 'none', '--delimiter', 'pipe', '--map', '1=user_id', '--map', '2=company_id'];
     const done = await importing(['plain.txt', ...plain]);
     expect(done.stdout).toContain('read as: CSV, utf-8, pipes between cells, no header');
-    await startService(dataDir, { WORKERS: '0' });
     const users = 'select user_id, company_id from sluice.users order by user_id';
-    expect(await query(dataDir, users)).toEqual([
+    expect(await stored(users)).toEqual([
       { user_id: '7', company_id: 'acme' },
       { user_id: '8,x', company_id: 'acme' },
     ]);
@@ -156,8 +160,7 @@ describe('sluice import, without a server', () => {
   test('--preset says whose records they are', async () => {
     await put('calls.ndjson', '{"type":"identify","userId":"ada","traits":{"plan":"pro"}}\n');
     expect(await importing(['calls.ndjson', '--preset', 'segment'])).toMatchObject({ code: 0 });
-    await startService(dataDir, { WORKERS: '0' });
-    expect(await query(dataDir, 'select user_id, metadata from sluice.users')).toEqual([
+    expect(await stored('select user_id, metadata from sluice.users')).toEqual([
       { user_id: 'ada', metadata: { plan: 'pro' } },
     ]);
   });
@@ -189,6 +192,22 @@ describe('sluice import, without a server', () => {
     expect(results(done).map(({ job }) => job?.status)).toEqual(['completed', undefined]);
     expect(results(done)[1]?.errors).toMatchObject([{ error_code: 'unrecognised_columns' }]);
     expect(done.stderr).toContain('3.csv');
+  });
+});
+
+describe('sluice import, with the embedded database', () => {
+  beforeEach(prepare);
+
+  test('leaves no process behind', async () => {
+    await put('users.csv', usersCsv(20_000));
+    const env = { WORKERS: '2' };
+    const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder, env });
+    const processes = await waitFor('its workers', async () => {
+      const below = await descendants(running.pid);
+      return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
+    });
+    expect(await running.finished).toMatchObject({ code: 0 });
+    await awaitGone(processes, 1_000);
   });
 
   test('Ctrl-C amid a load: says how to go on, and the next start completes it exactly', async () => {
@@ -273,11 +292,11 @@ describe('sluice import, beside a running start', () => {
 });
 
 describe('sluice import, told something wrong', () => {
-  let database: TestDatabase;
+  let shared: TestDatabase;
   beforeAll(async () => {
-    database = await createTestDatabase();
+    shared = await createTestDatabase();
   });
-  afterAll(() => database.drop());
+  afterAll(() => shared.drop());
 
   test.each([
     ['a file that is not there', ['nowhere.csv'], 'There is no file nowhere.csv'],
@@ -298,7 +317,7 @@ describe('sluice import, told something wrong', () => {
     await put('book.csv', Buffer.from('d0cf11e0a1b11ae1', 'hex'));
     const refused = await runCli(['import', ...args], {
       cwd: folder,
-      env: { DATABASE_URL: database.url, DATA_DIR: folder },
+      env: { DATABASE_URL: shared.url, DATA_DIR: folder },
     });
     expect(refused.code).toBe(2);
     expect(refused.stderr).toContain(message);

@@ -19,7 +19,7 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
       const [api, workers] = await Promise.all([site.serve(), site.workers(3)]);
-      const file = createProfileFile({ rows: 180_000 });
+      const file = createProfileFile({ rows: 120_000 });
       const jobId = await api.upload(file.bytes);
       const seen: Kill[] = [];
       for (const [index, share] of kills.entries()) {

@@ -8,7 +8,7 @@ import { consume } from '../../src/queue/consume.ts';
 import { runNextTask, Turns, withoutStop } from '../../src/tasks/run-task.ts';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { hold, onSite, queues, type Site } from '../support/site.ts';
+import { anyQueue, hold, onSite, queues, type Site } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** None of its chunks begins before the server is lost: nothing here depends on how long it takes. */
@@ -20,6 +20,18 @@ const patienceMs = 8_000;
 const laneLock = 0x4c414e45;
 
 describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('a load whose server is killed after the start and before the queue was told is done all the same', async () => {
+    await onSite({ queue }, async (site) => {
+      const release = await silenceQueue(site);
+      const jobId = await acceptAndKill(site);
+      await release();
+      expect((await readLoad(site.sql, jobId)).status).toBe('processing');
+      await expectDone(site, jobId, 'killed before telling the queue');
+    });
+  });
+});
+
+describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   test('a load whose server is killed after the answer and before the load was started is done all the same', async () => {
     await onSite({ queue }, async (site) => {
       const release = await hold(site, 'select pg_advisory_xact_lock($1, $2)', [
@@ -30,16 +42,6 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       await release();
       expect((await readLoad(site.sql, jobId)).status).toBe('queued');
       await expectDone(site, jobId, 'killed before the start');
-    });
-  });
-
-  test('a load whose server is killed after the start and before the queue was told is done all the same', async () => {
-    await onSite({ queue }, async (site) => {
-      const release = await silenceQueue(site);
-      const jobId = await acceptAndKill(site);
-      await release();
-      expect((await readLoad(site.sql, jobId)).status).toBe('processing');
-      await expectDone(site, jobId, 'killed before telling the queue');
     });
   });
 

@@ -2,13 +2,13 @@ import { describe, expect, test } from 'vitest';
 import { MAX_CHUNK_LOSSES } from '../../src/domain/limits.ts';
 import { digestUsers, ended, expectExact, progressed, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { brakeAt, chunkOf, onSite, queues, type Sql, workingSession } from '../support/site.ts';
+import { anyQueue, brakeAt, chunkOf, onSite, queues, type Sql, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 60_000, seed: 8 });
 const table = oracleOf(file);
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   test('a load that is cancelled under full work changes nothing after the answer, and is exact when it is tried again', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
@@ -36,7 +36,9 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       );
     });
   });
+});
 
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
   test('a worker that is asked to stop in the middle of a load gives nothing up for lost', async () => {
     await onSite({ queue }, async (site) => {
       const { sql } = site;
@@ -61,7 +63,9 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       );
     });
   });
+});
 
+describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   test('a chunk that kills every worker fails its load with the reason, and the load is exact once the cause is gone', async () => {
     const small = createProfileFile({ rows: 10_000, seed: 9 });
     await onSite({ queue }, async (site) => {

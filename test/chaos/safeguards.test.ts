@@ -3,7 +3,7 @@ import { ended, expectExact, readLoad } from '../support/exactness.ts';
 import type { SluiceProcess } from '../support/processes.ts';
 import { createProfileFile, oracleOf, type ProfileFile } from '../support/profile-file.ts';
 import { type ChunkAttempt, defeatFence, forgetReplays } from '../support/safeguards.ts';
-import { holdChunk, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { anyQueue, holdChunk, onSite, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /*
@@ -14,7 +14,7 @@ import { waitFor } from '../support/wait-for.ts';
 const file = createProfileFile({ rows: 50_000, seed: 7 });
 const table = oracleOf(file);
 
-describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+describe.concurrent.each([anyQueue])('with the queue on %s', (queue) => {
   test('the fence: a worker that wakes late changes nothing', async () => {
     await onSite({ queue, settings: { CHUNK_BYTES: '512k' } }, async (site) => {
       const { jobId, late } = await wakeLate(site, file);

@@ -2,7 +2,7 @@ import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import type { SluiceProcess } from '../support/processes.ts';
 import { createProfileFile } from '../support/profile-file.ts';
-import { brakeAt, onSite, queues, type Site, workingSession } from '../support/site.ts';
+import { anyQueue, brakeAt, onSite, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const file = createProfileFile({ rows: 3_000, seed: 12 });
@@ -10,7 +10,7 @@ const file = createProfileFile({ rows: 3_000, seed: 12 });
 const cut = 1_000;
 
 test('told to stop, a server answers the upload in flight; told twice, a server and a worker end at once', async () => {
-  await onSite({ queue: queues.at(-1) ?? 'postgres', settings: { LOG_LEVEL: 'info' } }, async (site) => {
+  await onSite({ queue: anyQueue, settings: { LOG_LEVEL: 'info' } }, async (site) => {
     await brakeAt(site, file.loneKey(1_500));
     const [api, other] = await Promise.all([site.serve(), site.serve()]);
     const upload = beginUpload(site, api.url);

@@ -13,15 +13,10 @@ beforeAll(async () => {
 afterAll(() => t.close());
 
 /**
- * As long as a CI run can spare; a counterexample is shrunk within it, too. A hunt for others has more time, and no seed:
- * what a file of a few records leaves open is found once in some ten thousand.
+ * As many as a CI run can spare, and never fewer: what is met must not depend on the machine. A hunt for others has more runs,
+ * and other seeds: what a file of a few records leaves open is found once in some ten thousand.
  */
-const parameters = {
-  seed: 20_261_122,
-  numRuns: 5_000,
-  interruptAfterTimeLimit: 6_000,
-  endOnFailure: true,
-} as const;
+const parameters = { numRuns: 120, endOnFailure: true } as const;
 
 const chunkBytes = fc.constantFrom(1, 40, 200, 10_000);
 

@@ -28,6 +28,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     max_wal_size: '512MB',
     min_wal_size: '80MB',
     max_connections: '400',
+    // What is looked through whenever a table or a database goes.
+    shared_buffers: '64MB',
+    autovacuum_naptime: '5min',
   };
   const postgres = await embeddedPostgres.start({ dataDir: folder, log, settings });
   await runOn(postgres.url, `create database ${template}`);

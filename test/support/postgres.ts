@@ -25,7 +25,8 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 async function createFrom(source: string): Promise<TestDatabase> {
   const serverUrl = inject('postgresUrl');
   const name = `test_${process.pid}_${++count}`;
-  await runOn(serverUrl, `create database ${name} template ${source}`);
+  // A third of the time that it takes by way of the WAL, which the template would have to go through.
+  await runOn(serverUrl, `create database ${name} template ${source} strategy file_copy`);
   return {
     url: databaseUrl(serverUrl, name),
     alter: (option) => runOn(serverUrl, `alter database ${name} with ${option}`),

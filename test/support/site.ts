@@ -16,6 +16,8 @@ import { waitFor } from './wait-for.ts';
 
 export type Queue = 'postgres' | 'redis';
 export const queues: readonly Queue[] = redisAvailable ? ['postgres', 'redis'] : ['postgres'];
+/** Where the queue makes no difference: the one of production, if it is there. */
+export const anyQueue: Queue = redisAvailable ? 'redis' : 'postgres';
 
 export interface SiteOptions {
   readonly queue: Queue;

@@ -44,9 +44,13 @@ describe('/openapi.json', () => {
 
   test('is made once: whoever has it is told so, and as YAML it costs no more than as JSON', async () => {
     const quick = async (path: string) => {
-      const begun = performance.now();
-      for (let n = 0; n < 20; n++) await (await server.fetch(path, { key: null })).text();
-      return performance.now() - begun;
+      let best = Number.POSITIVE_INFINITY;
+      for (let n = 0; n < 20; n++) {
+        const begun = performance.now();
+        await (await server.fetch(path, { key: null })).text();
+        best = Math.min(best, performance.now() - begun);
+      }
+      return best;
     };
     await quick('/docs/yaml');
     // Made anew it would take some fifty times as long.

@@ -8,9 +8,7 @@ import { form, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type TestSystem } from '../../support/system.ts';
 import { waitFor } from '../../support/wait-for.ts';
 
-/** The same requests every time; another number makes others. */
-const seed = 20_261_122;
-const requests = 5_000;
+const requests = 2_500;
 const atATime = 12;
 /** A slow machine makes fewer of them. */
 const budgetMs = 20_000;
@@ -72,7 +70,7 @@ test('no request whatever is answered with 5xx, or with a refusal that is no err
   const { document } = await describedApi();
   const wrong: string[] = [];
   const statuses = new Map<number, number>();
-  const all = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { seed, numRuns: requests });
+  const all = fc.sample(anyRequest(routesOf(document), t.key, jobIds), { numRuns: requests });
   const until = performance.now() + budgetMs;
   const work = async (): Promise<void> => {
     for (let next = all.pop(); next !== undefined && performance.now() < until; next = all.pop()) {

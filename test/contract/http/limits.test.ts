@@ -154,8 +154,15 @@ describe('the cache of keys', () => {
     await revokeApiKey(system.system.db, system.environment.environmentId, keyId);
     const revokedAt = performance.now();
     expect((await server.fetch(list, { key })).status).toBe(401);
-    await waitFor('the key to be refused', async () => !(await letIn()), { timeoutMs: 5_000 });
-    expect(performance.now() - revokedAt).toBeLessThan(1_500);
+    let lastSentAt = revokedAt;
+    const isRefused = async (): Promise<boolean> => {
+      const sentAt = performance.now();
+      const isIn = await letIn();
+      if (isIn) lastSentAt = sentAt;
+      return !isIn;
+    };
+    await waitFor('the key to be refused', isRefused);
+    expect(lastSentAt - revokedAt).toBeLessThan(1_000);
     expect((await server.fetch('/v1/track', { ...track, key })).status).toBe(401);
   });
 
