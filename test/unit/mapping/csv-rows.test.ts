@@ -195,7 +195,7 @@ describe('rows of a CSV', () => {
           readNaively(columns, delimiter, text),
         );
       }),
-      { numRuns: 4_000 },
+      { numRuns: 2_000 },
     );
   });
 

@@ -177,7 +177,7 @@ describe('the same rows come of records written with', () => {
         const text = bom + write(values, spaces);
         await expectRows(values, text, { filename: name }, endsOf(text, shares));
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 });
@@ -189,7 +189,7 @@ describe('the same rows come of a document with', () => {
         const source = records === undefined ? {} : { records };
         await expectRows(values, text, { source }, endsOf(text, shares));
       }),
-      { numRuns: 60 },
+      { numRuns: 30 },
     );
   });
 });
@@ -260,7 +260,7 @@ describe('a record that is damaged', () => {
             expect(isPartOf(found, allowed), JSON.stringify([damaged, found])).toBe(true);
           },
         ),
-        { numRuns: 100 },
+        { numRuns: 50 },
       );
     },
   );
