@@ -1,8 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
-import { entities } from '../domain/entity.ts';
-import { type MaxErrors, presets } from '../domain/load.ts';
-import { sourceFormats } from '../domain/source.ts';
+import type { MaxErrors } from '../domain/load.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import {
@@ -16,7 +13,7 @@ import {
 import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { readSourceFlags, sourceFlags } from './source-flags.ts';
+import { fileFlags, readSourceFlags } from './source-flags.ts';
 import { type Workers, withWorkers } from './workers.ts';
 
 export const importFiles = defineCommand({
@@ -28,14 +25,6 @@ export const importFiles = defineCommand({
     'after another, in this order.',
   argument: several('<files...>', 'files, patterns in quotes such as "data/*.csv", or - for standard input'),
   options: {
-    entity: choice('--entity <entity>', 'what the records are; by default their columns say it', entities),
-    map: parsed(
-      '--map <theirs=ours>',
-      'rename a column, for example --map "Customer ID=user_id", or --map 1=user_id where no record names them; repeatable',
-      collectMap,
-      {},
-    ),
-    preset: choice('--preset <product>', 'whose export files they are, JSON or NDJSON', presets),
     dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
     maxErrors: parsed(
       '--max-errors <n>',
@@ -48,11 +37,10 @@ export const importFiles = defineCommand({
       ['load', 'skip', 'reject'],
       'load',
     ),
-    format: choice('--format <format>', 'by default the content says it', sourceFormats),
     rejectsDir: text('--rejects-dir <folder>', 'where to write the refused records', '.'),
     wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
     quiet: flag('-q, --quiet', 'no progress'),
-    ...sourceFlags,
+    ...fileFlags,
   },
   environment: 'environment to load into',
   json: 'print the result as JSON',
@@ -107,17 +95,6 @@ async function importAll(
     break;
   }
   return results;
-}
-
-/** A pair, or an object of them. */
-function collectMap(text: string, earlier: ColumnMap): ColumnMap {
-  const map = readColumnPairs([text]);
-  if (typeof map === 'string') {
-    throw new InvalidArgumentError(
-      'write "Their Header=user_id", or {"Their Header":"user_id"} in single quotes.',
-    );
-  }
-  return { ...earlier, ...map };
 }
 
 /** `100` or `5%`. */

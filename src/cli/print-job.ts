@@ -3,7 +3,7 @@ import { type Job, renderJob } from '../background-jobs/jobs.ts';
 import type { Deletion } from '../domain/deletion.ts';
 import type { Export, ExportFile, ExportRequest } from '../domain/export.ts';
 import { countedKinds, type Load, type Tally } from '../domain/load.ts';
-import type { CsvReadAs, SourceFormat } from '../domain/source.ts';
+import type { CsvReadAs, ReadAs, SourceFormat } from '../domain/source.ts';
 import type { Database } from '../postgres/database.ts';
 import { readExportRequest } from '../postgres/stores/read-exports.ts';
 import { countRejects } from '../postgres/stores/read-loads.ts';
@@ -81,7 +81,7 @@ const formatWords: Readonly<Record<SourceFormat, string>> = {
 };
 
 /** How the file was read, in a line; then a line for each thing that a person should know. */
-export function describeReading({ readAs }: Pick<Load, 'readAs'>): string[] {
+export function describeReading({ readAs }: { readonly readAs: ReadAs | null }): string[] {
   if (readAs === null) return [];
   const { format, encoding, csv, sheet, member, notes } = readAs;
   const parts = [

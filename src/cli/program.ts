@@ -14,6 +14,7 @@ const described = new Help();
 const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   start: async () => (await import('./serve.ts')).start,
   import: async () => (await import('./import.ts')).importFiles,
+  inspect: async () => (await import('./inspect.ts')).inspect,
   export: async () => (await import('./export.ts')).exportData,
   delete: async () => (await import('./delete.ts')).deleteData,
   users: async () => (await import('./users.ts')).users,

@@ -1,6 +1,9 @@
-/** The flags that say how a file is written. */
+/** The flags that say how a file is written, and what its records are. */
 import { InvalidArgumentError } from 'commander';
-import type { SourceOptions } from '../domain/source.ts';
+import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
+import { entities } from '../domain/entity.ts';
+import { presets } from '../domain/load.ts';
+import { type SourceOptions, sourceFormats } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-conflicts.ts';
 import {
   flagOf,
@@ -13,13 +16,26 @@ import {
   toSourceOptions,
 } from '../domain/source-options.ts';
 import { UsageError } from './errors.ts';
-import { flag, type OptionOf, parsed } from './options.ts';
+import { choice, flag, type OptionOf, parsed } from './options.ts';
 
 const heading = 'How the files are written, where looking at them is not enough:';
 
 export const sourceFlags = Object.fromEntries(
   sourceOptionNames.map((name) => [name, sourceFlag(name)]),
 ) as Readonly<Record<SourceOptionName, OptionOf<unknown>>>;
+
+export const fileFlags = {
+  entity: choice('--entity <entity>', 'what the records are; by default their columns say it', entities),
+  map: parsed(
+    '--map <theirs=ours>',
+    'rename a column, for example --map "Customer ID=user_id", or --map 1=user_id where no record names them; repeatable',
+    collectMap,
+    {},
+  ),
+  preset: choice('--preset <product>', 'whose export files they are, JSON or NDJSON', presets),
+  format: choice('--format <format>', 'by default the content says it', sourceFormats),
+  ...sourceFlags,
+};
 
 function sourceFlag(name: SourceOptionName): OptionOf<unknown> {
   const made = createFlag(name, sourceOptions[name]);
@@ -50,4 +66,15 @@ export function readSourceFlags(given: GivenSource): SourceOptions {
   const problems = findContradictions(source).map(({ name, what }) => `${flagOf(name)} ${what}.`);
   if (problems.length > 0) throw new UsageError(problems.join(' '));
   return source;
+}
+
+/** A pair, or an object of them. */
+function collectMap(text: string, earlier: ColumnMap): ColumnMap {
+  const map = readColumnPairs([text]);
+  if (typeof map === 'string') {
+    throw new InvalidArgumentError(
+      'write "Their Header=user_id", or {"Their Header":"user_id"} in single quotes.',
+    );
+  }
+  return { ...earlier, ...map };
 }

@@ -350,3 +350,9 @@ export const SEARCH_BUDGET_MS = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;
+
+/** What an inspection looks at: bytes of text, then records; and how many records, rejects and values of a column it shows. */
+export const INSPECTED_BYTES = 8 * 1024 * 1024;
+export const INSPECTED_RECORDS = 10_000;
+export const SHOWN_RECORDS = 20;
+export const SHOWN_SAMPLES = 3;

@@ -188,7 +188,11 @@ export interface ChunkReader {
 }
 
 /** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
-export function createChunkReader(source: LoadSource, files: FileStore, rows = new Rows()): ChunkReader {
+export function createChunkReader(
+  source: LoadSource,
+  files: Pick<FileStore, 'readRange'>,
+  rows = new Rows(),
+): ChunkReader {
   const parser = createParser(source, rows);
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);

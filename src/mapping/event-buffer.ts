@@ -207,6 +207,11 @@ export class EventBuffer {
     return this.#records[row] ?? -1;
   }
 
+  /** COPY text of one row, whether or not one before it gave its id. */
+  line(row: number): Buffer {
+    return this.bytes.subarray(this.#startOf(row), this.#ends[row]);
+  }
+
   kindOf(row: number): EventKind {
     return ((this.#flags[row] ?? 0) & PAGE_VIEW) === 0 ? 'track' : 'page_view';
   }

@@ -27,6 +27,8 @@ import { type Archived, type UnpackHints, unpack } from './unpack.ts';
 export interface ReceiveHints extends UnpackHints {
   /** Target length of a chunk; CHUNK_BYTES unless told. */
   readonly chunkBytes?: number | undefined;
+  /** Only the beginning is taken in: about so many bytes of text. */
+  readonly sampleBytes?: number | undefined;
 }
 
 export interface ReceivedFile {
@@ -43,8 +45,10 @@ export interface ReceivedFile {
   readonly storedBytes: number;
   /** Hex, of the bytes as sent. */
   readonly sha256: string;
-  /** Data records in the file. */
+  /** Data records in the file; of a beginning, the last may be cut. */
   readonly totalRows: number;
+  /** All of the file was taken in. */
+  readonly isWhole: boolean;
   /** In file order; only blank lines, the header, and what is passed over before and after, lie outside them. */
   readonly chunks: readonly ChunkRange[];
 }
@@ -77,7 +81,7 @@ export async function receive(
     const index = createIndex(decoded, hints);
     const notes: string[] = [];
     const text = storedText(decoded, { asides, hints, sent: intake, maxInflatedBytes, notes });
-    const storedBytes = await copyAndIndex(text, writer, index, signal);
+    const { storedBytes, isWhole } = await copyAndIndex(text, writer, index, signal, hints.sampleBytes);
     checkNotEmpty(decoded, index, hints);
     const { header, rows: totalRows, chunks } = index;
     signal.throwIfAborted();
@@ -92,6 +96,7 @@ export async function receive(
       storedBytes,
       sha256: intake.sha256(),
       totalRows,
+      isWhole,
       chunks,
     };
   } catch (error) {
@@ -144,14 +149,16 @@ function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
   );
 }
 
-/** Bytes written. While one buffer is being written the next is read and scanned. */
+/** Bytes written, and whether that is all. While one buffer is being written the next is read and scanned. */
 async function copyAndIndex(
   text: AsyncIterable<Buffer>,
   writer: FileWriter,
   index: RecordIndex,
   signal: AbortSignal,
-): Promise<number> {
+  sampleBytes = Number.POSITIVE_INFINITY,
+): Promise<{ readonly storedBytes: number; readonly isWhole: boolean }> {
   let storedBytes = 0;
+  let isWhole = true;
   let writing = Promise.resolve();
   try {
     for await (const bytes of text) {
@@ -162,12 +169,16 @@ async function copyAndIndex(
       writing.catch(() => undefined);
       index.add(bytes);
       storedBytes += bytes.length;
+      if (storedBytes >= sampleBytes) {
+        isWhole = false;
+        break;
+      }
     }
     index.end();
   } finally {
     await writing;
   }
-  return storedBytes;
+  return { storedBytes, isWhole };
 }
 
 function checkNotEmpty(decoded: Decoded, index: RecordIndex, hints: ReceiveHints): void {
@@ -195,7 +206,14 @@ export function receiveLocal(
   config: Pick<Config, 'maxUploadBytes' | 'maxInflatedBytes' | 'chunkBytes'>,
   signal: AbortSignal,
 ): Promise<ReceivedFile> {
-  const { maxUploadBytes, maxInflatedBytes, chunkBytes } = config;
-  const limits = { maxUploadBytes, maxInflatedBytes, minBytesPerSecond: 0, stallMs: noStallMs };
-  return receive(source, store, { ...hints, chunkBytes }, limits, signal);
+  const { chunkBytes } = config;
+  return receive(source, store, { ...hints, chunkBytes }, localLimits(config), signal);
+}
+
+/** The limits of what this machine has. */
+export function localLimits({
+  maxUploadBytes,
+  maxInflatedBytes,
+}: Pick<Config, 'maxUploadBytes' | 'maxInflatedBytes'>): ReceiveLimits {
+  return { maxUploadBytes, maxInflatedBytes, minBytesPerSecond: 0, stallMs: noStallMs };
 }

@@ -1,0 +1,99 @@
+import type { ColumnMap } from '../../domain/column-map.ts';
+import { isAutomaticProperty } from '../../domain/entity.ts';
+import type { ColumnPlan, EventFilePlan } from '../../mapping/column-plan.ts';
+import type { ValuesSummary } from './column-values.ts';
+
+/** What becomes of a column, or of a key that records have. */
+export interface InspectedColumn extends ValuesSummary {
+  /** As the file has it. */
+  readonly name: string;
+  /** `user_id`, `metadata.plan`, …; null: it is passed over. */
+  readonly becomes: string | null;
+  readonly reason: string;
+}
+
+/** What the records have: fields, and properties as `metadata.<name>`. */
+interface Values {
+  readonly names: readonly string[];
+  summaryOf(name: string): ValuesSummary;
+}
+
+type Reasons = ReadonlyMap<string, string>;
+
+const isProperty = 'every other column is a property';
+
+/** The columns of a CSV, in its order; then the properties that a column of JSON brings. */
+export function describeColumns(
+  { roles, names }: ColumnPlan | EventFilePlan,
+  columns: readonly string[],
+  values: Values,
+  given: ColumnMap,
+  reasons: Reasons,
+): InspectedColumn[] {
+  const described = columns.map((name, index): InspectedColumn => {
+    const role = roles[index] ?? 'ignored';
+    const own = names[index] ?? name;
+    const becomes = role === 'ignored' ? null : fieldOf(role, own);
+    const reason = Object.hasOwn(given, name) ? 'map says so' : (reasons.get(name) ?? reasonOf(role, own));
+    return { name, becomes, reason, ...values.summaryOf(becomes ?? '') };
+  });
+  const shown = new Set(described.map(({ becomes }) => becomes));
+  const others = values.names.filter((name) => name.startsWith('metadata.') && !shown.has(name));
+  return [...described, ...others.map((name) => member(name, values))];
+}
+
+function fieldOf(role: string, name: string): string {
+  if (role === 'property') return `metadata.${name}`;
+  if (role === 'id') return name;
+  return role === 'company' ? 'company_id' : role;
+}
+
+function reasonOf(role: string, name: string): string {
+  switch (role) {
+    case 'property':
+      return isProperty;
+    case 'metadata':
+      return 'its JSON objects are properties';
+    case 'ignored':
+      return isAutomaticProperty(name)
+        ? 'it is kept for every profile, and nobody can set it'
+        : 'it says why a record was refused';
+    default:
+      return 'its name says so';
+  }
+}
+
+const member = (name: string, values: Values): InspectedColumn => ({
+  name,
+  becomes: name,
+  reason: 'a member of the column metadata',
+  ...values.summaryOf(name),
+});
+
+/** What the records of a file without columns have; where none could be read, its keys. */
+export function describeKeys(
+  keys: readonly string[],
+  values: Values,
+  map: ColumnMap,
+  reasons: Reasons,
+): InspectedColumn[] {
+  const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
+  if (values.names.length === 0) {
+    return keys.map((name) => ({
+      name,
+      becomes: null,
+      reason: 'no record could be read',
+      ...values.summaryOf(''),
+    }));
+  }
+  return values.names.map((becomes) => {
+    const own = becomes.replace(/^metadata\./, '');
+    const name = theirs.get(own) ?? own;
+    const said = theirs.has(own)
+      ? 'map says so'
+      : becomes === own
+        ? 'its name says so'
+        : 'every other key is a property';
+    return { name, becomes, reason: reasons.get(name) ?? said, ...values.summaryOf(becomes) };
+  });
+}

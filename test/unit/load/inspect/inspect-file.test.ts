@@ -1,0 +1,211 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { INSPECTED_BYTES, INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
+import { createFileSystemStore } from '../../../../src/files/file-system.ts';
+import { type Inspection, inspectFile } from '../../../../src/load/inspect/inspect-file.ts';
+import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'inspect-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
+
+type Said = Pick<ReceiveHints, 'map' | 'source' | 'format'>;
+
+async function inspect(text: string, { map = {}, ...hints }: Said = {}): Promise<Inspection> {
+  async function* source() {
+    yield Buffer.from(text);
+  }
+  const options = { entity: 'auto', map, preset: null } as const;
+  const { signal } = new AbortController();
+  return inspectFile(createFileSystemStore(folder), source(), { map, ...hints }, options, limits, signal);
+}
+
+const column = ({ columns }: Inspection, name: string) => columns.find((each) => each.name === name);
+
+describe('the inspection of a file', () => {
+  test('says of each column what it becomes and why, of what type its values are, how many there are, and the first', async () => {
+    const found = await inspect(
+      'user_id,company_id,plan,visits,first_seen_at\nu1,acme,pro,3,x\nu2,,pro,,x\nu3,acme,free,1,\n',
+    );
+    expect(found.problem).toBeNull();
+    expect(found).toMatchObject({ entity: 'users', records: 3, isWhole: true });
+    expect(found.columns).toEqual([
+      {
+        name: 'user_id',
+        becomes: 'user_id',
+        reason: 'its name says so',
+        type: 'string',
+        filled: 3,
+        distinct: 3,
+        samples: ['u1', 'u2', 'u3'],
+      },
+      {
+        name: 'company_id',
+        becomes: 'company_id',
+        reason: 'its name says so',
+        type: 'string',
+        filled: 2,
+        distinct: 1,
+        samples: ['acme'],
+      },
+      {
+        name: 'plan',
+        becomes: 'metadata.plan',
+        reason: 'every other column is a property',
+        type: 'string',
+        filled: 3,
+        distinct: 2,
+        samples: ['pro', 'free'],
+      },
+      {
+        name: 'visits',
+        becomes: 'metadata.visits',
+        reason: 'every other column is a property',
+        type: 'string',
+        filled: 2,
+        distinct: 2,
+        samples: ['3', '1'],
+      },
+      {
+        name: 'first_seen_at',
+        becomes: null,
+        reason: 'it is kept for every profile, and nobody can set it',
+        type: null,
+        filled: 0,
+        distinct: 0,
+        samples: [],
+      },
+    ]);
+  });
+
+  test('shows the first records as they would be stored, each where it stands in the file', async () => {
+    const lines = Array.from({ length: 30 }, (_, n) => `u${n},"a\tb \\ ${n}"`);
+    const found = await inspect(`user_id,name\n${lines.join('\n')}\n`);
+    expect(found.rows).toHaveLength(SHOWN_RECORDS);
+    expect(found.rows[3]).toEqual({
+      row: 4,
+      kind: 'identify_user',
+      fields: { user_id: 'u3' },
+      metadata: { name: 'a\tb \\ 3' },
+    });
+  });
+
+  test('shows events and dated profiles among them', async () => {
+    const found = await inspect(
+      [
+        {
+          event_type: 'track',
+          event_name: 'open',
+          user_id: 'u1',
+          inserted_at: '2024-01-02T03:04:05Z',
+          metadata: { n: 1 },
+        },
+        {
+          event_type: 'identify_user',
+          user_id: 'u1',
+          company_id: null,
+          inserted_at: '2024-01-01',
+          plan: 'pro',
+        },
+        { company_id: 'acme', size: 3 },
+      ]
+        .map((record) => JSON.stringify(record))
+        .join('\n'),
+    );
+    expect(found.rows).toMatchObject([
+      {
+        row: 1,
+        kind: 'track',
+        fields: { event_name: 'open', user_id: 'u1', inserted_at: '2024-01-02T03:04:05.000000Z' },
+        metadata: { n: 1 },
+      },
+      {
+        row: 2,
+        kind: 'identify_user',
+        fields: { user_id: 'u1', company_id: null, inserted_at: '2024-01-01T00:00:00.000000Z' },
+        metadata: { plan: 'pro' },
+      },
+      { row: 3, kind: 'identify_company', fields: { company_id: 'acme' }, metadata: { size: 3 } },
+    ]);
+    expect(column(found, 'size')).toMatchObject({ becomes: 'metadata.size', type: 'numeric', filled: 1 });
+  });
+
+  test('counts what would be refused, and shows it with its line and reason', async () => {
+    const found = await inspect('user_id,name\nu1,a\n,b\nu2,c,d\n,e\n');
+    expect(found.refused).toMatchObject({ count: 3, byCode: { missing_id: 2, wrong_field_count: 1 } });
+    expect(found.refused.samples[0]).toMatchObject({
+      row: 2,
+      line: 3,
+      code: 'missing_id',
+      raw: Buffer.from(',b\n').subarray(0, 2),
+    });
+    expect(column(found, 'name')).toMatchObject({ filled: 1 });
+  });
+
+  test.each([
+    ['Kunden-Nr;Name\n17;Anna\n', 'Kunden-Nr', 'user_id'],
+    ['Name;Customer ID;id\nAnna;17;1\n', 'Customer ID', 'user_id'],
+    ['Account ID,Name\na1,Acme\n', 'Account ID', 'company_id'],
+    ['{"Customer ID":"17","name":"Anna"}\n', 'Customer ID', 'user_id'],
+  ])(
+    'proposes which column of %j may be the id, and shows what it would come to',
+    async (text, name, ours) => {
+      const found = await inspect(text);
+      expect(found.problem?.problems[0].code).toBe('unrecognised_columns');
+      expect(found.map).toEqual({ [name]: ours });
+      expect(column(found, name)).toMatchObject({
+        becomes: ours,
+        reason: `its name looks like that of a ${ours}`,
+        filled: 1,
+      });
+      expect(found.rows).toHaveLength(1);
+      const loaded = await inspect(text, { map: found.map });
+      expect(loaded.problem).toBeNull();
+      expect(loaded.rows).toEqual(found.rows);
+    },
+  );
+
+  test('proposes nothing where no name looks like one, and shows the columns all the same', async () => {
+    const found = await inspect('colour,size\nred,3\n');
+    expect(found.problem).not.toBeNull();
+    expect(found).toMatchObject({ map: {}, records: 0, rows: [] });
+    expect(found.columns.map(({ name }) => name)).toEqual(['colour', 'size']);
+  });
+
+  test('says how the file is written, as a job does', async () => {
+    const found = await inspect('# made by hand\n\nuser_id;name\nu1;a\n', { source: { comment: '#' } });
+    expect(found.readAs).toMatchObject({
+      format: 'csv',
+      encoding: 'utf-8',
+      csv: { delimiter: ';', comment: '#', headerLine: 3 },
+    });
+  });
+
+  test('looks at the beginning of a large file only, at whole records, and leaves nothing behind', async () => {
+    const record = (n: number): string => `u${n},${'x'.repeat(1_000)}\n`;
+    let pulled = 0;
+    async function* source() {
+      yield Buffer.from('user_id,name\n');
+      for (let n = 0; n < 40_000; n++) {
+        pulled = n;
+        yield Buffer.from(record(n));
+      }
+    }
+    const options = { entity: 'auto', map: {}, preset: null } as const;
+    const { signal } = new AbortController();
+    const store = createFileSystemStore(folder);
+    const found = await inspectFile(store, source(), {}, options, limits, signal);
+    expect(found).toMatchObject({ isWhole: false, refused: { count: 0 } });
+    expect(found.records).toBeGreaterThan(INSPECTED_BYTES / 1_100);
+    expect(found.records).toBeLessThanOrEqual(INSPECTED_RECORDS);
+    expect(pulled).toBeLessThan(20_000);
+    const left = await readdir(folder, { recursive: true, withFileTypes: true });
+    expect(left.filter((entry) => entry.isFile())).toEqual([]);
+  });
+});
