@@ -8,6 +8,7 @@ import { type ExportContext, exportFolder } from '../export/context.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
+import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
 import type { Database } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
@@ -192,11 +193,12 @@ interface Context {
 
 const sweepMs = 30 * 60 * 1000;
 
-/** Removes what processes that were killed have left in the store; how many files that was. Twice at once does no harm. */
+/** Removes what processes that were killed have left in the store, and expired uploads; how many files that was. Twice at once does no harm. */
 export async function sweep({ pool, db, files }: Context): Promise<number> {
   const abandoned = await removeAbandoned({ db, files });
   const replaced = await removeReplaced({ pool, db, files });
-  return abandoned + replaced + (await files.sweepTemporary(ABANDONED_FILE_MS));
+  const uploads = await removeExpiredUploads({ db, files });
+  return abandoned + replaced + uploads + (await files.sweepTemporary(ABANDONED_FILE_MS));
 }
 
 /** Sweeps at once and then every half hour; the next sweep does what this one could not. */

@@ -22,6 +22,7 @@ import {
 import { readIds } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
 import { readRejectsPage } from '../postgres/stores/rejects.ts';
+import { findEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';
 import type { Attempt } from './context.ts';
@@ -42,6 +43,19 @@ export async function removeKeptFiles({ context, deletion, step }: Attempt): Pro
         db,
         kept.map(({ loadId }) => loadId),
       );
+      return { files: kept.length };
+    });
+  }
+}
+
+/** Removes the uploads sent before, for the same reason. */
+export async function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
+  for (;;) {
+    const kept = await findEarlierUploads(context.db, deletion.deletionId, filesAtATime);
+    if (kept.length === 0) return;
+    for (const { ref } of kept) await context.files.remove(ref);
+    await step(async (db) => {
+      await forgetUploads(db, kept);
       return { files: kept.length };
     });
   }

@@ -31,7 +31,13 @@ import {
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { removeReplaced } from '../retention/prune-events.ts';
 import type { Attempt, DeletionContext } from './context.ts';
-import { deleteMatchingRejects, eraseArchived, removeExports, removeKeptFiles } from './erase-files.ts';
+import {
+  deleteMatchingRejects,
+  eraseArchived,
+  removeExports,
+  removeKeptFiles,
+  removeUploads,
+} from './erase-files.ts';
 
 const notOurs = 'another worker has the deletion, or it has ended';
 
@@ -56,6 +62,7 @@ export async function runDeletion(
   await removeReplaced(context);
   await deleteMatchingRejects(attempt);
   await removeKeptFiles(attempt);
+  await removeUploads(attempt);
   if (work.purgeExports) await removeExports(attempt);
   await complete(context, claim);
   await startLane(context, claim.environmentId);

@@ -356,3 +356,7 @@ export const INSPECTED_BYTES = 8 * 1024 * 1024;
 export const INSPECTED_RECORDS = 10_000;
 export const SHOWN_RECORDS = 20;
 export const SHOWN_SAMPLES = 3;
+/** How long a file is kept that was sent to be inspected. */
+export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
+/** A JSON body that may be one with `upload_id`. */
+export const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;

@@ -38,6 +38,7 @@ import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
+import { inspectImport, inspection } from './routes/inspect-import.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
 import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
 import {
@@ -87,6 +88,7 @@ const components = [
   exportJobDetail,
   idOutcome,
   importRecord,
+  inspection,
   jobDetail,
   jobListItem,
   jobRecord,
@@ -163,6 +165,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
 function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {
   const document = new DocumentText(app);
   createImport(app, system);
+  inspectImport(app, system);
   bulkIdentify(app, system, 'users');
   bulkIdentify(app, system, 'companies');
   listJobsRoute(app, system);

@@ -779,6 +779,25 @@ export interface TitledItems {
   updated_at: Generated<Date>;
 }
 
+export interface Uploads {
+  content_type: string | null;
+  created_at: Generated<Date>;
+  environment_id: number;
+  expires_at: Date;
+  file_ref: string;
+  file_size: number;
+  filename: string | null;
+  /**
+   * The request said Content-Encoding: gzip.
+   */
+  is_gzip: boolean;
+  /**
+   * Hex, of the bytes as sent.
+   */
+  sha256: string;
+  upload_id: string;
+}
+
 export interface Users {
   /**
    * The one company the user belongs to now.
@@ -864,6 +883,7 @@ export interface DB {
   surveys: Surveys;
   tasks: Tasks;
   titled_items: TitledItems;
+  uploads: Uploads;
   users: Users;
   workers: Workers;
 }

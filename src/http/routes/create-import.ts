@@ -19,7 +19,7 @@ import {
   uploadAnswers,
   workbookBody,
 } from '../upload/bodies.ts';
-import { optionsReader, uploadOptions } from '../upload/options.ts';
+import { optionsReader, uploadIdOption, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
 
@@ -99,35 +99,42 @@ const rawBodies = Object.entries(bodies).flatMap(([kind, body]) =>
   importMediaTypes[kind as keyof typeof bodies].map((mediaType) => [mediaType, body] as const),
 );
 
+/** Of an import, and of an inspection. */
+export const importHeaders = Type.Object({
+  ...bodyHeaders,
+  'Content-Disposition': Type.Optional(
+    Type.String({
+      description: 'Names a file that is the body itself.',
+      examples: ['attachment; filename="users.csv"'],
+    }),
+  ),
+});
+
+export const importParameters = optionFields({ ...uploadOptions(entities), ...uploadIdOption });
+
+export const importBody = {
+  content: {
+    'multipart/form-data': formBody(entities),
+    ...Object.fromEntries(rawBodies),
+    'text/tab-separated-values': tsvBody,
+  },
+};
+
 const createImportSchema = {
   operationId: 'createImport',
   summary: 'Import a file',
   description:
     'Starts a job that loads a file of users or companies, of any size: in a form, or as the body itself. A body without a `Content-Type` is taken too, and so is a JSON array, or `{"users":[…]}`, as `application/json`. Records that are refused do not fail the job; it reports them.',
   tags: ['loads'],
-  headers: Type.Object({
-    ...bodyHeaders,
-    'Content-Disposition': Type.Optional(
-      Type.String({
-        description: 'Names a file that is the body itself.',
-        examples: ['attachment; filename="users.csv"'],
-      }),
-    ),
-  }),
-  querystring: optionFields(uploadOptions(entities)),
-  body: {
-    content: {
-      'multipart/form-data': formBody(entities),
-      ...Object.fromEntries(rawBodies),
-      'text/tab-separated-values': tsvBody,
-    },
-  },
-  response: uploadAnswers(200, importRecord.ref),
+  headers: importHeaders,
+  querystring: importParameters,
+  body: importBody,
+  response: uploadAnswers(200, importRecord.ref, 'not_found'),
 } satisfies FastifySchema;
 
-const kind: UploadKind = {
+export const importKind: UploadKind = {
   entity: null,
-  readOptions: optionsReader(entities),
+  readOptions: optionsReader(entities, true),
   mediaTypes: Object.values(importMediaTypes).flat(),
   // A file that was saved by a spreadsheet, among others.
   otherMediaTypes: [
@@ -144,13 +151,14 @@ const kind: UploadKind = {
     'text/x-ndjson',
   ],
   defaultFilename: 'upload',
+  takesUploads: true,
 };
 
 /** A file of users or companies, in a form or as the body itself. */
 export function createImport(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: createImportSchema } as const;
   app.post('/v1/imports', options, async (request, reply) => {
-    const load = await receiveUpload(system, request, 'import', kind);
+    const load = await receiveUpload(system, request, 'import', importKind);
     const job = renderLoad(load, baseUrl(request, system.config.publicUrl));
     // The interface shows these two numbers as strings here, and here alone.
     const answer: ImportRecord = {

@@ -150,7 +150,7 @@ const csvReadAs = Type.Object(
   },
 );
 
-const readAs = Type.Object(
+export const readAs = Type.Object(
   {
     format: Type.Enum([...sourceFormats], {
       type: 'string',

@@ -1,5 +1,6 @@
 import { type TSchema, Type } from 'typebox';
 import type { LoadEntity } from '../../domain/entity.ts';
+import type { ErrorCode } from '../../domain/errors.ts';
 import { component, refusals, withExamples } from '../schemas/answers.ts';
 import { uploadOptions } from './options.ts';
 
@@ -161,8 +162,12 @@ export function formBody(entities: readonly LoadEntity[], exampleFile = csvText)
   );
 }
 
-/** What every upload answers. */
-export function uploadAnswers(status: 200 | 202, record: TSchema): Record<number, object> {
+/** What every upload answers; `others` may be refusals too. */
+export function uploadAnswers(
+  status: 200 | 202,
+  record: TSchema,
+  ...others: readonly ErrorCode[]
+): Record<number, object> {
   return {
     [status]: {
       description: 'The file was received whole and is kept; the job that loads it is queued.',
@@ -180,6 +185,7 @@ export function uploadAnswers(status: 200 | 202, record: TSchema): Record<number
       'duplicate_file',
       'payload_too_large',
       'unsupported_media_type',
+      ...others,
     ),
   };
 }

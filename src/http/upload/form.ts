@@ -7,40 +7,83 @@ import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts
 import type { InflateGuard } from '../../formats/decompress.ts';
 import { discardReceived } from '../../load/accept-load.ts';
 import { readNext, UploadRate } from '../../load/receive/intake.ts';
-import type { ReceivedFile } from '../../load/receive/receive.ts';
+import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
 import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
-import { cleanFilename, type GivenOption } from './options.ts';
-import { storeFile, type Upload, type Uploaded } from './upload.ts';
+import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
+import { storeFile, storeKept, type Upload, type Uploaded } from './upload.ts';
 
-/** The part named file, and options before and after it: what is said after the file counts too, unless it is about reading it. */
-export async function receiveForm(upload: Upload, query: readonly GivenOption[]): Promise<Uploaded> {
+/** What is done with the file of a form, as it comes. */
+export interface FileTaker<T> {
+  take(source: AsyncIterable<Uint8Array>, hints: ReceiveHints): Promise<T>;
+  /** Leaves nothing of it. */
+  discard(taken: T): Promise<void>;
+}
+
+/** A form that was read to its end. */
+export interface ReadForm<T> {
+  /** The part named file; null if there is none. */
+  readonly file: TakenFile<T> | null;
+  /** What the query says, and the fields before and after the file. */
+  readonly given: readonly GivenOption[];
+}
+
+export interface TakenFile<T> {
+  readonly taken: T;
+  /** What had been said of it when it came. */
+  readonly source: SourceOptions;
+  readonly filename: string | undefined;
+}
+
+/** Reads a form; what it holds becomes what `complete` makes of it, and if that throws, nothing is left of the file. */
+export async function readForm<T, R>(
+  upload: Upload,
+  query: readonly GivenOption[],
+  taker: FileTaker<T>,
+  complete: (form: ReadForm<T>) => Promise<R>,
+): Promise<R> {
   const given = [...query];
-  let file: StoredPart | null = null;
+  let file: TakenFile<T> | null = null;
   try {
     const form = openForm(upload);
     for await (const part of formParts(form, upload)) {
       if (part.type === 'field') given.push(readField(part));
       else if (file !== null) throw secondFile();
-      else file = await storePart(upload, form, part, given);
+      else file = await takePart(upload, taker, form, part, given);
     }
-    if (file === null) throw inputError('missing_field', 'The form has no part named file', 'file');
-    return complete(upload, file, given);
+    return await complete({ file, given });
   } catch (error) {
-    if (file !== null) await discardReceived(upload.system, file.received.ref);
+    if (file !== null) await taker.discard(file.taken);
     throw error;
   }
 }
 
-interface StoredPart {
-  readonly received: ReceivedFile;
-  /** What had been said of it by then. */
-  readonly source: SourceOptions;
-  readonly filename: string | undefined;
+/** The part named file, and options before and after it: what is said after the file counts too, unless it is about reading it. */
+export function receiveForm(
+  upload: Upload,
+  environmentId: number,
+  query: readonly GivenOption[],
+): Promise<Uploaded> {
+  const taker: FileTaker<ReceivedFile> = {
+    take: (source, hints) => storeFile(upload, source, hints),
+    discard: ({ ref }) => discardReceived(upload.system, ref),
+  };
+  return readForm(upload, query, taker, async ({ file, given }) => {
+    const options = upload.kind.readOptions(given);
+    if (file !== null) return complete(upload, file, options);
+    if (options.uploadId === undefined) throw noFile();
+    return storeKept(upload, environmentId, options);
+  });
 }
 
-function complete({ kind }: Upload, file: StoredPart, given: readonly GivenOption[]): Uploaded {
-  const { received } = file;
-  const options = kind.readOptions(given);
+export function noFile(): InputError {
+  return inputError('missing_field', 'The form has no part named file', 'file');
+}
+
+function complete({ kind }: Upload, file: TakenFile<ReceivedFile>, options: UploadOptions): Uploaded {
+  const { taken: received } = file;
+  if (options.uploadId !== undefined) {
+    throw inputError('invalid_field', 'give a file or upload_id, not both', 'upload_id');
+  }
   if (options.format !== undefined && (options.format === 'csv') !== (received.format === 'csv')) {
     const message = 'format must come before the file, or in the query: the file was read as something else';
     throw inputError('invalid_field', message, `format: ${options.format}; read as: ${received.format}`);
@@ -61,12 +104,13 @@ function requireSaidBefore(before: SourceOptions, all: SourceOptions): void {
   throw inputError('invalid_field', message, late);
 }
 
-async function storePart(
+async function takePart<T>(
   upload: Upload,
+  taker: FileTaker<T>,
   form: Form,
   part: MultipartFile,
   given: readonly GivenOption[],
-): Promise<StoredPart> {
+): Promise<TakenFile<T>> {
   if (part.fieldname !== 'file') {
     const details = `found: ${String(part.fieldname).slice(0, 100)}`;
     throw inputError('missing_field', 'The file must be in a part named file', details);
@@ -83,8 +127,7 @@ async function storePart(
     sent: form.sent,
   };
   try {
-    const received = await storeFile(upload, part.file, hints);
-    return { received, source: options.load.source, filename };
+    return { taken: await taker.take(part.file, hints), source: options.load.source, filename };
   } catch (error) {
     throw explainForm(error);
   }

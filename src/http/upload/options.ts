@@ -27,6 +27,21 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
   return { entity: Type.Optional(worded(entity, `entity must be ${choices}`)), ...commonOptions };
 }
 
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** In place of a file: one that was sent to be inspected. */
+export const uploadIdOption = {
+  upload_id: Type.Optional(
+    ruled(
+      Type.String({
+        description: 'A file that was sent to be inspected, in place of one that is sent now.',
+        examples: ['01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01'],
+      }),
+      (text) => (uuid.test(text) ? null : 'upload_id must be what an inspection answered'),
+    ),
+  ),
+};
+
 const inForms = ' In a form it must come before the file.';
 
 const commonOptions = {
@@ -129,14 +144,18 @@ export interface UploadOptions {
   readonly load: LoadOptions;
   readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
+  /** The file was sent before. */
+  readonly uploadId: string | undefined;
 }
 
 /** @throws InputError `invalid_field`, one problem per option at fault. */
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
 
 /** Reads options that came in the query and as fields of a form, together. `fields` comes from `uploadOptions`. */
-export function optionsReader(entities: readonly LoadEntity[]): ReadOptions {
-  const read = compileTexts(optionFields(uploadOptions(entities)));
+export function optionsReader(entities: readonly LoadEntity[], takesUploads = false): ReadOptions {
+  const all = { ...uploadOptions(entities), ...uploadIdOption };
+  const known: typeof all = takesUploads ? all : (uploadOptions(entities) as typeof all);
+  const read = compileTexts(optionFields(known));
   const fixed = entities.length === 1 ? entities[0] : undefined;
   return (given) => {
     const texts = new Map<string, string[]>();
@@ -156,6 +175,7 @@ export function optionsReader(entities: readonly LoadEntity[]): ReadOptions {
       },
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
+      uploadId: options.upload_id?.toLowerCase(),
     };
   };
 }

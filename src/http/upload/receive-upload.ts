@@ -1,23 +1,29 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { Interrupted, inputError } from '../../domain/errors.ts';
+import { MAX_UPLOAD_REQUEST_BYTES } from '../../domain/limits.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
+import { keepUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
+import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
-import { receiveForm } from './form.ts';
-import { dispositionFilename, type GivenOption, queryOptions } from './options.ts';
+import { type FileTaker, noFile, readForm, receiveForm } from './form.ts';
+import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
 import {
   bodyOf,
   storeFile,
+  storeKept,
   type Upload,
   type Uploaded,
   type UploadHeaders,
   type UploadKind,
+  uploadLimits,
 } from './upload.ts';
 
 /**
@@ -30,16 +36,14 @@ export async function receiveUpload(
   type: LoadType,
   kind: UploadKind,
 ): Promise<Load> {
-  const headers = readUploadHeaders(request.headers, kind, system.config.maxUploadBytes);
-  const query = queryOptions(request.query);
-  kind.readOptions(query);
+  const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
   const idempotencyKey = idempotencyKeyOf(request);
   await requireQueueRoom(system.db, environment, idempotencyKey, system.config.maxQueuedJobs);
-  const upload: Upload = { system, request, kind, headers, signal: watchClient(request.raw) };
   askForBody(request.raw);
-  const receiveIt = headers.mediaType === 'multipart/form-data' ? receiveForm : receiveBody;
-  const { received, filename, options } = await receiveIt(upload, query);
+  const isForm = upload.headers.mediaType === 'multipart/form-data';
+  const receiveIt = isForm ? receiveForm : receiveBody;
+  const { received, filename, options } = await receiveIt(upload, environment, query);
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,
@@ -55,17 +59,78 @@ export async function receiveUpload(
   return skipped ? load : asAccepted(load);
 }
 
+/** Everything that the headers and the query show is checked. */
+function openUpload(
+  system: System,
+  request: FastifyRequest,
+  kind: UploadKind,
+): { readonly upload: Upload; readonly query: readonly GivenOption[] } {
+  const headers = readUploadHeaders(request.headers, kind, system.config.maxUploadBytes);
+  const query = queryOptions(request.query);
+  kind.readOptions(query);
+  return { upload: { system, request, kind, headers, signal: watchClient(request.raw) }, query };
+}
+
+/** A file that is kept as it was sent, and what is said of it. */
+export interface KeptFile {
+  readonly kept: KeptUpload;
+  readonly options: UploadOptions;
+}
+
+/** Takes a file in and keeps it as it is; or finds the one that `upload_id` names. */
+export async function keepFile(system: System, request: FastifyRequest, kind: UploadKind): Promise<KeptFile> {
+  const { upload, query } = openUpload(system, request, kind);
+  const environment = environmentId(request);
+  const { headers, signal } = upload;
+  const limits = uploadLimits(system.config);
+  const find = async (options: UploadOptions): Promise<KeptFile> => {
+    if (options.uploadId === undefined) throw noFile();
+    return { kept: await requireUpload(system, environment, options.uploadId), options };
+  };
+  const options = kind.readOptions(query);
+  if (options.uploadId !== undefined) return find(options);
+  askForBody(request.raw);
+  if (headers.mediaType !== 'multipart/form-data') {
+    const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']) ?? null;
+    const said = { filename, contentType: contentTypeOf(headers.mediaType, kind), isGzip: headers.gzip };
+    return {
+      kept: await keepUpload(system, environment, bodyOf(request.raw), said, limits, signal),
+      options,
+    };
+  }
+  const taker: FileTaker<KeptUpload> = {
+    take: (source, { filename, contentType }) => {
+      const said = { filename: filename ?? null, contentType: contentType ?? null, isGzip: false };
+      return keepUpload(system, environment, source, said, limits, signal);
+    },
+    discard: (kept) => removeUpload(system, kept),
+  };
+  return readForm(upload, query, taker, async ({ file, given }) => {
+    const all = kind.readOptions(given);
+    return file === null ? find(all) : { kept: file.taken, options: all };
+  });
+}
+
 /** A worker may have begun, and even ended, before the answer is written: the answer is about the acceptance. */
 function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
 
-/** A body that is the file itself. */
-async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promise<Uploaded> {
+/** A body that is the file itself, or names one that was sent before. */
+async function receiveBody(
+  upload: Upload,
+  environment: number,
+  given: readonly GivenOption[],
+): Promise<Uploaded> {
   const { request, kind, headers } = upload;
   const options = kind.readOptions(given);
+  if (options.uploadId !== undefined) return storeKept(upload, environment, options);
+  const small = await readSmallJson(upload);
+  const named = small === null ? null : namedUpload(small);
+  if (named !== null) return storeKept(upload, environment, kind.readOptions([...given, ...named]));
   const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
-  const received = await storeFile(upload, bodyOf(request.raw), {
+  const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
+  const received = await storeFile(upload, body, {
     filename,
     format: options.format,
     contentType: contentTypeOf(headers.mediaType, kind),
@@ -74,6 +139,31 @@ async function receiveBody(upload: Upload, given: readonly GivenOption[]): Promi
     map: options.load.map,
   });
   return { received, filename: filename ?? kind.defaultFilename, options: options.load };
+}
+
+/** A JSON body of a known length that may be an object with `upload_id`; null: any other, and nothing of it is read. */
+async function readSmallJson({ request, kind, headers }: Upload): Promise<Buffer | null> {
+  const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
+  const mayNameUpload = kind.takesUploads === true && meansJson(headers.mediaType) && !headers.gzip;
+  if (!mayNameUpload || length > MAX_UPLOAD_REQUEST_BYTES) return null;
+  const pieces: Buffer[] = [];
+  for await (const bytes of bodyOf(request.raw)) pieces.push(Buffer.from(bytes));
+  return Buffer.concat(pieces);
+}
+
+/** The options that such an object gives, `upload_id` among them; null if it is none. */
+function namedUpload(body: Buffer): GivenOption[] | null {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'upload_id')) return null;
+    return Object.entries(value).flatMap(([name, given]) =>
+      (Array.isArray(given) ? given : [given]).map(
+        (each): GivenOption => [name, typeof each === 'string' ? each : JSON.stringify(each)],
+      ),
+    );
+  } catch {
+    return null;
+  }
 }
 
 /** What the body is said to be: JSON by any name, and, where nothing else is taken, also if nothing is said. */

@@ -4,8 +4,10 @@ import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { receivingStore } from '../../load/accept-load.ts';
+import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
-import type { ReadOptions } from './options.ts';
+import { hintsOf, requireUpload } from '../../load/uploads.ts';
+import type { ReadOptions, UploadOptions } from './options.ts';
 
 /** What the uploads of a route have in common. */
 export interface UploadKind {
@@ -18,6 +20,8 @@ export interface UploadKind {
   readonly otherMediaTypes: readonly string[];
   /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
+  /** It may be a file that was sent to be inspected. */
+  readonly takesUploads?: true;
 }
 
 export interface UploadHeaders {
@@ -49,15 +53,37 @@ export function storeFile(
   hints: ReceiveHints,
 ): Promise<ReceivedFile> {
   const { config } = system;
-  const limits = {
+  const envelope = kind.entity ?? undefined;
+  const all = { ...hints, envelope, chunkBytes: config.chunkBytes };
+  return receive(source, receivingStore(system), all, uploadLimits(config), signal);
+}
+
+export function uploadLimits(config: System['config']): ReceiveLimits {
+  return {
     maxUploadBytes: config.maxUploadBytes,
     maxInflatedBytes: config.maxInflatedBytes,
     minBytesPerSecond: config.minUploadRate,
     stallMs: config.uploadStallMs,
   };
-  const envelope = kind.entity ?? undefined;
-  const store = receivingStore(system);
-  return receive(source, store, { ...hints, envelope, chunkBytes: config.chunkBytes }, limits, signal);
+}
+
+/** A load's file, from one that was sent to be inspected. */
+export async function storeKept(
+  upload: Upload,
+  environmentId: number,
+  options: UploadOptions,
+): Promise<Uploaded> {
+  const { system, kind } = upload;
+  const kept = await requireUpload(system, environmentId, options.uploadId ?? '');
+  const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
+  const { source, map } = options.load;
+  const bytes = system.files.open(kept.ref);
+  try {
+    const said = { ...hintsOf(kept), filename, format: options.format, source, map };
+    return { received: await storeFile(upload, bytes, said), filename, options: options.load };
+  } finally {
+    bytes.destroy();
+  }
 }
 
 /** The body as it comes; leaving off does not close the connection, on which an answer is still owed. */

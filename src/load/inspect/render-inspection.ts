@@ -27,3 +27,18 @@ export function renderInspection(inspection: Inspection) {
 function renderProblem({ problems: [first] }: InputError) {
   return { error_code: first.code, message: first.message, details: first.details };
 }
+
+/** Of a file that cannot be read as records at all. */
+export function renderUnreadable(problem: InputError) {
+  return {
+    read_as: null,
+    entity: null,
+    records: 0,
+    whole_file: false,
+    columns: [],
+    map: {},
+    problem: renderProblem(problem),
+    rejects: { count: 0, by_code: {}, items: [] },
+    rows: [],
+  };
+}

@@ -1,0 +1,192 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { dataTypes } from '../../domain/data-type.ts';
+import type { LoadEntity } from '../../domain/entity.ts';
+import { InputError } from '../../domain/errors.ts';
+import { recordKinds } from '../../domain/event.ts';
+import { INSPECTED_RECORDS, SHOWN_RECORDS, SHOWN_SAMPLES } from '../../domain/limits.ts';
+import { rejectCodes } from '../../domain/reject.ts';
+import { receivingStore } from '../../load/accept-load.ts';
+import type { ValueType } from '../../load/inspect/column-values.ts';
+import { inspectFile } from '../../load/inspect/inspect-file.ts';
+import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
+import { hintsOf } from '../../load/uploads.ts';
+import type { Upload } from '../../postgres/stores/uploads.ts';
+import { component, orNull, refusals } from '../schemas/answers.ts';
+import type { UploadOptions } from '../upload/options.ts';
+import { keepFile } from '../upload/receive-upload.ts';
+import { uploadLimits } from '../upload/upload.ts';
+import { importBody, importHeaders, importKind, importParameters } from './create-import.ts';
+import { reject } from './list-rejects.ts';
+import { readAs } from './show-job.ts';
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+
+const column = Type.Object(
+  {
+    name: Type.String({ description: 'As the file has it.', examples: ['Customer No'] }),
+    becomes: orNull(
+      Type.String({
+        description: '`user_id`, `metadata.plan` and so on; null: it is passed over.',
+        examples: ['user_id'],
+      }),
+    ),
+    reason: Type.String({ description: 'Why.', examples: ['its name looks like that of a user_id'] }),
+    type: Type.Unsafe<ValueType | null>({
+      type: ['string', 'null'],
+      enum: [...dataTypes, 'array', 'object', 'mixed', null],
+      description: 'Of its values; `mixed`: of several types; null: it has none.',
+      examples: ['string'],
+    }),
+    filled: count('Records that have a value.'),
+    distinct: count('Values that differ.'),
+    samples: Type.Array(Type.Unknown(), {
+      maxItems: SHOWN_SAMPLES,
+      description: 'The first values.',
+      examples: [['17', '18']],
+    }),
+  },
+  { additionalProperties: false, description: 'A column, or a key that records have.' },
+);
+
+export const inspection = component(
+  'Inspection',
+  Type.Object(
+    {
+      upload_id: Type.String({
+        format: 'uuid',
+        description: 'Names the file in `POST /v1/imports`, and in another inspection.',
+      }),
+      expires_at: Type.String({ format: 'date-time', description: 'Until when it is kept.' }),
+      filename: orNull(Type.String({ description: 'As it was sent; null: without a name.' })),
+      file_size: count('Bytes as received.'),
+      sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the bytes as received.' }),
+      read_as: Type.Union([readAs, Type.Null()], {
+        description: 'How the file is written; null if it could not be read.',
+      }),
+      entity: Type.Unsafe<LoadEntity | null>({
+        type: ['string', 'null'],
+        enum: ['users', 'companies', 'auto', null],
+        description: 'What the records are; `auto`: each says it; null: nothing says it.',
+      }),
+      records: count(`Records that were looked at: at most ${INSPECTED_RECORDS}.`),
+      whole_file: Type.Boolean({ description: 'All records of the file were looked at.' }),
+      columns: Type.Array(column, { description: 'In the order of the file.' }),
+      map: Type.Object(
+        {},
+        {
+          additionalProperties: Type.String(),
+          description: 'What `map` may be given as: what was given, and where an id is missing, a proposal.',
+        },
+      ),
+      problem: Type.Union(
+        [
+          Type.Object(
+            {
+              error_code: Type.String({ description: 'Stable; for programs.' }),
+              message: Type.String({ description: 'A sentence for a person.' }),
+              details: Type.String({ description: 'Where.' }),
+            },
+            { additionalProperties: false },
+          ),
+          Type.Null(),
+        ],
+        { description: 'Why the file cannot be loaded with these options; null: it can.' },
+      ),
+      rejects: Type.Object(
+        {
+          count: count('How many of the records would be refused.'),
+          by_code: Type.Object(
+            {},
+            {
+              propertyNames: { enum: [...rejectCodes] },
+              additionalProperties: Type.Integer({ minimum: 1 }),
+              description: 'How many of each code.',
+            },
+          ),
+          items: Type.Array(reject.ref, { maxItems: SHOWN_RECORDS, description: 'The first of them.' }),
+        },
+        { additionalProperties: false },
+      ),
+      rows: Type.Array(
+        Type.Object(
+          {
+            row: Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' }),
+            event_type: Type.Enum([...recordKinds], { type: 'string', description: 'What the record is.' }),
+            metadata: Type.Object(
+              {},
+              { additionalProperties: true, description: 'Properties; a null removes one.' },
+            ),
+          },
+          { additionalProperties: true, description: 'With its ids, and an event with its name and time.' },
+        ),
+        { maxItems: SHOWN_RECORDS, description: 'The first records as they would be stored.' },
+      ),
+    },
+    { additionalProperties: false, description: 'What a file holds, and what would become of it.' },
+  ),
+);
+type Inspected = Static<typeof inspection.schema>;
+
+const inspectImportSchema = {
+  operationId: 'inspectImport',
+  summary: 'Inspect a file before it is loaded',
+  description: `Keeps the file for a day, looks at its beginning with the code that loads files, and loads nothing. Takes what \`POST /v1/imports\` takes; that one loads the file by its \`upload_id\`, with other options if need be.`,
+  tags: ['loads'],
+  headers: importHeaders,
+  querystring: importParameters,
+  body: importBody,
+  response: {
+    200: {
+      description: 'What the file holds. The file is kept.',
+      content: { 'application/json': { schema: inspection.ref } },
+    },
+    ...refusals(
+      'invalid_field',
+      'missing_field',
+      'empty_file',
+      'not_found',
+      'upload_too_slow',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
+  },
+} satisfies FastifySchema;
+
+/** What a file holds, and what would become of it. */
+export function inspectImport(app: FastifyInstance, system: System): void {
+  const options = { config: { scope: 'import' }, schema: inspectImportSchema } as const;
+  app.post('/v1/imports/inspect', options, async (request, reply) => {
+    const { kept, options: given } = await keepFile(system, request, importKind);
+    const found = await inspect(system, kept, given);
+    const { uploadId, filename, fileSize, sha256, expiresAt } = kept;
+    return reply.send({
+      upload_id: uploadId,
+      expires_at: expiresAt.toISOString(),
+      filename,
+      file_size: fileSize,
+      sha256,
+      ...found,
+    } satisfies Inspected);
+  });
+}
+
+async function inspect(system: System, kept: Upload, { load, format, filename }: UploadOptions) {
+  const { entity, map, preset, source } = load;
+  const said = filename === undefined ? {} : { filename };
+  const hints = { ...hintsOf(kept), ...said, format, source, map, chunkBytes: system.config.chunkBytes };
+  const limits = uploadLimits(system.config);
+  const bytes = system.files.open(kept.ref);
+  try {
+    const { signal } = new AbortController();
+    const options = { entity, map, preset };
+    return renderInspection(await inspectFile(receivingStore(system), bytes, hints, options, limits, signal));
+  } catch (error) {
+    // It is kept all the same: other options may read it.
+    if (error instanceof InputError) return renderUnreadable(error);
+    throw error;
+  } finally {
+    bytes.destroy();
+  }
+}

@@ -1,0 +1,176 @@
+import { gzipSync } from 'node:zlib';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sweep } from '../../../src/background-jobs/prune.ts';
+import { createEnvironment } from '../../../src/postgres/stores/environments.ts';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { type ErrorBody, form, refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+import { textRow, workbookFile } from '../../support/workbook-file.ts';
+
+interface Inspection {
+  upload_id: string;
+  expires_at: string;
+  filename: string | null;
+  file_size: number;
+  sha256: string;
+  read_as: { format: string; encoding: string; csv: { delimiter: string } | null; sheet: string | null } | null;
+  records: number;
+  columns: { name: string; becomes: string | null; reason: string }[];
+  map: Record<string, string>;
+  problem: { error_code: string; message: string } | null;
+  rejects: { count: number; items: { line: number; error_code: string }[] };
+  rows: { row: number; user_id: string; metadata: Record<string, unknown> }[];
+}
+
+interface Detail {
+  status: string;
+  sha256: string;
+  filename: string;
+  counts: Record<string, number>;
+}
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+type Body = string | Uint8Array<ArrayBuffer> | FormData;
+
+const path = '/v1/imports/inspect';
+const inspect = (body: Body, query = '', headers: Record<string, string> = {}) =>
+  server.json<Inspection & ErrorBody>(`${path}${query}`, { method: 'POST', body, headers });
+const load = (query: string, body?: Body, headers: Record<string, string> = {}) =>
+  server.json<{ job_id: string } & ErrorBody>(`/v1/imports${query}`, { method: 'POST', headers, ...(body && { body }) });
+const detail = async (jobId: string) => {
+  await t.ended(jobId);
+  return (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
+};
+const json = { 'content-type': 'application/json' };
+
+let serial = 0;
+const someUsers = () => `Kunden-Nr;Name\n${++serial}-1;Anna\n${serial}-2;Bernd\n;Niemand\n`;
+
+describe('a file that is inspected', () => {
+  test('is described and kept, and nothing of it is loaded', async () => {
+    const before = await t.system.db.selectFrom('loads').select('load_id').execute();
+    const text = someUsers();
+    const { status, body } = await inspect(form(text, { filename: 'kunden.csv' }));
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      filename: 'kunden.csv',
+      file_size: text.length,
+      sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
+      read_as: { format: 'csv', csv: { delimiter: ';' } },
+      records: 3,
+      map: { 'Kunden-Nr': 'user_id' },
+      problem: { error_code: 'unrecognised_columns' },
+      rejects: { count: 1, items: [{ line: 4, error_code: 'missing_id' }] },
+    });
+    expect(body.columns).toMatchObject([
+      { name: 'Kunden-Nr', becomes: 'user_id', reason: 'its name looks like that of a user_id' },
+      { name: 'Name', becomes: 'metadata.Name' },
+    ]);
+    expect(body.rows.map(({ row, user_id }) => [row, user_id])).toEqual([
+      [1, `${serial}-1`],
+      [2, `${serial}-2`],
+    ]);
+    expect(await t.system.db.selectFrom('loads').select('load_id').execute()).toEqual(before);
+  });
+
+  test.each([
+    ['the body itself', (text: string) => inspect(text, '', { 'content-type': 'text/csv' })],
+    ['a body packed with gzip', (text: string) =>
+        inspect(gzipSync(text), '', { 'content-type': 'text/csv', 'content-encoding': 'gzip' })],
+    ['a part of a form', (text: string) => inspect(form(text))],
+  ])('may be %s, and is loaded by its id, without being sent again, with the map that was proposed', async (_, send) => {
+    const { body } = await send(someUsers());
+    const answers = [
+      await load(`?upload_id=${body.upload_id}&map=Kunden-Nr%3Duser_id`),
+      await load('', JSON.stringify({ upload_id: body.upload_id, map: body.map, if_duplicate: 'load' }), json),
+    ];
+    for (const { status, body: job } of answers) {
+      expect(status).toBe(200);
+      const done = await detail(job.job_id);
+      expect(done).toMatchObject({ status: 'completed', sha256: body.sha256, counts: { read: 3, rejected: 1 } });
+    }
+    const upload = new FormData();
+    upload.append('upload_id', body.upload_id);
+    upload.append('map', 'Kunden-Nr=user_id');
+    upload.append('dry_run', 'true');
+    expect((await load('', upload)).status).toBe(200);
+  });
+
+  test('may be inspected again with other options, and a workbook by another sheet', async () => {
+    const sheets = [
+      { name: 'Costs', rows: textRow(1, 'a') + textRow(2, 'b') },
+      { name: 'Users', rows: textRow(1, 'user_id') + textRow(2, `w${++serial}`) },
+    ];
+    const first = await inspect(new Uint8Array(workbookFile({ sheets })), '', {
+      'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
+    });
+    expect(first.body).toMatchObject({ read_as: { sheet: 'Costs' }, problem: { error_code: 'unrecognised_columns' } });
+    const again = await server.json<Inspection>(`${path}?upload_id=${first.body.upload_id}&sheet=Users`, { method: 'POST' });
+    expect(again.body).toMatchObject({ upload_id: first.body.upload_id, read_as: { sheet: 'Users' }, problem: null });
+    const job = await load(`?upload_id=${first.body.upload_id}&sheet=Users`);
+    expect((await detail(job.body.job_id)).counts).toMatchObject({ inserted: 1 });
+  });
+
+  test('is kept although it cannot be read, with the reason', async () => {
+    const { status, body } = await inspect('user_id\n', '', { 'content-type': 'text/csv' });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ read_as: null, problem: { error_code: 'empty_file' }, rows: [] });
+    expect((await load(`?upload_id=${body.upload_id}`)).status).toBe(400);
+  });
+
+  test('is not there for another environment, once it has expired, or under an id that is none', async () => {
+    const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
+    const other = await createEnvironment(t.system.db, `other${++serial}`);
+    const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test', expiresAt: null });
+    for (const at of ['/v1/imports', path]) {
+      const named = `${at}?upload_id=${body.upload_id}`;
+      expect(await refusalOf(server, named, { method: 'POST', key })).toEqual([404, ['not_found']]);
+      const none = `${at}?upload_id=x`;
+      expect(await refusalOf(server, none, { method: 'POST' })).toEqual([400, ['invalid_field']]);
+    }
+    const { ref } = await t.system.db
+      .updateTable('uploads')
+      .set({ expires_at: sql<Date>`now()` })
+      .where('upload_id', '=', body.upload_id)
+      .returning('file_ref as ref')
+      .executeTakeFirstOrThrow();
+    expect(await refusalOf(server, `${path}?upload_id=${body.upload_id}`, { method: 'POST' })).toEqual([404, ['not_found']]);
+    await sweep(t.system);
+    expect(await t.system.db.selectFrom('uploads').where('upload_id', '=', body.upload_id).select('upload_id').execute()).toEqual([]);
+    await expect(t.system.files.readRange(ref as never, 0, 1)).rejects.toThrow();
+  });
+
+  test('goes with the next deletion of profiles', async () => {
+    const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
+    const deletion = await server.json<{ job_id: string }>('/v1/users', {
+      method: 'DELETE',
+      headers: json,
+      body: JSON.stringify({ users: ['nobody'] }),
+    });
+    await t.ended(deletion.body.job_id);
+    expect(await refusalOf(server, `${path}?upload_id=${body.upload_id}`, { method: 'POST' })).toEqual([404, ['not_found']]);
+  });
+
+  test('beside a file that is sent is refused', async () => {
+    const { body } = await inspect(someUsers(), '', { 'content-type': 'text/csv' });
+    const both = form(someUsers(), { before: { upload_id: body.upload_id } });
+    expect(await refusalOf(server, '/v1/imports', { method: 'POST', body: both })).toEqual([400, ['invalid_field']]);
+  });
+
+  test('leaves a small JSON body that names no upload to be loaded as ever', async () => {
+    const { status, body } = await load('', JSON.stringify([{ user_id: `j${++serial}` }]), json);
+    expect(status).toBe(200);
+    expect((await detail(body.job_id)).counts).toMatchObject({ inserted: 1 });
+  });
+});
