@@ -1,0 +1,63 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { SHOWN_RECORDS } from '../../src/domain/limits.ts';
+import { type Inspection, inspectFile } from '../../src/load/inspect/inspect-file.ts';
+import {
+  newEnvironment,
+  readProfiles,
+  readRejects,
+  runManually,
+  startManually,
+} from '../support/load-file.ts';
+import { randomFile } from '../support/random-files.ts';
+import type { Json, StoredProfile } from '../support/serial-oracle.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const limits = { maxUploadBytes: 1e12, maxInflatedBytes: 1e12, minBytesPerSecond: 0, stallMs: 20_000 };
+
+/** The users that the rows shown come to, one after another. */
+function usersOf({ rows }: Inspection): Record<string, StoredProfile> {
+  const users = new Map<string, { metadata: Record<string, Json>; company: string | null }>();
+  for (const { kind, fields, metadata } of rows) {
+    const id = fields['user_id'];
+    if (kind !== 'identify_user' || typeof id !== 'string') continue;
+    const user = users.get(id) ?? { metadata: {}, company: null };
+    users.set(id, user);
+    for (const [name, value] of Object.entries(metadata)) {
+      if (value === null) delete user.metadata[name];
+      else user.metadata[name] = value as Json;
+    }
+    if (fields['company_id'] !== undefined) user.company = fields['company_id'];
+  }
+  return Object.fromEntries(users);
+}
+
+describe('an inspection', () => {
+  test('shows the rows that a load then stores, and the records that it refuses', async () => {
+    const files = randomFile.filter(
+      ({ says }) => says.length <= SHOWN_RECORDS && says.some((each) => each !== 'rejected'),
+    );
+    const property = fc.asyncProperty(files, async ({ text, format }) => {
+      async function* source() {
+        yield Buffer.from(text);
+      }
+      const options = { entity: 'auto', map: {}, preset: null } as const;
+      const { signal } = new AbortController();
+      const shown = await inspectFile(t.system.files, source(), { format }, options, limits, signal);
+      const environmentId = await newEnvironment(t.system);
+      const load = await startManually(t.system, environmentId, text, { format });
+      const { tally } = await runManually(load);
+      expect(usersOf(shown)).toEqual((await readProfiles(t.system, environmentId)).users);
+      expect(shown).toMatchObject({ problem: null, isWhole: true, records: tally.read });
+      expect(shown.refused.count).toBe(tally.rejected);
+      expect(shown.refused.samples).toEqual(await readRejects(t.system, load.jobId));
+    });
+    await fc.assert(property, { numRuns: 40 });
+  });
+});
