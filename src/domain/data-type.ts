@@ -50,6 +50,17 @@ export function resemblesIsoDate(text: string): boolean {
   );
 }
 
+/** The same of a text in bytes [start, end). */
+export function resemblesIsoDateBytes(bytes: Uint8Array, start: number, end: number): boolean {
+  const length = end - start;
+  return (
+    length >= 10 &&
+    bytes[start + 4] === DASH &&
+    bytes[start + 7] === DASH &&
+    (length === 10 || bytes[start + 10] === LETTER_T)
+  );
+}
+
 function hasDay(century: number, yearOfCentury: number, month: number, day: number): boolean {
   if (month === 2 && day === 29) return (yearOfCentury === 0 ? century : yearOfCentury) % 4 === 0;
   return day <= (monthDays[month] ?? 0);

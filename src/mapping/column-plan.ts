@@ -221,11 +221,11 @@ function requireNames(columns: readonly string[], names: readonly string[], role
   }
 }
 
-const forbidden = new Set(['__proto__', 'constructor', 'prototype']);
+export const forbiddenNames: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** Why a text cannot be the name of a property, or null. */
 export function propertyNameProblem(name: string): Reason | null {
-  if (forbidden.has(name)) {
+  if (forbiddenNames.has(name)) {
     return { code: 'forbidden_property', message: `${name} cannot be a property name`, column: name };
   }
   if (name.length === 0 || name.length > MAX_PROPERTY_NAME_CHARS) {

@@ -1,31 +1,22 @@
 import { isUtf8 } from 'node:buffer';
-import type { Entity, LoadEntity } from '../domain/entity.ts';
-import { isEventKind, isRecordKind } from '../domain/event.ts';
+import type { LoadEntity } from '../domain/entity.ts';
 import type { ChunkRange, Preset } from '../domain/load.ts';
-import { type Reason, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
-import { eventColumns } from './column-plan.ts';
-import { kindProblem } from './event-record.ts';
-import { readEvent, readTime } from './json-event.ts';
-import { isObject, type JsonObject } from './json-object.ts';
-import { dropEventKeys, readProfile } from './json-profile.ts';
-import { type ParsedJson, parseJson } from './json-text.ts';
-import { notOfPreset, PresetProfiles } from './preset-rows.ts';
-import { readPreset } from './presets/read-preset.ts';
+import { isVerbatim, ParsedRecords } from './parsed-records.ts';
 import { Utf8Reasons } from './reasons.ts';
 import type { Rows } from './rows.ts';
+import { WalkedRecords } from './walked-records.ts';
 
-const dotted = 'metadata.';
-
-/** Turns chunks of one NDJSON file into rows and rejects. */
+/**
+ * Turns chunks of one NDJSON file into rows and rejects. Nearly all records are walked byte by byte and written as they are
+ * read (`WalkedRecords`); what that leaves is parsed (`ParsedRecords`), and comes to the same.
+ */
 export class NdjsonRows {
-  readonly #entity: LoadEntity;
-  readonly #map: ReadonlyMap<string, string>;
   readonly #rows: Rows;
-  readonly #preset: Preset | null;
-  readonly #presetProfiles: PresetProfiles;
-  /** The text of a record says what is read from it. */
-  readonly #verbatim: boolean;
+  readonly #parsed: ParsedRecords;
+  /** Null if the text of a record does not say what is read from it. */
+  readonly #walked: WalkedRecords | null;
   #utf8Reasons = new Utf8Reasons();
 
   constructor(
@@ -34,12 +25,10 @@ export class NdjsonRows {
     rows: Rows,
     preset: Preset | null = null,
   ) {
-    this.#entity = entity;
-    this.#map = new Map(Object.entries(map));
+    const rules = { entity, map, preset };
     this.#rows = rows;
-    this.#preset = preset;
-    this.#presetProfiles = new PresetProfiles(rows);
-    this.#verbatim = this.#map.size === 0 && preset === null;
+    this.#parsed = new ParsedRecords(rules, rows);
+    this.#walked = isVerbatim(rules) ? new WalkedRecords(entity, rows) : null;
   }
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
@@ -47,6 +36,7 @@ export class NdjsonRows {
     const scanner = createLineScanner();
     const wholeIsUtf8 = isUtf8(bytes);
     this.#utf8Reasons = new Utf8Reasons();
+    this.#walked?.reset();
     let line = 0;
     for (let start = 0; start < bytes.length; ) {
       const end = scanner.next(bytes, start, bytes.length, true);
@@ -71,160 +61,13 @@ export class NdjsonRows {
     if (problem !== null) return tooLarge;
     if (!wholeIsUtf8 && !isUtf8(bytes.subarray(start, end)))
       return this.#utf8Reasons.ofRecord(bytes.subarray(start, end));
-    const whole = bytes.toString('latin1', start, end);
-    const line = this.#verbatim ? withoutSeen(whole) : whole;
-    const parsed = parseJson(line);
-    if ('code' in parsed) return parsed;
-    if (!isObject(parsed.value)) return notAnObject;
-    return this.#preset === null
-      ? this.#readRecord(this.#renamed(parsed.value), parsed, line, record)
-      : this.#readPreset(this.#preset, parsed.value, parsed, line, record);
-  }
-
-  /** Applies the map and `metadata.x` = `x`; nearly always there is nothing to do. */
-  #renamed(object: JsonObject): JsonObject {
-    let rename = this.#map.size > 0;
-    if (!rename) for (const name in object) if (name.startsWith(dotted)) rename = true;
-    if (!rename) return object;
-    const within: [string, unknown][] = [];
-    const renamed = Object.entries(object).flatMap(([name, value]): [string, unknown][] => {
-      const own = this.#map.get(name) ?? name;
-      if (!own.startsWith(dotted)) return [[own, value]];
-      const property = own.slice(dotted.length);
-      if (!documented.has(property)) return [[property, value]];
-      within.push([property, value]);
-      return [];
-    });
-    const { metadata } = object;
-    if (within.length > 0 && (metadata == null || isObject(metadata))) {
-      renamed.push(['metadata', Object.fromEntries([...Object.entries(metadata ?? {}), ...within])]);
-    }
-    return Object.fromEntries(renamed);
-  }
-
-  #readRecord(object: JsonObject, parsed: ParsedJson, line: string, record: number): Reason | null {
-    const said = object['event_type'];
-    if (said !== undefined && said !== null) return this.#readKind(said, object, parsed, line, record);
-    const entity = this.#entity === 'auto' ? entityOf(object) : this.#entity;
-    return entity === null ? neitherId : this.#readProfile(entity, null, object, parsed, line, record);
-  }
-
-  /** A record of another product: one of ours, and what it says of profiles besides. */
-  #readPreset(
-    preset: Preset,
-    object: JsonObject,
-    parsed: ParsedJson,
-    line: string,
-    record: number,
-  ): Reason | null {
-    const { [rejectKey]: _, [rejectRawKey]: __, ...theirs } = object;
-    const ours = readPreset[preset](theirs);
-    if (ours === null) return notOfPreset(preset);
-    const reason =
-      this.#presetProfiles.read(ours.profiles, parsed, line.length, record) ??
-      this.#readKind(ours.record['event_type'], ours.record, parsed, line, record);
-    if (reason === null) this.#presetProfiles.add();
-    return reason;
-  }
-
-  /** A record that says what it is. */
-  #readKind(
-    said: unknown,
-    object: JsonObject,
-    parsed: ParsedJson,
-    line: string,
-    record: number,
-  ): Reason | null {
-    const text = typeof said === 'string' ? said : JSON.stringify(said);
-    const kind = isRecordKind(text) ? text : null;
-    if (kind !== null) this.#rows.kinds.set(record, kind);
-    const problem = kindProblem(kind, this.#entity, text);
-    if (problem !== null || kind === null) return problem;
-    object['event_type'] = undefined;
-    if (isEventKind(kind)) {
-      const source = this.#verbatim ? sourceOfMetadata(line, object, parsed) : null;
-      return readEvent(kind, object, parsed, line.length, record, this.#rows, source);
-    }
-    const instant = readTime(object, this.#rows.times);
-    if (instant !== null && 'code' in instant) return instant;
-    const entity = kind === 'identify_user' ? 'users' : 'companies';
-    dropEventKeys(object, entity);
-    return this.#readProfile(entity, instant?.text ?? null, object, parsed, line, record);
-  }
-
-  /** `at`: since when it is so; null: since the load was accepted. */
-  #readProfile(
-    entity: Entity,
-    at: string | null,
-    object: JsonObject,
-    parsed: ParsedJson,
-    line: string,
-    record: number,
-  ): Reason | null {
-    const source = this.#verbatim ? sourceOfMetadata(line, object, parsed) : null;
-    return readProfile(object, parsed, { entity, at, length: line.length, record, source }, this.#rows);
+    if (this.#walked?.read(bytes, start, end, record) === true) return null;
+    return this.#parsed.read(bytes.toString('latin1', start, end), record);
   }
 }
-
-/** Keys that no property has unless it is written `metadata.x`. */
-const documented: ReadonlySet<string> = new Set([...eventColumns, 'company']);
 
 const tooLarge: Reason = {
   code: 'record_too_large',
   message: 'the record is longer than a record may be',
   column: null,
 };
-const notAnObject: Reason = {
-  code: 'not_an_object',
-  message: 'a record must be a JSON object',
-  column: null,
-};
-const neitherId: Reason = {
-  code: 'missing_id',
-  message: 'the record has neither user_id nor company_id',
-  column: null,
-};
-
-function entityOf(object: JsonObject): Entity | null {
-  if (object['user_id'] !== undefined) return 'users';
-  return object['company_id'] === undefined ? null : 'companies';
-}
-
-const seen = /^\},"first_seen_at":"[\d:.TZ-]{27}","last_seen_at":"[\d:.TZ-]{27}"\}$/;
-const seenLength =
-  '},"first_seen_at":"2026-01-01T00:00:00.000000Z","last_seen_at":"2026-01-01T00:00:00.000000Z"}'.length;
-
-/**
- * An exported record without its end, which is of no use here: what comes before then ends in its `metadata`, which can
- * be taken as it stands (`sourceOfMetadata`), numbers and all. Its quotes are even in number: what was no JSON before is
- * none after.
- */
-function withoutSeen(line: string): string {
-  const at = line.length - seenLength;
-  if (!line.startsWith('},"first_seen_at"', at) || !seen.test(line.slice(at))) return line;
-  return `${line.slice(0, at + 1)}}`;
-}
-
-const metadataName = '"metadata"';
-/** A key that a record which says what it is may have beside its metadata. */
-const eventKey = /"(?:event_|insert|source")/;
-
-/**
- * The text of `metadata` where it is known without parsing again: its name stands once in the line (be it as a key or
- * in a text), and is the last of the record. Holds only if no key stands beside the documented ones and none was
- * renamed; the caller sees to that. White space that means something to COPY is not let through.
- */
-function sourceOfMetadata(line: string, object: JsonObject, parsed: ParsedJson): string | null {
-  const at = line.indexOf(metadataName);
-  if (at === -1 || parsed.decoded || line.includes(metadataName, at + 1)) return null;
-  if (!line.startsWith(':', at + metadataName.length)) return null;
-  // A key that comes twice counts where it came first, and may follow all the same.
-  if (line.includes('"user_id"', at) || line.includes('"company', at) || line.includes('"sluice_', at))
-    return null;
-  if ('event_type' in object && eventKey.test(line.slice(at))) return null;
-  let last = '';
-  for (const name in object) last = name;
-  if (last !== 'metadata') return null;
-  const source = line.slice(at + metadataName.length + 1, line.lastIndexOf('}')).trim();
-  return source.includes('\t') || source.includes('\r') ? null : source;
-}

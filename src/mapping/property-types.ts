@@ -1,6 +1,13 @@
-import { type DataType, dataTypeOf, resemblesIsoDate, widen } from '../domain/data-type.ts';
+import {
+  type DataType,
+  dataTypeOf,
+  resemblesIsoDate,
+  resemblesIsoDateBytes,
+  widen,
+} from '../domain/data-type.ts';
 import { SAMPLED_ROWS } from '../domain/limits.ts';
 import type { CsvCells } from './csv-cells.ts';
+import { BOOLEAN, CONTAINER, ESCAPED_TEXT, NUMBER, TEXT } from './json-members.ts';
 import { fromByteString, markedNumber, type ParsedJson } from './json-text.ts';
 
 /** The properties that a chunk's records of one entity bear, and of what type their values are. */
@@ -20,6 +27,11 @@ export class PropertyTypes {
   /** Where the types of the members of such an object are collected. */
   membersOf({ decoded }: ParsedJson): MemberTypes {
     return decoded ? this.#byText : this.#byBytes;
+  }
+
+  /** The same of members whose names are byte strings. */
+  get written(): MemberTypes {
+    return this.#byBytes;
   }
 
   /** A type of null: the column is there, and its cells were not looked at. */
@@ -51,6 +63,18 @@ class Member {
   }
 }
 
+function noteText(member: Member, text: string): void {
+  // A close look at every date would cost more than all the rest of this.
+  if (member.dates >= SAMPLED_ROWS && resemblesIsoDate(text)) return;
+  widenBy(member, dataTypeOf(text));
+}
+
+function widenBy(member: Member, type: DataType | null): void {
+  if (type === 'date') member.dates++;
+  if (type === null || type === member.type) return;
+  member.type = member.type === null ? type : 'string';
+}
+
 /**
  * The names of members of JSON objects, and of what type their values are. Records of one file bear mostly the same
  * names in the same order, so the next name is guessed before it is looked for.
@@ -67,17 +91,34 @@ class MemberTypes {
 
   /** Asked of every property of every record. `marked`: numbers may be, see `ParsedJson`. */
   note(name: string, value: unknown, marked: boolean): void {
+    const member = this.#next(name);
+    // Nothing widens a string.
+    if (member.type === 'string') return;
+    if (marked && markedNumber(value) !== null) widenBy(member, 'numeric');
+    else if (typeof value === 'string') noteText(member, value);
+    else widenBy(member, dataTypeOf(value));
+  }
+
+  /** The same of a value that was walked, of `kind`, in bytes [start, end). */
+  noteWritten(name: string, kind: number, bytes: Buffer, start: number, end: number): void {
+    const member = this.#next(name);
+    if (member.type === 'string') return;
+    if (kind === TEXT) {
+      if (member.dates >= SAMPLED_ROWS && resemblesIsoDateBytes(bytes, start + 1, end - 1)) return;
+      widenBy(member, dataTypeOf(bytes.toString('latin1', start + 1, end - 1)));
+    } else if (kind === NUMBER) widenBy(member, 'numeric');
+    else if (kind === BOOLEAN) widenBy(member, 'boolean');
+    else if (kind === CONTAINER) widenBy(member, 'string');
+    else if (kind === ESCAPED_TEXT)
+      noteText(member, String(JSON.parse(bytes.toString('latin1', start, end))));
+  }
+
+  /** The member of a property that follows the one noted last. */
+  #next(name: string): Member {
     let member = this.#last.next;
     if (member.name !== name) member = this.#find(name);
     this.#last = member;
-    // Nothing widens a string.
-    if (member.type === 'string') return;
-    // A close look at every date would cost more than all the rest of this.
-    if (member.dates >= SAMPLED_ROWS && typeof value === 'string' && resemblesIsoDate(value)) return;
-    const type = marked && markedNumber(value) !== null ? 'numeric' : dataTypeOf(value);
-    if (type === 'date') member.dates++;
-    if (type === null || type === member.type) return;
-    member.type = member.type === null ? type : 'string';
+    return member;
   }
 
   /** Those that had a value. */

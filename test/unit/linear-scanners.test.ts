@@ -332,6 +332,13 @@ const scanners: readonly Scanner[] = [
     generate: numbered((n) => `{"user_id":1,"p${n}":1}\n`),
     run: ndjsonRows,
   },
+  {
+    name: 'rows of NDJSON: names in turn, and an end that is none',
+    generate: numbered(
+      (n) => `{"user_id":${n},"p${n % 1_000}":{"a":"\\n"},"q${n % 7}":[[1.50]]${n % 2 ? '}' : ''}\n`,
+    ),
+    run: ndjsonRows,
+  },
   { name: 'rows of NDJSON: nesting', generate: repeated(`${'['.repeat(50_000)}\n`), run: ndjsonRows },
   { name: 'rows of NDJSON: "metadata"', generate: repeated('"metadata"', '{"user_id":"'), run: ndjsonRows },
   { name: 'JSON: nesting', generate: repeated('['), run: (input) => parseJson(input.toString('latin1')) },

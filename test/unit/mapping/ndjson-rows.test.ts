@@ -178,6 +178,7 @@ describe('rows of NDJSON', () => {
   const time = '"2026-01-01T00:00:00.000000Z"';
   it.each([
     [`{"user_id":"u","metadata":{"a": 1.50},"first_seen_at":${time},"last_seen_at":${time}}`, { a: 1.5 }],
+    [`{"last_seen_at":${time},"user_id":"u","metadata":{"a": 1.50},"last_seen_at":${time}}`, { a: 1.5 }],
     [`{"first_seen_at":1,"user_id":"u","a":1.5,"last_seen_at":{"x":"\\u0041"}}`, { a: 1.5 }],
     [`{"user_id":"u","metadata":{"a":1.5,"first_seen_at":2}}`, { a: 1.5, first_seen_at: 2 }],
     [
