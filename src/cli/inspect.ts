@@ -29,8 +29,8 @@ export const inspect = defineCommand({
   argument: required('<file>', 'a file, or - for standard input'),
   options: fileFlags,
   json: 'print what POST /v1/imports/inspect answers',
-  details: `Exit code: 0 the file can be loaded with these options; 2 it cannot, and this says
-why and what may help.`,
+  details: `Exit code: 0 the file can be loaded with these options; 2 it cannot: why, and
+what may help, is said.`,
   examples: [
     'sluice inspect users.csv',
     'sluice inspect kunden.csv --map "Kundennummer=user_id"',

@@ -1,4 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { readConfig } from '../../src/config.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
-import { type Finished, preparedDataDir, runCli } from './cli.ts';
+import { type Finished, preparedDataDir, runCli, temporaryFolder } from './cli.ts';
 
 let dataDir: string;
 let database: TestDatabase;
@@ -182,5 +182,37 @@ describe('the command itself', () => {
     expect(failed.code).toBe(1);
     expect(failed.stderr).toMatch(/^sluice: The database does not answer\. .*\n$/);
     expect(failed.stderr).not.toContain('s3cret');
+  });
+});
+
+describe('sluice inspect', () => {
+  const look = async (...args: readonly string[]): Promise<Finished> => {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder, 'kunden.csv'), 'Kunden-Nr;Name\n17;"Müller; Anna"\n;Niemand\n');
+    const finished = await runCli(['inspect', 'kunden.csv', ...args], { cwd: folder });
+    // Neither a database nor a data directory was made.
+    expect(await readdir(folder)).toEqual(['kunden.csv']);
+    return finished;
+  };
+
+  test('says what a file holds, what would be refused, and which --map may help', async () => {
+    const { code, stdout, stderr } = await look();
+    expect(code).toBe(2);
+    expect(stdout).toContain('semicolons between cells');
+    expect(stdout).toMatch(/Kunden-Nr +user_id +string +1 +1 +17 +its name looks like that of a user_id/);
+    expect(stdout).toMatch(/1 +identify_user +17 +\{"Name":"Müller; Anna"\}/);
+    expect(stdout).toMatch(/3 +missing_id +user_id is empty +;Niemand/);
+    expect(stderr).toContain('Shown is what --map "Kunden-Nr=user_id" would come to.');
+  });
+
+  test('--json prints what the interface answers; a file that can be loaded is exit code 0', async () => {
+    const { code, stdout } = await look('--map', 'Kunden-Nr=user_id', '--json');
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      problem: null,
+      records: 2,
+      rejects: { count: 1 },
+      rows: [{ user_id: '17' }],
+    });
   });
 });
