@@ -116,6 +116,7 @@ export function openSystem(options: SystemOptions): System {
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
     memory: new ChunkMemory(),
+    ownTasks: null,
     openQueueDashboard: (path) =>
       openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),
     async close() {

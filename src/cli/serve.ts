@@ -58,8 +58,8 @@ export const serve = defineCommand({
   name: 'serve',
   summary: 'the HTTP server alone',
   description:
-    'Starts the HTTP server only; `sluice work` does what it accepts. The database is DATABASE_URL, or the embedded\n' +
-    'one that runs on DATA_DIR; it is waited for up to a minute, and migrated.',
+    'Starts the HTTP server only; `sluice work` does what it accepts, except small loads. The database is DATABASE_URL,\n' +
+    'or the embedded one that runs on DATA_DIR; it is waited for up to a minute, and migrated.',
   options: listenOptions,
   examples: [
     'DATABASE_URL=postgres://… REDIS_URL=redis://… HOST=0.0.0.0 sluice serve',

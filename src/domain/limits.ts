@@ -181,6 +181,10 @@ export const MAX_REQUEST_PROBLEMS = 100;
 export const LEASE_MS = 8_000;
 export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
+/** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
+export const SMALL_LOAD_BYTES = 64 * KiB;
+/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
+export const SMALL_LOADS_AT_A_TIME = 2;
 /** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
 /** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */

@@ -22,6 +22,12 @@ export type TaskKindName = keyof typeof taskQueues;
 /** Kinds that are done beside the jobs of their queue: see `TaskKind.beside`. */
 export const besideKinds: readonly TaskKindName[] = ['delivery', 'run'];
 
+/** What the jobs of a queue do: environments take turns among these. */
+export function kindsInTurn(queue: string): TaskKindName[] {
+  const names = Object.keys(taskQueues) as TaskKindName[];
+  return names.filter((name) => taskQueues[name] === queue && !besideKinds.includes(name));
+}
+
 /** Of tasks that belong to no environment. */
 export const SYSTEM_ENVIRONMENT_ID = 0;
 

@@ -11,7 +11,7 @@ import { uuidv7 } from 'uuidv7';
 import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
-import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS } from '../domain/limits.ts';
+import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors, Preset } from '../domain/load.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
@@ -28,7 +28,7 @@ import {
   takeReceived,
 } from '../postgres/stores/received-files.ts';
 import type { LoadContext } from './context.ts';
-import { startLaneSoon } from './end-load.ts';
+import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
 import type { ReceivingStore } from './receive/asides.ts';
 import type { ReceivedFile } from './receive/receive.ts';
 
@@ -71,8 +71,14 @@ export async function acceptLoad(context: LoadContext, request: AcceptRequest): 
     bytes: received.receivedBytes,
   };
   context.log.info(fields, 'load accepted');
-  startLaneSoon(context, request.environmentId);
+  if (isSmall(received)) startSmallLoadSoon(context, request.environmentId, jobId);
+  else startLaneSoon(context, request.environmentId);
   return accepted;
+}
+
+function isSmall({ chunks }: ReceivedFile): boolean {
+  const [chunk] = chunks;
+  return chunks.length === 1 && chunk !== undefined && chunk.byteEnd - chunk.byteStart <= SMALL_LOAD_BYTES;
 }
 
 async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: string): Promise<Accepted> {

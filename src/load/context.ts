@@ -3,6 +3,7 @@ import type { FileStore } from '../files/file-store.ts';
 import { Rows } from '../mapping/rows.ts';
 import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
+import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
@@ -13,6 +14,8 @@ export interface LoadContext extends TaskContext {
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
+  /** Does small loads in this process; null: they are left to the workers. */
+  readonly ownTasks: OwnTasks | null;
 }
 
 const maxLoads = 16;

@@ -115,22 +115,29 @@ export async function recordLoadEnd(
   });
 }
 
+type LaneContext = Pick<LoadContext, 'pool' | 'queue' | 'log'>;
+
 /** Starts the next load or deletion of an environment's lane, if none runs, and notifies the workers. */
-export async function startLane(
-  context: Pick<LoadContext, 'pool' | 'queue' | 'log'>,
-  environmentId: number,
-): Promise<void> {
-  const started = await inTransaction(context.pool, async ({ db }) => {
+export async function startLane(context: LaneContext, environmentId: number): Promise<void> {
+  const started = await startNext(context, environmentId);
+  if (started !== null) await notifyQueue(context, started.tasks);
+}
+
+interface StartedJob extends JobIdentity {
+  readonly tasks: readonly DueTask[];
+}
+
+async function startNext({ pool, log }: LaneContext, environmentId: number): Promise<StartedJob | null> {
+  const started = await inTransaction(pool, async ({ db }) => {
     const head = await findLaneHead(db, environmentId);
     if (head === null) return null;
-    const job: (JobIdentity & { readonly tasks: readonly DueTask[] }) | null =
+    const job: StartedJob | null =
       head.kind === 'load' ? await startLoad(db, head.id) : await startDeletion(db, head.id);
     // Null: it was cancelled since it was looked at.
     return job && { kind: head.kind, ...job };
   });
-  if (started === null) return;
-  context.log.info(jobFields(started), `${started.kind} starts`);
-  await notifyQueue(context, started.tasks);
+  if (started !== null) log.info(jobFields(started), `${started.kind} starts`);
+  return started;
 }
 
 /** A standing lane must not wait for a slow one, nor all of them take every connection. */
@@ -144,11 +151,27 @@ export async function startIdleLanes(context: LoadContext): Promise<void> {
 }
 
 /** After something was accepted. It is safe in the ledger; whoever is slow or away here, the reconciler makes up for. */
-export function startLaneSoon(
-  context: Pick<LoadContext, 'pool' | 'queue' | 'log'>,
-  environmentId: number,
-): void {
-  startLane(context, environmentId).catch((error: unknown) =>
-    context.log.warn({ err: error }, 'a lane could not be started; the reconciler will do it'),
+export function startLaneSoon(context: LaneContext, environmentId: number): void {
+  inBackground(context, startLane(context, environmentId));
+}
+
+/**
+ * After a small load was accepted: `startLaneSoon`, and if it is this load that starts, and its turn, this process does its only chunk
+ * itself. That saves the way through the queue; what waited in the lane is left to the workers, who take environments in turn.
+ */
+export function startSmallLoadSoon(context: LoadContext, environmentId: number, jobId: string): void {
+  const start = async (): Promise<void> => {
+    const started = await startNext(context, environmentId);
+    const [task] = started?.tasks ?? [];
+    if (started === null || task === undefined) return;
+    const isOwn = started.jobId === jobId && (await context.ownTasks?.tryRun(task, environmentId));
+    if (isOwn !== true) await notifyQueue(context, started.tasks);
+  };
+  inBackground(context, start());
+}
+
+function inBackground({ log }: LaneContext, starting: Promise<void>): void {
+  starting.catch((error: unknown) =>
+    log.warn({ err: error }, 'a lane could not be started; the reconciler will do it'),
   );
 }

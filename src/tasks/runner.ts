@@ -1,5 +1,7 @@
 import { Interrupted } from '../domain/errors.ts';
 import { RECONCILE_MS } from '../domain/limits.ts';
+import type { DueTask, TaskClaim, TaskKindName } from '../domain/task.ts';
+import { claimTask, findNextTasks } from '../postgres/stores/tasks.ts';
 import { startPoller } from './poller.ts';
 import { kindOf, runTask, Turns, takeNextTask } from './run-task.ts';
 import type { TaskContext, TaskKind } from './task-kind.ts';
@@ -20,31 +22,20 @@ export function startRunner<C extends TaskContext>(
   kinds: readonly TaskKind<C>[],
   atATime: number,
 ): Runner {
-  const stopping = new AbortController();
-  const deadline = new AbortController();
-  const signals = { stopping: stopping.signal, deadline: deadline.signal };
+  const places = new Places(context, kinds, atATime);
   const turns = new Turns();
-  const running = new Set<Promise<void>>();
   let looking: Promise<void> | null = null;
   let lookAgain = false;
 
   const look = async (): Promise<void> => {
-    while (running.size < atATime && !stopping.signal.aborted) {
+    while (places.areFree) {
       lookAgain = false;
       const claim = await takeNextTask(context, kinds, turns);
       if (claim === null) {
         if (lookAgain) continue;
         return;
       }
-      const run = runTask(context, kindOf(kinds, claim.kind), claim, signals)
-        .catch((error: unknown) =>
-          context.log.warn({ err: error, task: claim.kind }, 'a task is left for later'),
-        )
-        .finally(() => {
-          running.delete(run);
-          wake();
-        });
-      running.add(run);
+      places.run(claim, wake);
     }
   };
   const wake = (): void => {
@@ -58,13 +49,97 @@ export function startRunner<C extends TaskContext>(
   const poller = startPoller(RECONCILE_MS, async () => wake());
   return {
     wake,
-    async stop(graceMs) {
-      stopping.abort(new Interrupted('the worker stops'));
-      const timer = setTimeout(() => deadline.abort(new Interrupted('the worker has no time left')), graceMs);
-      await poller.stop();
-      await looking;
-      await Promise.all(running);
-      clearTimeout(timer);
-    },
+    stop: (graceMs) =>
+      places.stop(graceMs, async () => {
+        await poller.stop();
+        await looking;
+      }),
   };
+}
+
+/** Does tasks in the process that made them, without the way through the queue: few at a time, and only whose turn it is. */
+export interface OwnTasks {
+  /** Takes a task that was just made, and does it. False: there is no place, or somebody else is first; the queue is to be notified. */
+  tryRun(task: DueTask, environmentId: number): Promise<boolean>;
+  /** As of `Runner`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** `inTurn`: the kinds of the queue, among which environments take turns. */
+export function openOwnTasks<C extends TaskContext>(
+  context: C,
+  kinds: readonly TaskKind<C>[],
+  inTurn: readonly TaskKindName[],
+  atATime: number,
+): OwnTasks {
+  const { db } = context;
+  const places = new Places(context, kinds, atATime);
+  const turns = new Turns();
+  const take = async ({ kind, taskId }: DueTask, environmentId: number): Promise<boolean> => {
+    const [next] = await findNextTasks(db, inTurn, turns.served, 1);
+    if (next?.kind !== kind || next.environmentId !== environmentId) return false;
+    const claim = await claimTask(db, taskId, kindOf(kinds, kind).maxLosses);
+    if (claim === null) return false;
+    turns.took(environmentId);
+    places.run(claim);
+    return true;
+  };
+  let taking: Promise<boolean> | null = null;
+  return {
+    async tryRun(task, environmentId) {
+      // One after another, so that each finds the places and the turns as they are.
+      if (taking !== null || !places.areFree) return false;
+      taking = take(task, environmentId).finally(() => {
+        taking = null;
+      });
+      return taking;
+    },
+    stop: (graceMs) =>
+      places.stop(graceMs, async () => {
+        await taking?.catch(() => undefined);
+      }),
+  };
+}
+
+/** The tasks that a process has under way beside the jobs of the queue. */
+class Places<C extends TaskContext> {
+  readonly #context: C;
+  readonly #kinds: readonly TaskKind<C>[];
+  readonly #count: number;
+  readonly #running = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
+  readonly #deadline = new AbortController();
+
+  constructor(context: C, kinds: readonly TaskKind<C>[], count: number) {
+    this.#context = context;
+    this.#kinds = kinds;
+    this.#count = count;
+  }
+
+  get areFree(): boolean {
+    return this.#running.size < this.#count && !this.#stopping.signal.aborted;
+  }
+
+  run(claim: TaskClaim, onEnd: () => void = () => undefined): void {
+    const signals = { stopping: this.#stopping.signal, deadline: this.#deadline.signal };
+    const run = runTask(this.#context, kindOf(this.#kinds, claim.kind), claim, signals)
+      .catch((error: unknown) =>
+        this.#context.log.warn({ err: error, task: claim.kind }, 'a task is left for later'),
+      )
+      .finally(() => {
+        this.#running.delete(run);
+        onEnd();
+      });
+    this.#running.add(run);
+  }
+
+  /** `looked`: resolves when nobody will come with another task. */
+  async stop(graceMs: number, looked: () => Promise<void>): Promise<void> {
+    this.#stopping.abort(new Interrupted('the worker stops'));
+    const late = new Interrupted('the worker has no time left');
+    const timer = setTimeout(() => this.#deadline.abort(late), graceMs);
+    await looked();
+    await Promise.all(this.#running);
+    clearTimeout(timer);
+  }
 }

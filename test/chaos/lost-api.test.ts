@@ -8,12 +8,21 @@ import { consume } from '../../src/queue/consume.ts';
 import { runNextTask, Turns, withoutStop } from '../../src/tasks/run-task.ts';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import { anyQueue, hold, onSite, queues, type Site } from '../support/site.ts';
+import {
+  anyQueue,
+  brakeAt,
+  hold,
+  onSite,
+  queues,
+  type Site,
+  workingSession,
+} from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** None of its chunks begins before the server is lost: nothing here depends on how long it takes. */
 const file = createProfileFile({ rows: 20_000, seed: 4 });
 const table = oracleOf(file);
+const small = createProfileFile({ rows: 1_000, seed: 9 });
 /** Several times what the reconciler takes. */
 const patienceMs = 8_000;
 /** As in src/postgres/stores/lanes.ts: who holds it decides which load starts. */
@@ -27,6 +36,38 @@ describe.concurrent.each(queues)('with the queue on %s', (queue) => {
       await release();
       expect((await readLoad(site.sql, jobId)).status).toBe('processing');
       await expectDone(site, jobId, 'killed before telling the queue');
+    });
+  });
+
+  test('a small load that the server was merging itself when it was killed is done by a worker, nothing lost or doubled', async () => {
+    await onSite({ queue }, async (site) => {
+      const { sql } = site;
+      const api = await site.serve();
+      const release = await brakeAt(site, small.loneKey(100));
+      const jobId = await api.upload(small.bytes);
+      await waitFor('the server to be in the middle of the merge', () =>
+        workingSession(sql, 'chunk', "wait_event_type = 'Lock'"),
+      );
+      // There is no worker.
+      expect(await sql('select from sluice.workers')).toEqual([]);
+      await api.process.kill('SIGKILL');
+      await release();
+      await site.expireLeases();
+      await site.workers(1);
+      const { load_id } = await expectExact(sql, jobId, small, oracleOf(small));
+      expect(await sql('select losses from sluice.load_chunks where load_id = $1', [load_id])).toEqual([
+        { losses: 1 },
+      ]);
+    });
+  });
+
+  test('a small load that the server has to itself is completed although no worker lives and the queue is away', async () => {
+    await onSite({ queue }, async (site) => {
+      const api = await site.serve();
+      const release = await silenceQueue(site);
+      const jobId = await api.upload(small.bytes);
+      await expectExact(site.sql, jobId, small, oracleOf(small));
+      await release();
     });
   });
 });

@@ -1,16 +1,22 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
+import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
+import { chunkJob } from '../../jobs/chunk.ts';
 import { deliveryJob, openSendContext } from '../../jobs/delivery.ts';
+import type { System } from '../../src/context.ts';
 import { requestDeletion } from '../../src/deletion/request-deletion.ts';
 import { defaultOutcomes, jobKinds } from '../../src/domain/notification.ts';
+import { type DueTask, kindsInTurn, queueName } from '../../src/domain/task.ts';
 import type { ExportWriter } from '../../src/export/context.ts';
 import { requestExport } from '../../src/export/request-export.ts';
 import { startLane } from '../../src/load/end-load.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { queueDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { findNextTasks } from '../../src/postgres/stores/tasks.ts';
-import { acceptFile } from '../support/load-file.ts';
+import { type OwnTasks, openOwnTasks } from '../../src/tasks/runner.ts';
+import { acceptFile, manualLoad, startManually } from '../support/load-file.ts';
 import { queues } from '../support/site.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { takeTask } from '../support/tasks.ts';
@@ -45,6 +51,80 @@ const records = (count: number): string =>
   `user_id,name\n${Array.from({ length: count }, (_, at) => `u${at},name ${at}\n`).join('')}`;
 
 const writeNothing: ExportWriter = async () => ({ files: [], snapshotAt: new Date() });
+
+describe('a server that merges small loads itself', () => {
+  const notified: number[] = [];
+  let own: OwnTasks;
+
+  /** A small load of the environment, given to a server; its job. Whether the queue was notified shows in `notified`. */
+  async function accept(environmentId: number, content: string): Promise<string> {
+    const queue = { notify: async (tasks: readonly DueTask[]) => void notified.push(tasks.length) };
+    return acceptFile({ ...t.system, queue, ownTasks: own }, environmentId, content);
+  }
+
+  async function openServer(places: number): Promise<void> {
+    await open('postgres');
+    notified.length = 0;
+    own = openOwnTasks<System>(t.system, [chunkJob], kindsInTurn(queueName), places);
+  }
+
+  const look = (environmentId: number, jobId: string) => requireLoad(t.system, environmentId, jobId);
+  const untilNotified = () => waitFor('the queue to be notified', async () => notified.length > 0);
+  const untilCompleted = (environmentId: number, jobId: string) =>
+    waitFor('the load to be completed', async () => {
+      return (await look(environmentId, jobId)).status === 'completed';
+    });
+
+  test('leaves one to the workers while another environment that waits is first, and does it when none is', async () => {
+    await openServer(2);
+    const first = await startManually(t.system, other, records(1));
+    const jobId = await accept(greedy, records(1));
+    await untilNotified();
+    expect(await look(greedy, jobId)).toMatchObject({ status: 'processing', tally: { read: 0 } });
+    await first.chunk(0);
+    await (await manualLoad(t.system, greedy, jobId)).chunk(0);
+    notified.length = 0;
+    await untilCompleted(greedy, await accept(greedy, records(2)));
+    expect(notified).toEqual([]);
+    await own.stop(0);
+  });
+
+  test('does so many at a time, and what a stop interrupts spends no attempt', async () => {
+    await openServer(1);
+    // Whoever inserts the same key waits for the outcome of this.
+    const brake = new pg.Client({ connectionString: t.databaseUrl });
+    brake.on('error', () => undefined);
+    await brake.connect();
+    await brake.query('begin');
+    await brake.query("insert into sluice.users (environment_id, user_id) values ($1, 'u0')", [greedy]);
+    const held = await accept(greedy, records(1));
+    await waitFor('the merge to be under way', async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity
+        where datname = current_database() and application_name like 'sluice chunk %' and wait_event_type = 'Lock'`.execute(
+        t.system.db,
+      );
+      return rows.length > 0;
+    });
+    const left = await accept(other, records(1));
+    await untilNotified();
+    expect((await look(other, left)).tally.read).toBe(0);
+    await own.stop(0);
+    const { rows } = await sql`
+      select attempt, failures, losses, lease_until from tasks where environment_id = ${greedy}`.execute(
+      t.system.db,
+    );
+    expect(rows).toEqual([{ attempt: 1, failures: 0, losses: 0, lease_until: null }]);
+    await brake.query('rollback');
+    await brake.end();
+    await (await manualLoad(t.system, greedy, held)).chunk(0);
+    expect(await look(greedy, held)).toMatchObject({ status: 'completed', tally: { inserted: 1 } });
+    // Of one that stops, too.
+    notified.length = 0;
+    await accept(greedy, records(2));
+    await untilNotified();
+  });
+});
 
 describe.each(queues)('with the queue on %s', (queue) => {
   test('an export is done soon, although another environment has 1 000 queued', async () => {

@@ -1,15 +1,21 @@
 /** The HTTP server of `sluice start` and `sluice serve`, with the system it serves and the first API key. */
 import type { Logger } from 'pino';
+import { chunkJob } from '../../../jobs/chunk.ts';
 import type { Config } from '../../config.ts';
 import { openSystem, type System } from '../../context.ts';
+import { SMALL_LOADS_AT_A_TIME } from '../../domain/limits.ts';
+import { kindsInTurn, queueName } from '../../domain/task.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
 import type { Database } from '../../postgres/database.ts';
 import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
 import type { Phase } from '../../shutdown.ts';
+import { openOwnTasks } from '../../tasks/runner.ts';
 import type { Terminal } from '../terminal.ts';
 
 const drainSlackMs = 1_000;
+/** Of the time to stop: for small loads under way to come to their end. What is not done by then is given back. */
+const ownTasksShare = 0.1;
 
 /** The HTTP server and the system it serves. */
 export interface HttpService {
@@ -22,9 +28,18 @@ export interface HttpService {
   readonly closeSystem: Phase;
 }
 
-/** Opens the system on a migrated database. */
+/** Opens the system on a migrated database. It merges small loads itself. */
 export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  return openSystem({ config, databaseUrl, log, role: 'serve', ...sharePool(config.poolSize) });
+  const system = openSystem({ config, databaseUrl, log, role: 'serve', ...sharePool(config.poolSize) });
+  const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), SMALL_LOADS_AT_A_TIME);
+  return {
+    ...system,
+    ownTasks,
+    async close() {
+      await ownTasks.stop(config.shutdownMs * ownTasksShare);
+      await system.close();
+    },
+  };
 }
 
 /** Two fifths of the connections are for looking; the others are for what is accepted and committed. */
