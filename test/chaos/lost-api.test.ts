@@ -8,15 +8,7 @@ import { consume } from '../../src/queue/consume.ts';
 import { runNextTask, Turns, withoutStop } from '../../src/tasks/run-task.ts';
 import { expectExact, readLoad, report } from '../support/exactness.ts';
 import { createProfileFile, oracleOf } from '../support/profile-file.ts';
-import {
-  anyQueue,
-  brakeAt,
-  hold,
-  onSite,
-  queues,
-  type Site,
-  workingSession,
-} from '../support/site.ts';
+import { anyQueue, brakeAt, hold, onSite, queues, type Site, workingSession } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** None of its chunks begins before the server is lost: nothing here depends on how long it takes. */
