@@ -2,20 +2,28 @@ import { existsSync } from 'node:fs';
 import { appendFile, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { type Finished, preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { query, usersCsv } from './service.ts';
 
 let dataDir: string;
 let folder: string;
+/** Null where it is the embedded one. */
+let database: TestDatabase | null;
 beforeEach(async () => {
-  dataDir = await preparedDataDir();
+  dataDir = await temporaryFolder();
   folder = await temporaryFolder();
+  database = await createTestDatabase();
 });
+afterEach(() => database?.drop());
 
 const sluice = (...args: string[]): Promise<Finished> =>
-  runCli([...args, '--data-dir', dataDir], { cwd: folder });
+  runCli([...args, '--data-dir', dataDir], {
+    cwd: folder,
+    env: database === null ? {} : { DATABASE_URL: database.url },
+  });
 
 async function load(rows: number): Promise<void> {
   await writeFile(join(folder, 'users.csv'), usersCsv(rows));
@@ -66,7 +74,6 @@ describe('sluice export, without a server', () => {
   });
 
   test('told something wrong has exit code 2, says what, and writes nothing', async () => {
-    await startService(dataDir, { WORKERS: '0' });
     for (const [flags, says] of [
       [['--from', '2026-02-30'], /from must be a day/],
       [['--from', '2026-02-02', '--to', '2026-02-01'], /from lies after to/],
@@ -108,6 +115,9 @@ describe('sluice export verify', () => {
 
 describe('Ctrl-C', () => {
   test('cancels the export, and leaves no folder', async () => {
+    await database?.drop();
+    database = null;
+    dataDir = await preparedDataDir();
     await load(10);
     const service = await startService(dataDir, { WORKERS: '0' });
     // Nobody works but the command's own, which is told that somebody does: the export waits.

@@ -42,6 +42,8 @@ import { waitFor } from '../support/wait-for.ts';
 
 /** There what is stored matters, not which rows. */
 const onS3 = process.env['SLUICE_TEST_STORAGE'] === 's3';
+/** What is written does not depend on where: on S3 the first of them is enough. */
+const formatsOf = <T>(all: readonly T[]): readonly T[] => (onS3 ? all.slice(0, 1) : all);
 
 let t: TestSystem;
 beforeAll(async () => {
@@ -751,7 +753,7 @@ describe('an export loaded into an empty environment', () => {
     expect(after[0]).not.toHaveProperty(['metadata', 'first_seen_at']);
   });
 
-  test.each(['ndjson', 'parquet', 'avro'] as const)(
+  test.each(formatsOf(['ndjson', 'parquet', 'avro'] as const))(
     'has the same content hash again: users and companies in %s',
     async (format) => {
       const from = await newEnvironment(t.system);
@@ -781,7 +783,7 @@ describe('an export loaded into an empty environment', () => {
     },
   );
 
-  test.each(['ndjson', 'csv', 'parquet', 'avro'] as const)(
+  test.each(formatsOf(['ndjson', 'csv', 'parquet', 'avro'] as const))(
     'has the same content hash again, events included: %s',
     async (format) => {
       const from = await newEnvironment(t.system);
