@@ -56,14 +56,14 @@ const server = { globalSetup: 'test/support/postgres-server.ts' };
 const onServer = { ...server, ...seeded, isolate: false };
 
 /**
- * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. The
- * suites that choose their queue themselves (properties, chaos) take both anyway.
+ * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. Uploads need
+ * it not: server.test.ts, the properties and chaos choose their queue themselves, and take both.
  */
 const onRedis =
   spawnSync('redis-server', ['--version']).status === 0
     ? [
         project('redis', 0, 3, {
-          include: ['test/contract/http/{imports,bulk-identify,deletions}.test.ts'],
+          include: ['test/contract/http/{bulk-identify,deletions}.test.ts'],
           env: { SLUICE_TEST_QUEUE: 'redis' },
           ...onServer,
         }),
