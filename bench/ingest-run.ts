@@ -1,12 +1,13 @@
 import type pg from 'pg';
-import { observe, type Target } from './ingest-servers.ts';
-import { type Posted, postRecords } from './post-records.ts';
+import { type Baseline, observe, type Target } from './ingest-servers.ts';
+import type { Posted } from './post-records.ts';
 import { batchItems, countStored, type RecordKind } from './records.ts';
+import { sendRecords } from './send-records.ts';
 import { apiKey } from './service.ts';
 import { countWindows } from './windows.ts';
 
 /** What answers: the service, or one of the baselines. */
-export type Server = 'sluice' | 'at-once' | 'one-by-one';
+export type Server = 'sluice' | Baseline;
 
 export interface Run {
   readonly kind: RecordKind;
@@ -33,7 +34,7 @@ export async function measure(client: pg.Client, target: Target, run: Run): Prom
   const name = `${run.server}-${run.connections}-${Date.now()}`;
   const windows = await countWindows(target, run.kind === 'batch' ? 'track' : run.kind);
   const observed = observe(target);
-  const posted = await postRecords({ ...run, url: target.url, apiKey, run: name });
+  const posted = await sendRecords({ ...run, url: target.url, apiKey, run: name });
   const { peakMib, cpuMs } = observed();
   const perWindow = await windows();
   const stored = await countStored(client, run.kind, name);
@@ -51,11 +52,10 @@ export async function measure(client: pg.Client, target: Target, run: Run): Prom
 export function checkStored({ server, kind }: Run, posted: Posted, stored: number): void {
   const { accepted, sent, failed, failures, wrapped } = posted;
   if (failed > 0) throw new Error(`${failed} requests were refused: ${JSON.stringify(failures)}`);
-  if (kind === 'identify' && server === 'sluice' && wrapped) {
-    throw new Error('a user was sent twice: the rows stored do not tell the records; choose fewer --seconds');
-  }
+  // Of users that were sent twice the rows stored do not tell the records.
+  if (kind === 'identify' && wrapped) return;
   const items = itemsOf(kind);
-  const [least, most] = server === 'at-once' ? [0, 0] : [accepted * items, sent * items];
+  const [least, most] = server === 'bare' ? [0, 0] : [accepted * items, sent * items];
   if (stored < least || stored > most) throw new Error(`${stored} rows are stored, not ${least} to ${most}`);
 }
 

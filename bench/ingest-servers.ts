@@ -2,7 +2,6 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { baselines } from './ingest-baseline.ts';
 import { apiKey, peaks, resetPeaks, type Service } from './service.ts';
 
 /** A serving process that records can be posted to. */
@@ -17,17 +16,13 @@ export function targetOf({ address, pid }: Service): Target {
   return { url: address, pid, stop: async () => undefined };
 }
 
-/** A baseline, with the settings of the service. */
-export async function startBaseline(name: keyof typeof baselines, service: Service): Promise<Target> {
-  const child = fork(fileURLToPath(new URL('./ingest-baseline.js', import.meta.url)), [name], {
-    env: {
-      ...process.env,
-      DATABASE_URL: service.databaseUrl,
-      DATA_DIR: service.folder,
-      PORT: '0',
-      API_KEY: apiKey,
-      LOG_LEVEL: 'warn',
-    },
+/** Bare Fastify that answers at once, or after one INSERT for each record. */
+export type Baseline = 'bare' | 'insert';
+
+/** On the database of the service. */
+export async function startBaseline(name: Baseline, service: Service): Promise<Target> {
+  const child = fork(fileURLToPath(new URL('./ingest-bare.js', import.meta.url)), [name], {
+    env: { ...process.env, DATABASE_URL: service.databaseUrl, API_KEY: apiKey },
   });
   const [url] = (await once(child, 'message')) as [string];
   const { pid } = child;

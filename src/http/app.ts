@@ -23,7 +23,7 @@ import { addJsonBody } from './plugins/json-body.ts';
 import { addLingeringClose } from './plugins/lingering-close.ts';
 import { addLoadShedding } from './plugins/load-shedding.ts';
 import { addRateLimit } from './plugins/rate-limit.ts';
-import { addExpectContinue, addRawBody } from './plugins/request-body.ts';
+import { addExpectContinue, addForms, addRawBody } from './plugins/request-body.ts';
 import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
@@ -164,10 +164,13 @@ export function createApp(system: System, state: ServerState = { closing: false 
 
 function addRoutes(app: FastifyInstance, system: System, state: ServerState): void {
   const document = new DocumentText(app);
-  createImport(app, system);
-  inspectImport(app, system);
-  bulkIdentify(app, system, 'users');
-  bulkIdentify(app, system, 'companies');
+  app.register(async (scope) => {
+    addForms(scope);
+    createImport(scope, system);
+    inspectImport(scope, system);
+    bulkIdentify(scope, system, 'users');
+    bulkIdentify(scope, system, 'companies');
+  });
   listJobsRoute(app, system);
   showJob(app, system);
   listRejectsOfJob(app, system);

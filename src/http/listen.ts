@@ -57,19 +57,24 @@ function trackConnections(server: Server, most: number): OpenConnections {
     if (!beyond.has(socket)) idle.add(socket);
     socket.once('close', () => forget(socket));
   });
+  // One function for all answers: a closure for each, and its wrapper, would be most of what this costs a request.
+  function onClosed(this: ServerResponse): void {
+    const { socket } = this.req;
+    const owed = open.get(socket);
+    if (owed === undefined) return;
+    owed.delete(this);
+    if (owed.size > 0) return;
+    // What of the answer is still on its way out is sent first.
+    if (stopping) socket.destroySoon();
+    else if (!beyond.has(socket)) idle.add(socket);
+  }
   server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const owed = open.get(socket);
     if (owed === undefined) return;
     owed.add(response);
     idle.delete(socket);
     if (leaving || beyond.has(socket)) response.shouldKeepAlive = false;
-    response.once('close', () => {
-      owed.delete(response);
-      if (owed.size > 0 || !open.has(socket)) return;
-      // What of the answer is still on its way out is sent first.
-      if (stopping) socket.destroySoon();
-      else if (!beyond.has(socket)) idle.add(socket);
-    });
+    response.on('close', onClosed);
   });
   const endWithAnswers = (): void => {
     leaving = true;

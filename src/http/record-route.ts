@@ -58,20 +58,30 @@ export interface RecordRoute<T> {
   readonly commit: (record: T, idempotency: Idempotency | null) => Promise<void>;
 }
 
-/** Takes a single record in: 202, without a body, when it is committed. */
-export async function commitRecord<T>(
+/**
+ * Takes a single record in: 202, without a body, when it is committed. Answers by itself and not by a promise, which would
+ * cost each request some microseconds.
+ */
+export function commitRecord<T>(
   metrics: Metrics,
   { entity, read, commit }: RecordRoute<T>,
   request: FastifyRequest,
   reply: FastifyReply,
-): Promise<FastifyReply> {
+): void {
+  const fail = (error: unknown): void => {
+    metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
+    reply.send(error);
+  };
+  let committed: Promise<void>;
   try {
     const body = bodyBytes(request);
-    await commit(read(openRecord(body), environmentId(request)), readIdempotency(request, body));
+    committed = commit(read(openRecord(body), environmentId(request)), readIdempotency(request, body));
   } catch (error) {
-    metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
-    throw error;
+    fail(error);
+    return;
   }
-  metrics.recordsEnded(entity, 'accepted', 1);
-  return reply.code(202).send();
+  committed.then(() => {
+    metrics.recordsEnded(entity, 'accepted', 1);
+    reply.code(202).send();
+  }, fail);
 }

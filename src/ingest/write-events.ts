@@ -1,4 +1,5 @@
-import { uuidv7 } from 'uuidv7';
+import { randomFillSync } from 'node:crypto';
+import { V7Generator } from 'uuidv7';
 import { TransientError } from '../domain/errors.ts';
 import { writeJson } from '../mapping/json-text.ts';
 import { isMissingPartition } from '../postgres/sqlstate.ts';
@@ -55,7 +56,7 @@ function eventRow(record: EventRecord): EventRow {
   const { environmentId, eventName, userId, companyId } = record;
   return {
     environmentId,
-    eventId: record.eventId ?? uuidv7(),
+    eventId: record.eventId ?? newEventId(),
     once: record.eventId !== null,
     eventName,
     userId,
@@ -63,4 +64,23 @@ function eventRow(record: EventRecord): EventRow {
     insertedAt: record.insertedAt?.text ?? null,
     metadata: writeJson(record.metadata, record.marked),
   };
+}
+
+const randomNumbers = new Uint32Array(1_024);
+let randomLeft = 0;
+
+/** The package's own source of random numbers asks the system for eight at a time, which takes most of its time. */
+const eventIds = new V7Generator({
+  nextUint32() {
+    if (randomLeft === 0) {
+      randomFillSync(randomNumbers);
+      randomLeft = randomNumbers.length;
+    }
+    return randomNumbers[--randomLeft] as number;
+  },
+});
+
+/** UUIDs of version 7, each greater than the one before it. */
+function newEventId(): string {
+  return eventIds.generate().toString();
 }

@@ -139,9 +139,15 @@ function collect(
 ): void {
   const pieces: Buffer[] = [];
   let bytes = 0;
+  let ended = false;
   const end = (error: Error | null): void => {
+    if (ended) return;
+    ended = true;
     clearTimeout(timer);
-    raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
+    // Of a body that was read to its end there is nothing more to hear but that it closes; taking them away costs a microsecond.
+    if (error !== null) {
+      raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
+    }
     done(error, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
   };
   const onData = (piece: Buffer): void => {
@@ -151,7 +157,9 @@ function collect(
     else pieces.push(piece);
   };
   const onEnd = (): void => end(null);
-  const onClose = (): void => end(wentAway());
+  const onClose = (): void => {
+    if (!ended) end(wentAway());
+  };
   const timer = setTimeout(() => end(tooSlow(timeoutMs)), timeoutMs);
   raw.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
   // While the key was looked up; then none of these events comes any more.

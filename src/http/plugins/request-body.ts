@@ -14,7 +14,11 @@ const maxFieldBytes = 64 * 1024;
 export function addRawBody(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
-  app.register(multipart, {
+}
+
+/** In a scope of the routes that take forms: the plugin watches the response of every request that it is told of. */
+export function addForms(scope: FastifyInstance): void {
+  scope.register(multipart, {
     // Size is the business of the limits that all uploads have. A second file is let in to be refused with a reason.
     limits: { fileSize: Number.POSITIVE_INFINITY, files: 2, fields: maxFields, fieldSize: maxFieldBytes },
     throwFileSizeLimit: false,

@@ -1,0 +1,58 @@
+/**
+ * What one would write first: bare Fastify with its own parser, a comparison of the key and a schema of the body, and nothing
+ * of ours. It answers 202 and writes nothing; with `insert` it first inserts the event by itself, prepared, and joined to the
+ * user's company. A process of its own; started by ingest-servers.ts.
+ */
+import Fastify from 'fastify';
+import pg from 'pg';
+import { uuidv7 } from 'uuidv7';
+
+interface Body {
+  readonly user_id: string;
+  readonly event_name?: string;
+  readonly metadata?: object;
+}
+
+const connections = 8;
+const insert = `
+  insert into sluice.events (environment_id, event_id, event_name, user_id, company_id, source, inserted_at, metadata)
+  select 1, $1, $2, $3, (select company_id from sluice.users where environment_id = 1 and user_id = $3),
+    'backend-http', clock_timestamp(), $4`;
+const pool =
+  process.argv[2] === 'insert'
+    ? new pg.Pool({ connectionString: process.env['DATABASE_URL'], max: connections })
+    : null;
+
+const body = (...required: readonly string[]): object => ({
+  type: 'object',
+  required,
+  properties: {
+    user_id: { type: 'string', minLength: 1, maxLength: 255 },
+    event_name: { type: 'string', minLength: 1, maxLength: 255 },
+    metadata: { type: 'object', additionalProperties: true },
+  },
+});
+
+const app = Fastify();
+const authorization = `Token ${process.env['API_KEY']}`;
+app.addHook('onRequest', (request, reply, done) => {
+  if (request.headers.authorization === authorization) done();
+  else reply.code(401).send({ error: 'Unauthorized' });
+});
+const track = { schema: { body: body('user_id', 'event_name') } };
+if (pool === null) {
+  app.post('/v1/track', track, (_request, reply) => void reply.code(202).send());
+} else {
+  app.post<{ Body: Body }>('/v1/track', track, async ({ body }, reply) => {
+    const values = [uuidv7(), body.event_name, body.user_id, JSON.stringify(body.metadata)];
+    await pool.query({ name: 'insert', text: insert, values });
+    return reply.code(202).send();
+  });
+}
+app.post(
+  '/v1/identify',
+  { schema: { body: body('user_id') } },
+  (_request, reply) => void reply.code(202).send(),
+);
+process.send?.(await app.listen({ host: '127.0.0.1', port: 0 }));
+process.once('disconnect', () => process.exit());

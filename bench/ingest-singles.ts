@@ -1,0 +1,85 @@
+import type pg from 'pg';
+import { type Measured, measure, type Server } from './ingest-run.ts';
+import { type Baseline, startBaseline, type Target, targetOf } from './ingest-servers.ts';
+import type { RecordKind } from './records.ts';
+import type { Service } from './service.ts';
+
+const turns = 3;
+const warmUpSeconds = 1;
+
+interface Case {
+  readonly kind: RecordKind;
+  readonly connections: number;
+  readonly baseline: Baseline;
+  /** What is compared, what it may be, and whether that is the most or the least. */
+  readonly of: 'perSecond' | 'p50';
+  readonly aim: number;
+}
+
+const cases: readonly Case[] = [
+  { kind: 'track', connections: 64, baseline: 'bare', of: 'perSecond', aim: 0.6 },
+  { kind: 'track', connections: 512, baseline: 'bare', of: 'perSecond', aim: 0.7 },
+  { kind: 'identify', connections: 64, baseline: 'bare', of: 'perSecond', aim: 0.6 },
+  { kind: 'identify', connections: 512, baseline: 'bare', of: 'perSecond', aim: 0.7 },
+  { kind: 'track', connections: 1, baseline: 'insert', of: 'p50', aim: 1.15 },
+];
+
+/** Single records beside bare Fastify, in turn; a ratio is of one turn. */
+export async function compareSingles(
+  client: pg.Client,
+  service: Service,
+  seconds: number,
+  print: (line: string) => void,
+): Promise<void> {
+  const targets: Record<Server, Target> = {
+    bare: await startBaseline('bare', service),
+    insert: await startBaseline('insert', service),
+    sluice: targetOf(service),
+  };
+  try {
+    print(
+      '| case | connections | server | turn | req/s | p50, ms | p99, ms | max, ms | stored / answered 202 | records per window | server CPU, µs per record | peak RSS, MiB |',
+    );
+    print('|---|---|---|---|---|---|---|---|---|---|---|---|');
+    const results: string[] = [];
+    for (const { kind, connections, baseline, of, aim } of cases) {
+      const ratios: number[] = [];
+      for (let turn = 1; turn <= turns; turn++) {
+        const run = async (server: Server): Promise<Measured> => {
+          const measured = await measure(client, targets[server], {
+            ...{ kind, server, connections, warmUpSeconds, seconds },
+          });
+          print(`| ${[kind, connections, server, turn, ...cells(measured)].join(' | ')} |`);
+          return measured;
+        };
+        const base = await run(baseline);
+        const own = await run('sluice');
+        ratios.push(own[of] / base[of]);
+      }
+      results.push(judge(`${kind}, ${connections} connections, ${of} ÷ ${baseline}`, ratios, of, aim));
+    }
+    print(`\n${results.join('\n')}`);
+  } finally {
+    for (const target of Object.values(targets)) await target.stop();
+  }
+}
+
+function cells({ perSecond, p50, p99, max, stored, accepted, ...more }: Measured): (string | number)[] {
+  return [
+    Math.round(perSecond),
+    ...[p50, p99, max].map((ms) => ms.toFixed(2)),
+    `${stored} / ${accepted}`,
+    more.perWindow,
+    more.cpuMicrosPerRecord,
+    more.peakMib,
+  ];
+}
+
+/** A rate is to be no lower, a latency no higher than its aim. */
+function judge(what: string, ratios: readonly number[], of: Case['of'], aim: number): string {
+  const sorted = [...ratios].sort((a, b) => a - b);
+  const [least = Number.NaN, median = Number.NaN] = [sorted[0], sorted[sorted.length >> 1]];
+  const isMet = of === 'p50' ? median <= aim : median >= aim;
+  const aimed = `${of === 'p50' ? '≤' : '≥'} ${aim}`;
+  return `${isMet ? 'met   ' : 'MISSED'} ${what} ${aimed}: median ${median.toFixed(2)}, minimum ${least.toFixed(2)}`;
+}
