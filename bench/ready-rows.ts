@@ -9,7 +9,7 @@ import { halvesOf } from './file-halves.ts';
  * connections, half each. Nothing is parsed, checked or counted; the database does the least that it can.
  */
 export interface ReadyRows {
-  /** Writes what `sluice.users` holds now, in the order it lies there. */
+  /** Writes what `sluice.users` holds now, in the order of the file. */
   save(path: string): Promise<void>;
   /** Seconds. */
   copy(path: string): Promise<number>;
@@ -28,7 +28,9 @@ export async function openReadyRows(databaseUrl: string): Promise<ReadyRows> {
   const columns = rows[0]?.columns ?? '';
   return {
     async save(path) {
-      const source = first.query(copyTo(`copy sluice.users (${columns}) to stdout`));
+      const rowOfFile = "substring(metadata ->> 'email' from '\\.(\\d+)@')::int";
+      const query = `select ${columns} from sluice.users order by ${rowOfFile}`;
+      const source = first.query(copyTo(`copy (${query}) to stdout`));
       await pipeline(source, createWriteStream(path));
     },
     async copy(path) {

@@ -8,6 +8,9 @@ import { embeddedPostgres } from '../src/embedded-postgres/embedded-postgres.ts'
 import { packageRoot } from '../src/package-root.ts';
 import { makeFolder } from './folder.ts';
 
+/** Of the end of a job. */
+const pollMs = 20;
+
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 
 /** The real service, started as a user starts it, on an embedded PostgreSQL in a folder of its own. */
@@ -94,7 +97,7 @@ async function load(
       if (job.status !== 'completed') throw new Error(`the load ${job.status}: ${job.failure?.message}`);
       return { job, seconds: (performance.now() - startedAt) / 1_000 };
     }
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await new Promise((resolve) => setTimeout(resolve, pollMs));
   }
 }
 

@@ -52,7 +52,7 @@ export async function insertRows(
     transaction,
     scope,
     {
-      text: users.finish(),
+      text: users.finishInOrder(),
       keyHashes: severalChunks ? users.keyHashes(NEW_ROW) : null,
       companies: users.companies().map((company) => fromByteString(unescapeCopy(company))),
     },

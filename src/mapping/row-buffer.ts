@@ -1,4 +1,5 @@
 import { KeyHashes } from './key-hashes.ts';
+import { KeyOrder } from './key-order.ts';
 import { doubled, KeyTable } from './key-table.ts';
 
 /**
@@ -40,6 +41,9 @@ export class RowBuffer {
   #stamp: Buffer | null = null;
   /** Where each row and its key start (the same place) and where its key ends; which rows share a key. */
   readonly #keys = new KeyTable();
+  readonly #order = new KeyOrder();
+  /** The rows once more, in order of their keys. */
+  #ordered: Buffer = Buffer.alloc(0);
   /** Per row: where its properties (braces excluded) and its company end, its record, its flags. */
   #propertyEnds = new Int32Array(initialRows);
   #companyEnds = new Int32Array(initialRows);
@@ -79,7 +83,9 @@ export class RowBuffer {
 
   /** Gives back what an unusually large chunk made it grow to. */
   shrink(): void {
-    if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
+    if (this.bytes.length <= initialBytes * 4) return;
+    this.bytes = Buffer.allocUnsafe(initialBytes);
+    this.#ordered = Buffer.alloc(0);
   }
 
   /**
@@ -184,6 +190,28 @@ export class RowBuffer {
   finish(): Buffer {
     if (this.repeated === 0) return this.bytes.subarray(0, this.at);
     return this.text(this.groups());
+  }
+
+  /** As `finish`, in about the order of the keys. */
+  finishInOrder(): Buffer {
+    const order = this.#order.of(this.bytes, this.#keys);
+    if (order === null) return this.finish();
+    if (this.repeated === 0) return this.#gather(order);
+    const heads = [...order].filter((row) => this.#keys.isHead(row));
+    return this.text(heads.map((head) => this.#keys.chain(head)));
+  }
+
+  #gather(order: Uint32Array): Buffer {
+    if (this.#ordered.length < this.at) this.#ordered = Buffer.allocUnsafeSlow(this.bytes.length);
+    let at = 0;
+    for (const row of order)
+      at += this.bytes.copy(this.#ordered, at, this.#keys.start(row), this.#endOf(row));
+    return this.#ordered.subarray(0, at);
+  }
+
+  /** Rows stand one behind the other. */
+  #endOf(row: number): number {
+    return row + 1 < this.rows ? this.#keys.start(row + 1) : this.at;
   }
 
   /** The COPY text of some keys, given by their rows. */

@@ -1,0 +1,54 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+import { copiedFields } from './copy-text.ts';
+
+const shared = new Rows();
+
+function readUsers(records: readonly object[]): Rows['users'] {
+  const bytes = Buffer.from(records.map((record) => `${JSON.stringify(record)}\n`).join(''));
+  shared.reset();
+  new NdjsonRows('users', {}, shared).read(
+    { byteStart: 0, byteEnd: bytes.length, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false },
+    bytes,
+  );
+  return shared.users;
+}
+
+const sorted = (text: Buffer): string[] => text.toString().split('\n').sort();
+
+describe('rows in the order of their keys', () => {
+  const plainKey = fc
+    .string({ minLength: 1, maxLength: 4, unit: 'grapheme-ascii' })
+    .filter((key) => key.trim() !== '');
+  const anyKey = fc
+    .string({ minLength: 1, maxLength: 9, unit: 'grapheme' })
+    .filter((key) => key.trim() !== '');
+  const records = (key: fc.Arbitrary<string>) =>
+    fc.array(fc.record({ user_id: key, name: fc.string({ unit: 'grapheme' }) }), { minLength: 1 });
+
+  it('are the same rows, whatever the keys are and however often they come', () => {
+    fc.assert(
+      fc.property(records(anyKey), (list) => {
+        const users = readUsers(list);
+        expect(sorted(users.finishInOrder())).toEqual(sorted(users.finish()));
+      }),
+    );
+  });
+
+  it('come in it where keys differ in the five characters after those that all begin with', () => {
+    fc.assert(
+      fc.property(records(plainKey), fc.string({ maxLength: 6, unit: 'grapheme-ascii' }), (list, start) => {
+        const users = readUsers(list.map((record) => ({ ...record, user_id: `u${start}${record.user_id}` })));
+        const keys = copiedFields(users.finishInOrder()).map(([key]) => Buffer.from(key ?? ''));
+        expect(keys).toEqual([...keys].sort(Buffer.compare));
+      }),
+    );
+  });
+
+  it('are the text as it stands where they come in order', () => {
+    const users = readUsers([{ user_id: 'a1' }, { user_id: 'a2' }, { user_id: 'b' }]);
+    expect(users.finishInOrder().buffer).toBe(users.bytes.buffer);
+  });
+});
