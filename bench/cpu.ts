@@ -36,7 +36,7 @@ export function cpuSince(service: Service, before: CpuSeconds): CpuSeconds {
   };
 }
 
-export function postmaster({ folder }: Service): number {
+function postmaster({ folder }: Service): number {
   return Number(readFileSync(join(folder, 'postgres/data/postmaster.pid'), 'utf8').split('\n')[0]);
 }
 

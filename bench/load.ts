@@ -3,7 +3,7 @@
  * npm run bench:load -- --events N
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
- * npm run bench:load -- --flat | --scale
+ * npm run bench:load -- --large [--rows N | --events N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
  * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
@@ -12,9 +12,9 @@
  * --only: of the steps, by comma: unchanged, 1%, 10%, 50%, ndjson; "CSV, all new" always comes first.
  * --against: of the other ways: copy, hand, hand-2, pgloader.
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
- * two. --dialects: the same users written in other ways. --flat, --scale: memory and time per row of small and large files.
+ * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
  */
-import { rm, stat } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -22,8 +22,9 @@ import pg from 'pg';
 import { compareDialects } from './dialects.ts';
 import { compareEvents } from './events.ts';
 import { diskOfBenches, makeFolder } from './folder.ts';
+import { type LargeLoad, measureLarge } from './large.ts';
 import { measureLatency } from './latency.ts';
-import { peaks, resetPeaks, type Service, startService } from './service.ts';
+import { type Service, startService } from './service.ts';
 import { compareUsers, stepKeys, wayKeys } from './users.ts';
 import { writeUsersFile } from './users-file.ts';
 import { compareWorkers } from './workers.ts';
@@ -34,8 +35,7 @@ const { values: flags } = parseArgs({
     turns: { type: 'string', default: '3' },
     only: { type: 'string' },
     against: { type: 'string' },
-    flat: { type: 'boolean', default: false },
-    scale: { type: 'boolean', default: false },
+    large: { type: 'boolean', default: false },
     workers: { type: 'boolean', default: false },
     dialects: { type: 'boolean', default: false },
     events: { type: 'string' },
@@ -72,15 +72,19 @@ async function measure(): Promise<void> {
     print(
       `${process.version}, ${await version(client)}, ${availableParallelism()} cores, ${diskOfBenches}\n`,
     );
-    if (flags.events !== undefined) await events(bench, Number(flags.events));
+    if (flags.large) await measureLarge(service, client, folder, largeLoad(), print);
+    else if (flags.events !== undefined) await events(bench, Number(flags.events));
     else if (flags.dialects) await compareDialects(service, client, folder, Number(flags.rows), print);
-    else if (flags.flat) await flat(bench);
-    else if (flags.scale) await scale(bench);
     else await users(bench, Number(flags.rows));
   } finally {
     await client.end();
     await service.stop();
   }
+}
+
+function largeLoad(): LargeLoad {
+  if (flags.events === undefined) return { what: 'users', rows: Number(flags.rows) };
+  return { what: 'events', rows: Number(flags.events) };
 }
 
 async function users(bench: Bench, rows: number): Promise<void> {
@@ -109,34 +113,6 @@ async function latency({ service }: Bench): Promise<void> {
   print(
     `\narray of 100 users, POST to completed, 200 times: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms`,
   );
-}
-
-/** Memory must not grow with the file. */
-async function flat({ service, client }: Bench): Promise<void> {
-  print('\n| file | seconds | peak RSS, MiB |\n|---|---|---|');
-  for (const rows of [710_000, 7_100_000]) {
-    await client.query('truncate sluice.users, sluice.companies');
-    const path = join(folder, 'flat.csv');
-    await writeUsersFile(path, { rows, format: 'csv' });
-    const { size } = await stat(path);
-    resetPeaks(service.pid);
-    const { seconds } = await service.load(path, 'text/csv');
-    const memory = Object.entries(peaks(service.pid)).map(([name, mib]) => `${name} ${mib}`);
-    print(`| ${(size / 1e6).toFixed(0)} MB | ${seconds.toFixed(1)} | ${memory.join(', ')} |`);
-  }
-}
-
-/** Time per row must not grow with the file. */
-async function scale({ service, client }: Bench): Promise<void> {
-  print('\n| rows | seconds | µs per row |\n|---|---|---|');
-  for (const rows of [500_000, 5_000_000]) {
-    await client.query('truncate sluice.users, sluice.companies');
-    await client.query('checkpoint');
-    const path = join(folder, 'scale.csv');
-    await writeUsersFile(path, { rows, format: 'csv' });
-    const { seconds } = await service.load(path, 'text/csv');
-    print(`| ${rows} | ${seconds.toFixed(1)} | ${((seconds * 1e6) / rows).toFixed(2)} |`);
-  }
 }
 
 async function version(client: pg.Client): Promise<string> {

@@ -9,7 +9,7 @@ import { packageRoot } from '../src/package-root.ts';
 import { makeFolder } from './folder.ts';
 
 /** Of the end of a job. */
-const pollMs = 20;
+const pollMs = 50;
 
 export const apiKey = 'sluice-bench-key-sluice-bench-key';
 

@@ -33,7 +33,13 @@ export class KeyOrder {
       places[row] = place * maxRows + row;
     }
     if (isOrdered) return null;
-    return Uint32Array.from(places.sort(), (place) => place % maxRows);
+    places.sort();
+    const order = new Uint32Array(rows);
+    for (let at = 0; at < rows; at++) {
+      const place = places[at] as number;
+      order[at] = place - Math.floor(place / maxRows) * maxRows;
+    }
+    return order;
   }
 }
 

@@ -1,0 +1,104 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type pg from 'pg';
+import { cpuSince, readCpu } from './cpu.ts';
+import { writeEventsFile } from './events-file.ts';
+import { megabytes } from './figures.ts';
+import { watchMemory } from './memory.ts';
+import { nodeProcesses, type Service } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+export interface LargeLoad {
+  readonly what: 'users' | 'events';
+  readonly rows: number;
+}
+
+/** Of the load, of which the first and the last are compared. */
+const tenths = 10;
+
+/**
+ * One large load, all of it new, into empty tables: whether the last rows come as fast as the first, whether memory stays
+ * flat, and what a row costs in processor time, on disk and in WAL.
+ */
+export async function measureLarge(
+  service: Service,
+  client: pg.Client,
+  folder: string,
+  { what, rows }: LargeLoad,
+  print: (line: string) => unknown,
+): Promise<void> {
+  const path = join(folder, 'large.csv');
+  if (what === 'users') await writeUsersFile(path, { rows, format: 'csv' });
+  else await writeEventsFile(path, rows, 'csv');
+  const { size } = await stat(path);
+  await client.query('checkpoint');
+  const [cpu, wal] = [readCpu(service), await walPosition(client)];
+  const memories = nodeProcesses(service.pid).map(({ name, pid }) => ({ name, end: watchMemory(pid) }));
+  const { job, seconds } = await service.load(path, 'text/csv');
+  print(`${rows} ${what}, ${megabytes(size)}: ${seconds.toFixed(1)} s, ${perSecond(rows, seconds)}\n`);
+  const used = Object.entries(cpuSince(service, cpu));
+  const share = used.map(([part, spent]) => `${part} ${((spent * 1e6) / rows).toFixed(2)}`);
+  print(`- processor, µs a row: ${share.join(', ')}`);
+  print(`- WAL, bytes a row: ${Math.round(((await walPosition(client)) - wal) / rows)}`);
+  await printDisk(client, what, rows, print);
+  await printPace(client, job.job_id, print);
+  for (const { name, end } of memories) {
+    const { startMib, endMib, peakMib, mibPerMinute } = end();
+    print(`- RSS of ${name}, MiB: ${startMib} → ${endMib}, peak ${peakMib}, ${mibPerMinute} a minute`);
+  }
+}
+
+async function walPosition(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ bytes: string }>(
+    "select pg_current_wal_insert_lsn() - '0/0'::pg_lsn as bytes",
+  );
+  return Number(rows[0]?.bytes);
+}
+
+async function printDisk(
+  client: pg.Client,
+  what: LargeLoad['what'],
+  rows: number,
+  print: (line: string) => unknown,
+): Promise<void> {
+  const { rows: found } = await client.query<{ table: string; rows: string; indexes: string }>(
+    `select c.relname as table, sum(pg_table_size(p.relid)) as rows, sum(pg_indexes_size(p.relid)) as indexes
+    from pg_class c
+    cross join lateral pg_partition_tree(c.oid) p
+    where c.relnamespace = 'sluice'::regnamespace and c.relname = any($1)
+    group by c.relname`,
+    [what === 'users' ? ['users', 'load_chunk_keys'] : ['events', 'event_ids', 'load_chunk_keys']],
+  );
+  for (const { table, rows: own, indexes } of found) {
+    const perRow = (bytes: string): string => (Number(bytes) / rows).toFixed(0);
+    print(`- disk, bytes a row: ${table} ${perRow(own)}, its indexes ${perRow(indexes)}`);
+  }
+}
+
+/** Rows a second of each tenth, by when its chunks were done; the first from the start of the load. */
+async function printPace(client: pg.Client, jobId: string, print: (line: string) => unknown): Promise<void> {
+  const { rows: chunks } = await client.query<{ seconds: number; rows: number }>(
+    `select extract(epoch from c.done_at - l.started_at)::float8 as seconds, c.row_count as rows
+    from sluice.loads l
+    join sluice.load_chunks c using (load_id)
+    where l.job_id = $1
+    order by c.done_at`,
+    [jobId],
+  );
+  const each = Math.ceil(chunks.length / tenths);
+  const paces: number[] = [];
+  let from = 0;
+  for (let at = 0; at < chunks.length; at += each) {
+    const part = chunks.slice(at, at + each);
+    const until = part.at(-1)?.seconds ?? from;
+    paces.push(part.reduce((sum, { rows }) => sum + rows, 0) / (until - from));
+    from = until;
+  }
+  const [first = Number.NaN, last = Number.NaN] = [paces.at(0), paces.at(-1)];
+  print(`- rows/s by tenth: ${paces.map((pace) => Math.round(pace)).join(', ')}`);
+  print(`- last tenth ÷ first: ${(last / first).toFixed(2)}`);
+}
+
+function perSecond(rows: number, seconds: number): string {
+  return `${Math.round(rows / seconds)} rows/s`;
+}
