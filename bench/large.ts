@@ -62,10 +62,11 @@ async function printDisk(
   print: (line: string) => unknown,
 ): Promise<void> {
   const { rows: found } = await client.query<{ table: string; rows: string; indexes: string }>(
-    `select c.relname as table, sum(pg_table_size(p.relid)) as rows, sum(pg_indexes_size(p.relid)) as indexes
+    `select c.relname as table, sum(pg_table_size(coalesce(p.relid, c.oid))) as rows,
+      sum(pg_indexes_size(coalesce(p.relid, c.oid))) as indexes
     from pg_class c
-    cross join lateral pg_partition_tree(c.oid) p
-    where c.relnamespace = 'sluice'::regnamespace and c.relname = any($1)
+    left join lateral pg_partition_tree(c.oid) p on true
+    where c.relkind in ('r', 'p') and c.relnamespace = 'sluice'::regnamespace and c.relname = any($1)
     group by c.relname`,
     [what === 'users' ? ['users', 'load_chunk_keys'] : ['events', 'event_ids', 'load_chunk_keys']],
   );
