@@ -2,7 +2,7 @@ import { type InputError, inputError } from '../domain/errors.ts';
 import { MAX_RECORD_PROPERTIES, MAX_RECORDS_PATH, MAX_SHOWN_COLUMNS } from '../domain/limits.ts';
 import { type RecordsPath, recordsPathText } from '../domain/records-path.ts';
 import { decodeKey, type JsonListener, JsonWalker } from './json-walker.ts';
-import { checkedUtf8 } from './utf8.ts';
+import { wholeCharacters } from './utf8.ts';
 
 /** Keys of a document under which an array of objects is taken for its records unasked. */
 const knownKeys: ReadonlySet<string> = new Set([
@@ -32,7 +32,7 @@ export interface DocumentOptions {
 
 /**
  * The elements of one array of a JSON document as NDJSON, as written but for white space between tokens; whatever else the
- * document holds is passed over. With a path, several documents may follow one another. Memory grows neither with the document
+ * document holds is passed over. That a record is UTF-8 is left to whoever reads it. With a path, several documents may follow one another. Memory grows neither with the document
  * nor with an element. `notes` gets sentences for the job record.
  * @throws InputError `empty_file`; `invalid_json` with the position; `missing_field` and `invalid_field` if the array cannot be found, or it is
  *   not plain which it is.
@@ -43,7 +43,7 @@ export async function* documentToNdjson(
   notes: string[],
 ): AsyncGenerator<Buffer> {
   const records = new DocumentRecords(options);
-  for await (const bytes of checkedUtf8(source)) {
+  for await (const bytes of wholeCharacters(source)) {
     const lines = records.take(bytes);
     if (lines.length > 0) yield lines;
   }

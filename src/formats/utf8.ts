@@ -50,23 +50,30 @@ export function splitBytes(bytes: Buffer): number {
   return 0;
 }
 
-/**
- * The same bytes, cut so that no character is split between two buffers, once they are known to be UTF-8.
- * @throws InputError `invalid_json` for anything else.
- */
-export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+/** The same bytes, cut so that no character is split between two buffers, as far as they are UTF-8. */
+export async function* wholeCharacters(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest = Buffer.alloc(0);
-  let position = 0;
   for await (const bytes of source) {
     const joined = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
     const whole = joined.subarray(0, joined.length - splitBytes(joined));
-    if (!isUtf8(whole)) throw invalid(position, whole);
     // A copy: the buffer itself may be large, and is somebody else's.
     rest = Buffer.from(joined.subarray(whole.length));
-    position += whole.length;
     if (whole.length > 0) yield whole;
   }
-  if (rest.length > 0) throw invalid(position, rest);
+  if (rest.length > 0) yield rest;
+}
+
+/**
+ * The same, once they are known to be UTF-8.
+ * @throws InputError `invalid_json` for anything else.
+ */
+export async function* checkedUtf8(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let position = 0;
+  for await (const bytes of wholeCharacters(source)) {
+    if (!isUtf8(bytes)) throw invalid(position, bytes);
+    position += bytes.length;
+    yield bytes;
+  }
 }
 
 function invalid(position: number, bytes: Buffer): Error {

@@ -447,6 +447,40 @@ describe('the records of a document', () => {
     );
   });
 
+  it('are kept with the bytes that they have: one that is not UTF-8 is left to be refused alone', async () => {
+    const bad = Buffer.from('{"user_id":"u2","name":"J\xf6rg"}', 'latin1');
+    const more = '"é é é é é é é é é é"';
+    const bytes = Buffer.concat([
+      Buffer.from(`\ufeff{"note":${more},"users":[{"user_id":"u1"},`),
+      bad,
+      Buffer.from(',{"user_id":"u3"}],"end":"'),
+      Buffer.of(0xc3, 0x28),
+      Buffer.from('"}'),
+    ]);
+    const lines = Buffer.concat([
+      Buffer.from('{"user_id":"u1"}\n'),
+      bad,
+      Buffer.from('\n{"user_id":"u3"}\n'),
+    ]);
+    for (const hints of [{}, { source: { records: 'users' } }]) {
+      for (const ends of [[], bytewise(bytes)]) {
+        const signal = new AbortController().signal;
+        const received = await receive(inPieces(bytes, ends), store, hints, limits, signal);
+        expect(await collect(store.open(received.ref))).toEqual(lines);
+        await store.remove(received.ref);
+      }
+    }
+  });
+
+  it('are refused with the document where a byte that is no text stands outside of texts', async () => {
+    const text = '[{"user_id":"é é é é é é é é é é"},';
+    const bytes = Buffer.concat([Buffer.from(text), Buffer.of(0xf6), Buffer.from('{"user_id":"u2"}]')]);
+    const signal = new AbortController().signal;
+    await expect(receive(inPieces(bytes, []), store, {}, limits, signal)).rejects.toMatchObject({
+      problems: [{ code: 'invalid_json', details: expect.stringContaining('line 1') }],
+    });
+  });
+
   it('end with the file: one that breaks off is refused with the position', async () => {
     expect(await refusal('{"data":{"users":[{"user_id":"u1"}', { source: { records: 'data.users' } })).toBe(
       '400 invalid_json: The body is not valid JSON: it ends early (line 1, column 35 (byte 34))',
