@@ -1,5 +1,8 @@
-import { stat } from 'node:fs/promises';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { pipeline } from 'node:stream/promises';
 import type pg from 'pg';
 import { median } from './figures.ts';
 import { peaks, resetPeaks, type Service } from './service.ts';
@@ -50,6 +53,31 @@ function workbook(name: string, strings: 'inline' | 'shared'): Way {
   };
 }
 
+/** The records as JSON, with this around and between them. */
+function json(name: string, file: string, [head, between, tail]: readonly [string, string, string]): Way {
+  async function* layOut(lines: AsyncIterable<string>) {
+    yield head;
+    let isFirst = true;
+    for await (const line of lines) {
+      yield isFirst ? line : between + line;
+      isFirst = false;
+    }
+    yield tail;
+  }
+  return {
+    name,
+    file,
+    type: file.endsWith('.ndjson') ? 'application/x-ndjson' : 'application/json',
+    write: async (path, rows) => {
+      const draft = `${path}.lines`;
+      await writeUsersFile(draft, { rows, format: 'ndjson' });
+      const lines = createInterface({ input: createReadStream(draft), crlfDelay: Number.POSITIVE_INFINITY });
+      await pipeline(lines, layOut, createWriteStream(path));
+      await rm(draft);
+    },
+  };
+}
+
 const plain = csv('CSV', {});
 const ways: readonly Way[] = [
   plain,
@@ -57,6 +85,10 @@ const ways: readonly Way[] = [
   csv('CSV in Windows-1252', { encoding: 'latin1' }),
   csv('CSV without a header', { hasHeader: false }, { header: 'none', map: byPosition }),
   csv("CSV with ' and \\", { quote: "'", escape: '\\' }, { quote: "'", escape: '\\' }),
+  json('NDJSON', 'lines.ndjson', ['', '\n', '\n']),
+  json('JSON, one array', 'array.json', ['[', ',\n', ']']),
+  json('JSON, array in a document', 'document.json', ['{"meta":{"pages":1},"users":[', ',', ']}']),
+  json('JSON side by side', 'side-by-side.json', ['', '', '']),
   workbook('XLSX', 'inline'),
   workbook('XLSX, shared strings', 'shared'),
 ];

@@ -3,6 +3,7 @@
  * records. Each of these costs the whole file, though the records behind the header say how many columns there are.
  */
 import { isUtf8 } from 'node:buffer';
+import { inputError } from '../domain/errors.ts';
 import { MAX_STRAY_QUOTES, MAX_VALUE_BYTES } from '../domain/limits.ts';
 import { CsvCutter } from './csv-cutter.ts';
 import type { CsvDialect } from './csv-dialect.ts';
@@ -13,6 +14,8 @@ import { readStrayQuote } from './stray-quotes.ts';
 /** Records behind the header that must agree, and the share of all that do. */
 const leastRecords = 2;
 const leastShare = 0.9;
+/** Of a line below the header, to see whether it is a ruler. */
+const maxRulerBytes = 4_096;
 
 /** A header that cannot be cut as the records are, and what a person should know of it. */
 export interface MendedHeader {
@@ -119,6 +122,18 @@ function firstLine(bytes: Buffer): { stop: number; end: number } {
   while (stop < bytes.length && bytes[stop] !== LF && bytes[stop] !== CR) stop++;
   const isPair = bytes[stop] === CR && bytes[stop + 1] === LF;
   return { stop, end: Math.min(stop + (isPair ? 2 : 1), bytes.length) };
+}
+
+/**
+ * Of a table drawn for reading, as Markdown, `mysql`, psql and sqlcmd have it: cells are padded, and a ruler is no record.
+ * @throws InputError `invalid_field` if the line below the header is a ruler.
+ */
+export function refuseRuler({ bytes }: CsvSample, { end }: Place): void {
+  const line = bytes.toString('latin1', end, end + maxRulerBytes).split(/[\r\n]/, 1)[0] ?? '';
+  if (!/^[-=+:|,;\s]+$/.test(line) || !/---|===/.test(line)) return;
+  const message =
+    'The line below the header is a ruler, so this is a table drawn for reading, whose cells may be padded with blanks: ask the program that wrote it for CSV, or say with comment how such lines begin, and cells are taken as they are';
+  throw inputError('invalid_field', message, 'comment');
 }
 
 /**

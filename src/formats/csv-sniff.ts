@@ -21,6 +21,7 @@ import {
   findMendedHeader,
   hasSpareCells,
   type MendedHeader,
+  refuseRuler,
   withoutSpareCells,
 } from './csv-mended-header.ts';
 import { isNumbered, namesId } from './csv-names.ts';
@@ -187,6 +188,7 @@ class Sniffer {
 
   #withHeader({ dialect, place }: Candidate): Sniffed {
     const { source } = this.#hints;
+    if (source.comment === undefined) refuseRuler(this.#sample, place);
     const isSpared = source.strictHeader !== true && hasSpareCells(this.#sample, dialect, place);
     const columns = isSpared ? { ...place, cells: withoutSpareCells(place.cells) } : place;
     const refined = refineDialect(this.#sample, dialect, columns, source);

@@ -45,6 +45,8 @@ import { openTestSystem, type TestSystem } from '../support/system.ts';
 import { expireTaskLeases, makeTasksDue } from '../support/tasks.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebServer, type WebServer } from '../support/web-server.ts';
+import { textRow, workbookFile } from '../support/workbook-file.ts';
+import { zipFile } from '../support/zip-file.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -78,7 +80,8 @@ afterEach(async () => {
   await sql`delete from tasks where kind = 'run'`.execute(t.system.db);
 });
 
-const put = (name: string, content: string): Promise<void> => writeFile(join(folder, 'in', name), content);
+const put = (name: string, content: string | Uint8Array): Promise<void> =>
+  writeFile(join(folder, 'in', name), content);
 const userIds = async (): Promise<string[]> =>
   Object.keys((await readProfiles(t.system, environmentId)).users);
 async function countLoads(start: string): Promise<number> {
@@ -205,6 +208,19 @@ describe('files', () => {
       status: 'completed',
     });
     expect(await userIds()).toEqual(['u8,x']);
+  });
+
+  test('may be workbooks, and data in a ZIP archive', async () => {
+    const sheets = [
+      { name: 'About', rows: textRow(1, 'user_id') + textRow(2, 'no user') },
+      { name: 'Customers', rows: textRow(1, 'user_id', 'n') + textRow(2, 'u10', '3') },
+    ];
+    await put('book-1.xlsx', workbookFile({ sheets }));
+    await put('packed-1.zip', zipFile([{ name: 'data/users.csv', data: 'user_id\nu11\n' }]));
+    for (const schedule of [files('book-*.xlsx', { sheet: 'Customers' }), files('packed-*.zip')]) {
+      expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    }
+    expect(await userIds()).toEqual(['u10', 'u11']);
   });
 
   test('of a run that failed are taken by the same run done again, those that were loaded not', async () => {

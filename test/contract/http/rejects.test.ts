@@ -187,6 +187,34 @@ describe('as CSV', () => {
     expect((await userOf('mended-1'))?.metadata).toEqual({ name: 'Mended' });
   });
 
+  test.each<[string, string | Buffer, string]>([
+    ["' for quotes", "user_id,'name'\n'e1','Ann, M.'\n'','Bob, N.'\n'e3','it''s, so'\n", ''],
+    ['escapes by backslash', 'user_id,name\ne1,"Ann \\"A\\", M."\n,"Bob \\"B\\", N."\n', ''],
+    ['|| between cells', 'user_id||name\ne1||Ann, M.\n||Bob, N.\ne3||Cy\n', ''],
+    ['Windows-1252', Buffer.from('user_id;name\ne1;Günther Weiß\n;Jürgen Müller\ne3;Jörg\n', 'latin1'), ''],
+    ['no header', 'e1;Ann, M.\n"";Bob, N.\n', '?header=none&delimiter=semicolon&map=1%3Duser_id'],
+    ['lines before the header', 'Customers\n\nuser_id,name\ne1,Ann\n,Bob\n', ''],
+    ['nulls and comments', 'user_id,name\ne1,NULL\n# x\nNULL,Bob\n', '?null=NULL&comment=%23'],
+  ])('mended, it gives the rest of the rows of a file with %s', async (_, source, query) => {
+    const jobId = await load(source, 'text/csv', query);
+    expect(await codesOf(jobId)).toEqual(['missing_id']);
+    const [rejected] = (await page(jobId)).data;
+    const name = /Bob(?: "B")?(?:, N\.)?|Jürgen Müller/.exec(rejected?.raw.replaceAll('\\"', '"') ?? '')?.[0];
+    expect(name).toBeDefined();
+    const written = parse<Record<string, string>>(await download(jobId, 'text/csv'), {
+      columns: true,
+      delimiter: [',', ';'],
+    });
+    const key = query.includes('none') ? 'column_1' : 'user_id';
+    const column = query.includes('none') ? 'column_2' : 'name';
+    expect(written).toMatchObject([{ [column]: name }]);
+    const id = uuidv7();
+    const mended = (await download(jobId, 'text/csv')).replace(/\n(?:""|NULL)?([,;])/, `\n${id}$1`);
+    const again = await load(mended, 'text/csv', key === 'user_id' ? '' : '?map=column_1%3Duser_id');
+    expect(await codesOf(again)).toEqual([]);
+    expect((await userOf(id))?.metadata).toEqual({ [column]: name });
+  });
+
   test('records that do not fit their columns shift and swallow nothing', async () => {
     const jobId = await load(messy);
     const rejects = await page(jobId);

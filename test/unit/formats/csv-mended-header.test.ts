@@ -137,6 +137,28 @@ describe('a header with other delimiters than the records', () => {
   });
 });
 
+describe('a table drawn for reading', () => {
+  it.each([
+    '| user_id | name |\n|---------|------|\n| u1 | Ann |\n',
+    '+---------+------+\n| user_id | name |\n+---------+------+\n| u1      | Ann  |\n+---------+------+\n',
+    ' user_id | name \n---------+------\n u1      | Ann\n(1 row)\n',
+    'user_id,name\n-------,----\nu1     ,Ann\n',
+    'user_id  name\n=======  ====\nu1       Ann\n',
+  ])('is refused, whose padded cells would be other values, and its ruler a record: %j', (text) => {
+    expect(() => read(text)).toThrow(/ruler.*comment/);
+  });
+
+  it('is read as it stands if the caller says how such lines begin', () => {
+    const found = read('user_id,name\n-------,----\nu1,Ann\n', {}, { comment: '-' });
+    expect(found.columns).toEqual(['user_id', 'name']);
+  });
+
+  it('is none where a record has a dash for what it does not know', () => {
+    expect(read('user_id,name,city\n-,-,-\nu1,--,x\n').columns).toHaveLength(3);
+    expect(read('user_id,name\nu---,---\n').columns).toHaveLength(2);
+  });
+});
+
 describe('the last column', () => {
   const lines = (count: number, filled: number) =>
     Array.from({ length: count }, (_, n) => `u${n},a,${n < filled ? 'x' : ''}\n`).join('');
