@@ -201,15 +201,14 @@ describe('as CSV', () => {
     const [rejected] = (await page(jobId)).data;
     const name = /Bob(?: "B")?(?:, N\.)?|Jürgen Müller/.exec(rejected?.raw.replaceAll('\\"', '"') ?? '')?.[0];
     expect(name).toBeDefined();
-    const written = parse<Record<string, string>>(await download(jobId, 'text/csv'), {
-      columns: true,
-      delimiter: [',', ';'],
-    });
+    const file = await download(jobId, 'text/csv');
+    const delimiter = file.includes(';sluice_row') ? ';' : ',';
+    const written = parse<Record<string, string>>(file, { columns: true, delimiter });
     const key = query.includes('none') ? 'column_1' : 'user_id';
     const column = query.includes('none') ? 'column_2' : 'name';
     expect(written).toMatchObject([{ [column]: name }]);
     const id = uuidv7();
-    const mended = (await download(jobId, 'text/csv')).replace(/\n(?:""|NULL)?([,;])/, `\n${id}$1`);
+    const mended = file.replace(/\n(?:""|NULL)?([,;])/, `\n${id}$1`);
     const again = await load(mended, 'text/csv', key === 'user_id' ? '' : '?map=column_1%3Duser_id');
     expect(await codesOf(again)).toEqual([]);
     expect((await userOf(id))?.metadata).toEqual({ [column]: name });
