@@ -43,7 +43,7 @@ export class WalkedEvents {
     if (!this.#writeTime()) return false;
     this.#target[this.#to++] = TAB;
     this.#target[this.#to++] = OPEN;
-    this.#to = line.copyProperties(ofEvents, this.#target, this.#to);
+    this.#to = line.copyProperties(this.#target, this.#to);
     this.#target[this.#to++] = CLOSE;
     kinds.set(record, kind);
     events.endRow(this.#row, this.#to);

@@ -14,6 +14,7 @@ import {
   TEXT,
 } from './json-members.ts';
 import { fromByteString } from './json-text.ts';
+import { JsonbOrder } from './jsonb-order.ts';
 import { isMetadataTaken } from './parsed-records.ts';
 import type { PropertyTypes } from './property-types.ts';
 import { NESTED, REMOVES } from './row-buffer.ts';
@@ -84,6 +85,8 @@ export class WalkedLine {
   readonly #members = new JsonMembers(roleOf, propertyRole, role.metadata);
   /** Per role: the member that has it, or -1. */
   readonly #byRole = new Int32Array(roles);
+  readonly #outerOrder = new JsonbOrder();
+  readonly #innerOrder = new JsonbOrder();
   #start = 0;
   #end = 0;
 
@@ -202,23 +205,45 @@ export class WalkedLine {
     }
   }
 
-  /** Copies the properties from `firstRole` on, and behind them those in the metadata; returns where they end. */
-  copyProperties(firstRole: number, target: Buffer, at: number): number {
+  /** Copies the properties of a profile, in jsonb's order, those in the metadata behind the others; returns where they end. */
+  copyOrdered(target: Buffer, at: number): number {
     const { outer, inner } = this.#members;
-    let to = at;
-    for (let member = 0; member < outer.count; member++) {
-      const name = outer.names[member];
-      if (name === undefined || name.role < firstRole) continue;
-      if (to !== at) target[to++] = COMMA;
-      target[to++] = QUOTE;
-      for (let i = 0; i < name.bytes.length; i++) target[to++] = name.bytes[i] ?? 0;
-      target[to++] = COLON;
-      to = this.#copy(outer, outer.starts[member] ?? 0, this.#endOf(member), target, to);
-    }
+    const to = this.#copyMembers(outer, this.#outerOrder.of(outer), ofProfiles, target, at, at);
+    return this.#copyMembers(inner, this.#innerOrder.of(inner), ofProfiles, target, to, at);
+  }
+
+  /** Copies the properties of an event as they are written, those in the metadata behind the others; returns where they end. */
+  copyProperties(target: Buffer, at: number): number {
+    const { outer, inner } = this.#members;
+    let to = this.#copyMembers(outer, null, ofEvents, target, at, at);
     if (inner.count === 0) return to;
     if (to !== at) target[to++] = COMMA;
     const metadata = this.#byRole[role.metadata] ?? -1;
     return this.#copy(inner, (outer.starts[metadata] ?? 0) + 1, this.#endOf(metadata) - 1, target, to);
+  }
+
+  /** Those from `firstRole` on, in `order` or as they come. At `first` the properties begin. */
+  #copyMembers(
+    list: MemberList,
+    order: Int32Array | null,
+    firstRole: number,
+    target: Buffer,
+    at: number,
+    first: number,
+  ): number {
+    let to = at;
+    for (let number = 0; number < list.count; number++) {
+      const member = order === null ? number : (order[number] ?? 0);
+      const name = list.names[member];
+      if (name === undefined || name.role < firstRole) continue;
+      if (to !== first) target[to++] = COMMA;
+      target[to++] = QUOTE;
+      const { bytes } = name;
+      for (let i = 0; i < bytes.length; i++) target[to++] = bytes[i] ?? 0;
+      target[to++] = COLON;
+      to = this.#copy(list, list.starts[member] ?? 0, list.ends[member] ?? 0, target, to);
+    }
+    return to;
   }
 
   #copy({ marks }: MemberList, start: number, end: number, target: Buffer, at: number): number {

@@ -101,7 +101,7 @@ export class WalkedRecords {
     this.#keyEnd = to;
     target[to++] = TAB;
     target[to++] = OPEN;
-    to = this.#line.copyProperties(ofProfiles, target, to);
+    to = this.#line.copyOrdered(target, to);
     target[to] = CLOSE;
     target[to + 1] = TAB;
     return to;

@@ -327,4 +327,12 @@ describe('records of NDJSON that are walked', () => {
   ])('are those that programs write: %s', (text) => {
     expect(isWalked(text)).toBe(true);
   });
+
+  it('give the properties of profiles in the order of jsonb, and those of events in the order of the file', () => {
+    const own = '"metadata":{"title":"t","b":1,"aa":2,"a":3}';
+    const event = '"event_type":"track","event_name":"Paid","inserted_at":"2026-03-04T05:06:07Z"';
+    const rows = readAsIs(Buffer.from(`{"user_id":"u1",${own}}\n{"user_id":"u1",${event},${own}}\n`), 'auto');
+    expect(rows.users.finish().toString()).toContain('{"a":3,"b":1,"aa":2,"title":"t"}');
+    expect(rows.events.text().toString()).toContain('{"title":"t","b":1,"aa":2,"a":3}');
+  });
 });
