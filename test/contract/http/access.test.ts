@@ -26,6 +26,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
   ingest: ['POST /v1/identify', 'POST /v1/track', 'POST /v1/companies/identify', 'POST /v1/batch'],
   import: [
     'POST /v1/imports',
+    'POST /v1/imports/inspect',
     'POST /v1/users/bulk_identify',
     'POST /v1/companies/bulk_identify',
     'POST /v1/background_jobs/{job_id}/cancel',
