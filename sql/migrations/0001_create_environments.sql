@@ -5,6 +5,7 @@ create table sluice.environments (
   name text not null,
   app_token text not null,
   created_at timestamptz not null default now(),
+  record_key uuid not null default gen_random_uuid(),
   constraint environments_pkey primary key (environment_id),
   constraint environments_name_key unique (name),
   constraint environments_app_token_key unique (app_token),
@@ -12,6 +13,7 @@ create table sluice.environments (
   constraint environments_app_token_check check (app_token ~ '^[A-Z]{2}-[0-9A-Z]{8}$')
 );
 comment on table sluice.environments is 'A tenant: its profiles, loads and keys are unreachable from any other.';
+comment on column sluice.environments.record_key is 'Secret under which records of files are digested: sluice.users.digest.';
 
 create table sluice.api_keys (
   key_id text not null,

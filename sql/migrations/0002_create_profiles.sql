@@ -6,6 +6,9 @@
 --
 -- times says when what is stored was so, for records that come with a time of their own (docs/decisions/loading.md,
 -- "Times of properties"). It is null until such a record, or a removal, touches the row.
+--
+-- digest is that of a record of a file, and says: laying this record over the row changes nothing. A load that brings the
+-- record again need not look any closer (docs/decisions/loading.md, "Unchanged records").
 
 create table sluice.users (
   environment_id integer not null,
@@ -19,6 +22,7 @@ create table sluice.users (
   load_chunk integer,
   load_touches integer,
   times jsonb,
+  digest uuid,
   constraint users_pkey primary key (environment_id, user_id),
   constraint users_times_check check (
     times is null
@@ -34,6 +38,7 @@ comment on column sluice.users.load_chunk is 'The highest chunk of that load tha
 comment on column sluice.users.load_touches is 'How many chunks of that load wrote the row.';
 comment on column sluice.users.times is
   '{"base", "company", "properties": {name: …}}, in microseconds since 1970: when they were set or removed; base: of those not named. "dated": by a record with a time. Null: last_seen_at, of all.';
+comment on column sluice.users.digest is 'Of a record whose content the row has; null if there is none that is known to.';
 
 create table sluice.companies (
   environment_id integer not null,
@@ -46,6 +51,7 @@ create table sluice.companies (
   load_chunk integer,
   load_touches integer,
   times jsonb,
+  digest uuid,
   constraint companies_pkey primary key (environment_id, company_id),
   constraint companies_times_check check (
     times is null
@@ -54,6 +60,26 @@ create table sluice.companies (
 );
 comment on table sluice.companies is 'One row per company (account) and environment.';
 comment on column sluice.companies.times is 'As in sluice.users.';
+comment on column sluice.companies.digest is 'As in sluice.users.';
+
+-- Whoever changes what a profile holds, an operator's own statement included, makes its digest void, unless it brings another.
+create function sluice.forget_digest() returns trigger
+  language plpgsql
+as $$
+begin
+  new.digest := null;
+  return new;
+end
+$$;
+create trigger users_digest before update on sluice.users for each row
+  when (
+    new.digest = old.digest
+    and (new.metadata is distinct from old.metadata or new.company_id is distinct from old.company_id)
+  )
+  execute function sluice.forget_digest();
+create trigger companies_digest before update on sluice.companies for each row
+  when (new.digest = old.digest and new.metadata is distinct from old.metadata)
+  execute function sluice.forget_digest();
 
 -- What an export filters by. Block ranges for the times: a tree of them would have to be written at every change of a
 -- row, which PostgreSQL could then no longer make in place.

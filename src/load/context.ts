@@ -30,6 +30,9 @@ export interface LoadMemory {
   users: 'unknown' | 'new' | 'known';
   /** Whether the last chunk brought events that were there. */
   events: 'unknown' | 'new' | 'known';
+  /** Chunks that are still to be read without asking which records are unchanged, and how many it will be next time. */
+  chunksNotAsked: number;
+  nextNotAsked: number;
 }
 
 /** What a process learns as it works, and buffers to use again. To lose it costs time only. */
@@ -39,7 +42,12 @@ export class ChunkMemory {
   readonly eventPartitions = new EventPartitions();
 
   of(loadId: number): LoadMemory {
-    const known: LoadMemory = this.#loads.get(loadId) ?? { users: 'unknown', events: 'unknown' };
+    const known: LoadMemory = this.#loads.get(loadId) ?? {
+      users: 'unknown',
+      events: 'unknown',
+      chunksNotAsked: 0,
+      nextNotAsked: 0,
+    };
     // Last in, last out: a Map keeps the order of insertion.
     this.#loads.delete(loadId);
     this.#loads.set(loadId, known);
@@ -54,7 +62,7 @@ export class ChunkMemory {
     try {
       return await work(rows);
     } finally {
-      rows.bytes = Buffer.alloc(0);
+      rows.release();
       if (this.#idleRows.length < maxIdleRows) this.#idleRows.push(rows);
     }
   }

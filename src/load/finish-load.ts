@@ -18,7 +18,7 @@ import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
 import { batchOf } from './merge-rows.ts';
-import { createChunkReader } from './process-chunk.ts';
+import { createChunkReader } from './read-chunk.ts';
 import { replayEvents } from './replay-events.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';

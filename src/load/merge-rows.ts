@@ -7,6 +7,7 @@ import type { Rows } from '../mapping/rows.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { type Batch, classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
+import { noteUnchanged } from '../postgres/merge/unchanged.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
@@ -118,9 +119,14 @@ async function mergeProfiles(
   refused: Refused,
 ): Promise<MergedKinds> {
   const profiles = profilesOf(rows);
-  if (profiles.users.rows + profiles.companies.rows === 0) return {};
+  const kinds: Partial<Record<CountedKind, Outcomes>> = await noteUnchangedRecords(
+    transaction,
+    source,
+    chunkNo,
+    rows,
+  );
+  if (profiles.users.rows + profiles.companies.rows === 0) return kinds;
   await prepareIncoming(transaction.client);
-  const kinds: Partial<Record<CountedKind, Outcomes>> = {};
   for (const entity of entities) {
     const buffer = profiles[entity];
     if (buffer.rows === 0) continue;
@@ -130,9 +136,28 @@ async function mergeProfiles(
     const { inserted, updated, unchanged } = merged;
     // What stands for a record and is not merged has a later record with its key in this chunk.
     const superseded = counted - inserted - updated - unchanged;
-    kinds[kindOfEntity[entity]] = { inserted, updated, unchanged, superseded, rejected: 0 };
+    const kind = kindOfEntity[entity];
+    kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, { inserted, updated, unchanged, superseded });
   }
   await createTheirCompanies(transaction, source, chunkNo, rows);
+  return kinds;
+}
+
+/** Counts the records that were passed over, and notes their keys where another chunk may meet them. */
+async function noteUnchangedRecords(
+  { db }: Transaction,
+  source: LoadSource,
+  chunkNo: number,
+  { unchanged }: Rows,
+): Promise<Partial<Record<CountedKind, Outcomes>>> {
+  const kinds: Partial<Record<CountedKind, Outcomes>> = {};
+  for (const entity of entities) {
+    const count = unchanged.countOf(entity);
+    if (count === 0) continue;
+    kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
+    if (source.chunkCount === 1) continue;
+    await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
+  }
   return kinds;
 }
 

@@ -1,6 +1,5 @@
 import { propertyEntities } from '../domain/entity.ts';
-import { ConflictError, Fault } from '../domain/errors.ts';
-import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import { ConflictError } from '../domain/errors.ts';
 import {
   addOutcomes,
   type ChunkRange,
@@ -11,12 +10,7 @@ import {
 } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
-import { type FileStore, MissingFileError } from '../files/file-store.ts';
-import { isEventFile, planFile } from '../mapping/column-plan.ts';
-import { CsvEventRows } from '../mapping/csv-event-rows.ts';
-import { CsvRows } from '../mapping/csv-rows.ts';
-import { NdjsonRows } from '../mapping/ndjson-rows.ts';
-import { type ChunkScope, Rows } from '../mapping/rows.ts';
+import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
@@ -35,6 +29,7 @@ import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
+import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
 
 const notOurs = 'another attempt owns the task, or its load has ended';
 
@@ -66,7 +61,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
     const reader = createChunkReader(source, context.files, rows);
     const inserted = await tryInserting(context, source, { claim, chunk }, reader);
     if (inserted !== null) return inserted;
-    await reader.read(chunk);
+    await readChanged(context, source, chunk, reader);
     await prepareChunk(context, source, rows);
     try {
       return await mergeChunk(context, source, { claim, chunk }, rows, false);
@@ -179,59 +174,6 @@ function countChunk(source: LoadSource, chunk: ChunkRange, rows: Rows, merged: M
     kinds: source.entity === 'auto' ? kinds : null,
     hasEventTypes: source.entity === 'auto' && rows.kinds.some,
   };
-}
-
-/** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
-export interface ChunkReader {
-  readonly rows: Rows;
-  read(chunk: ChunkRange, scope?: Omit<ChunkScope, 'origin'>): Promise<Rows>;
-}
-
-/** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
-export function createChunkReader(
-  source: LoadSource,
-  files: Pick<FileStore, 'readRange'>,
-  rows = new Rows(),
-): ChunkReader {
-  const parser = createParser(source, rows);
-  const { fileRef } = source;
-  if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
-  return {
-    rows,
-    async read(chunk, scope) {
-      rows.reset({ ...scope, origin: source });
-      const end = chunk.oversized
-        ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
-        : chunk.byteEnd;
-      const bytes = await files.readRange(fileRef, chunk.byteStart, end);
-      rows.bytes = bytes;
-      if (chunk.oversized) rejectOversized(rows, chunk, bytes);
-      else parser.read(chunk, bytes);
-      if (rows.records.count !== chunk.rowCount) {
-        throw new Fault(
-          `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
-        );
-      }
-      rows.complete();
-      return rows;
-    },
-  };
-}
-
-function createParser(source: LoadSource, rows: Rows): CsvRows | CsvEventRows | NdjsonRows {
-  const { header } = source;
-  if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows, source.preset);
-  const plan = planFile(header, source.columnMap, source.entity);
-  return isEventFile(plan) ? new CsvEventRows(header, plan, rows) : new CsvRows(header, plan, rows);
-}
-
-function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
-  const record = rows.records.add(0, bytes.length, 0);
-  const length = chunk.byteEnd - chunk.byteStart;
-  const message = `the record has ${length} bytes, more than a record may have (raw is cut at ${bytes.length})`;
-  rows.rejects.push(
-    rows.records.reject(record, { code: 'record_too_large', message, column: null }, chunk, bytes),
-  );
 }
 
 /** What is to be there before the transaction that writes the rows: names that are learned, partitions of the events. */

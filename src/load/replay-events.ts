@@ -31,7 +31,7 @@ import { readRefusedRows } from '../postgres/stores/rejects.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import type { LoadContext } from './context.ts';
-import { type ChunkReader, createChunkReader } from './process-chunk.ts';
+import { type ChunkReader, createChunkReader } from './read-chunk.ts';
 
 const notOurs = 'another worker finishes the load, or it has ended';
 

@@ -53,6 +53,9 @@ export class CsvCells {
   readonly ends: Int32Array;
   /** 1 where the cell has doubled quotes. */
   readonly doubled: Uint8Array;
+  /** What `findOne` has found. */
+  oneStart = 0;
+  oneEnd = 0;
   /** Per byte: ORDINARY, ENDS_CELL or NEEDS_ESCAPE. */
   readonly #meaning: Uint8Array;
 
@@ -105,6 +108,25 @@ export class CsvCells {
       }
       cell++;
       if (at >= end) return cell;
+      at++;
+    }
+  }
+
+  /** Finds one cell without walking what follows it; false if it has doubled quotes or is not there. */
+  findOne(bytes: Buffer, start: number, end: number, column: number): boolean {
+    let at = start;
+    for (let cell = 0; ; cell++) {
+      const isQuoted = bytes[at] === QUOTE && at < end;
+      const from = isQuoted ? at + 1 : at;
+      if (isQuoted) at = this.#findQuotedEnd(bytes, from, end, this.doubled.length - 1);
+      else while (at < end && this.#meaning[bytes[at] ?? 0] !== ENDS_CELL) at++;
+      if (cell === column) {
+        this.oneStart = from;
+        this.oneEnd = at;
+        return !isQuoted || this.doubled[this.doubled.length - 1] === 0;
+      }
+      if (isQuoted) at++;
+      if (at >= end) return false;
       at++;
     }
   }

@@ -51,6 +51,8 @@ export class CsvRows {
   readonly #cells: CsvCells;
   readonly #repeatedHeader: RepeatedHeader;
   readonly #types: ColumnTypes;
+  /** What `#chunk` holds already. */
+  #indexed: Buffer | null = null;
 
   constructor(header: CsvHeader, plan: ColumnPlan, rows: Rows) {
     this.#header = header;
@@ -73,14 +75,50 @@ export class CsvRows {
     this.#types = new ColumnTypes(plan.names, properties);
   }
 
+  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
+  offerUnchanged(bytes: Buffer): void {
+    const text = this.#chunk;
+    text.index(bytes);
+    this.#indexed = bytes;
+    const { digests, unchanged, records } = this.#rows;
+    unchanged.reset(text.bytes);
+    for (let record = 0; record < records.count; record++) {
+      digests.add(records.starts[record] ?? 0, records.ends[record] ?? 0);
+      if (text.problems.has(record)) continue;
+      const start = text.starts[record] ?? 0;
+      const end = text.ends[record] ?? 0;
+      if (!text.isUtf8 && !isUtf8(text.bytes.subarray(start, end))) continue;
+      if (record < SAMPLED_ROWS && !this.#isWalkable(text.bytes, start, end)) continue;
+      if (this.#cells.findOne(text.bytes, start, end, this.#plan.idIndex)) {
+        unchanged.offer(this.#plan.entity, record, this.#cells.oneStart, this.#cells.oneEnd);
+      }
+    }
+  }
+
+  #isWalkable(bytes: Buffer, start: number, end: number): boolean {
+    if (this.#hasMetadata || end - start > MAX_VALUE_BYTES) return false;
+    return !this.#cells.needsEscape(bytes, start, end);
+  }
+
+  /** Notes the types of a record that is passed over, and `#isWalkable`, as if it were read. */
+  #sample(bytes: Buffer, start: number, end: number): void {
+    const found = this.#cells.find(bytes, start, end);
+    if (found !== this.#plan.roles.length) this.#cells.fits(bytes, end, found, this.#pads);
+    if (this.#header.defused === 'undone') this.#cells.undoDefused(bytes);
+    this.#types.recordWalked(bytes, start, end, this.#cells);
+  }
+
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
   read(chunk: ChunkRange, bytes: Buffer): void {
     this.#types.reset();
     const text = this.#chunk;
-    text.index(bytes);
+    const { unchanged } = this.#rows;
+    if (this.#indexed !== bytes) text.index(bytes);
+    this.#indexed = null;
     const { starts, ends, problems } = text;
-    const complex = text.quoted.filter((record) =>
-      this.#isComplex(text.bytes, starts[record] ?? 0, ends[record] ?? 0),
+    const complex = text.quoted.filter(
+      (record) =>
+        !unchanged.has(record) && this.#isComplex(text.bytes, starts[record] ?? 0, ends[record] ?? 0),
     );
     const parsed = this.#parseComplex(complex);
     const utf8Reasons = new Utf8Reasons();
@@ -89,6 +127,10 @@ export class CsvRows {
     for (let record = 0; record < index.count; record++) {
       const start = starts[record] ?? 0;
       const end = ends[record] ?? 0;
+      if (unchanged.has(record)) {
+        if (record < SAMPLED_ROWS) this.#sample(text.bytes, start, end);
+        continue;
+      }
       let reason: Reason | null = problems.size === 0 ? null : (problems.get(record) ?? null);
       let cells: readonly string[] | null = null;
       if (complex[nextComplex] === record) cells = parsed[nextComplex++] ?? null;
@@ -104,7 +146,7 @@ export class CsvRows {
         this.#rows.rejects.push(locateReject(reject, this.#plan.names, this.#header.columns));
       }
     }
-    if (this.#out.rows > 0)
+    if (this.#out.rows > 0 || unchanged.count > 0)
       this.#types.reportTo(this.#rows.types[this.#plan.entity], index.count > SAMPLED_ROWS);
   }
 

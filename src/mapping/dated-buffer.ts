@@ -47,19 +47,18 @@ export class DatedBuffer {
     this[entity].add(`${key}\t${record}\t${at ?? '\\N'}${rest}`, record, flags);
   }
 
-  /** Adds the rows of `buffer`, as rows without a time. It must have been reset without a stamp. */
+  /** Adds the rows of `buffer`, as rows without a time. */
   addUndated(entity: Entity, buffer: RowBuffer): void {
     for (let row = 0; row < buffer.rows; row++) {
-      const line = buffer.text([[row]]).toString('latin1');
-      const keyEnd = line.indexOf('\t');
+      const content = buffer.content(row).toString('latin1');
+      const keyEnd = content.indexOf('\t');
       const record = buffer.recordOf(row);
-      const flags = line.charCodeAt(line.length - 2) - zero;
-      this[entity].add(`${line.slice(0, keyEnd)}\t${record}\t\\N${line.slice(keyEnd)}`, record, flags);
+      const flags = buffer.flagsOf(row);
+      const line = `${content.slice(0, keyEnd)}\t${record}\t\\N${content.slice(keyEnd)}\t${flags & (REMOVES | UNCOUNTED)}\n`;
+      this[entity].add(line, record, flags);
     }
   }
 }
-
-const zero = '0'.charCodeAt(0);
 
 /** Those of users, or those of companies. */
 export class DatedRows {

@@ -63,6 +63,20 @@ export class KeyTable {
     return this.#last[row] !== -1;
   }
 
+  /** Whether no other row has the key of this one. */
+  isAlone(row: number): boolean {
+    return this.#last[row] === row;
+  }
+
+  /** The first row whose key is bytes [start, end) of `other`, or -1. `bytes` are those that the keys were added from. */
+  find(bytes: Buffer, other: Buffer, start: number, end: number): number {
+    const mask = this.#slots.length - 1;
+    for (let slot = this.#hash.of(other, start, end) & mask; ; slot = (slot + 1) & mask) {
+      const row = this.#slots[slot] ?? -1;
+      if (row === -1 || isSame(bytes, this.start(row), this.end(row), other, start, end)) return row;
+    }
+  }
+
   /** All rows with the key of `head`, in order. */
   chain(head: number): number[] {
     const chain = [head];
@@ -82,7 +96,7 @@ export class KeyTable {
         this.#slots[slot] = row;
         return (slot - home) & mask;
       }
-      if (this.#sameKey(bytes, other, start, end)) {
+      if (isSame(bytes, this.start(other), this.end(other), bytes, start, end)) {
         this.#append(other, row);
         return (slot - home) & mask;
       }
@@ -93,13 +107,6 @@ export class KeyTable {
   #enterAll(bytes: Buffer): void {
     this.#slots.fill(-1);
     for (let row = 0; row < this.rows; row++) if (this.isHead(row)) this.#enter(bytes, row);
-  }
-
-  #sameKey(bytes: Buffer, row: number, start: number, end: number): boolean {
-    const from = this.start(row);
-    if (this.end(row) - from !== end - start) return false;
-    for (let at = start, other = from; at < end; at++, other++) if (bytes[at] !== bytes[other]) return false;
-    return true;
   }
 
   #append(head: number, row: number): void {
@@ -118,6 +125,19 @@ export class KeyTable {
     this.#slots = new Int32Array(this.#slots.length * 2);
     this.#enterAll(bytes);
   }
+}
+
+function isSame(
+  bytes: Buffer,
+  start: number,
+  end: number,
+  other: Buffer,
+  otherStart: number,
+  otherEnd: number,
+): boolean {
+  if (end - start !== otherEnd - otherStart) return false;
+  for (let at = start, to = otherStart; at < end; at++, to++) if (bytes[at] !== other[to]) return false;
+  return true;
 }
 
 export function doubled(old: Int32Array<ArrayBuffer>): Int32Array<ArrayBuffer> {

@@ -3,6 +3,7 @@ import type { LoadEntity } from '../domain/entity.ts';
 import type { ChunkRange, Preset } from '../domain/load.ts';
 import type { Reason } from '../domain/reject.ts';
 import { createLineScanner } from '../formats/record-scanner.ts';
+import { NdjsonKeys } from './ndjson-keys.ts';
 import { isVerbatim, ParsedRecords } from './parsed-records.ts';
 import { Utf8Reasons } from './reasons.ts';
 import type { Rows } from './rows.ts';
@@ -17,6 +18,7 @@ export class NdjsonRows {
   readonly #parsed: ParsedRecords;
   /** Null if the text of a record does not say what is read from it. */
   readonly #walked: WalkedRecords | null;
+  readonly #keys: NdjsonKeys;
   #utf8Reasons = new Utf8Reasons();
 
   constructor(
@@ -29,6 +31,12 @@ export class NdjsonRows {
     this.#rows = rows;
     this.#parsed = new ParsedRecords(rules, rows);
     this.#walked = isVerbatim(rules) ? new WalkedRecords(entity, rows) : null;
+    this.#keys = new NdjsonKeys(entity, map);
+  }
+
+  /** Digests the records of the chunk that is read next, and offers those whose key is in plain sight. */
+  offerUnchanged(bytes: Buffer): void {
+    this.#keys.offerUnchanged(bytes, this.#rows);
   }
 
   /** Reads the whole chunk; rows and rejects are in the `Rows` this was made with. */
@@ -42,7 +50,9 @@ export class NdjsonRows {
       const end = scanner.next(bytes, start, bytes.length, true);
       if (!scanner.blank) {
         const record = this.#rows.records.add(start, scanner.contentEnd, line);
-        const reason = this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8);
+        const reason = this.#rows.unchanged.has(record)
+          ? null
+          : this.#readLine(bytes, start, scanner.contentEnd, record, scanner.problem, wholeIsUtf8);
         if (reason !== null) this.#rows.rejects.push(this.#rows.records.reject(record, reason, chunk, bytes));
       }
       line += scanner.lines;

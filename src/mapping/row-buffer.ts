@@ -1,11 +1,14 @@
 import { KeyHashes } from './key-hashes.ts';
 import { KeyOrder } from './key-order.ts';
 import { doubled, KeyTable } from './key-table.ts';
+import { DIGEST_CHARS, type RecordDigests } from './record-digests.ts';
 
 /**
  * Rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
  *
- *     key TAB {properties as JSON} TAB company or \N TAB flags NEWLINE
+ *     key TAB {properties as JSON} TAB company or \N TAB digest or \N TAB flags NEWLINE
+ *
+ * The digest is that of the record, if the row is all that the record says (`RecordDigests`).
  *
  * No object per row exists. Everything is bytes of UTF-8; a JavaScript string, where one is used, holds one
  * byte per character ("byte string", latin1), which keeps it compact and needs no decoding: all characters
@@ -19,6 +22,8 @@ const initialRows = 16 * 1024;
 const LF = 10;
 const TAB = 9;
 const ZERO = 48;
+const BACKSLASH = 92;
+const CAPITAL_N = 78;
 
 /** The row removes a property or its company. */
 export const REMOVES = 1;
@@ -39,6 +44,7 @@ export class RowBuffer {
   nested = false;
   /** What every row ends with instead of its flags, its newline included; see `reset`. */
   #stamp: Buffer | null = null;
+  readonly #digests: RecordDigests;
   /** Where each row and its key start (the same place) and where its key ends; which rows share a key. */
   readonly #keys = new KeyTable();
   readonly #order = new KeyOrder();
@@ -49,6 +55,10 @@ export class RowBuffer {
   #companyEnds = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
   #flags = new Int32Array(initialRows);
+
+  constructor(digests: RecordDigests) {
+    this.#digests = digests;
+  }
 
   /** Rows written, the later ones of a repeated key included. */
   get rows(): number {
@@ -106,17 +116,24 @@ export class RowBuffer {
     this.#companyEnds[row] = companyEnd;
     this.#records[row] = record;
     this.#flags[row] = flags;
-    this.#endLine(flags);
+    this.#endLine(flags, record);
     if ((flags & REMOVES) !== 0) this.removes = true;
     if ((flags & NESTED) !== 0) this.nested = true;
     if ((flags & UNCOUNTED) === 0) this.counted++;
   }
 
-  #endLine(flags: number): void {
+  #endLine(flags: number, record: number): void {
     const stamp = this.#stamp;
-    this.reserve(this.#tailBytes());
+    this.reserve(1 + DIGEST_CHARS + (stamp?.length ?? 3));
     const bytes = this.bytes;
     let at = this.at;
+    bytes[at++] = TAB;
+    if ((flags & UNCOUNTED) === 0 && this.#digests.isBorne(record)) {
+      at = this.#digests.write(record, bytes, at);
+    } else {
+      bytes[at++] = BACKSLASH;
+      bytes[at++] = CAPITAL_N;
+    }
     if (stamp !== null) {
       for (let from = 0; from < stamp.length; from++) bytes[at++] = stamp[from] ?? 0;
     } else {
@@ -127,8 +144,21 @@ export class RowBuffer {
     this.at = at;
   }
 
-  #tailBytes(): number {
-    return this.#stamp?.length ?? 3;
+  /** Row `row` without its digest and what follows: key TAB {properties} TAB company. */
+  content(row: number): Buffer {
+    return this.#slice(this.#keys.start(row), this.#companyEnds[row]);
+  }
+
+  flagsOf(row: number): number {
+    return this.#flags[row] ?? 0;
+  }
+
+  /** Whether any row has a key that `has` knows. */
+  hasSome(has: (bytes: Buffer, start: number, end: number) => boolean): boolean {
+    for (let row = 0; row < this.rows; row++) {
+      if (this.#keys.isHead(row) && has(this.bytes, this.#keys.start(row), this.#keys.end(row))) return true;
+    }
+    return false;
   }
 
   /** The record (the caller's number) that row `row` came from. */
@@ -220,7 +250,7 @@ export class RowBuffer {
   }
 
   #whole(row = 0): Buffer {
-    return this.#slice(this.#keys.start(row), (this.#companyEnds[row] ?? 0) + this.#tailBytes());
+    return this.#slice(this.#keys.start(row), row + 1 < this.rows ? this.#keys.start(row + 1) : this.at);
   }
 
   #join(chain: readonly number[]): Buffer {
@@ -243,7 +273,7 @@ export class RowBuffer {
       removes |= flags & REMOVES;
       uncounted &= flags;
     }
-    parts.push(brace, company, this.#stamp ?? Buffer.from(`\t${removes | uncounted}\n`));
+    parts.push(brace, company, noDigest, this.#stamp ?? Buffer.from(`\t${removes | uncounted}\n`));
     return Buffer.concat(parts);
   }
 
@@ -260,5 +290,7 @@ export class RowBuffer {
 }
 
 const noCompany = Buffer.from('\\N');
+/** Of several records, none has all that the row brings. */
+const noDigest = Buffer.from('\t\\N');
 const comma = Buffer.from(',');
 const brace = Buffer.from('}\t');

@@ -13,7 +13,9 @@ import { EventBuffer, type EventOrigin, EventRow, type IdCounter, instantChars }
 import { EventTimes } from './event-time.ts';
 import { doubled } from './key-table.ts';
 import { PropertyTypes } from './property-types.ts';
+import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
+import { UnchangedRecords } from './unchanged-records.ts';
 
 const OPEN_BRACE = '\t{';
 const CLOSE_BRACE = '}\t';
@@ -27,13 +29,16 @@ const CLOSE_BRACE = '}\t';
  */
 export class Rows {
   readonly records = new RecordIndex();
-  readonly users = new RowBuffer();
-  readonly companies = new RowBuffer();
+  /** What the records say they are. */
+  readonly kinds = new RecordKinds();
+  readonly digests = new RecordDigests(this.records, this.kinds);
+  /** Records that are passed over. */
+  readonly unchanged = new UnchangedRecords(this.digests);
+  readonly users = new RowBuffer(this.digests);
+  readonly companies = new RowBuffer(this.digests);
   readonly events = new EventBuffer();
   /** If any profile row of the chunk is dated, this has all of them, and `users` and `companies` have none. */
   readonly dated = new DatedBuffer();
-  /** What the records say they are. */
-  readonly kinds = new RecordKinds();
   /** What properties the rows bear. */
   readonly types = {
     users: new PropertyTypes(),
@@ -50,6 +55,8 @@ export class Rows {
   /** With a `stamp`, the rows of users are for their table itself; see `RowBuffer.reset`. */
   reset({ stamp = null, origin = noOrigin, counter = null }: ChunkScope = {}): void {
     this.records.reset();
+    this.digests.close();
+    this.unchanged.reset();
     this.users.reset(stamp);
     this.companies.reset();
     this.events.reset(origin, counter);
@@ -60,6 +67,13 @@ export class Rows {
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];
+  }
+
+  /** Forgets the chunk's bytes. */
+  release(): void {
+    this.bytes = Buffer.alloc(0);
+    this.digests.close();
+    this.unchanged.reset();
   }
 
   /** To be called once, when all rows are there. If any profile is dated, all go that way. */
@@ -150,6 +164,7 @@ export class Rows {
     flags: number,
     record: number,
   ): void {
+    if ((flags & UNCOUNTED) !== 0) this.digests.refuse(record);
     const out = this[entity];
     const last = company ?? '\\N';
     out.reserve(key.length + properties.length + last.length + 16);

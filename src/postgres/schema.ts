@@ -54,6 +54,10 @@ export interface BackgroundJobs {
 
 export interface Companies {
   company_id: string;
+  /**
+   * As in sluice.users.
+   */
+  digest: string | null;
   environment_id: number;
   first_seen_at: Generated<Date>;
   last_seen_at: Generated<Date>;
@@ -127,6 +131,10 @@ export interface Environments {
   created_at: Generated<Date>;
   environment_id: Generated<number>;
   name: string;
+  /**
+   * Secret under which records of files are digested: sluice.users.digest.
+   */
+  record_key: Generated<string>;
 }
 
 export interface EventArchives {
@@ -803,6 +811,10 @@ export interface Users {
    * The one company the user belongs to now.
    */
   company_id: string | null;
+  /**
+   * Of a record whose content the row has; null if there is none that is known to.
+   */
+  digest: string | null;
   environment_id: number;
   first_seen_at: Generated<Date>;
   last_seen_at: Generated<Date>;

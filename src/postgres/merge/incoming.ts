@@ -14,6 +14,8 @@ export interface Incoming {
   readonly key: string;
   readonly properties: string;
   readonly company: string | null;
+  /** Of the record, if the row is all that one record says. */
+  readonly digest: string | null;
   readonly flags: number;
   /** Of dated rows: since when what they bring holds, as `times` of a profile; null: since the load was accepted. */
   readonly times: string | null;
@@ -34,6 +36,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
             key text collate "C" not null,
             properties jsonb not null,
             company text collate "C",
+            digest uuid,
             flags smallint not null,
             times jsonb
           ) on commit delete rows;`,
@@ -45,7 +48,7 @@ export async function prepareIncoming(client: pg.PoolClient): Promise<void> {
 /** Sends COPY text (see RowBuffer) into the session's table for `entity`. */
 export async function copyIncoming(client: pg.PoolClient, entity: Entity, text: Buffer): Promise<void> {
   const sink = client.query(
-    copyFrom(`copy ${incomingTable[entity]} (key, properties, company, flags) from stdin`),
+    copyFrom(`copy ${incomingTable[entity]} (key, properties, company, digest, flags) from stdin`),
   );
   await pipeline(Readable.from([text], { objectMode: false }), sink);
 }

@@ -203,7 +203,7 @@ export async function insertNewUsers(
   keepCompanies: boolean,
 ): Promise<void> {
   const copy = copyFrom(`
-    copy users (user_id, metadata, company_id, environment_id, load_id, load_chunk, load_touches)
+    copy users (user_id, metadata, company_id, digest, environment_id, load_id, load_chunk, load_touches)
     from stdin`);
   await pipeline(Readable.from([users.text], { objectMode: false }), client.query(copy));
   if (users.keyHashes !== null) {

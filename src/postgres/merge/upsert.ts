@@ -107,7 +107,16 @@ function upsertUsers(db: MergeDatabase, scope: MergeScope) {
   const incomingCompany = sql.ref('excluded.company_id');
   return db
     .insertInto('users')
-    .columns(['environment_id', 'user_id', 'metadata', 'company_id', 'load_id', 'load_chunk', 'load_touches'])
+    .columns([
+      'environment_id',
+      'user_id',
+      'metadata',
+      'company_id',
+      'digest',
+      'load_id',
+      'load_chunk',
+      'load_touches',
+    ])
     .expression(
       db
         .selectFrom('incoming_users as i')
@@ -116,6 +125,7 @@ function upsertUsers(db: MergeDatabase, scope: MergeScope) {
           'i.key',
           'i.properties',
           'i.company',
+          'i.digest',
           ...mark(scope),
         ])
         .orderBy('i.key'),
@@ -139,7 +149,7 @@ function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
   const incomingMetadata = sql.ref('excluded.metadata');
   return db
     .insertInto('companies')
-    .columns(['environment_id', 'company_id', 'metadata', 'load_id', 'load_chunk', 'load_touches'])
+    .columns(['environment_id', 'company_id', 'metadata', 'digest', 'load_id', 'load_chunk', 'load_touches'])
     .expression(
       db
         .selectFrom('incoming_companies as i')
@@ -147,6 +157,7 @@ function upsertCompanies(db: MergeDatabase, scope: MergeScope) {
           sql<number>`${scope.environmentId}::int`.as('environment_id'),
           'i.key',
           'i.properties',
+          'i.digest',
           ...mark(scope),
         ])
         .orderBy('i.key'),
@@ -199,6 +210,7 @@ function marked(table: Entity, scope: MergeScope, isSameCompany: RawBuilder<bool
         excluded.metadata, ${company('excluded.company_id')}, ${scope.acceptedAt}::timestamptz
       )
     end`,
+    digest: sql<never>`excluded.digest`,
     last_seen_at: sql<Date>`now()`,
     updated_at: sql<Date>`case when ${timesOnly} then ${own('updated_at')} else now() end`,
   };

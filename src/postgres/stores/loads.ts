@@ -145,14 +145,17 @@ export interface LoadSource {
   readonly preset: Preset | null;
   readonly dryRun: boolean;
   readonly chunkCount: number;
+  /** Secret of the environment: see `digestKey`. */
+  readonly recordKey: string;
 }
 
 export async function readLoadSource(db: Database, loadId: number): Promise<LoadSource> {
   const row = await db
     .selectFrom('loads')
+    .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
     .select([
       'job_id',
-      'environment_id',
+      'loads.environment_id',
       'entity',
       'file_ref',
       'file_format',
@@ -161,6 +164,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
       'preset',
       'dry_run',
       'chunk_count',
+      'record_key',
     ])
     .select(
       sql<string>`to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`.as('accepted_at'),
@@ -181,6 +185,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     preset: row.preset as Preset | null,
     dryRun: row.dry_run,
     chunkCount: row.chunk_count,
+    recordKey: row.record_key,
   };
 }
 

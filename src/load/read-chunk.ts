@@ -1,0 +1,142 @@
+/*
+ * Reading a chunk: its bytes become rows and rejects. Records that the profiles already bear are found by their digests first
+ * and never become rows.
+ */
+import { entities } from '../domain/entity.ts';
+import { Fault } from '../domain/errors.ts';
+import { MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
+import type { ChunkRange } from '../domain/load.ts';
+import { type FileStore, MissingFileError } from '../files/file-store.ts';
+import { isEventFile, planFile } from '../mapping/column-plan.ts';
+import { CsvEventRows } from '../mapping/csv-event-rows.ts';
+import { CsvRows } from '../mapping/csv-rows.ts';
+import { NdjsonRows } from '../mapping/ndjson-rows.ts';
+import { digestKey } from '../mapping/record-digests.ts';
+import { type ChunkScope, Rows } from '../mapping/rows.ts';
+import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
+import type { Database } from '../postgres/database.ts';
+import { findRefuted } from '../postgres/merge/unchanged.ts';
+import type { LoadSource } from '../postgres/stores/loads.ts';
+import type { LoadContext, LoadMemory } from './context.ts';
+
+/** Of so many records offered at least one must be unchanged for asking to be worth it. */
+const worthwhileShare = 8;
+/** How many chunks are not asked about at most before the next is. */
+const maxNotAsked = 64;
+
+/** What a chunk of a file is read for. */
+export interface ReadScope extends Omit<ChunkScope, 'origin'> {
+  /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
+  readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
+}
+
+/** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
+export interface ChunkReader {
+  readonly rows: Rows;
+  read(chunk: ChunkRange, scope?: ReadScope): Promise<Rows>;
+}
+
+/** Throws `InputError` if the header and the map do not fit together (found out before a load is accepted). */
+export function createChunkReader(
+  source: LoadSource,
+  files: Pick<FileStore, 'readRange'>,
+  rows = new Rows(),
+): ChunkReader {
+  const parser = createParser(source, rows);
+  const key = 'offerUnchanged' in parser && source.preset === null ? digestKeyOf(source) : null;
+  const { fileRef } = source;
+  if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
+  return {
+    rows,
+    async read(chunk, scope) {
+      rows.reset({ ...scope, origin: source });
+      const end = chunk.oversized
+        ? Math.min(chunk.byteEnd, chunk.byteStart + MAX_REJECT_RAW_BYTES)
+        : chunk.byteEnd;
+      const bytes = await files.readRange(fileRef, chunk.byteStart, end);
+      rows.bytes = bytes;
+      rows.digests.open(bytes, key);
+      if (scope?.findUnchanged !== undefined && key !== null && 'offerUnchanged' in parser) {
+        parser.offerUnchanged(bytes);
+        await scope.findUnchanged(rows.unchanged);
+      }
+      if (chunk.oversized) rejectOversized(rows, chunk, bytes);
+      else parser.read(chunk, bytes);
+      if (rows.records.count !== chunk.rowCount) {
+        throw new Fault(
+          `bytes ${chunk.byteStart}-${chunk.byteEnd} of ${fileRef} hold ${rows.records.count} records; ${chunk.rowCount} were counted while receiving`,
+        );
+      }
+      rows.complete();
+      return rows;
+    },
+  };
+}
+
+/** All that decides what becomes of a record, beside its bytes. */
+function digestKeyOf({ recordKey, entity, fileFormat, header, columnMap }: LoadSource): Int32Array {
+  return digestKey(recordKey, [entity, fileFormat, header, columnMap]);
+}
+
+function createParser(source: LoadSource, rows: Rows): CsvRows | CsvEventRows | NdjsonRows {
+  const { header } = source;
+  if (header === null) return new NdjsonRows(source.entity, source.columnMap, rows, source.preset);
+  const plan = planFile(header, source.columnMap, source.entity);
+  return isEventFile(plan) ? new CsvEventRows(header, plan, rows) : new CsvRows(header, plan, rows);
+}
+
+function rejectOversized(rows: Rows, chunk: ChunkRange, bytes: Buffer): void {
+  const record = rows.records.add(0, bytes.length, 0);
+  const length = chunk.byteEnd - chunk.byteStart;
+  const message = `the record has ${length} bytes, more than a record may have (raw is cut at ${bytes.length})`;
+  rows.rejects.push(
+    rows.records.reject(record, { code: 'record_too_large', message, column: null }, chunk, bytes),
+  );
+}
+
+/**
+ * Reads a chunk, of the records that change nothing only their digests: these are counted in `rows.unchanged`, and no
+ * row is made of them. Before the transaction, as reading is; that another one writes such a profile in
+ * between is as if it came later. Another chunk of the same load may: then finishing sees that both met the key.
+ */
+export async function readChanged(
+  context: LoadContext,
+  source: LoadSource,
+  chunk: ChunkRange,
+  reader: ChunkReader,
+): Promise<Rows> {
+  const memory = context.memory.of(source.loadId);
+  if (chunk.oversized || memory.chunksNotAsked > 0) {
+    memory.chunksNotAsked = Math.max(0, memory.chunksNotAsked - 1);
+    return reader.read(chunk);
+  }
+  const rows = await reader.read(chunk, {
+    findUnchanged: (offered) => findUnchanged(context.db, source, offered),
+  });
+  learnShare(memory, rows);
+  if (!isDoubtful(rows)) return rows;
+  memory.chunksNotAsked = maxNotAsked;
+  return reader.read(chunk);
+}
+
+async function findUnchanged(db: Database, source: LoadSource, offered: UnchangedRecords): Promise<void> {
+  for (const entity of entities) {
+    const claims = offered.claims(entity);
+    if (claims !== null) offered.keepClaims(entity, await findRefuted(db, entity, source, claims));
+  }
+}
+
+/** A record that was passed over shares its profile with one that was mapped, or rows go the dated way: they belong together. */
+function isDoubtful(rows: Rows): boolean {
+  return rows.unchanged.count > 0 && (rows.dated.rows > 0 || rows.unchanged.meets(rows));
+}
+
+/** Next to nothing unchanged: the chunks that follow are likely to be the same, so a growing number of them is not asked about. */
+function learnShare(memory: LoadMemory, { unchanged, records }: Rows): void {
+  if (unchanged.count * worthwhileShare >= records.count) {
+    memory.nextNotAsked = 0;
+    return;
+  }
+  memory.nextNotAsked = Math.min(maxNotAsked, Math.max(4, 2 * memory.nextNotAsked));
+  memory.chunksNotAsked = memory.nextNotAsked;
+}

@@ -1,0 +1,215 @@
+import { hash } from 'node:crypto';
+
+const initialRecords = 16 * 1024;
+const HEX_DIGITS = Buffer.from('0123456789abcdef');
+
+/** Bytes of a digest as hexadecimal digits. */
+export const DIGEST_CHARS = 32;
+
+/** To be raised by whoever changes what becomes of a record: a row that the old way wrote is then looked at again. */
+const mappingVersion = 1;
+
+/**
+ * The key under which the records of a load are digested. `secret` is the environment's; `mapping` is everything beside a
+ * record's bytes that decides what becomes of it. Other headers, other keys: their digests have nothing in common.
+ */
+export function digestKey(secret: string, mapping: readonly unknown[]): Int32Array {
+  const bytes = hash('sha256', JSON.stringify([secret, mappingVersion, ...mapping]), 'buffer');
+  return Int32Array.from({ length: 4 }, (_, word) => bytes.readInt32LE(4 * word));
+}
+
+/**
+ * Chaskey-12 (https://mouha.be/chaskey, ISO/IEC 29192-6): a message authentication code of 128 bits that needs nothing
+ * but 32-bit arithmetic, which is what JavaScript has. Without the key nobody can make two records with one digest. Rejected:
+ * SHA-256 of node:crypto, which takes twice as long for a record of 130 bytes, nearly all of it the call.
+ */
+export class RecordMac {
+  #key: Int32Array = new Int32Array(4);
+  /** What the last block is combined with: of a whole one the key doubled, of another one the same doubled again. */
+  readonly #whole = new Int32Array(4);
+  readonly #padded = new Int32Array(4);
+
+  setKey(key: Int32Array): void {
+    this.#key = key;
+    double(key, this.#whole);
+    double(this.#whole, this.#padded);
+  }
+
+  /** Digests bytes [start, end) into four words of `out` from `to`. */
+  digest(bytes: Uint8Array, start: number, end: number, out: Int32Array, to: number): void {
+    const length = end - start;
+    const isWhole = length > 0 && (length & 15) === 0;
+    const last = isWhole ? this.#whole : this.#padded;
+    const l0 = last[0] as number;
+    const l1 = last[1] as number;
+    const l2 = last[2] as number;
+    const l3 = last[3] as number;
+    let v0 = this.#key[0] as number;
+    let v1 = this.#key[1] as number;
+    let v2 = this.#key[2] as number;
+    let v3 = this.#key[3] as number;
+    let at = start;
+    for (let blocks = isWhole ? length >> 4 : (length >> 4) + 1; blocks > 0; blocks--, at += 16) {
+      if (blocks > 1 || isWhole) {
+        v0 ^= word(bytes, at);
+        v1 ^= word(bytes, at + 4);
+        v2 ^= word(bytes, at + 8);
+        v3 ^= word(bytes, at + 12);
+      } else {
+        v0 ^= lastWord(bytes, at, end);
+        v1 ^= lastWord(bytes, at + 4, end);
+        v2 ^= lastWord(bytes, at + 8, end);
+        v3 ^= lastWord(bytes, at + 12, end);
+      }
+      if (blocks === 1) {
+        v0 ^= l0;
+        v1 ^= l1;
+        v2 ^= l2;
+        v3 ^= l3;
+      }
+      for (let round = 0; round < 12; round++) {
+        v0 = (v0 + v1) | 0;
+        v1 = ((v1 << 5) | (v1 >>> 27)) ^ v0;
+        v0 = (v0 << 16) | (v0 >>> 16);
+        v2 = (v2 + v3) | 0;
+        v3 = ((v3 << 8) | (v3 >>> 24)) ^ v2;
+        v0 = (v0 + v3) | 0;
+        v3 = ((v3 << 13) | (v3 >>> 19)) ^ v0;
+        v2 = (v2 + v1) | 0;
+        v1 = ((v1 << 7) | (v1 >>> 25)) ^ v2;
+        v2 = (v2 << 16) | (v2 >>> 16);
+      }
+    }
+    out[to] = v0 ^ l0;
+    out[to + 1] = v1 ^ l1;
+    out[to + 2] = v2 ^ l2;
+    out[to + 3] = v3 ^ l3;
+  }
+}
+
+function word(bytes: Uint8Array, at: number): number {
+  return (
+    (bytes[at] as number) |
+    ((bytes[at + 1] as number) << 8) |
+    ((bytes[at + 2] as number) << 16) |
+    ((bytes[at + 3] as number) << 24)
+  );
+}
+
+/** Of the block in which the message ends: a byte of 1 follows the message, then zeros. */
+function lastWord(bytes: Uint8Array, at: number, end: number): number {
+  let value = 0;
+  for (let byte = 0; byte < 4 && at + byte <= end; byte++) {
+    value |= (at + byte === end ? 1 : (bytes[at + byte] as number)) << (8 * byte);
+  }
+  return value;
+}
+
+/** Times two in the field of 2^128 elements. */
+function double(from: Int32Array, to: Int32Array): void {
+  let carry = (from[3] as number) >>> 31 === 0 ? 0 : 0x87;
+  for (let i = 0; i < 4; i++) {
+    const own = from[i] as number;
+    to[i] = (own << 1) ^ carry;
+    carry = own >>> 31;
+  }
+}
+
+/** Where the records of a chunk are. */
+interface Bounds {
+  readonly starts: Int32Array;
+  readonly ends: Int32Array;
+}
+
+/** What records say they are. */
+interface Kinds {
+  readonly some: boolean;
+  of(record: number): unknown;
+}
+
+/**
+ * Digests of a chunk's records, of their bytes as they stand in the file. A row that one record alone has written bears
+ * the record's (docs/decisions/loading.md, "Unchanged records").
+ */
+export class RecordDigests {
+  readonly #records: Bounds;
+  readonly #kinds: Kinds;
+  readonly #mac = new RecordMac();
+  #isOn = false;
+  #bytes: Buffer = Buffer.alloc(0);
+  #words = new Int32Array(4 * initialRecords);
+  /** Records from 0 on whose digests are there; those after it are digested when they are asked for. */
+  #done = 0;
+  /** The last record that became more than one row. */
+  #manifold = -1;
+
+  constructor(records: Bounds, kinds: Kinds) {
+    this.#records = records;
+    this.#kinds = kinds;
+  }
+
+  get isOn(): boolean {
+    return this.#isOn;
+  }
+
+  /** For a chunk whose bytes are `bytes`. Without a key there are no digests. */
+  open(bytes: Buffer, key: Int32Array | null): void {
+    this.#bytes = bytes;
+    this.#isOn = key !== null;
+    this.#done = 0;
+    this.#manifold = -1;
+    if (key !== null) this.#mac.setKey(key);
+  }
+
+  close(): void {
+    this.open(Buffer.alloc(0), null);
+  }
+
+  /** Digests the next record, in bytes [start, end) of the chunk, before it is mapped. To be called for each, in order. */
+  add(start: number, end: number): void {
+    this.#digest(this.#done++, start, end);
+  }
+
+  /** The record is more than its row: it says something of another profile too, and must not be passed over. */
+  refuse(record: number): void {
+    this.#manifold = record;
+  }
+
+  /** Whether the record's own row bears its digest: that row is all that the record says. */
+  isBorne(record: number): boolean {
+    if (!this.#isOn || record === this.#manifold) return false;
+    return !this.#kinds.some || this.#kinds.of(record) === null;
+  }
+
+  /** Writes the record's digest in hexadecimal digits into `target` at `at`; returns where it ends. */
+  write(record: number, target: Buffer, at: number): number {
+    if (record >= this.#done) {
+      this.#digest(record, this.#records.starts[record] ?? 0, this.#records.ends[record] ?? 0);
+    }
+    let to = at;
+    for (let index = 4 * record; index < 4 * record + 4; index++) {
+      const value = this.#words[index] as number;
+      for (let shift = 28; shift >= 0; shift -= 4)
+        target[to++] = HEX_DIGITS[(value >>> shift) & 15] as number;
+    }
+    return to;
+  }
+
+  /** Writes the record's digest in 16 bytes, as `write` in digits. It must have been added. */
+  writeBytes(record: number, target: Buffer, at: number): number {
+    let to = at;
+    for (let index = 4 * record; index < 4 * record + 4; index++) {
+      to = target.writeInt32BE(this.#words[index] as number, to);
+    }
+    return to;
+  }
+
+  #digest(record: number, start: number, end: number): void {
+    if (4 * record + 4 > this.#words.length) {
+      const grown = new Int32Array(Math.max(2 * this.#words.length, 8 * (record + 1)));
+      grown.set(this.#words);
+      this.#words = grown;
+    }
+    this.#mac.digest(this.#bytes, start, end, this.#words, 4 * record);
+  }
+}
