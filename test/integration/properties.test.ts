@@ -320,8 +320,7 @@ describe('what is known costs no statement', () => {
 
   test('and a process that does not know it yet reads it, but writes and locks no row', async () => {
     const environmentId = await newEnvironment(t.system);
-    const content = lines({ user_id: 'u', a: 1, b: 'x' });
-    await load(environmentId, content);
+    await load(environmentId, lines({ user_id: 'u', a: 1, b: 'x' }));
     const state = async () =>
       (
         await sql<object>`
@@ -329,7 +328,8 @@ describe('what is known costs no statement', () => {
           from properties where environment_id = ${environmentId} order by key`.execute(t.system.db)
       ).rows;
     const before = await state();
-    await load(environmentId, content, {}, other);
+    // Another user: a record that its profile bears the digest of is not read at all.
+    await load(environmentId, lines({ user_id: 'v', a: 2, b: 'y' }), {}, other);
     expect(await state()).toEqual(before);
     expect(other.knownProperties.knowsProperty(environmentId, 'users', 'a', 'numeric')).toBe(true);
   });

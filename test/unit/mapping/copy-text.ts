@@ -21,9 +21,9 @@ export function readCopyText(text: Buffer): CopiedRow[] {
   const lines = text.toString('utf8').split('\n');
   if (lines.pop() !== '') throw new Error('the last line is not ended');
   return lines.map((line) => {
-    const [key, properties, company, flags, ...more] = line.split('\t').map(readField);
+    const [key, properties, company, _digest, flags, ...more] = line.split('\t').map(readField);
     if (key == null || properties == null || flags == null || company === undefined || more.length > 0) {
-      throw new Error(`not four fields: ${JSON.stringify(line)}`);
+      throw new Error(`not five fields: ${JSON.stringify(line.slice(0, 1000))}`);
     }
     return { key, properties: JSON.parse(properties), company, flags: Number(flags) };
   });

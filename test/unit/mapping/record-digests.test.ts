@@ -1,0 +1,191 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { CsvRows } from '../../../src/mapping/csv-rows.ts';
+import { NdjsonRows } from '../../../src/mapping/ndjson-rows.ts';
+import { digestKey, RecordMac } from '../../../src/mapping/record-digests.ts';
+import { Rows } from '../../../src/mapping/rows.ts';
+import { copiedFields } from './copy-text.ts';
+
+const mask = 0xffff_ffffn;
+
+/** Chaskey-12 as its specification puts it: blocks as numbers of 128 bits. */
+function chaskey12(key: readonly bigint[], message: Uint8Array): bigint[] {
+  const rotated = (v: bigint, bits: bigint): bigint => ((v << bits) | (v >> (32n - bits))) & mask;
+  const joined = (words: readonly bigint[]): bigint =>
+    words.reduce((sum, word, index) => sum | (word << BigInt(32 * index)), 0n);
+  const split = (value: bigint): bigint[] => [0n, 32n, 64n, 96n].map((bits) => (value >> bits) & mask);
+  const doubled = (value: bigint): bigint =>
+    ((value << 1n) & ((1n << 128n) - 1n)) ^ (value >> 127n === 1n ? 0x87n : 0n);
+  const permuted = (value: bigint): bigint => {
+    let [v0 = 0n, v1 = 0n, v2 = 0n, v3 = 0n] = split(value);
+    for (let round = 0; round < 12; round++) {
+      v0 = (v0 + v1) & mask;
+      v1 = rotated(v1, 5n) ^ v0;
+      v0 = rotated(v0, 16n);
+      v2 = (v2 + v3) & mask;
+      v3 = rotated(v3, 8n) ^ v2;
+      v0 = (v0 + v3) & mask;
+      v3 = rotated(v3, 13n) ^ v0;
+      v2 = (v2 + v1) & mask;
+      v1 = rotated(v1, 7n) ^ v2;
+      v2 = rotated(v2, 16n);
+    }
+    return joined([v0, v1, v2, v3]);
+  };
+  const blocks: bigint[] = [];
+  for (let at = 0; at < message.length || at === 0; at += 16) {
+    const block = message.subarray(at, at + 16);
+    blocks.push([...block].reduce((sum, byte, index) => sum | (BigInt(byte) << BigInt(8 * index)), 0n));
+  }
+  const isWhole = message.length > 0 && message.length % 16 === 0;
+  const last = blocks.pop() ?? 0n;
+  const k = joined(key);
+  const lastKey = isWhole ? doubled(k) : doubled(doubled(k));
+  const end = isWhole ? last : last | (1n << BigInt(8 * (message.length % 16)));
+  const state = blocks.reduce((sum, block) => permuted(sum ^ block), k);
+  return split(permuted(state ^ end ^ lastKey) ^ lastKey);
+}
+
+test('records are digested by Chaskey-12, whatever their length and wherever they stand', () => {
+  const words = fc.uint32Array({ minLength: 4, maxLength: 4 });
+  const property = fc.property(
+    words,
+    fc.uint8Array({ maxLength: 70 }),
+    fc.nat({ max: 5 }),
+    (key, message, at) => {
+      const mac = new RecordMac();
+      mac.setKey(Int32Array.from(key));
+      const out = new Int32Array(6);
+      const bytes = Buffer.concat([Buffer.alloc(at, 7), message, Buffer.alloc(3, 9)]);
+      mac.digest(bytes, at, at + message.length, out, 1);
+      const expected = chaskey12([...key].map(BigInt), message);
+      expect([...out.subarray(1, 5)].map((word) => BigInt(word >>> 0))).toEqual(expected);
+    },
+  );
+  fc.assert(property);
+});
+
+test('what decides over the mapping, and the secret, make another key', () => {
+  const keys = [
+    digestKey('secret', ['users', 'csv', { columns: ['user_id', 'a'] }, {}]),
+    digestKey('secret', ['users', 'csv', { columns: ['user_id', 'b'] }, {}]),
+    digestKey('secret', ['companies', 'csv', { columns: ['user_id', 'a'] }, {}]),
+    digestKey('secret', ['users', 'csv', { columns: ['user_id', 'a'] }, { a: 'b' }]),
+    digestKey('other', ['users', 'csv', { columns: ['user_id', 'a'] }, {}]),
+  ];
+  expect(new Set(keys.map(String)).size).toBe(keys.length);
+});
+
+const key = Int32Array.of(1, 2, 3, 4);
+const wholeFile = { byteStart: 0, byteEnd: 0, firstRow: 1, firstLine: 1, rowCount: 0, oversized: false };
+
+function readNdjson(...lines: readonly string[]): Rows {
+  const rows = new Rows();
+  const parser = new NdjsonRows('auto', {}, rows);
+  const bytes = Buffer.from(`${lines.join('\n')}\n`);
+  rows.reset();
+  rows.digests.open(bytes, key);
+  parser.read(wholeFile, bytes);
+  rows.complete();
+  return rows;
+}
+
+const digestsOf = (text: Buffer): (string | null)[] => copiedFields(text).map((fields) => fields[3] ?? null);
+
+describe('a row bears the digest of its record', () => {
+  test('if it is all that the record says', () => {
+    const rows = readNdjson(
+      '{"user_id":"a","x":1}',
+      '{"user_id":"b","company_id":"c"}',
+      '{"company_id":"d"}',
+    );
+    for (const digest of [...digestsOf(rows.users.finish()), ...digestsOf(rows.companies.finish())]) {
+      expect(digest).toMatch(/^[0-9a-f]{32}$/);
+    }
+  });
+
+  test('not if the record says something of a company too', () => {
+    const rows = readNdjson('{"user_id":"a","company":{"id":"c","plan":"pro"}}');
+    expect(digestsOf(rows.users.finish())).toEqual([null]);
+    expect(digestsOf(rows.companies.finish())).toEqual([null]);
+  });
+
+  test('not if it is of several records', () => {
+    const rows = readNdjson('{"user_id":"a","x":1}', '{"user_id":"b"}', '{"user_id":"a","x":1}');
+    const [first, second] = digestsOf(rows.users.finish());
+    expect(first).toBe(null);
+    expect(second).not.toBe(null);
+  });
+
+  test('not if the record says what kind it is of', () => {
+    expect(digestsOf(readNdjson('{"event_type":"identify_user","user_id":"a"}').users.finish())).toEqual([
+      null,
+    ]);
+  });
+});
+
+describe('records are offered by the profile they seem to name', () => {
+  const offered = (rows: Rows): [string, string][] =>
+    (['users', 'companies'] as const).flatMap((entity) => {
+      const claims = rows.unchanged.claims(entity);
+      if (claims === null) return [];
+      const ids: [string, string][] = [];
+      for (let at = 20, left = claims.count; left > 0; left--) {
+        const length = claims.keys.readInt32BE(at);
+        ids.push([entity, claims.keys.toString('utf8', at + 4, at + 4 + length)]);
+        at += 4 + length;
+      }
+      return ids;
+    });
+
+  test('in CSV by the cell, quoted or not; none that another names too, or that COPY would escape', () => {
+    const rows = new Rows();
+    const plan = planColumns(['a', 'user_id'], {}, 'users');
+    const parser = new CsvRows({ delimiter: ',', columns: ['a', 'user_id'] }, plan, rows);
+    const lines = [
+      '1,plain',
+      '"a ""b"", c","é x"',
+      '1,twice',
+      '2,twice',
+      '1,back\\slash',
+      '1,"dou""bled"',
+      '1,',
+      '1',
+    ];
+    const bytes = Buffer.from(`${lines.join('\n')}\n`);
+    rows.reset();
+    rows.digests.open(bytes, key);
+    parser.offerUnchanged(bytes);
+    expect(offered(rows)).toEqual([
+      ['users', 'plain'],
+      ['users', 'é x'],
+    ]);
+  });
+
+  test('in NDJSON by the id, wherever it stands; a user before a company', () => {
+    const rows = new Rows();
+    const parser = new NdjsonRows('auto', { who: 'user_id' }, rows);
+    const lines = [
+      '{"who":"first"}',
+      '{"a":1, "who" : "x", "company_id":"c"}',
+      '{"a":1,"who": "later"}',
+      '{"company_id":"acme"}',
+      '{"who":"twice"}',
+      '',
+      '{"who":"twice"}',
+      '{"who":"\\u0061"}',
+      '{"who":1}',
+    ];
+    const bytes = Buffer.from(`${lines.join('\n')}\n`);
+    rows.reset();
+    rows.digests.open(bytes, key);
+    parser.offerUnchanged(bytes);
+    expect(offered(rows)).toEqual([
+      ['users', 'first'],
+      ['users', 'x'],
+      ['users', 'later'],
+      ['companies', 'acme'],
+    ]);
+  });
+});
