@@ -151,7 +151,9 @@ async function runStep(
     dryRun: own.how === 'dry run',
   });
   if (own.how === 'cancelled' || own.how === 'retried') {
-    await started.chunk(own.ranks[0] === undefined ? 0 : own.ranks[0] % started.chunkCount);
+    // The only chunk of a load completes it.
+    if (started.chunkCount > 1)
+      await started.chunk(own.ranks[0] === undefined ? 0 : own.ranks[0] % started.chunkCount);
     await cancelLoad(withoutQueue(t.system), site.environmentId, started.jobId);
     if (own.how === 'cancelled') return null;
     await retryLoad(withoutQueue(t.system), site.environmentId, started.jobId);
