@@ -208,7 +208,7 @@ test('whatever comes in between, loads count, write and mark as if every record 
       }
     },
   );
-  await fc.assert(property, { numRuns: 25, endOnFailure: false, interruptAfterTimeLimit: 100_000 });
+  await fc.assert(property, { numRuns: 8, endOnFailure: false, interruptAfterTimeLimit: 100_000 });
 });
 
 test('loads of a few files, and records between them, end as all records one by one', async () => {
@@ -238,7 +238,7 @@ test('loads of a few files, and records between them, end as all records one by 
       }
     },
   );
-  await fc.assert(property, { numRuns: 15, endOnFailure: false, interruptAfterTimeLimit: 100_000 });
+  await fc.assert(property, { numRuns: 6, endOnFailure: false, interruptAfterTimeLimit: 100_000 });
 });
 
 describe('a record that its profile bears the digest of', () => {

@@ -171,6 +171,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: Options): Loa
     preset,
     dryRun: true,
     chunkCount: received.chunks.length,
+    recordKey: '',
   };
 }
 
