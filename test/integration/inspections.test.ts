@@ -56,6 +56,7 @@ describe('an inspection', () => {
       expect(usersOf(shown)).toEqual((await readProfiles(t.system, environmentId)).users);
       expect(shown).toMatchObject({ problem: null, isWhole: true, records: tally.read });
       expect(shown.refused.count).toBe(tally.rejected);
+      expect(shown.rows).toHaveLength(tally.read - tally.rejected);
       expect(shown.refused.samples).toEqual(await readRejects(t.system, load.jobId));
     });
     await fc.assert(property, { numRuns: 40 });

@@ -26,7 +26,7 @@ function profileRecords(rows: Rows): StoredRecord[] {
   return entities.flatMap((entity) => {
     const buffer = rows[entity];
     return numbersBelow(buffer.rows).flatMap((row) => {
-      const [key, properties, company, flags] = cellsOf(buffer.text([[row]]));
+      const [key, properties, company, , flags] = cellsOf(buffer.text([[row]]));
       return profile(entity, { record: buffer.recordOf(row), key, properties, company, flags });
     });
   });

@@ -102,6 +102,7 @@ describe('receive: what is taken', () => {
       storedBytes: csv.length,
       sha256: createHash('sha256').update(csv).digest('hex'),
       totalRows: 3,
+      isWhole: true,
       chunks: [
         { byteStart: 13, byteEnd: 30, firstRow: 1, firstLine: 2, rowCount: 2, oversized: false },
         { byteStart: 30, byteEnd: 36, firstRow: 3, firstLine: 5, rowCount: 1, oversized: false },
