@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { SMALL_LOAD_BYTES } from '../../src/domain/limits.ts';
 import { connectTo } from '../support/connect.ts';
 import { createTestDatabase } from '../support/postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
@@ -11,7 +12,10 @@ describe('sluice serve and sluice work', () => {
     const service = await startService(dataDir, { WORKERS: '0' });
     const server = startCli(['serve', '--data-dir', dataDir]);
     const url = await waitFor('serve to be ready', () => /listens on (http:\S+)\./.exec(server.stdout)?.[1]);
-    const { job_id: jobId } = await upload(url, service.key, usersCsv(1_000));
+    // Larger than what a server merges itself.
+    const file = usersCsv(10_000);
+    expect(Buffer.byteLength(file)).toBeGreaterThan(SMALL_LOAD_BYTES);
+    const { job_id: jobId } = await upload(url, service.key, file);
     const worker = startCli(['work', '--data-dir', dataDir]);
     expect(await jobEnded(url, service.key, jobId)).toMatchObject({ status: 'completed' });
     for (const running of [server, worker]) {
