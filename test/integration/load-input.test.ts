@@ -623,9 +623,11 @@ describe('however the file is encoded and its lines end', () => {
       for (const half of halves) {
         const csv = inOrder(`user_id,a\nu1,x\nu2,${half}\nu3,y\n`);
         const ndjson = inOrder(`{"user_id":"u1"}\n{"user_id":"u2","a":"${half}"}\n{"user_id":"u3"}\n`);
+        const array = inOrder(`[{"user_id":"u1"},{"user_id":"u2","a":"${half}"},{"user_id":"u3"}]`);
         for (const [content, filename] of [
           [csv, 'u.csv'],
           [ndjson, 'u.ndjson'],
+          [array, 'u.json'],
         ] as const) {
           const { users, jobId } = await loadFile(content, { filename, source: { encoding } });
           expect(Object.keys(users)).toEqual(['u1', 'u3']);
@@ -634,8 +636,6 @@ describe('however the file is encoded and its lines end', () => {
           expect(reject?.message).toContain('half a surrogate pair');
           expect(others).toEqual([]);
         }
-        const array = inOrder(`[{"user_id":"u2","a":"${half}"}]`);
-        await expect(loadFile(array, { filename: 'u.json' })).rejects.toThrow('half a surrogate pair');
       }
       const odd = Buffer.concat([inOrder('user_id,a\nu1,x\nu2,y'), Buffer.of(0x7a)]);
       const { users, jobId } = await loadFile(odd, { source: { encoding } });
