@@ -68,7 +68,8 @@ function trackConnections(server: Server, most: number): OpenConnections {
     if (stopping) socket.destroySoon();
     else if (!beyond.has(socket)) idle.add(socket);
   }
-  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+  // Before the app, which may answer at once.
+  server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const owed = open.get(socket);
     if (owed === undefined) return;
     owed.add(response);

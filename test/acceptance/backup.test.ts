@@ -26,11 +26,12 @@ test.skipIf(systemPostgres === undefined)(
     const service = await serve(databaseUrl, files);
     const { url, key } = service;
     const worker = work(databaseUrl, files);
-    const { job_id: done } = await upload(url, key, usersCsv(1_000));
+    // More than a server merges itself: the worker is up when it is done.
+    const { job_id: done } = await upload(url, key, usersCsv(3_000));
     expect(await jobEnded(url, key, done)).toMatchObject({ status: 'completed' });
     await stop(worker);
     // Accepted, the same users among them, when nobody is there to work: the backups find it waiting.
-    const { job_id: underWay } = await upload(url, key, usersCsv(3_000, 'two'), 'more.csv');
+    const { job_id: underWay } = await upload(url, key, usersCsv(6_000, 'two'), 'more.csv');
     const [dump, base] = [postgres.scratch('sluice.dump'), postgres.scratch('base')];
     postgres.run('pg_dump', '--format=custom', `--file=${dump}`, `--dbname=${databaseUrl}`);
     postgres.run('pg_basebackup', '-D', base, '--checkpoint=fast', '--no-sync', `--dbname=${postgres.url}`);
@@ -46,9 +47,9 @@ test.skipIf(systemPostgres === undefined)(
       work(restored, copy);
       expect(await jobEnded(again.url, key, underWay)).toMatchObject({
         status: 'completed',
-        counts: { read: 3_000, inserted: 2_000, updated: 1_000 },
+        counts: { read: 6_000, inserted: 3_000, updated: 3_000 },
       });
-      expect(await jobEnded(again.url, key, done)).toMatchObject({ counts: { inserted: 1_000 } });
+      expect(await jobEnded(again.url, key, done)).toMatchObject({ counts: { inserted: 3_000 } });
       expect((await call(again.url, key, `/v1/background_jobs/${later}`)).status).toBe(404);
     };
     const withoutFiles = async (): Promise<void> => {
@@ -62,10 +63,10 @@ test.skipIf(systemPostgres === undefined)(
         status: 'failed',
         failure: { message: expect.stringContaining('file') },
       });
-      const { job_id: next } = await upload(again.url, key, usersCsv(1_500, 'four'));
+      const { job_id: next } = await upload(again.url, key, usersCsv(4_500, 'four'));
       expect(await jobEnded(again.url, key, next)).toMatchObject({
         status: 'completed',
-        counts: { inserted: 500, updated: 1_000 },
+        counts: { inserted: 1_500, updated: 3_000 },
       });
     };
     await Promise.all([withFiles(), withoutFiles()]);

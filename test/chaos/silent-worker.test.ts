@@ -11,6 +11,7 @@ import {
   MAX_CHUNK_LOSSES,
   MAX_DELETION_LOSSES,
   MAX_EXPORT_LOSSES,
+  SMALL_LOAD_BYTES,
   SUSPECT_LOSSES,
 } from '../../src/domain/limits.ts';
 import { packageRoot } from '../../src/package-root.ts';
@@ -22,6 +23,8 @@ import { type Api, callApi, onSite, openSql, type Site } from '../support/site.t
 import { waitFor } from '../support/wait-for.ts';
 
 const file = Buffer.from('user_id,name\na,Ada\nb,Bob\n');
+/** More than a server merges itself. */
+const large = Buffer.concat([file, Buffer.from('b,Bob\n'.repeat(SMALL_LOAD_BYTES / 6))]);
 const outdir = join(packageRoot, 'dist', 'test');
 const entry = join(outdir, 'poisoned-worker.js');
 
@@ -44,7 +47,7 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
       // What is removed with a user: the file that it came in.
       await ended(poisoned.deletion, await poisoned.deletion.upload(file));
       const jobs = {
-        load: await poisoned.load.upload(file),
+        load: await poisoned.load.upload(large),
         export: await ask(poisoned.export, 'POST', '/api/v1/analytics/exports', {}),
         deletion: await ask(poisoned.deletion, 'DELETE', '/v1/users', { users: ['a'] }),
       };

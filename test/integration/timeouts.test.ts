@@ -71,10 +71,11 @@ test('a load whose chunk always runs into statement_timeout fails with that reas
 });
 
 test('so does one whose finish does', async () => {
-  const load = await startManually(t.system, environmentId, 'user_id,plan\na,free\n', {
+  const load = await startManually(t.system, environmentId, 'user_id,plan\na,free\nb,free\n', {
     filename: 'slow-finish.csv',
+    chunkBytes: 1,
   });
-  await load.chunk(0);
+  for (const chunk of [0, 1]) await load.chunk(chunk);
   expect(await load.finish(limited)).toMatchObject({ status: 'processing', lastError: timeout });
   await allButOne();
   expect(await load.finish(limited)).toMatchObject({

@@ -50,6 +50,62 @@ const column = Type.Object(
   { additionalProperties: false, description: 'A column, or a key that records have.' },
 );
 
+const example = {
+  upload_id: '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c02',
+  expires_at: '2026-11-21T11:58:59.562Z',
+  filename: 'customers.csv',
+  file_size: 30,
+  sha256: 'b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9',
+  read_as: {
+    format: 'csv',
+    encoding: 'utf-8',
+    csv: {
+      delimiter: ';',
+      quote: '"',
+      escape: '"',
+      comment: '',
+      nulls: [],
+      ragged: 'refuse',
+      header_line: 1,
+      columns: ['Customer No', 'Name'],
+    },
+    sheet: null,
+    member: null,
+    notes: [],
+  },
+  entity: 'users',
+  records: 1,
+  whole_file: true,
+  columns: [
+    {
+      name: 'Customer No',
+      becomes: 'user_id',
+      reason: 'its name looks like that of a user_id',
+      type: 'string',
+      filled: 1,
+      distinct: 1,
+      samples: ['17'],
+    },
+    {
+      name: 'Name',
+      becomes: 'metadata.Name',
+      reason: 'every other column is a property',
+      type: 'string',
+      filled: 1,
+      distinct: 1,
+      samples: ['Ada'],
+    },
+  ],
+  map: { 'Customer No': 'user_id' },
+  problem: {
+    error_code: 'unrecognised_columns',
+    message: 'the header names no user_id or company_id column',
+    details: 'columns seen: Customer No, Name',
+  },
+  rejects: { count: 0, by_code: {}, items: [] },
+  rows: [{ row: 1, event_type: 'identify_user', user_id: '17', metadata: { Name: 'Ada' } }],
+};
+
 export const inspection = component(
   'Inspection',
   Type.Object(
@@ -88,7 +144,7 @@ export const inspection = component(
               message: Type.String({ description: 'A sentence for a person.' }),
               details: Type.String({ description: 'Where.' }),
             },
-            { additionalProperties: false },
+            { additionalProperties: false, description: 'What is wrong.' },
           ),
           Type.Null(),
         ],
@@ -107,7 +163,7 @@ export const inspection = component(
           ),
           items: Type.Array(reject.ref, { maxItems: SHOWN_RECORDS, description: 'The first of them.' }),
         },
-        { additionalProperties: false },
+        { additionalProperties: false, description: 'The records that would be refused.' },
       ),
       rows: Type.Array(
         Type.Object(
@@ -124,7 +180,11 @@ export const inspection = component(
         { maxItems: SHOWN_RECORDS, description: 'The first records as they would be stored.' },
       ),
     },
-    { additionalProperties: false, description: 'What a file holds, and what would become of it.' },
+    {
+      additionalProperties: false,
+      description: 'What a file holds, and what would become of it.',
+      examples: [example],
+    },
   ),
 );
 type Inspected = Static<typeof inspection.schema>;
