@@ -221,7 +221,6 @@ describe('a file that is dropped', () => {
     await drop(join(folder, 'twin.csv'), content);
     const [first] = await concluded(folder, 'a.csv');
     await drop(join(folder, 'later.csv'), content);
-    await drop(join(folder, 'users', 'again.csv'), content);
     const job = first?.receipt.job_id;
     for (const name of ['twin.csv', 'later.csv']) {
       const [found] = await concluded(folder, name);
@@ -236,6 +235,7 @@ describe('a file that is dropped', () => {
         },
       });
     }
+    await drop(join(folder, 'users', 'again.csv'), content);
     const [again] = await concluded(folder, 'users/again.csv');
     expect(again?.receipt).toMatchObject({ duplicate_of: job, counts: { unchanged: 2 }, reasons: [] });
     const loads = await t.system.db
