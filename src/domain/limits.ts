@@ -183,8 +183,6 @@ export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
 export const SMALL_LOAD_BYTES = 64 * KiB;
-/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
-export const SMALL_LOADS_AT_A_TIME = 2;
 /** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
 /** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */
@@ -354,13 +352,3 @@ export const SEARCH_BUDGET_MS = 1_000;
 export const SEGMENT_PREVIEW_USERS = 50;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;
-
-/** What an inspection looks at: bytes of text, then records; and how many records, rejects and values of a column it shows. */
-export const INSPECTED_BYTES = 8 * 1024 * 1024;
-export const INSPECTED_RECORDS = 10_000;
-export const SHOWN_RECORDS = 20;
-export const SHOWN_SAMPLES = 3;
-/** How long a file is kept that was sent to be inspected. */
-export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
-/** A JSON body that may be one with `upload_id`. */
-export const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;

@@ -1,7 +1,6 @@
 /* Uploads: files that are kept as they were sent, to be inspected and then loaded without being sent again. */
 import { uuidv7 } from 'uuidv7';
 import { inputError, TransientError } from '../domain/errors.ts';
-import { UPLOAD_KEPT_MS } from '../domain/limits.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { takeReceived } from '../postgres/stores/received-files.ts';
 import {
@@ -15,6 +14,9 @@ import { receivingStore } from './accept-load.ts';
 import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';
+
+/** How long a file is kept that was sent to be inspected. */
+const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** What the sender says of the file. */
 export interface UploadDescription {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { SHOWN_RECORDS } from '../../src/domain/limits.ts';
-import { type Inspection, inspectFile } from '../../src/load/inspect/inspect-file.ts';
+import { type Inspection, inspectFile, SHOWN_RECORDS } from '../../src/load/inspect/inspect-file.ts';
 import {
   newEnvironment,
   readProfiles,

@@ -3,7 +3,6 @@ import type { Logger } from 'pino';
 import { chunkJob } from '../../../jobs/chunk.ts';
 import type { Config } from '../../config.ts';
 import { openSystem, type System } from '../../context.ts';
-import { SMALL_LOADS_AT_A_TIME } from '../../domain/limits.ts';
 import { kindsInTurn, queueName } from '../../domain/task.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -14,6 +13,8 @@ import { openOwnTasks } from '../../tasks/runner.ts';
 import type { Terminal } from '../terminal.ts';
 
 const drainSlackMs = 1_000;
+/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
+const SMALL_LOADS_AT_A_TIME = 2;
 /** Of the time to stop: for small loads under way to come to their end. What is not done by then is given back. */
 const ownTasksShare = 0.1;
 

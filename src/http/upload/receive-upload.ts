@@ -4,9 +4,9 @@ import type { FastifyRequest } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { Interrupted, inputError } from '../../domain/errors.ts';
-import { MAX_UPLOAD_REQUEST_BYTES } from '../../domain/limits.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
+import { Intake } from '../../load/receive/intake.ts';
 import { keepUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
@@ -141,13 +141,17 @@ async function receiveBody(
   return { received, filename: filename ?? kind.defaultFilename, options: options.load };
 }
 
+/** A JSON body that may be an object with `upload_id`; those of a file are mostly longer. */
+const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
+
 /** A JSON body of a known length that may be an object with `upload_id`; null: any other, and nothing of it is read. */
-async function readSmallJson({ request, kind, headers }: Upload): Promise<Buffer | null> {
+async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
   const mayNameUpload = kind.takesUploads === true && meansJson(headers.mediaType) && !headers.gzip;
   if (!mayNameUpload || length > MAX_UPLOAD_REQUEST_BYTES) return null;
   const pieces: Buffer[] = [];
-  for await (const bytes of bodyOf(request.raw)) pieces.push(Buffer.from(bytes));
+  const intake = new Intake(bodyOf(request.raw), uploadLimits(system.config), signal, performance);
+  for await (const bytes of intake.read()) pieces.push(bytes);
   return Buffer.concat(pieces);
 }
 

@@ -1,5 +1,7 @@
 import { type DataType, dataTypeOf } from '../../domain/data-type.ts';
-import { SHOWN_SAMPLES } from '../../domain/limits.ts';
+
+/** Values of a column that are shown. */
+export const SHOWN_SAMPLES = 3;
 
 /** `mixed`: values of several types. */
 export type ValueType = DataType | 'array' | 'object' | 'mixed';

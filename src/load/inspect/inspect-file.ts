@@ -5,7 +5,7 @@
 import { type ColumnMap, resolveMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { InputError } from '../../domain/errors.ts';
-import { INSPECTED_BYTES, INSPECTED_RECORDS, SHOWN_RECORDS } from '../../domain/limits.ts';
+import { SNIFF_BYTES } from '../../domain/limits.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { ReadAs } from '../../domain/source.ts';
@@ -21,6 +21,11 @@ import { ColumnValues, type ValuesSummary } from './column-values.ts';
 import { describeColumns, describeKeys, type InspectedColumn } from './describe-columns.ts';
 import { proposeMap } from './propose-map.ts';
 import { type StoredRecord, storedRecords } from './stored-records.ts';
+
+/** What an inspection looks at: so many bytes of text, and of these so many records; and how many records and rejects it shows. */
+export const INSPECTED_BYTES = 8 * 1024 * 1024;
+export const INSPECTED_RECORDS = 10_000;
+export const SHOWN_RECORDS = 20;
 
 export interface Inspection {
   readonly readAs: ReadAs;
@@ -72,29 +77,52 @@ export async function inspectFile(
 type Options = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
 
 async function look(store: ReceivingStore, received: ReceivedFile, options: Options): Promise<Inspection> {
-  const { header, readAs, chunks } = received;
+  const { header, readAs } = received;
   const columns = header?.columns ?? (await keysOf(store, received));
   const given = resolveMap(options.map, columns, readAs.csv?.headerLine !== null);
-  const { map, reasons, plan, problem } = choosePlan(received, columns, { ...options, map: given });
-  const entity = plan?.entity ?? (header === null ? options.entity : null);
-  const sample = new Sample();
-  if (entity !== null) {
-    const reader = createChunkReader(sourceOf(received, { ...options, map, entity }), store);
-    for (const chunk of chunks) {
-      if (sample.records >= INSPECTED_RECORDS) break;
-      const rows = await reader.read(chunk);
-      // Of a beginning, the last record may be cut.
-      const isCut = !received.isWhole && chunk === chunks.at(-1);
-      sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
-    }
+  const said = { ...options, map: given };
+  let chosen = header === null ? asGiven(given) : chooseColumns(header, said);
+  let sample = await readSample(store, received, said, chosen);
+  // Each record says by its keys what it is: only where none can be stored is it asked whether the keys have other names.
+  if (header === null && options.preset === null && sample.rows.length === 0) {
+    chosen = chooseKeys(columns, said);
+    if (chosen.reasons.size > 0) sample = await readSample(store, received, said, chosen);
   }
-  const { records, refused } = sample;
+  const { map, reasons, plan, problem } = chosen;
+  const { records, refused, rows } = sample;
   const described =
     plan === null
       ? describeKeys(columns, sample, map, reasons)
       : describeColumns(plan, columns, sample, given, reasons);
   const isWhole = received.isWhole && records === received.totalRows;
-  return { readAs, isWhole, records, entity, columns: described, map, problem, refused, rows: sample.rows };
+  const entity = entityOf(header, said, chosen);
+  return { readAs, isWhole, records, entity, columns: described, map, problem, refused, rows };
+}
+
+/** Null where the columns do not say it. */
+function entityOf(header: CsvHeader | null, { entity }: Options, { plan }: Chosen): LoadEntity | null {
+  return header === null ? entity : (plan?.entity ?? null);
+}
+
+async function readSample(
+  store: ReceivingStore,
+  received: ReceivedFile,
+  options: Options,
+  chosen: Chosen,
+): Promise<Sample> {
+  const { header, chunks, isWhole } = received;
+  const sample = new Sample();
+  const entity = entityOf(header, options, chosen);
+  if (entity === null) return sample;
+  const reader = createChunkReader(sourceOf(received, { ...options, map: chosen.map, entity }), store);
+  for (const chunk of chunks) {
+    if (sample.records >= INSPECTED_RECORDS) break;
+    const rows = await reader.read(chunk);
+    // Of a beginning, the last record may be cut.
+    const isCut = !isWhole && chunk === chunks.at(-1);
+    sample.add(rows, chunk.firstRow, chunk.rowCount - (isCut ? 1 : 0));
+  }
+  return sample;
 }
 
 interface Chosen {
@@ -106,25 +134,36 @@ interface Chosen {
   readonly problem: InputError | null;
 }
 
+function asGiven(map: ColumnMap, plan: Chosen['plan'] = null): Chosen {
+  return { map, reasons: new Map(), plan, problem: null };
+}
+
 /** The plan that a load would follow with the map given; where it names no id, with one that is proposed. */
-function choosePlan(
-  { header }: ReceivedFile,
-  columns: readonly string[],
-  { map, entity, preset }: Options,
-): Chosen {
-  const noReasons = new Map<string, string>();
+function chooseColumns(header: CsvHeader, { map, entity }: Options): Chosen {
   try {
-    if (header !== null)
-      return { map, reasons: noReasons, plan: planFile(header, map, entity), problem: null };
-    if (preset === null) requireRecord({ keys: columns, arrays: [] }, map);
-    return { map, reasons: noReasons, plan: null, problem: null };
+    return asGiven(map, planFile(header, map, entity));
   } catch (error) {
-    if (!(error instanceof InputError)) throw error;
-    const proposal = proposeMap(columns, map, entity);
-    if (proposal === null) return { map, reasons: noReasons, plan: null, problem: error };
-    if (header === null) return { ...proposal, plan: null, problem: error };
-    return { ...proposal, plan: planOrNull(header, proposal.map, entity), problem: error };
+    const proposal = propose(error, header.columns, { map, entity });
+    return { ...proposal, plan: proposal.reasons.size > 0 ? planOrNull(header, proposal.map, entity) : null };
   }
+}
+
+/** The same of records without columns, whose keys are `keys`. */
+function chooseKeys(keys: readonly string[], { map, entity }: Options): Chosen {
+  try {
+    requireRecord({ keys, arrays: [] }, map);
+    return asGiven(map);
+  } catch (error) {
+    return propose(error, keys, { map, entity });
+  }
+}
+
+/** Of a file that cannot be loaded: why, and where an id is missing, which column may be one. */
+function propose(error: unknown, names: readonly string[], { map, entity }: Omit<Options, 'preset'>): Chosen {
+  if (!(error instanceof InputError)) throw error;
+  const isMissing = error.problems[0].code === 'unrecognised_columns';
+  const proposal = isMissing ? proposeMap(names, map, entity) : null;
+  return { ...asGiven(map), ...proposal, problem: error };
 }
 
 function planOrNull(header: CsvHeader, map: ColumnMap, entity: LoadEntity): Chosen['plan'] {
@@ -140,7 +179,7 @@ function planOrNull(header: CsvHeader, map: ColumnMap, entity: LoadEntity): Chos
 async function keysOf(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<string[]> {
   const [chunk] = chunks;
   if (chunk === undefined) return [];
-  const end = Math.min(chunk.byteEnd, chunk.byteStart + INSPECTED_BYTES);
+  const end = Math.min(chunk.byteEnd, chunk.byteStart + SNIFF_BYTES);
   const lines = (await store.readRange(ref, chunk.byteStart, end))
     .toString('utf8')
     .split('\n', SHOWN_RECORDS);

@@ -150,6 +150,7 @@ describe('a sender that stalls', () => {
   test.each([
     ['within a body', 'content-type: text/csv', 'user_id\n1\n'],
     ['before the first byte', 'content-type: text/csv', ''],
+    ['within a small body of JSON', 'content-type: application/json', '[{"user_id":'],
     ['within a file of a form', 'content-type: multipart/form-data; boundary=b', `${partHead}user_id\n1\n`],
     ['before the first part', 'content-type: multipart/form-data; boundary=b', '--b\r\nContent-'],
     [

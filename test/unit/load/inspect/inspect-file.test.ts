@@ -2,9 +2,14 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { INSPECTED_BYTES, INSPECTED_RECORDS, SHOWN_RECORDS } from '../../../../src/domain/limits.ts';
 import { createFileSystemStore } from '../../../../src/files/file-system.ts';
-import { type Inspection, inspectFile } from '../../../../src/load/inspect/inspect-file.ts';
+import {
+  INSPECTED_BYTES,
+  INSPECTED_RECORDS,
+  type Inspection,
+  inspectFile,
+  SHOWN_RECORDS,
+} from '../../../../src/load/inspect/inspect-file.ts';
 import type { ReceiveHints } from '../../../../src/load/receive/receive.ts';
 
 let folder: string;
@@ -176,6 +181,19 @@ describe('the inspection of a file', () => {
     expect(found.problem).not.toBeNull();
     expect(found).toMatchObject({ map: {}, records: 0, rows: [] });
     expect(found.columns.map(({ name }) => name)).toEqual(['colour', 'size']);
+  });
+
+  test('proposes nothing for a mistake in the map, and says what it is', async () => {
+    const found = await inspect('Customer ID,name\n17,Anna\n', { map: { Costumer: 'user_id' } });
+    expect(found.map).toEqual({ Costumer: 'user_id' });
+    expect(found.records).toBe(0);
+    expect(found.problem?.problems[0]).toMatchObject({ code: 'invalid_field' });
+  });
+
+  test('has no problem where some records of NDJSON can be stored, though the first have no id', async () => {
+    const found = await inspect(`${'{"id":1}\n'.repeat(SHOWN_RECORDS)}{"user_id":"u1","id":2}\n`);
+    expect(found).toMatchObject({ problem: null, map: {}, refused: { count: SHOWN_RECORDS } });
+    expect(found.rows).toMatchObject([{ fields: { user_id: 'u1' }, metadata: { id: 2 } }]);
   });
 
   test('says how the file is written, as a job does', async () => {
