@@ -250,7 +250,7 @@ export class RowBuffer {
   }
 
   #whole(row = 0): Buffer {
-    return this.#slice(this.#keys.start(row), row + 1 < this.rows ? this.#keys.start(row + 1) : this.at);
+    return this.#slice(this.#keys.start(row), this.#endOf(row));
   }
 
   #join(chain: readonly number[]): Buffer {
