@@ -289,7 +289,7 @@ describe('an embedded Postgres', () => {
       serverSettings({ memoryBytes: gigabytes * 2 ** 30, dynamicSharedMemory: 'posix', platform: 'linux' })[
         'shared_buffers'
       ];
-    expect([1, 24, 256].map(sharedBuffers)).toEqual(['128MB', '512MB', '1024MB']);
+    expect([1, 24, 256].map(sharedBuffers)).toEqual(['128MB', '1536MB', '2048MB']);
   });
 
   test.each(['posix', 'sysv', 'mmap'])('runs parallel queries on %s shared memory', async (type) => {
