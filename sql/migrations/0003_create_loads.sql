@@ -39,11 +39,16 @@ create table sluice.loads (
   rows_unchanged bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
+  rows_amended bigint not null default 0,
+  amends bigint,
+  wins boolean not null default false,
   repeats_resolved_at timestamptz,
   has_event_types boolean not null default false,
   constraint loads_pkey primary key (load_id),
   constraint loads_job_id_key unique (job_id),
   constraint loads_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint loads_amends_fkey foreign key (amends) references sluice.loads on delete set null,
+  constraint loads_amends_writes check (amends is null or not dry_run),
   constraint loads_type_check check (type in ('import', 'bulk_identify_users', 'bulk_identify_companies')),
   constraint loads_entity_check check (entity in ('users', 'companies', 'auto')),
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog')),
@@ -63,7 +68,7 @@ create table sluice.loads (
     or (
       rows_read = total_rows
       and chunks_done = chunk_count
-      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected
+      and rows_read = rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected + rows_amended
     )
   )
 );
@@ -75,11 +80,18 @@ comment on column sluice.loads.preset is 'The product whose records the file hol
 comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
 comment on column sluice.loads.read_as is 'How the file turned out to be written.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
+comment on column sluice.loads.rows_amended is
+  'Refused records that amendments took the place of since; rows_rejected has the others.';
+comment on column sluice.loads.amends is
+  'The load whose refused records this one mends; null: none, or its record is gone.';
+comment on column sluice.loads.wins is
+  'Of an amendment: its records count as of now, and not as of their place in the file of the load that it amends.';
 comment on column sluice.loads.has_event_types is
   'Some record says by its event_type what it is: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);
 create index loads_lane_idx on sluice.loads (environment_id, lane_position) where status in ('queued', 'processing');
 create index loads_duplicate_idx on sluice.loads (environment_id, sha256) where status = 'completed';
+create index loads_amends_idx on sluice.loads (amends) where amends is not null;
 
 create table sluice.load_kinds (
   load_id bigint not null,
@@ -89,13 +101,14 @@ create table sluice.load_kinds (
   rows_unchanged bigint not null default 0,
   rows_superseded bigint not null default 0,
   rows_rejected bigint not null default 0,
+  rows_amended bigint not null default 0,
   constraint load_kinds_pkey primary key (load_id, kind),
   constraint load_kinds_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
   constraint load_kinds_kind_check check (
     kind in ('identify_user', 'identify_company', 'track', 'page_view', 'unknown')
   ),
   constraint load_kinds_counts_check check (
-    least(rows_inserted, rows_updated, rows_unchanged, rows_superseded, rows_rejected) >= 0
+    least(rows_inserted, rows_updated, rows_unchanged, rows_superseded, rows_rejected, rows_amended) >= 0
   )
 );
 comment on table sluice.load_kinds is
@@ -188,10 +201,32 @@ create table sluice.load_rejects (
   error_code text not null,
   message text not null,
   raw bytea not null,
+  kind text,
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
-comment on table sluice.load_rejects is 'Every refused record, as it stood in the file, and why.';
+comment on table sluice.load_rejects is 'Every refused record, as it stood in the file, and why. One that was amended goes to sluice.load_amendments.';
+comment on column sluice.load_rejects.kind is
+  'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
+
+-- Each refused record is mended once: whoever sends it claims it here, and the key lets one in.
+create table sluice.load_amendments (
+  load_id bigint not null,
+  row_number bigint not null,
+  amended_by bigint not null,
+  amended_row bigint not null,
+  amended_at timestamptz,
+  constraint load_amendments_pkey primary key (load_id, row_number),
+  constraint load_amendments_row_key unique (amended_by, amended_row),
+  constraint load_amendments_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint load_amendments_amended_by_fkey foreign key (amended_by) references sluice.loads on delete cascade
+);
+comment on table sluice.load_amendments is
+  'Refused records that were mended, or are about to be. Claims of a load that does not complete go with its end.';
+comment on column sluice.load_amendments.row_number is 'Of the refused record in its file.';
+comment on column sluice.load_amendments.amended_by is 'The load that brings the mended record, and its number there: amended_row.';
+comment on column sluice.load_amendments.amended_at is
+  'When that load completed with it; null: it has not ended, and the record counts as refused.';
 
 -- A received file has no load for a moment. Who is killed in that moment leaves a file that nothing else names.
 

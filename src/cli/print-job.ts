@@ -60,6 +60,8 @@ function printLoad(terminal: Terminal, load: Load, rejectsByCode: Readonly<Recor
   if (load.status === 'queued') line('waits for', `${load.queuePosition ?? 0} loads before it`);
   if (load.attempts > 1) line('attempts', String(load.attempts));
   if (load.duplicateOf !== null) line('same as', `job ${load.duplicateOf}`);
+  if (load.amends !== null) line('mends', `refused records of job ${load.amends}`);
+  for (const { jobId, status } of load.amendments) line('mended by', `job ${jobId}, ${status}`);
   for (const text of describeReading(load)) line('read as', text);
   printErrors(line, load);
   terminal.print('');
@@ -114,7 +116,7 @@ function describeCsv(csv: CsvReadAs): string[] {
   return [...said, headerLine === null ? 'no header' : `header on line ${headerLine}`];
 }
 
-const countHeads = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected'];
+const countHeads = ['>read', '>inserted', '>updated', '>unchanged', '>superseded', '>rejected', '>amended'];
 
 /** The counts of a load as a table, under its heads: in one line, and by kind of record where there are several. */
 export function summarise(load: Load): string[] {
@@ -129,8 +131,8 @@ export function summarise(load: Load): string[] {
   return renderTable(columnsOf('kind', ...countHeads, '>time', '>rows/s'), [...rows, ['all', ...all]]);
 }
 
-function countCells({ read, inserted, updated, unchanged, superseded, rejected }: Tally): string[] {
-  return [read, inserted, updated, unchanged, superseded, rejected].map(formatCount);
+function countCells({ read, inserted, updated, unchanged, superseded, rejected, amended }: Tally): string[] {
+  return [read, inserted, updated, unchanged, superseded, rejected, amended].map(formatCount);
 }
 
 function printExportJob(terminal: Terminal, found: Export, request: ExportRequest): void {

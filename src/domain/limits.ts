@@ -160,6 +160,8 @@ export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 export const MAX_EXPLAINED_RECORDS = 100;
 /** Refused records of a job that are counted by code. */
 export const MAX_COUNTED_REJECTS = 100_000;
+/** Jobs that mend refused records of another, shown with it. */
+export const MAX_SHOWN_AMENDMENTS = 100;
 /** Unfinished jobs before one that waits, of each kind, that are counted. */
 export const MAX_COUNTED_AHEAD = 10_000;
 /** Answers that a serving process holds until their callers have taken them: of one connection, of one environment, of all. */

@@ -79,8 +79,20 @@ export interface Load {
   /** Hex, of the bytes as received. */
   readonly sha256: string;
   readonly duplicateOf: string | null;
+  /** The job whose refused records this one mends. Null in lists too. */
+  readonly amends: string | null;
+  /** The jobs that mend refused records of this one, latest first. None in lists. */
+  readonly amendments: readonly Amendment[];
   /** Null in lists. */
   readonly readAs: ReadAs | null;
+}
+
+/** A job that mends refused records of another. */
+export interface Amendment {
+  readonly jobId: string;
+  readonly status: LoadStatus;
+  /** Records in its file. */
+  readonly totalRows: number;
 }
 
 /** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */
@@ -100,8 +112,8 @@ export interface ChunkRange {
 }
 
 /**
- * The count of a load. Every record read ends in exactly one of the five others.
- * superseded: a later record of the same file has the same key.
+ * The count of a load. Every record read ends in exactly one of the six others.
+ * superseded: a later record of the same file has the same key. amended: it was refused, and mended since.
  */
 export interface Tally {
   readonly read: number;
@@ -110,11 +122,13 @@ export interface Tally {
   readonly unchanged: number;
   readonly superseded: number;
   readonly rejected: number;
+  readonly amended: number;
 }
 
-/** read = inserted + updated + unchanged + superseded + rejected. */
+/** read = inserted + updated + unchanged + superseded + rejected + amended. */
 export function balances(tally: Tally): boolean {
-  return tally.read === tally.inserted + tally.updated + tally.unchanged + tally.superseded + tally.rejected;
+  const { inserted, updated, unchanged, superseded, rejected, amended } = tally;
+  return tally.read === inserted + updated + unchanged + superseded + rejected + amended;
 }
 
 /** What is counted apart. `unknown`: the record was refused before its kind could be told. */
@@ -125,8 +139,8 @@ export const countedKinds = [...recordKinds, 'unknown'] as const satisfies reado
 export type CountedKind = (typeof countedKinds)[number];
 export type TallyByKind = Readonly<Record<CountedKind, Tally>>;
 
-/** What the records of a chunk came to. */
-export type Outcomes = Omit<Tally, 'read'>;
+/** What the records of a chunk came to, when it was done. */
+export type Outcomes = Omit<Tally, 'read' | 'amended'>;
 export type OutcomesByKind = Readonly<Record<CountedKind, Outcomes>>;
 
 export const noOutcomes: Outcomes = { inserted: 0, updated: 0, unchanged: 0, superseded: 0, rejected: 0 };
@@ -149,9 +163,10 @@ export function addOutcomes(a: Outcomes, b: Partial<Outcomes>): Outcomes {
   };
 }
 
-export function toTally(outcomes: Outcomes): Tally {
+export function toTally(outcomes: Outcomes, amended = 0): Tally {
   const { inserted, updated, unchanged, superseded, rejected } = outcomes;
-  return { read: inserted + updated + unchanged + superseded + rejected, ...outcomes };
+  const read = inserted + updated + unchanged + superseded + rejected + amended;
+  return { read, inserted, updated, unchanged, superseded, rejected, amended };
 }
 
 /** Of several loads; null if none of them counts by kind. */
@@ -159,7 +174,10 @@ export function sumByKind(tallies: readonly (TallyByKind | null)[]): TallyByKind
   const some = tallies.filter((tally) => tally !== null);
   if (some.length === 0) return null;
   const sum = (kind: CountedKind) =>
-    toTally(some.reduce((total, tally) => addOutcomes(total, tally[kind]), noOutcomes));
+    toTally(
+      some.reduce((total, tally) => addOutcomes(total, tally[kind]), noOutcomes),
+      some.reduce((total, tally) => total + tally[kind].amended, 0),
+    );
   return {
     identify_user: sum('identify_user'),
     identify_company: sum('identify_company'),

@@ -22,6 +22,9 @@ export const kindOfEntity = {
   companies: 'identify_company',
 } as const satisfies Readonly<Record<Entity, RecordKind>>;
 
+/** Is called for a record of the chunk that the database refuses; `kind` is what it is counted under. */
+export type RefuseRecord = (record: number, kind: RecordKind, message: string) => void;
+
 const none: Refused = new Map();
 
 /**
@@ -49,7 +52,7 @@ export async function mergeRowsCarefully(
   source: LoadSource,
   chunkNo: number,
   rows: Rows,
-  refuse: (record: number, message: string) => void,
+  refuse: RefuseRecord,
 ): Promise<MergedKinds> {
   await prepareIncoming(transaction.client);
   const refused = new Map<number, Refusal>();
@@ -98,14 +101,10 @@ async function addAccepted(
   return events.rows === 0 ? {} : addMissingEvents(transaction, source, chunkNo, events, includes);
 }
 
-function withRefused(
-  merged: MergedKinds,
-  refused: Refused,
-  refuse: (record: number, message: string) => void,
-): MergedKinds {
+function withRefused(merged: MergedKinds, refused: Refused, refuse: RefuseRecord): MergedKinds {
   const kinds: Partial<Record<CountedKind, Outcomes>> = { ...merged };
   for (const [record, { kind, message }] of refused) {
-    refuse(record, message);
+    refuse(record, kind, message);
     kinds[kind] = addOutcomes(kinds[kind] ?? noOutcomes, { rejected: 1 });
   }
   return kinds;

@@ -8,7 +8,6 @@ import {
   noOutcomesByKind,
   toTally,
 } from '../domain/load.ts';
-import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
@@ -21,7 +20,7 @@ import {
   readChunkRange,
 } from '../postgres/stores/chunks.ts';
 import { type LoadSource, readLoadSource } from '../postgres/stores/loads.ts';
-import { insertRejects } from '../postgres/stores/rejects.ts';
+import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -115,14 +114,15 @@ async function mergeChunk(
   rows: Rows,
   careful: boolean,
 ): Promise<DoneChunk> {
-  const refused: Reject[] = [];
+  const refused: CountedReject[] = [];
   const memory = context.memory.of(claim.subjectId);
   return commitChunk(context, source, { claim, chunk }, rows, async (transaction) => {
     refused.length = 0;
     const kinds = careful
-      ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, message) =>
-          refused.push(rows.rejectRecord(record, message, chunk)),
-        )
+      ? await mergeRowsCarefully(transaction, source, claim.part, rows, (record, kind, message) => {
+          const reject = rows.rejectRecord(record, message, chunk);
+          refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
+        })
       : await mergeRows(transaction, source, claim.part, rows, memory);
     await insertRejects(transaction.db, claim.subjectId, refused);
     learn(memory, kinds);
@@ -144,8 +144,9 @@ async function commitChunk(
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
         const kinds = await write(transaction);
-        await insertRejects(transaction.db, claim.subjectId, rows.rejects);
-        const tally = countChunk(source, chunk, rows, kinds);
+        const rejects = countRejects(source, chunk, rows);
+        await insertRejects(transaction.db, claim.subjectId, rejects);
+        const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
         if (!progress.isCompleted) return { ...progress, completed: null };
@@ -161,12 +162,25 @@ async function commitChunk(
   }
 }
 
+/** What mapping refused, by kind where a file may hold several. */
+function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Rows): CountedReject[] {
+  return rows.rejects.map((reject) => ({
+    reject,
+    kind: entity === 'auto' ? (rows.kinds.of(reject.row - firstRow) ?? 'unknown') : null,
+  }));
+}
+
 /** The tally of a chunk; by kind too where a file may hold several. */
-function countChunk(source: LoadSource, chunk: ChunkRange, rows: Rows, merged: MergedKinds): ChunkTally {
+function countChunk(
+  source: LoadSource,
+  rows: Rows,
+  merged: MergedKinds,
+  rejects: readonly CountedReject[],
+): ChunkTally {
   const kinds = { ...noOutcomesByKind, ...merged };
-  for (const { row } of rows.rejects) {
-    const kind = rows.kinds.of(row - chunk.firstRow) ?? 'unknown';
-    kinds[kind] = addOutcomes(kinds[kind], { rejected: 1 });
+  for (const { kind } of rejects) {
+    const of = kind ?? 'unknown';
+    kinds[of] = addOutcomes(kinds[of], { rejected: 1 });
   }
   const sum = countedKinds.reduce((total, kind) => addOutcomes(total, kinds[kind]), noOutcomes);
   return {

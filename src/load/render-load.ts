@@ -52,6 +52,13 @@ export function renderLoadDetail(
     queue_position: load.queuePosition,
     sha256: load.sha256,
     duplicate_of: load.duplicateOf,
+    amends: load.amends,
+    amendments: load.amendments.map(({ jobId, status, totalRows }) => ({
+      job_id: jobId,
+      status,
+      total_rows: totalRows,
+      links: loadUrl(baseUrl, jobId),
+    })),
     dry_run: load.dryRun,
     read_as: load.readAs && renderReadAs(load.readAs),
   };

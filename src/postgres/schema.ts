@@ -130,6 +130,10 @@ export interface Environments {
   app_token: string;
   created_at: Generated<Date>;
   environment_id: Generated<number>;
+  /**
+   * When a load last ended that left refused records. While it is set, single records leave their times in the profiles, so that a mended record can take its place before them; null: there is nothing to mend.
+   */
+  mendable_since: Date | null;
   name: string;
   /**
    * Secret under which records of files are digested: sluice.users.digest.
@@ -358,6 +362,23 @@ export interface KeyedItems {
   updated_at: Generated<Date>;
 }
 
+export interface LoadAmendments {
+  /**
+   * When that load completed with it; null: it has not ended, and the record counts as refused.
+   */
+  amended_at: Date | null;
+  /**
+   * The load that brings the mended record, and its number there: amended_row.
+   */
+  amended_by: number;
+  amended_row: number;
+  load_id: number;
+  /**
+   * Of the refused record in its file.
+   */
+  row_number: number;
+}
+
 export interface LoadChunkKeys {
   chunk_no: number;
   entity: string;
@@ -424,6 +445,7 @@ export interface LoadKinds {
    */
   kind: string;
   load_id: number;
+  rows_amended: Generated<number>;
   rows_inserted: Generated<number>;
   rows_rejected: Generated<number>;
   rows_superseded: Generated<number>;
@@ -435,6 +457,10 @@ export interface LoadRejects {
   byte_offset: number;
   column_name: string | null;
   error_code: string;
+  /**
+   * The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.
+   */
+  kind: string | null;
   line_number: number;
   load_id: number;
   message: string;
@@ -450,6 +476,10 @@ export interface LoadReplays {
 
 export interface Loads {
   accepted_at: Generated<Date>;
+  /**
+   * The load whose refused records this one mends; null: none, or its record is gone.
+   */
+  amends: number | null;
   attempts: Generated<number>;
   chunk_count: number;
   chunks_done: Generated<number>;
@@ -493,6 +523,10 @@ export interface Loads {
    * Of the HTTP request that it came by; null if it came another way.
    */
   request_id: string | null;
+  /**
+   * Refused records that amendments took the place of since; rows_rejected has the others.
+   */
+  rows_amended: Generated<number>;
   rows_inserted: Generated<number>;
   rows_read: Generated<number>;
   rows_rejected: Generated<number>;
@@ -511,6 +545,10 @@ export interface Loads {
   status: Generated<string>;
   total_rows: number;
   type: string;
+  /**
+   * Of an amendment: its records count as of now, and not as of their place in the file of the load that it amends.
+   */
+  wins: Generated<boolean>;
 }
 
 export interface Migrations {
@@ -872,6 +910,7 @@ export interface DB {
   idempotency_keys: IdempotencyKeys;
   inbox_files: InboxFiles;
   keyed_items: KeyedItems;
+  load_amendments: LoadAmendments;
   load_chunk_keys: LoadChunkKeys;
   load_chunks: LoadChunks;
   load_event_replays: LoadEventReplays;

@@ -18,7 +18,7 @@ const freshMs = 5_000;
 /** Reading all loads, and many runs of schedules, may take up a hundredth of a connection's time, whatever is kept. */
 const restPerWork = 100;
 
-const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected'] as const;
+const outcomes = ['inserted', 'updated', 'unchanged', 'superseded', 'rejected', 'amended'] as const;
 
 /** Gauges that the ledger fills. Call `refresh` before they are read: what cannot be read now is left out. */
 export function createLedgerMetrics(registry: Registry, reader: LedgerReader): { refresh(): Promise<void> } {

@@ -3,7 +3,12 @@ import { type Static, Type } from 'typebox';
 import { renderJobDetail, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { deletionTypes } from '../../domain/deletion.ts';
-import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS, MAX_READ_AS_COLUMNS } from '../../domain/limits.ts';
+import {
+  MAX_COUNTED_AHEAD,
+  MAX_COUNTED_REJECTS,
+  MAX_READ_AS_COLUMNS,
+  MAX_SHOWN_AMENDMENTS,
+} from '../../domain/limits.ts';
 import { loadTypes } from '../../domain/load.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import { sourceFormats } from '../../domain/source.ts';
@@ -14,6 +19,7 @@ import {
   exampleJobUrl,
   exportFields,
   failure,
+  jobFields,
   jobIdOf,
   jobParameters,
   listItemFields,
@@ -57,12 +63,13 @@ export const tally = component(
       updated: count('Records that changed what was stored.'),
       unchanged: count('Records that brought nothing new.'),
       superseded: count('A later record of the same file has the same key.'),
-      rejected: count('Records that were refused.'),
+      rejected: count('Records that were refused, and have not been mended since.'),
+      amended: count('Records that were refused, and were mended since by other jobs.'),
     },
     {
       additionalProperties: false,
-      description: 'read = inserted + updated + unchanged + superseded + rejected.',
-      examples: [{ read: 4, inserted: 2, updated: 1, unchanged: 0, superseded: 0, rejected: 1 }],
+      description: 'read = inserted + updated + unchanged + superseded + rejected + amended.',
+      examples: [{ read: 4, inserted: 2, updated: 1, unchanged: 0, superseded: 0, rejected: 1, amended: 0 }],
     },
   ),
 );
@@ -181,6 +188,16 @@ export const readAs = Type.Object(
   },
 );
 
+const amendment = Type.Object(
+  {
+    job_id: jobFields.job_id,
+    status: jobFields.status,
+    total_rows: count('Records in its file.'),
+    links: jobFields.links,
+  },
+  { additionalProperties: false },
+);
+
 export const jobDetail = component(
   'JobDetail',
   Type.Object(
@@ -209,6 +226,18 @@ export const jobDetail = component(
           examples: [null],
         }),
       ),
+      amends: orNull(
+        Type.String({
+          format: 'uuid',
+          description: 'The job whose refused records this one mends.',
+          examples: [null],
+        }),
+      ),
+      amendments: Type.Array(amendment, {
+        maxItems: MAX_SHOWN_AMENDMENTS,
+        description: 'Jobs that mend refused records of this one, latest first.',
+        examples: [[]],
+      }),
       dry_run: Type.Boolean({ description: 'Everything was checked and nothing written.' }),
       read_as: orNull(readAs),
     },

@@ -204,8 +204,8 @@ export interface FinishState {
 const kindsAddUp = sql<boolean>`coalesce(
   (
     select
-      (sum(n.rows_inserted), sum(n.rows_updated), sum(n.rows_unchanged), sum(n.rows_superseded), sum(n.rows_rejected))
-      = (loads.rows_inserted, loads.rows_updated, loads.rows_unchanged, loads.rows_superseded, loads.rows_rejected)
+      (sum(n.rows_inserted), sum(n.rows_updated), sum(n.rows_unchanged), sum(n.rows_superseded), sum(n.rows_rejected), sum(n.rows_amended))
+      = (loads.rows_inserted, loads.rows_updated, loads.rows_unchanged, loads.rows_superseded, loads.rows_rejected, loads.rows_amended)
     from load_kinds n
     where n.load_id = loads.load_id
   ),
@@ -225,6 +225,7 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
       'rows_unchanged',
       'rows_superseded',
       'rows_rejected',
+      'rows_amended',
       sql<number>`(
         select count(*)
         from load_chunks c
@@ -247,6 +248,7 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
       unchanged: row.rows_unchanged,
       superseded: row.rows_superseded,
       rejected: row.rows_rejected,
+      amended: row.rows_amended,
     },
   };
 }

@@ -126,6 +126,7 @@ export interface LoadRows {
   readonly unchanged: number;
   readonly superseded: number;
   readonly rejected: number;
+  readonly amended: number;
   /** Completed loads whose counts do not add up, or that read another number of records than was received. */
   readonly differences: number;
 }
@@ -139,11 +140,12 @@ const rowsStatement = `
     coalesce(sum(rows_unchanged) filter (where not dry_run), 0)::bigint as unchanged,
     coalesce(sum(rows_superseded) filter (where not dry_run), 0)::bigint as superseded,
     coalesce(sum(rows_rejected) filter (where not dry_run), 0)::bigint as rejected,
+    coalesce(sum(rows_amended) filter (where not dry_run), 0)::bigint as amended,
     count(*) filter (
       where status = 'completed'
         and (
           rows_read <> total_rows
-          or rows_read <> rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected
+          or rows_read <> rows_inserted + rows_updated + rows_unchanged + rows_superseded + rows_rejected + rows_amended
         )
     ) as differences
   from loads

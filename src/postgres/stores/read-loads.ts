@@ -1,8 +1,9 @@
 import { sql } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
-import { MAX_COUNTED_REJECTS } from '../../domain/limits.ts';
+import { MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS } from '../../domain/limits.ts';
 import {
+  type Amendment,
   countedKinds,
   type Load,
   type LoadOptions,
@@ -11,6 +12,7 @@ import {
   noOutcomes,
   type Outcomes,
   type StoredFormat,
+  type Tally,
   type TallyByKind,
   toTally,
 } from '../../domain/load.ts';
@@ -42,12 +44,17 @@ export async function requireLoad(
 ): Promise<Load> {
   const row = await context.db
     .selectFrom('loads')
-    .select([...loadColumns, 'loads.read_as', aheadInLane('loads').as('ahead')])
+    .select([...loadColumns, 'loads.read_as', aheadInLane('loads').as('ahead'), amendedJob, amendments])
     .where('loads.environment_id', '=', environmentId)
     .where('loads.job_id', '=', jobId)
     .executeTakeFirst();
   if (row === undefined) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
-  return { ...toLoad(row, row.ahead), readAs: row.read_as as ReadAs | null };
+  return {
+    ...toLoad(row, row.ahead),
+    readAs: row.read_as as ReadAs | null,
+    amends: row.amended_job,
+    amendments: row.amendments ?? [],
+  };
 }
 
 /** Rejects of a load by code, most frequent first; of a load with more of them than MAX_COUNTED_REJECTS, those that stand first. */
@@ -87,8 +94,10 @@ const lastError = sql<string | null>`(
   limit 1
 )`.as('last_error');
 
+type KindCounts = Readonly<Record<string, Outcomes & Pick<Tally, 'amended'>>>;
+
 /** By kind of record, of a load whose records say what they are. */
-const outcomesByKind = sql<Readonly<Record<string, Outcomes>> | null>`case when loads.has_event_types then (
+const outcomesByKind = sql<KindCounts | null>`case when loads.has_event_types then (
   select coalesce(
     json_object_agg(
       n.kind,
@@ -97,7 +106,8 @@ const outcomesByKind = sql<Readonly<Record<string, Outcomes>> | null>`case when 
         'updated', n.rows_updated,
         'unchanged', n.rows_unchanged,
         'superseded', n.rows_superseded,
-        'rejected', n.rows_rejected
+        'rejected', n.rows_rejected,
+        'amended', n.rows_amended
       )
     ),
     '{}'
@@ -105,6 +115,24 @@ const outcomesByKind = sql<Readonly<Record<string, Outcomes>> | null>`case when 
   from load_kinds n
   where n.load_id = loads.load_id
 ) end`.as('outcomes_by_kind');
+
+const amendedJob = sql<string | null>`(
+  select a.job_id
+  from loads a
+  where a.load_id = loads.amends
+)`.as('amended_job');
+
+/** Of a load that was mended in more jobs than are shown, the latest. */
+const amendments = sql<readonly Amendment[] | null>`(
+  select json_agg(json_build_object('jobId', a.job_id, 'status', a.status, 'totalRows', a.total_rows))
+  from (
+    select *
+    from loads a
+    where a.amends = loads.load_id
+    order by a.load_id desc
+    limit ${sql.lit(MAX_SHOWN_AMENDMENTS)}
+  ) a
+)`.as('amendments');
 
 const loadColumns = [
   'loads.job_id',
@@ -123,6 +151,7 @@ const loadColumns = [
   'loads.rows_unchanged',
   'loads.rows_superseded',
   'loads.rows_rejected',
+  'loads.rows_amended',
   outcomesByKind,
   'loads.dry_run',
   'loads.failure_code',
@@ -150,7 +179,8 @@ interface LoadRow {
   rows_unchanged: number;
   rows_superseded: number;
   rows_rejected: number;
-  outcomes_by_kind: Readonly<Record<string, Outcomes>> | null;
+  rows_amended: number;
+  outcomes_by_kind: KindCounts | null;
   dry_run: boolean;
   failure_code: string | null;
   failure_message: string | null;
@@ -180,6 +210,7 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
       unchanged: row.rows_unchanged,
       superseded: row.rows_superseded,
       rejected: row.rows_rejected,
+      amended: row.rows_amended,
     },
     tallyByKind: row.outcomes_by_kind && toTallyByKind(row.outcomes_by_kind),
     dryRun: row.dry_run,
@@ -192,6 +223,8 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     queuePosition: status === 'queued' ? ahead : status === 'processing' ? 0 : null,
     sha256: row.sha256.toString('hex'),
     duplicateOf: row.duplicate_of,
+    amends: null,
+    amendments: [],
     readAs: null,
   };
 }
@@ -226,6 +259,7 @@ export async function findDuplicate(
     .where(sql<boolean>`column_map = ${JSON.stringify(reading.map)}::jsonb`)
     .where(sql<boolean>`source_options = ${JSON.stringify(reading.source)}::jsonb`)
     .where('dry_run', '=', false)
+    .where('amends', 'is', null)
     .orderBy('job_id', 'desc')
     .limit(1)
     .executeTakeFirst();
@@ -253,7 +287,9 @@ export function readLoadEnd(db: Database, environmentId: number, jobId: string) 
     .executeTakeFirstOrThrow();
 }
 
-function toTallyByKind(outcomes: Readonly<Record<string, Outcomes>>): TallyByKind {
-  const entries = countedKinds.map((kind) => [kind, toTally(outcomes[kind] ?? noOutcomes)] as const);
+function toTallyByKind(counts: KindCounts): TallyByKind {
+  const entries = countedKinds.map(
+    (kind) => [kind, toTally(counts[kind] ?? noOutcomes, counts[kind]?.amended)] as const,
+  );
   return Object.fromEntries(entries) as TallyByKind;
 }

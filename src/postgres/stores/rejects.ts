@@ -1,18 +1,28 @@
 import { sql } from 'kysely';
-import type { ChunkRange, StoredFormat } from '../../domain/load.ts';
+import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import type { Reject, RejectCode } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
 
 const rowsPerStatement = 1_000;
 
+/** A reject, and the kind it is counted under; null where kinds are not counted. */
+export interface CountedReject {
+  readonly reject: Reject;
+  readonly kind: CountedKind | null;
+}
+
 /** Keeps refused records; call it inside the chunk's transaction. */
-export async function insertRejects(db: Database, loadId: number, rejects: readonly Reject[]): Promise<void> {
+export async function insertRejects(
+  db: Database,
+  loadId: number,
+  rejects: readonly CountedReject[],
+): Promise<void> {
   for (let at = 0; at < rejects.length; at += rowsPerStatement) {
     await db
       .insertInto('load_rejects')
       .values(
-        rejects.slice(at, at + rowsPerStatement).map((reject) => ({
+        rejects.slice(at, at + rowsPerStatement).map(({ reject, kind }) => ({
           load_id: loadId,
           row_number: reject.row,
           line_number: reject.line,
@@ -21,6 +31,7 @@ export async function insertRejects(db: Database, loadId: number, rejects: reado
           error_code: reject.code,
           message: reject.message.replaceAll('\0', '␀').toWellFormed(),
           raw: Buffer.from(reject.raw),
+          kind,
         })),
       )
       .execute();

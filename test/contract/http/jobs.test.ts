@@ -212,7 +212,7 @@ describe('one job', () => {
       elapsed_time: expect.any(Number),
       completed_rows: 4,
       progress: 1,
-      counts: { read: 4, inserted: 2, updated: 0, unchanged: 0, superseded: 1, rejected: 1 },
+      counts: { read: 4, inserted: 2, updated: 0, unchanged: 0, superseded: 1, rejected: 1, amended: 0 },
       counts_by_kind: null,
       rejects: {
         count: 1,
@@ -226,6 +226,8 @@ describe('one job', () => {
       queue_position: null,
       sha256: expect.stringMatching(/^[0-9a-f]{64}$/),
       duplicate_of: null,
+      amends: null,
+      amendments: [],
       dry_run: false,
       read_as: {
         format: 'csv',
