@@ -32,8 +32,9 @@ const list = defineCommand({
   details: propertyDetails,
   examples: ['sluice companies list', 'sluice companies list --property industry:tools --limit 100'],
   inEnvironment: async (call) => {
-    const { property: properties, limit } = call.flags;
-    await printProfiles(call, 'companies', { properties, companyId: null, segment: null }, limit);
+    const { property: properties, prefix, limit } = call.flags;
+    const filter = { properties, idPrefix: prefix ?? null, companyId: null, segment: null };
+    await printProfiles(call, 'companies', filter, limit);
   },
 });
 

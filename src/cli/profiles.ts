@@ -6,7 +6,7 @@ import { type PropertyFilter, propertyProblem, readPropertyFilter } from '../pro
 import type { Invocation } from './define-command.ts';
 import { UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printTable } from './format.ts';
-import { parseCount, parsed } from './options.ts';
+import { parseCount, parsed, text } from './options.ts';
 import type { EnvironmentSession } from './session.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -36,6 +36,7 @@ export const listOptions = {
     (text, earlier) => [...earlier, parseProperty(text)],
     [],
   ),
+  prefix: text('--prefix <text>', 'only those whose ids begin with it'),
   limit: parsed('--limit <n>', 'how many', parseCount, 20),
 };
 

@@ -70,9 +70,10 @@ const list = defineCommand({
     'sluice users list --segment power-users',
   ],
   inEnvironment: async (call) => {
-    const { property: properties, company, segment, limit } = call.flags;
+    const { property: properties, prefix, company, segment, limit } = call.flags;
     const found = segment === undefined ? null : readDefinition(await requireSegment(call, segment));
-    await printProfiles(call, 'users', { properties, companyId: company ?? null, segment: found }, limit);
+    const filter = { properties, idPrefix: prefix ?? null, companyId: company ?? null, segment: found };
+    await printProfiles(call, 'users', filter, limit);
   },
 });
 

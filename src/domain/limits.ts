@@ -352,5 +352,20 @@ export const SEARCH_STATEMENT_MS = 100;
 export const SEARCH_BUDGET_MS = 1_000;
 /** Members of a segment that its preview over HTTP shows. */
 export const SEGMENT_PREVIEW_USERS = 50;
+/** Events of one user or company that its activity counts, days it shows, and names of events. */
+export const MAX_COUNTED_EVENTS = 100_000;
+export const MAX_ACTIVITY_DAYS = 366;
+export const MAX_ACTIVITY_NAMES = 50;
+/** Users of a company that are counted. */
+export const MAX_COUNTED_USERS = 100_000;
+/** Segments that one statement asks whether a user is in. */
+export const SEGMENTS_PER_STATEMENT = 20;
+/** Events that the preview of a deletion counts, and users of companies. */
+export const MAX_PREVIEWED_ROWS = 1_000_000;
+/** Rows that the preview of an export shows of each file, and those whose length it takes for the size. */
+export const PREVIEWED_ROWS = 5;
+export const MEASURED_ROWS = 500;
+/** How long the rows of one file of an export are counted before they are estimated. */
+export const EXPORT_COUNT_MS = 2_000;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;

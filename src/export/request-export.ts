@@ -62,8 +62,7 @@ async function accept(
     if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, tasks: [] };
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
-  const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
-  if (first !== undefined) throw new InputError(first, ...more);
+  await requireValid(db, environmentId, read);
   const { requestId = null, retentionDays = null } = extras ?? {};
   const task = await insertExport(db, {
     jobId,
@@ -75,6 +74,12 @@ async function accept(
     retentionDays,
   });
   return { jobId, tasks: task === null ? [] : [task] };
+}
+
+/** @throws InputError with every problem of the request, also with what it names and the environment does not have. */
+export async function requireValid(db: Database, environmentId: number, read: ReadRequest): Promise<void> {
+  const [first, ...more] = [...read.problems, ...(await lookUpNames(db, environmentId, read))];
+  if (first !== undefined) throw new InputError(first, ...more);
 }
 
 /** What the request names and the environment does not have. */

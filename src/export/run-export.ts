@@ -5,24 +5,18 @@
  * has the hash and the rows of every file.
  */
 import { ConflictError, FinalFailure } from '../domain/errors.ts';
-import type { ExportRequest } from '../domain/export.ts';
-import { createGlob } from '../domain/glob.ts';
 import { EXPORT_PART_BYTES, HEARTBEAT_MS } from '../domain/limits.ts';
 import { jobFields, type TaskClaim, taskFields } from '../domain/task.ts';
-import { type Database, inTransaction } from '../postgres/database.ts';
+import { inTransaction } from '../postgres/database.ts';
 import { analyzeStale } from '../postgres/maintenance.ts';
 import { beginExport, completeExport, type ExportWork, recordProgress } from '../postgres/stores/exports.ts';
-import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
 import { nameTaskSession, taskSessionName } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { compileSegment } from '../segments/compile-segment.ts';
-import { readSegment } from '../segments/read-segment.ts';
-import type { Segment } from '../segments/segment.ts';
 import { keepAlive } from '../tasks/run-task.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
 import { recordExportEnd } from './end-export.ts';
-import type { Filter, SegmentTest } from './filter.ts';
+import { findSegments } from './find-segments.ts';
 import type { WrittenExport } from './write/write-export.ts';
 
 const notOurs = 'the export has ended, or another worker has it';
@@ -141,45 +135,4 @@ async function removeAttempt(context: ExportContext, jobId: string, attempt: num
   } catch (error) {
     context.log.warn({ err: error, job_id: jobId, attempt }, 'files of an attempt are left for later');
   }
-}
-
-/** The segments that a request names, as they are defined now; `now` is what days are counted back from. Throws `FinalFailure` for one that is gone. */
-async function findSegments(
-  db: Database,
-  environmentId: number,
-  { segmentId, exclusions }: ExportRequest,
-  now = new Date(),
-): Promise<Pick<Filter, 'segment' | 'excludedSegments'>> {
-  const patterns = exclusions.filter(({ kind }) => kind === 'segment').map(({ pattern }) => pattern);
-  if (segmentId === null && patterns.length === 0) return { segment: null, excludedSegments: [] };
-  const rows = await readSegmentDefinitions(db, environmentId);
-  const wanted = rows.find((row) => row.id === segmentId);
-  if (segmentId !== null && wanted === undefined) throw gone(segmentId);
-  for (const pattern of patterns.filter((each) => !each.includes('*'))) {
-    if (!rows.some((row) => row.id === Number(pattern))) throw gone(pattern);
-  }
-  const excluded = rows.filter((row) => patterns.some((pattern) => matches(pattern, row.id)));
-  const compile = (row: DefinedSegment): SegmentTest => {
-    const segment = read(row);
-    return (user) => compileSegment(segment, { environmentId, now, user });
-  };
-  return {
-    segment: wanted === undefined ? null : compile(wanted),
-    excludedSegments: excluded.map(compile),
-  };
-}
-
-function matches(pattern: string, id: number): boolean {
-  if (!pattern.includes('*')) return Number(pattern) === id;
-  return createGlob(pattern)(String(id));
-}
-
-function read(row: DefinedSegment): Segment {
-  const { segment } = readSegment(row.definition);
-  if (segment !== null) return segment;
-  throw new FinalFailure('unknown_segment', `the definition of segment ${row.id} cannot be read`);
-}
-
-function gone(id: number | string): FinalFailure {
-  return new FinalFailure('unknown_segment', `segment ${id} was removed before the export began`);
 }

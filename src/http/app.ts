@@ -54,8 +54,13 @@ import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles
 import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
 import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
 import { eventPageAnswer, listUserEvents, storedEvent } from './routes/list-user-events.ts';
+import { listUserSegments, userSegments } from './routes/list-user-segments.ts';
+import { definitionPreview, previewDefinition } from './routes/preview-definition.ts';
+import { deletionPreview, previewDeletionRoute } from './routes/preview-deletion.ts';
+import { exportPreview, previewExportRoute } from './routes/preview-export.ts';
 import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
 import { retryJob } from './routes/retry-job.ts';
+import { activity, showActivity } from './routes/show-activity.ts';
 import { showDocument } from './routes/show-document.ts';
 import { exportJob, showExport } from './routes/show-export.ts';
 import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
@@ -64,6 +69,7 @@ import { showMetrics } from './routes/show-metrics.ts';
 import { companyProfile, showProfile, userProfile } from './routes/show-profile.ts';
 import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
+import { segmentDetail, showSegment } from './routes/show-segment.ts';
 import { showService } from './routes/show-service.ts';
 import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
@@ -73,19 +79,23 @@ import { companyItem, userItem } from './upload/bodies.ts';
 
 /** Every schema that the document names. */
 const components = [
+  activity,
   batchItem,
   batchResult,
   companyItem,
   companyPage,
   companyProfile,
   createdExport,
+  definitionPreview,
   deletionJobDetail,
+  deletionPreview,
   embedItem,
   errorRecord,
   eventPageAnswer,
   exportItem,
   exportJob,
   exportJobDetail,
+  exportPreview,
   idOutcome,
   importRecord,
   inspection,
@@ -97,6 +107,7 @@ const components = [
   propertyItem,
   reject,
   rejectPage,
+  segmentDetail,
   segmentItem,
   segmentPage,
   segmentPreview,
@@ -107,6 +118,7 @@ const components = [
   userItem,
   userPage,
   userProfile,
+  userSegments,
 ];
 
 /** How often it is looked for heads of requests that are overdue, at least. */
@@ -186,8 +198,11 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   for (const entity of entities) {
     showProfile(app, system, entity);
     listProfilesRoute(app, system, entity);
+    showActivity(app, system, entity);
   }
   listUserEvents(app, system);
+  listUserSegments(app, system);
+  showSegment(app, system);
   previewSegmentRoute(app, system);
   validateKey(app);
   showService(app, system);
@@ -203,6 +218,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     track(scope, system);
     identifyCompany(scope, system);
     createExport(scope, system);
+    previewExportRoute(scope, system);
+    previewDefinition(scope, system);
   });
   app.register(async (scope) => {
     const timeoutMs = system.config.uploadStallMs;
@@ -214,5 +231,6 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     addJsonBody(scope, { timeoutMs: system.config.uploadStallMs, maxBytes: MAX_DELETION_BYTES });
     deleteProfilesRoute(scope, system, 'users');
     deleteProfilesRoute(scope, system, 'companies');
+    for (const entity of entities) previewDeletionRoute(scope, system, entity);
   });
 }

@@ -80,6 +80,11 @@ export function isDataError(error: unknown): boolean {
   return code !== undefined && code.length === 5 && dataClasses.has(code.slice(0, 2));
 }
 
+/** A name, such as that of a time zone, that the server does not know. */
+export function isUnknownName(error: unknown): boolean {
+  return codeOf(error) === '22023';
+}
+
 export function isUniqueViolation(error: unknown): boolean {
   return codeOf(error) === '23505';
 }

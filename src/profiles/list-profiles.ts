@@ -30,6 +30,8 @@ import type { PropertyFilter } from './property-filter.ts';
 /** Which profiles; what is null or empty asks for nothing. */
 export interface ProfileFilter {
   readonly properties: readonly PropertyFilter[];
+  /** What their ids begin with. */
+  readonly idPrefix?: string | null;
   /** Of users only; so is the segment. */
   readonly companyId: string | null;
   readonly segment: Segment | null;
@@ -57,14 +59,14 @@ export function listProfiles(
   filter: ProfileFilter,
   page: PageRequest,
 ): Promise<ProfilePage> {
-  const { properties, companyId, segment } = filter;
+  const { properties, companyId, segment, idPrefix: prefix = null } = filter;
   const scope = { environmentId, now: new Date(), user: profileAlias };
   const conditions = (ids: KeyRange) => [
     ...(companyId === null ? [] : [isOfCompany(companyId)]),
     ...properties.map(({ objects }) => holdsOneOf(objects)),
     ...(segment === null ? [] : [compileSegment(segment, { ...scope, ids })]),
   ];
-  const source = { reader, entity, environmentId, conditions };
+  const source = { reader, entity, environmentId, prefix, conditions };
   const byIndex = companyId !== null || (properties.length === 0 && segment === null);
   return byIndex ? readPage(source, page) : searchPage(source, page);
 }
@@ -73,14 +75,15 @@ interface Source {
   readonly reader: Reader;
   readonly entity: Entity;
   readonly environmentId: number;
+  readonly prefix: string | null;
   readonly conditions: (ids: KeyRange) => readonly Expression<SqlBool>[];
 }
 
 async function readPage(
-  { reader, entity, environmentId, conditions }: Source,
+  { reader, entity, environmentId, prefix, conditions }: Source,
   { limit, after }: PageRequest,
 ): Promise<ProfilePage> {
-  const range = { after, upTo: null };
+  const range = { after, upTo: null, prefix };
   const asked = conditions(range);
   const read = () =>
     readProfiles(reader.db, entity, environmentId, asked, range, { rows: limit, bytes: MAX_PAGE_BYTES });
@@ -92,7 +95,7 @@ async function searchPage(
   source: Source,
   { limit, after, budgetMs = SEARCH_BUDGET_MS }: PageRequest,
 ): Promise<ProfilePage> {
-  const { reader, entity, environmentId, conditions } = source;
+  const { reader, entity, environmentId, prefix, conditions } = source;
   const found: ReadProfile[] = [];
   let [from, rows, bytes] = [after, FIRST_SEARCHED_ROWS, 0];
   const until = performance.now() + budgetMs;
@@ -100,8 +103,8 @@ async function searchPage(
     const size = { rows: limit - found.length, bytes: MAX_PAGE_BYTES - bytes };
     const { upTo, profiles, more, tookMs } = await reader.inTurn(async () => {
       const begun = performance.now();
-      const upTo = await findRangeEnd(reader.db, entity, environmentId, from, rows);
-      const range = { after: from, upTo };
+      const upTo = await findRangeEnd(reader.db, entity, environmentId, from, rows, prefix);
+      const range = { after: from, upTo, prefix };
       const read = await readProfiles(reader.db, entity, environmentId, conditions(range), range, size);
       return { upTo, ...read, tookMs: performance.now() - begun };
     });

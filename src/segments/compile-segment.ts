@@ -141,10 +141,12 @@ function happened(
  */
 function usersWhoDid(condition: EventCondition, scope: UserScope, atLeast: number, atMost: number | null) {
   const { after = null, upTo = null } = scope.ids ?? {};
+  const { only = null } = scope;
   const user = sql.ref<string>('segment_event.user_id');
   const counted = eventsThatCount(condition, scope)
     .$if(after !== null, (events) => events.where(sql<boolean>`${user} > ${text(after ?? '')}`))
     .$if(upTo !== null, (events) => events.where(sql<boolean>`${user} <= ${text(upTo ?? '')}`))
+    .$if(only !== null, (events) => events.where(sql<boolean>`${user} = ${text(only ?? '')}`))
     .select('segment_event.user_id')
     .groupBy('segment_event.user_id')
     .having(sql<boolean>`count(*) >= ${bigint(atLeast)}`);

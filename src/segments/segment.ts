@@ -81,6 +81,8 @@ export interface UserScope extends SegmentScope {
   readonly user: string;
   /** The query asks only for users of this range of ids: events of others need not be counted. */
   readonly ids?: { readonly after: string | null; readonly upTo: string | null };
+  /** The query asks only for this user: events of others need not be counted. */
+  readonly only?: string;
 }
 
 /**

@@ -27,8 +27,11 @@ export interface FilePlan {
   readonly header: Buffer;
   /** For the estimate. */
   readonly readings: readonly Reading[];
-  /** The rows as COPY sends them, and in the end how many PostgreSQL says there were. */
-  blocks(client: pg.PoolClient, signal: AbortSignal): AsyncGenerator<RowBlock, number>;
+  /**
+   * The rows as COPY sends them, and in the end how many PostgreSQL says there were. `most`: only the first of them, and of
+   * events only what is in the database.
+   */
+  blocks(client: pg.PoolClient, signal: AbortSignal, most?: number): AsyncGenerator<RowBlock, number>;
   /** Where those are values: what makes text of them. */
   readonly toText: ((block: RowBlock) => RowBlock) | null;
   /** The text of which there is a content hash; null: there is none. */
@@ -77,8 +80,11 @@ export function planRows(dataset: Dataset, format: ExportFormat, reading: Readin
     format,
     header: Buffer.alloc(0),
     readings: [reading],
-    blocks: (client, signal) =>
-      rowBlocks(copyAll(client, reading, isCsv ? 'csv' : 'lines', signal), isCsv ? 'csv' : 'ndjson'),
+    blocks: (client, signal, most) =>
+      rowBlocks(
+        copyAll(client, firstOf(reading, most), isCsv ? 'csv' : 'lines', signal),
+        isCsv ? 'csv' : 'ndjson',
+      ),
     toText: isText ? null : ndjsonWriter(columns),
     content: hasContentHash(dataset) ? (isCsv ? 'csv' : 'ndjson') : null,
   };
@@ -98,11 +104,11 @@ async function planStream(client: pg.PoolClient, files: FileStore, filter: Filte
     format,
     header: format === 'csv' ? streamCsvHeader(escapeFormulas) : Buffer.alloc(0),
     readings: [about, events].filter((reading) => reading !== null),
-    blocks: (copying, signal) =>
+    blocks: (copying, signal, most) =>
       streamBlocks(
         files,
-        about && copyAll(copying, about, 'lines', signal),
-        events && copyAll(copying, events, 'lines', signal),
+        about && copyAll(copying, firstOf(about, most), 'lines', signal),
+        events && copyAll(copying, firstOf(events, most), 'lines', signal),
       ),
     toText: format === 'csv' ? (block) => csvOf(block, escapeFormulas) : ndjsonWriter(columns),
     content: null,
@@ -127,6 +133,12 @@ async function planReading(
     select: select({ ...filter, events: storedEvents(filter, left) }),
     pieces: { selects, rows: left.archives.reduce((sum, { rows }) => sum + rows, 0) },
   };
+}
+
+function firstOf(reading: Reading, most: number | undefined): Reading {
+  if (most === undefined) return reading;
+  const { text, parameters } = reading.select;
+  return { select: { text: `select * from (${text}) as row limit ${most}`, parameters }, pieces: null };
 }
 
 /** Each piece ends with a whole row. */

@@ -33,10 +33,24 @@ const property = Type.Optional(
   ),
 );
 
-const companyQuery = listQuery({ ...keyPage, property });
+const idPrefix = Type.Optional(
+  worded(
+    ruled(
+      Type.String({ description: 'Only those whose id begins with this text.', examples: ['u1'] }),
+      (text) => {
+        const problem = textProblem(text, MAX_ID_BYTES);
+        return problem === null ? null : `id_prefix ${problem}`;
+      },
+    ),
+    'id_prefix is the beginning of an id',
+  ),
+);
+
+const companyQuery = listQuery({ ...keyPage, property, id_prefix: idPrefix });
 const userQuery = listQuery({
   ...keyPage,
   property,
+  id_prefix: idPrefix,
   company_id: Type.Optional(
     worded(
       ruled(Type.String({ description: 'Only the users of this company.', examples: ['acme'] }), (text) => {
@@ -94,11 +108,13 @@ export function listProfilesRoute(app: FastifyInstance, system: System, entity: 
     schema: listProfilesSchema(entity),
   } as const;
   app.get<{ Querystring: Static<typeof userQuery> }>(`/v1/${entity}`, options, async (request, reply) => {
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', property = [], company_id, segment_id } = request.query;
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', property = [], ...others } = request.query;
+    const { company_id, segment_id, id_prefix = null } = others;
     const environment = environmentId(request);
     const filter = {
       properties: property.map(readPropertyFilter),
       companyId: company_id ?? null,
+      idPrefix: id_prefix,
       segment:
         segment_id === undefined ? null : await requireSegment(system.reader.db, environment, segment_id),
     };

@@ -28,8 +28,8 @@ export const segmentPreview = component(
   ),
 );
 
-const noSuchSegment = 'there is no such segment';
-const parameters = Type.Object({
+export const noSuchSegment = 'there is no such segment';
+export const segmentParameters = Type.Object({
   segment_id: worded(
     Type.String({
       pattern: '^[0-9]{1,10}$',
@@ -45,7 +45,7 @@ const previewSegmentSchema = {
   summary: 'Preview a segment',
   description: `How many users are in it now, and some of them, of one moment. What cannot be counted within ${READ_TIMEOUT_MS / 1_000} seconds is 503: \`sluice segments preview\` waits longer, an export as long as it takes.`,
   tags: ['reading'],
-  params: parameters,
+  params: segmentParameters,
   response: {
     200: { description: 'The preview.', content: { 'application/json': { schema: segmentPreview.ref } } },
     ...jobRefusals('unknown_segment'),
@@ -55,7 +55,7 @@ const previewSegmentSchema = {
 export function previewSegmentRoute(app: FastifyInstance, { reader }: System): void {
   const options = { config: { scope: 'read' }, schema: previewSegmentSchema } as const;
   const path = '/v1/segments/:segment_id/preview';
-  app.get<{ Params: Static<typeof parameters> }>(path, options, async (request, reply) => {
+  app.get<{ Params: Static<typeof segmentParameters> }>(path, options, async (request, reply) => {
     const environment = environmentId(request);
     const id = Number(request.params.segment_id);
     const segment = await findSegment(reader.db, environment, id);

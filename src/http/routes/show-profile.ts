@@ -110,7 +110,7 @@ function idParameter(entity: Entity) {
 }
 
 export const userParameters = Type.Object({ user_id: idParameter('users') });
-const companyParameters = Type.Object({ company_id: idParameter('companies') });
+export const companyParameters = Type.Object({ company_id: idParameter('companies') });
 
 const showProfileSchema = (entity: Entity) => {
   const { one, schema, operationId } = kinds[entity];

@@ -1,13 +1,87 @@
 import { type RawBuilder, sql } from 'kysely';
 import { type Entity, idColumn } from '../../domain/entity.ts';
+import { MAX_PREVIEWED_ROWS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
-import { inEventTables } from './retirements.ts';
+import { eventTable } from './retention.ts';
+import { findRetiredTables, inEventTables } from './retirements.ts';
 
 /** Ids that are deleted together. */
 export interface DeletionBatch {
   readonly deletionId: number;
   readonly environmentId: number;
   readonly ids: readonly string[];
+}
+
+/** What the deletion of ids would meet, as things stand. */
+export interface DeletionPreview {
+  /** Ids that have a profile. */
+  readonly profiles: number;
+  /** Ids that have neither profile nor event nor user. */
+  readonly unknown: number;
+  /** Events that would be removed; of companies, from which they would be taken. MAX_PREVIEWED_ROWS at most. */
+  readonly events: number;
+  /** Of companies: users who would be taken out of them. MAX_PREVIEWED_ROWS at most. */
+  readonly users: number;
+  /** No number has met its bound. */
+  readonly isComplete: boolean;
+}
+
+/** Of archived events it says nothing: they would have to be read. */
+export async function previewDeletion(
+  db: Database,
+  entity: Entity,
+  environmentId: number,
+  ids: readonly string[],
+): Promise<DeletionPreview> {
+  const tables = [sql.table('events'), ...(await findRetiredTables(db)).map(eventTable)];
+  const id = sql.ref(idColumn[entity]);
+  const given = sql`${[...ids]}::text[]`;
+  const named = sql.join(
+    tables.map(
+      (table) => sql`select ${id} as id from ${table}
+        where environment_id = ${environmentId} and ${id} = any(${given})`,
+    ),
+    sql` union all `,
+  );
+  const members =
+    entity === 'companies'
+      ? sql`select company_id as id from users
+          where environment_id = ${environmentId} and company_id = any(${given})`
+      : sql`select null::text as id where false`;
+  const { rows } = await sql<Omit<DeletionPreview, 'isComplete'>>`
+    with named as materialized (
+      select id, count(*) as events
+      from (select * from (${named}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
+      group by id
+    ),
+    members as materialized (
+      select id, count(*) as users
+      from (select * from (${members}) met limit ${MAX_PREVIEWED_ROWS + 1}) counted
+      group by id
+    ),
+    found as (
+      select ${id} as id from ${sql.table(entity)}
+      where environment_id = ${environmentId} and ${id} = any(${given})
+    )
+    select
+      (select count(*) from found) as profiles,
+      (
+        select count(*)
+        from unnest(${given}) as asked (id)
+        where not exists (select from found f where f.id = asked.id)
+          and not exists (select from named n where n.id = asked.id)
+          and not exists (select from members m where m.id = asked.id)
+      ) as unknown,
+      (select coalesce(sum(events), 0)::bigint from named) as events,
+      (select coalesce(sum(users), 0)::bigint from members) as users`.execute(db);
+  const { profiles = 0, unknown = 0, events = 0, users = 0 } = rows[0] ?? {};
+  return {
+    profiles,
+    unknown,
+    events: Math.min(events, MAX_PREVIEWED_ROWS),
+    users: Math.min(users, MAX_PREVIEWED_ROWS),
+    isComplete: Math.max(events, users) <= MAX_PREVIEWED_ROWS,
+  };
 }
 
 /** How many ids are done, and how. */

@@ -57,6 +57,8 @@ export interface KeyRange {
   readonly after: string | null;
   /** Included. Null: to the last. */
   readonly upTo: string | null;
+  /** What all of them begin with; null: anything. */
+  readonly prefix?: string | null;
 }
 
 export interface PageSize {
@@ -109,21 +111,27 @@ export async function findRangeEnd(
   environmentId: number,
   after: string | null,
   rows: number,
+  prefix: string | null,
 ): Promise<string | null> {
   const key = sql.ref(idColumn[entity]);
   const { rows: found } = await sql<{ key: string }>`
     select ${key} as key
     from ${sql.table(entity)}
-    where environment_id = ${environmentId} ${inRange(key, { after, upTo: null })}
+    where environment_id = ${environmentId} ${inRange(key, { after, upTo: null, prefix })}
     order by ${key}
     offset ${rows - 1}
     limit 1`.execute(db);
   return found[0]?.key ?? null;
 }
 
-function inRange(key: RawBuilder<unknown>, { after, upTo }: KeyRange): RawBuilder<unknown> {
-  const from = after === null ? sql`` : sql`and ${key} > ${after}`;
-  return upTo === null ? from : sql`${from} and ${key} <= ${upTo}`;
+/** Ids are in the order of their bytes (collation C), so that the primary key finds those of a prefix. */
+function inRange(key: RawBuilder<unknown>, { after, upTo, prefix = null }: KeyRange): RawBuilder<unknown> {
+  const conditions = [
+    ...(after === null ? [] : [sql`and ${key} > ${after}`]),
+    ...(upTo === null ? [] : [sql`and ${key} <= ${upTo}`]),
+    ...(prefix === null ? [] : [sql`and ${key} like ${`${prefix.replace(/[\\%_]/g, '\\$&')}%`}`]),
+  ];
+  return sql.join(conditions, sql` `);
 }
 
 /** One of these JSON objects, each with one member, is part of the metadata: an index on it could answer that. */

@@ -1,5 +1,5 @@
 /** The SQL of segments as lookups and exports use them. */
-import type { SegmentItem } from '../../domain/definitions.ts';
+import type { SegmentItem, StoredSegment } from '../../domain/definitions.ts';
 import type { Database } from '../database.ts';
 
 export type ListedSegment = Omit<SegmentItem, 'key' | 'definition'> & { readonly id: number };
@@ -97,6 +97,23 @@ export async function findSegmentDefinition(
     .where('segment_id', '=', id)
     .executeTakeFirst();
   return row?.definition ?? null;
+}
+
+/** A segment with all that the operator wrote of it; null: there is none. */
+export async function findSegmentItem(
+  db: Database,
+  environmentId: number,
+  id: number,
+): Promise<StoredSegment | null> {
+  if (id < 1 || id > maxSegmentId) return null;
+  const row = await db
+    .selectFrom('segments')
+    .select(['segment_id as id', 'key', 'title', 'usage', 'category', 'is_hidden', 'is_protected', 'status'])
+    .select('definition')
+    .where('environment_id', '=', environmentId)
+    .where('segment_id', '=', id)
+    .executeTakeFirst();
+  return row === undefined ? null : { ...row, definition: row.definition as object };
 }
 
 /** Which of these ids are those of segments. */

@@ -61,17 +61,6 @@ export function nextDueTime(cron: string, timeZone: string, after: number): numb
   return parse(cron, timeZone).nextRun(new Date(after))?.getTime() ?? null;
 }
 
-/** Whether this is a time zone, such as `Europe/Berlin`. */
-export function isTimeZone(name: string): boolean {
-  if (!/^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/.test(name)) return false;
-  try {
-    new Intl.DateTimeFormat('en-US', { timeZone: name });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 const dayMs = 24 * 60 * 60 * 1_000;
 
 /** ISO 8601 instants; `from` included, `to` excluded. Null `from`: the beginning. */

@@ -3,6 +3,7 @@ import { entities } from '../../domain/entity.ts';
 import { exportFormats, exportLayouts } from '../../domain/export.ts';
 import { MAX_NOTIFY_EMAILS, MAX_SCHEDULES } from '../../domain/limits.ts';
 import { isMailAddress } from '../../domain/notification.ts';
+import { isTimeZone } from '../../domain/time-zone.ts';
 import {
   columnMap,
   fileFormat,
@@ -25,7 +26,7 @@ import {
   withDefault,
 } from '../../operator-file/schema.ts';
 import { ruled } from '../../validation.ts';
-import { cronProblem, isTimeZone } from './due-times.ts';
+import { cronProblem } from './due-times.ts';
 import { missedPolicies, notifiedEnds, overlapPolicies, relativeRanges } from './schedule.ts';
 import { placeholderProblem } from './source.ts';
 

@@ -34,6 +34,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
   ],
   export: [
     'POST /api/v1/analytics/exports',
+    'POST /api/v1/analytics/exports/preview',
     'GET /api/v1/analytics/exports/jobs',
     'GET /api/v1/analytics/exports/jobs/{job_id}',
     'POST /api/v1/analytics/exports/jobs/{job_id}/cancel',
@@ -46,8 +47,13 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'GET /v1/users',
     'GET /v1/users/{user_id}',
     'GET /v1/users/{user_id}/events',
+    'GET /v1/users/{user_id}/activity',
+    'GET /v1/users/{user_id}/segments',
     'GET /v1/companies',
     'GET /v1/companies/{company_id}',
+    'GET /v1/companies/{company_id}/activity',
+    'GET /v1/segments/{segment_id}',
+    'POST /v1/segments/preview',
     'GET /v1/segments/{segment_id}/preview',
     ...[
       'banners',
@@ -64,7 +70,12 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
       'user_properties',
     ].map((name) => `GET ${lookups}/${name}`),
   ],
-  delete: ['DELETE /v1/users', 'DELETE /v1/companies'],
+  delete: [
+    'DELETE /v1/users',
+    'DELETE /v1/companies',
+    'POST /v1/users/deletion_preview',
+    'POST /v1/companies/deletion_preview',
+  ],
 };
 const withoutScope = ['GET /v1/validate'];
 
@@ -162,6 +173,8 @@ describe('a key', () => {
 
   test('that is refused: the caller learns what is wrong with the header, the log which key it was and why', async () => {
     const { system, environment } = t;
+    // Of its own: the other has refused more than a server logs.
+    const server = await serve(t);
     const make = () => createApiKey(system.db, environment.environmentId, { label: 'x' });
     const [revoked, expired, known] = await Promise.all([make(), make(), make()]);
     await revokeApiKey(system.db, environment.environmentId, revoked.keyId);
@@ -195,6 +208,7 @@ describe('a key', () => {
       ]);
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);
     }
+    await server.stop();
   });
 
   test('may be the one of the configuration', async () => {

@@ -1,0 +1,172 @@
+import { gzipSync } from 'node:zlib';
+import type pg from 'pg';
+import type { Logger } from 'pino';
+import { FinalFailure, inputError, TransientError } from '../domain/errors.ts';
+import {
+  type ExportRequest,
+  type ExportWarning,
+  type FileDataset,
+  isPackedInside,
+} from '../domain/export.ts';
+import {
+  EXPORT_COUNT_MS,
+  MAX_PAGE_BYTES,
+  MAX_SHOWN_RAW_BYTES,
+  MEASURED_ROWS,
+  PREVIEWED_ROWS,
+  READ_TIMEOUT_MS,
+} from '../domain/limits.ts';
+import type { FileStore } from '../files/file-store.ts';
+import type { Reader } from '../postgres/reader.ts';
+import { isCancelledStatement } from '../postgres/sqlstate.ts';
+import { findSegments } from './find-segments.ts';
+import { readRequest } from './read-request.ts';
+import { requireValid } from './request-export.ts';
+import { estimateRows, setParameters } from './write/copy-out.ts';
+import { type FilePlan, planFiles, type Reading } from './write/plan.ts';
+import { inSnapshot, type Snapshot } from './write/snapshot.ts';
+
+/** What an export would write of one kind of rows. */
+export interface PreviewedFile {
+  readonly dataset: FileDataset;
+  readonly rows: number;
+  /** False: an estimate of the planner, because counting takes too long, or of what archives hold. */
+  readonly isExact: boolean;
+  /** As stored, by the length of the first rows. */
+  readonly bytes: number;
+  /** The line of a CSV that names its columns; null: there is none. */
+  readonly header: string | null;
+  /** The first rows, as they would stand in the file; of formats that are no text, as NDJSON. Long ones are cut. */
+  readonly firstRows: readonly string[];
+}
+
+export interface ExportPreview {
+  readonly request: ExportRequest;
+  readonly warnings: readonly ExportWarning[];
+  readonly files: readonly PreviewedFile[];
+}
+
+interface PreviewContext {
+  readonly reader: Reader;
+  readonly files: FileStore;
+  readonly log: Logger;
+}
+
+/** All of it, so that nobody waits for longer than the API answers: what cannot be read within it is 503. */
+const previewMs = 2 * READ_TIMEOUT_MS;
+
+/**
+ * What an export of this request would hold, at this moment. Takes the request as `requestExport` does, and starts nothing.
+ * @throws InputError with every problem of the body.
+ */
+export async function previewExport(
+  { reader, files, log }: PreviewContext,
+  environmentId: number,
+  body: Readonly<Record<string, unknown>>,
+): Promise<ExportPreview> {
+  const read = readRequest(body);
+  const { request, warnings } = read;
+  await requireValid(reader.db, environmentId, read);
+  const segments = await findSegments(reader.db, environmentId, request).catch((error: unknown) => {
+    if (!(error instanceof FinalFailure)) throw error;
+    throw inputError('unknown_segment', error.message, 'segment_id');
+  });
+  const signal = AbortSignal.timeout(previewMs);
+  const snapshot = { name: 'sluice export preview', signal };
+  const work = async (held: Snapshot): Promise<PreviewedFile[]> => {
+    const plans = await planFiles(held.client, files, { environmentId, request, ...segments });
+    const found: PreviewedFile[] = [];
+    for (const plan of plans) found.push(await previewFile(held, plan, request, signal));
+    return found;
+  };
+  const previewed = await reader
+    .inTurn(() => inSnapshot({ pool: reader.pool, log }, snapshot, work))
+    .catch((error: unknown) => {
+      throw signal.aborted ? new TransientError('the preview takes too long') : error;
+    });
+  return { request, warnings, files: previewed };
+}
+
+async function previewFile(
+  { client }: Snapshot,
+  plan: FilePlan,
+  request: ExportRequest,
+  signal: AbortSignal,
+): Promise<PreviewedFile> {
+  let [rows, isExact] = [0, true];
+  for (const reading of plan.readings) {
+    const counted = await countRows(client, reading);
+    rows += counted.rows;
+    isExact &&= counted.isExact;
+  }
+  const sample = await readSample(client, plan, signal);
+  const ratio = isPackedInside(request.format) || request.compression === 'gzip' ? sample.ratio : 1;
+  const bytes = (plan.header.length + (sample.rows === 0 ? 0 : (sample.bytes / sample.rows) * rows)) * ratio;
+  return {
+    dataset: plan.dataset,
+    rows,
+    isExact,
+    bytes: Math.round(bytes),
+    header: plan.header.length === 0 ? null : shorten(plan.header.toString('utf8').trimEnd()),
+    firstRows: sample.firstRows,
+  };
+}
+
+/** Counts what is in the database, for EXPORT_COUNT_MS; then it is the planner's estimate. */
+async function countRows(
+  client: pg.PoolClient,
+  { select, pieces }: Reading,
+): Promise<{ readonly rows: number; readonly isExact: boolean }> {
+  await client.query('savepoint counting');
+  try {
+    await setParameters(client, select);
+    await client.query(`set local statement_timeout = ${EXPORT_COUNT_MS}`);
+    const { rows } = await client.query<{ count: number }>(`select count(*) from (${select.text}) as row`);
+    await client.query('set local statement_timeout = 0');
+    const counted = rows[0]?.count ?? 0;
+    return { rows: counted + (pieces?.rows ?? 0), isExact: pieces === null || pieces.rows === 0 };
+  } catch (error) {
+    if (!isCancelledStatement(error)) throw error;
+    await client.query('rollback to savepoint counting');
+    const estimate = Math.max(0, Math.round(await estimateRows(client, select)));
+    return { rows: estimate + (pieces?.rows ?? 0), isExact: false };
+  }
+}
+
+interface Sample {
+  /** That were read, and their bytes before they are packed. */
+  readonly rows: number;
+  readonly bytes: number;
+  /** Bytes packed per byte. */
+  readonly ratio: number;
+  readonly firstRows: readonly string[];
+}
+
+async function readSample(client: pg.PoolClient, plan: FilePlan, signal: AbortSignal): Promise<Sample> {
+  const { toText } = plan;
+  const firstRows: string[] = [];
+  const kept: Buffer[] = [];
+  let [rows, bytes, keptBytes] = [0, 0, 0];
+  for await (const block of plan.blocks(client, signal, MEASURED_ROWS)) {
+    const text = toText === null ? block : toText(block);
+    let start = 0;
+    for (const end of text.ends) {
+      if (firstRows.length < PREVIEWED_ROWS) {
+        firstRows.push(shorten(text.bytes.toString('utf8', start, end).trimEnd()));
+      }
+      start = end;
+    }
+    rows += text.ends.length;
+    bytes += text.bytes.length;
+    if (keptBytes < MAX_PAGE_BYTES) {
+      kept.push(Buffer.from(text.bytes));
+      keptBytes += text.bytes.length;
+    }
+  }
+  const ratio = keptBytes === 0 ? 1 : gzipSync(Buffer.concat(kept)).length / keptBytes;
+  return { rows, bytes, ratio, firstRows };
+}
+
+function shorten(text: string): string {
+  return text.length > MAX_SHOWN_RAW_BYTES ? `${text.slice(0, MAX_SHOWN_RAW_BYTES).toWellFormed()}…` : text;
+}

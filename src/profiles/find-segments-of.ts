@@ -1,0 +1,63 @@
+import { sql } from 'kysely';
+import { SEARCH_BUDGET_MS, SEGMENTS_PER_STATEMENT } from '../domain/limits.ts';
+import type { Reader } from '../postgres/reader.ts';
+import { profileAlias } from '../postgres/stores/read-profiles.ts';
+import { type DefinedSegment, readSegmentDefinitions } from '../postgres/stores/segments.ts';
+import { compileSegment } from '../segments/compile-segment.ts';
+import { readSegment } from '../segments/read-segment.ts';
+
+/** Which segments a user is in now. */
+export interface UserSegments {
+  /** Ids, in their order. */
+  readonly ids: readonly number[];
+  /** Segments that were asked, in the order of their ids. */
+  readonly asked: number;
+  /** Segments of the environment that can be read. */
+  readonly total: number;
+}
+
+/**
+ * Asks some segments at a time, each only of this user, for SEARCH_BUDGET_MS; of the rest it says that they were not asked.
+ * @throws the database's 57014 if a statement takes longer than the reader's connections allow.
+ */
+export async function findSegmentsOf(
+  reader: Reader,
+  environmentId: number,
+  userId: string,
+): Promise<UserSegments> {
+  const readable = (await readSegmentDefinitions(reader.db, environmentId)).filter(
+    ({ definition }) => readSegment(definition).segment !== null,
+  );
+  const ids: number[] = [];
+  const now = new Date();
+  const until = performance.now() + SEARCH_BUDGET_MS;
+  let asked = 0;
+  while (asked < readable.length && performance.now() < until) {
+    const some = readable.slice(asked, asked + SEGMENTS_PER_STATEMENT);
+    ids.push(...(await reader.inTurn(() => ask(reader, environmentId, userId, some, now))));
+    asked += some.length;
+  }
+  return { ids, asked, total: readable.length };
+}
+
+async function ask(
+  { db }: Reader,
+  environmentId: number,
+  userId: string,
+  segments: readonly DefinedSegment[],
+  now: Date,
+): Promise<number[]> {
+  const tests = segments.flatMap(({ id, definition }) => {
+    const { segment } = readSegment(definition);
+    if (segment === null) return [];
+    const isIn = compileSegment(segment, { environmentId, now, user: profileAlias, only: userId });
+    return [sql`(${sql.lit(id)}, ${isIn})`];
+  });
+  const { rows } = await sql<{ id: number }>`
+    select tested.id
+    from users as ${sql.ref(profileAlias)}
+    cross join lateral (values ${sql.join(tests)}) as tested (id, holds)
+    where environment_id = ${environmentId} and user_id = ${userId} and tested.holds
+    order by tested.id`.execute(db);
+  return rows.map(({ id }) => id);
+}

@@ -1,0 +1,297 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apply, segmentItem } from '../../support/definitions.ts';
+import { refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+/* What the service says of people before anybody acts: sums, segments, and the numbers of deletions and exports to come. */
+
+let t: TestSystem;
+let server: TestServer;
+let neighbour: Tenant;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  neighbour = await t.addEnvironment('neighbour');
+  server = await serve(t);
+  await fill();
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const json = (body: unknown, method = 'POST') => ({
+  method,
+  body: JSON.stringify(body),
+  headers: { 'content-type': 'application/json' },
+});
+
+async function send(path: string, body: object, { key }: { readonly key: string } = t): Promise<void> {
+  expect((await server.json(path, { ...json(body), key })).status).toBe(202);
+}
+
+const day = 86_400_000;
+const daysAgo = (days: number) => new Date(Date.now() - days * day).toISOString();
+const power = { event: 'exported', at_least: 2 };
+
+async function fill(): Promise<void> {
+  await send('/v1/identify', { user_id: 'a1', metadata: { plan: 'pro' }, company: { company_id: 'acme' } });
+  await send('/v1/identify', { user_id: 'a2', metadata: { plan: 'pro' }, company: { company_id: 'acme' } });
+  await send('/v1/identify', { user_id: 'b%_1', metadata: { plan: 'free' } });
+  for (const at of [0, 1, 1, 50]) {
+    await send('/v1/track', { user_id: 'a1', event_name: 'exported', inserted_at: daysAgo(at) });
+  }
+  await send('/v1/track', { user_id: 'a1', event_name: '<b>opened</b>', inserted_at: daysAgo(0) });
+  await send('/v1/track', { user_id: 'nobody', event_name: 'opened' });
+  await send('/v1/identify', { user_id: 'a1' }, neighbour);
+  await send('/v1/track', { user_id: 'a1', event_name: 'exported' }, neighbour);
+  const segments = [
+    segmentItem('pro'),
+    segmentItem('power', { definition: power }),
+    segmentItem('free', { definition: { property: 'plan', equals: 'free' } }),
+  ];
+  await apply(t, t, { segments });
+}
+
+async function ask<T>(path: string, options: Parameters<TestServer['json']>[1] = {}): Promise<T> {
+  const { status, body } = await server.json<T>(path, options);
+  expect([path, status]).toEqual([path, 200]);
+  return body;
+}
+
+async function segmentIds(): Promise<Record<string, number>> {
+  const found = await ask<{ data: { id: number; title: string }[] }>(
+    '/api/v1/analytics/exports/lookups/segments',
+  );
+  return Object.fromEntries(found.data.map(({ id, title }) => [title.replace('Segment ', ''), id]));
+}
+
+interface Activity {
+  readonly events: number;
+  readonly users: number | null;
+  readonly days: readonly { readonly day: string; readonly events: number }[];
+  readonly event_names: readonly { readonly event_name: string; readonly events: number }[];
+}
+
+describe('what a user or company did', () => {
+  test('is summed up by day and by name, of the days asked for', async () => {
+    const found = await ask<Activity>('/v1/users/a1/activity');
+    expect(found).toMatchObject({ events: 5, is_complete: true, users: null, archived_until: null });
+    expect(found.event_names.map(({ event_name, events }) => [event_name, events])).toEqual([
+      ['exported', 4],
+      ['<b>opened</b>', 1],
+    ]);
+    expect(found.days.reduce((sum, { events }) => sum + events, 0)).toBe(4);
+    const { days } = await ask<Activity>('/v1/users/a1/activity?days=100&time_zone=Asia/Tokyo');
+    expect(days.reduce((sum, { events }) => sum + events, 0)).toBe(5);
+    const company = await ask<Activity>('/v1/companies/acme/activity');
+    expect([company.events, company.users]).toEqual([5, 2]);
+  });
+
+  test('is there for a user whom only events name, and for nobody else', async () => {
+    expect(await ask('/v1/users/nobody/activity')).toMatchObject({ events: 1 });
+    for (const path of ['/v1/users/x/activity', '/v1/companies/x/activity', '/v1/users/nobody/segments']) {
+      expect([path, ...(await refusalOf(server, path))]).toEqual([path, 404, ['not_found']]);
+    }
+  });
+
+  test('is asked for with days and a time zone that there are', async () => {
+    for (const query of ['days=0', 'days=367', 'time_zone=Mars/Base', 'time_zone=Etc/Unknown', 'day=3']) {
+      expect(await refusalOf(server, `/v1/users/a1/activity?${query}`)).toEqual([400, ['invalid_field']]);
+    }
+  });
+});
+
+describe('segments', () => {
+  test('of a user are those that it is in now, each asked of this user alone', async () => {
+    const { pro, power, free } = await segmentIds();
+    expect(await ask('/v1/users/a1/segments')).toEqual({ segment_ids: [pro, power], asked: 3, total: 3 });
+    expect(await ask('/v1/users/a2/segments')).toEqual({ segment_ids: [pro], asked: 3, total: 3 });
+    expect(await ask('/v1/users/b%25_1/segments')).toMatchObject({ segment_ids: [free] });
+  });
+
+  test('are shown with their definition, as JSON and in words', async () => {
+    const { power: id } = await segmentIds();
+    expect(await ask(`/v1/segments/${id}`)).toMatchObject({
+      key: 'power',
+      definition: power,
+      words: [{ depth: 0, text: 'did at least 2 times "exported"' }],
+    });
+    expect(await refusalOf(server, '/v1/segments/999')).toEqual([404, ['not_found']]);
+    expect(await refusalOf(server, `/v1/segments/${id}`, { key: neighbour.key })).toEqual([
+      404,
+      ['not_found'],
+    ]);
+  });
+
+  test('can be previewed by a definition that is not stored, and every problem of it is named', async () => {
+    const definition = { any: [power, { property: 'plan', equals: 'free' }] };
+    expect(await ask('/v1/segments/preview', json({ definition }))).toMatchObject({
+      count: 2,
+      user_ids: ['a1', 'b%_1'],
+      words: [{ text: 'any of these holds' }, { depth: 1 }, { depth: 1 }],
+    });
+    const wrong = { all: [{ property: 'plan' }, { event: 'x', at_least: 0 }] };
+    expect(await refusalOf(server, '/v1/segments/preview', json({ definition: wrong }))).toEqual([
+      400,
+      ['invalid_field', 'invalid_field'],
+    ]);
+    for (const [body, code] of [
+      [{}, 'missing_field'],
+      [{ definition, extra: 1 }, 'invalid_field'],
+      [{ definition: null }, 'invalid_field'],
+    ]) {
+      expect(await refusalOf(server, '/v1/segments/preview', json(body))).toEqual([400, [code]]);
+    }
+  });
+});
+
+describe('profiles by the beginning of their ids', () => {
+  test.each([
+    ['a', ['a1', 'a2']],
+    ['a2', ['a2']],
+    ['b%_', ['b%_1']],
+    ['b%', ['b%_1']],
+    ['%', []],
+    ['a_', []],
+    ['A', []],
+  ])('%j finds %j, alone and beside a property', async (prefix, ids) => {
+    const list = async (more: string) => {
+      const query = `id_prefix=${encodeURIComponent(prefix)}${more}`;
+      const found = await ask<{ data: { user_id: string }[] }>(`/v1/users?${query}`);
+      return found.data.map(({ user_id }) => user_id);
+    };
+    expect(await list('')).toEqual(ids);
+    expect(await list('&property=plan:pro')).toEqual(ids.filter((id) => id.startsWith('a')));
+  });
+
+  test('the next page goes on within them', async () => {
+    const first = await ask<{ metadata: { cursor: { after: string } } }>('/v1/users?id_prefix=a&limit=1');
+    const next = `/v1/users?id_prefix=a&limit=1&cursor=${first.metadata.cursor.after}`;
+    expect(await ask(next)).toMatchObject({
+      data: [{ user_id: 'a2' }],
+      metadata: { cursor: { after: null } },
+    });
+  });
+});
+
+interface ExportPreview {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly files: readonly {
+    readonly dataset: string;
+    readonly rows: number;
+    readonly header: string | null;
+    readonly first_rows: readonly string[];
+  }[];
+}
+
+describe('the preview of an export', () => {
+  const exportsPath = '/api/v1/analytics/exports';
+  const preview = (body: object) => ask<ExportPreview>(`${exportsPath}/preview`, json(body));
+
+  test.each([
+    { format: 'csv', compression: 'none' },
+    { format: 'ndjson', compression: 'none' },
+    { format: 'ndjson', layout: 'stream' },
+    { format: 'csv', layout: 'stream', compression: 'none' },
+    { format: 'parquet', event_type: ['users', 'exported'] },
+    {
+      format: 'ndjson',
+      compression: 'none',
+      event_type: ['events'],
+      user_id: ['a1'],
+      exclusions: 'event:ex*',
+    },
+  ])(
+    'counts the rows that the export of %j then writes, and shows the first as they stand in it',
+    async (body) => {
+      const before = await preview(body);
+      const { body: job } = await server.json<{ job_id: string }>(exportsPath, json(body));
+      const done = await waitFor('the export to end', async () => {
+        const found = await ask<{
+          status: string;
+          rows: number;
+          presigned_urls: { filename: string; url: string }[];
+        }>(`${exportsPath}/jobs/${job.job_id}`);
+        return found.status === 'completed' && found;
+      });
+      expect(before).toMatchObject({ rows: done.rows, is_exact: true, warnings: [] });
+      expect(before.files.map(({ first_rows, rows }) => [first_rows.length, rows])).toEqual(
+        before.files.map(({ rows }) => [Math.min(rows, 5), rows]),
+      );
+      if (body.compression !== 'none') return;
+      const written = await Promise.all(
+        before.files.map(async ({ dataset }) => {
+          const file = done.presigned_urls.find(({ filename }) => filename.includes(dataset));
+          return file === undefined ? '' : (await fetch(file.url)).text();
+        }),
+      );
+      expect(before.bytes).toBe(written.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
+      for (const [at, { header, first_rows }] of before.files.entries()) {
+        const lines = [...(header === null ? [] : [header]), ...first_rows];
+        expect(written[at]?.split('\n').slice(0, lines.length)).toEqual(lines);
+      }
+    },
+  );
+
+  test('starts nothing, and is refused as the export would be', async () => {
+    const jobs = async () => (await server.fetch(`${exportsPath}/jobs`)).headers.get('x-total-count');
+    const before = await jobs();
+    await preview({});
+    expect(await jobs()).toBe(before);
+    const wrong = { from: '2026-02-30', segment_id: 999, event_type: ['no_such_event'] };
+    const [status, codes] = await refusalOf(server, `${exportsPath}/preview`, json(wrong));
+    expect([status, [...codes].sort()]).toEqual([
+      400,
+      ['invalid_date', 'unknown_event_type', 'unknown_segment'],
+    ]);
+  });
+});
+
+interface Counts {
+  readonly profiles: number;
+  readonly not_found: number;
+  readonly events: number;
+  readonly users: number;
+}
+
+describe('the preview of a deletion', () => {
+  test.each([
+    ['companies', ['acme', 'globex'], { profiles: 1, not_found: 1, events: 5, users: 2 }],
+    ['users', ['a1', 'nobody', 'x'], { profiles: 1, not_found: 1, events: 6, users: 0 }],
+  ] as const)('of %s counts what the deletion then removes', async (entity, ids, expected) => {
+    const body = { [entity]: ids };
+    const counts = await ask<Counts>(`/v1/${entity}/deletion_preview`, json(body));
+    expect(counts).toMatchObject({ requested: ids.length, is_complete: true, ...expected });
+    const { body: job } = await server.json<{ job_id: string }>(`/v1/${entity}`, json(body, 'DELETE'));
+    const done = await waitFor('the deletion to end', async () => {
+      const found = await ask<{ status: string; counts: object; removed: { events: number } }>(
+        `/v1/background_jobs/${job.job_id}`,
+      );
+      return found.status === 'completed' && found;
+    });
+    expect(done.counts).toMatchObject({ requested: ids.length, not_found: expected.not_found });
+    expect(done.removed.events).toBe(expected.events);
+    const after = await ask<Counts>(`/v1/${entity}/deletion_preview`, json(body));
+    expect(after).toMatchObject({ profiles: 0, events: 0, users: 0, not_found: ids.length });
+  });
+
+  test("does not see another environment's", async () => {
+    const asked = json({ users: ['b%_1'] });
+    const { body } = await server.json<Counts>('/v1/users/deletion_preview', {
+      ...asked,
+      key: neighbour.key,
+    });
+    expect(body).toMatchObject({ profiles: 0, not_found: 1 });
+  });
+
+  test('refuses what the deletion refuses', async () => {
+    const path = '/v1/users/deletion_preview';
+    expect(await refusalOf(server, path, json({ users: [] }))).toEqual([400, ['invalid_field']]);
+    expect(await refusalOf(server, path, json({ companies: ['acme'] }))).toMatchObject([
+      400,
+      expect.any(Array),
+    ]);
+  });
+});
