@@ -72,7 +72,7 @@ const onRedis =
 
 /** What stores and reads files, once more with them on S3. */
 const onS3 = project('s3', 0, 3, {
-  include: ['test/contract/http/{imports,exports}.test.ts', 'test/integration/export-write.test.ts'],
+  include: ['test/contract/http/{imports,exports,uploads}.test.ts', 'test/integration/export-write.test.ts'],
   env: { SLUICE_TEST_STORAGE: 's3' },
   ...onServer,
 });

@@ -2,6 +2,7 @@ import { uuidv7 } from 'uuidv7';
 import { MAX_ID_BYTES, MAX_REJECT_RAW_BYTES } from '../domain/limits.ts';
 import { exportFolder } from '../export/context.ts';
 import { type ArchivedEvent, readArchive } from '../export/read-archives.ts';
+import { removeParts } from '../load/uploads.ts';
 import {
   type Archive,
   archiveFolder,
@@ -22,7 +23,7 @@ import {
 import { readIds } from '../postgres/stores/deletions.ts';
 import { markFilesExpired } from '../postgres/stores/exports.ts';
 import { readRejectsPage } from '../postgres/stores/rejects.ts';
-import { findEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
+import { condemnEarlierUploads, forgetUploads } from '../postgres/stores/uploads.ts';
 import { checkArchive, rewriteArchive } from '../retention/archive-events.ts';
 import { yielding } from '../yielding.ts';
 import type { Attempt } from './context.ts';
@@ -51,9 +52,9 @@ export async function removeKeptFiles({ context, deletion, step }: Attempt): Pro
 /** Removes the uploads sent before, for the same reason. */
 export async function removeUploads({ context, deletion, step }: Attempt): Promise<void> {
   for (;;) {
-    const kept = await findEarlierUploads(context.db, deletion.deletionId, filesAtATime);
+    const kept = await condemnEarlierUploads(context.db, deletion.deletionId, filesAtATime);
     if (kept.length === 0) return;
-    for (const { ref } of kept) await context.files.remove(ref);
+    await removeParts(context, kept);
     await step(async (db) => {
       await forgetUploads(db, kept);
       return { files: kept.length };

@@ -140,6 +140,17 @@ export const SHEET_SNIFF_BYTES = 256 * KiB;
 /** Waiting for the sender, in milliseconds, over which the upload rate is measured; the first is its grace. */
 export const UPLOAD_RATE_WINDOW_MS = 10_000;
 
+/** How long a file is kept that was sent to be inspected, in milliseconds after the last of its bytes. */
+export const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
+/** Of an environment: uploads that are incomplete; and what a list of uploads shows. */
+export const MAX_OPEN_UPLOADS = 100;
+export const MAX_LISTED_UPLOADS = 100;
+/** What an upload that comes in several requests is stored in: who is killed loses no more; and so many parts of a file that comes in one. */
+export const UPLOAD_PART_BYTES = 16 * MiB;
+export const MAX_UPLOAD_PARTS_OF_ONE = 1_000;
+/** Requests that one upload may come in. */
+export const MAX_UPLOAD_APPENDS = 10_000;
+
 export const DEFAULT_MAX_UPLOAD_BYTES = 10 * GiB;
 /** Decompressed size of one upload. */
 export const DEFAULT_MAX_INFLATED_BYTES = 50 * GiB;

@@ -28,12 +28,14 @@ import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addValidation } from './plugins/validation.ts';
+import { appendUploadRoute } from './routes/append-upload.ts';
 import { batch, batchItem, batchResult } from './routes/batch.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
 import { createdExport, createExport } from './routes/create-export.ts';
 import { createImport, importRecord } from './routes/create-import.ts';
+import { createUploadRoute } from './routes/create-upload.ts';
 import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
@@ -53,12 +55,14 @@ import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcome
 import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles.ts';
 import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
 import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
+import { listUploadsRoute } from './routes/list-uploads.ts';
 import { eventPageAnswer, listUserEvents, storedEvent } from './routes/list-user-events.ts';
 import { listUserSegments, userSegments } from './routes/list-user-segments.ts';
 import { definitionPreview, previewDefinition } from './routes/preview-definition.ts';
 import { deletionPreview, previewDeletionRoute } from './routes/preview-deletion.ts';
 import { exportPreview, previewExportRoute } from './routes/preview-export.ts';
 import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
+import { removeUploadRoute } from './routes/remove-upload.ts';
 import { retryJob } from './routes/retry-job.ts';
 import { activity, showActivity } from './routes/show-activity.ts';
 import { showDocument } from './routes/show-document.ts';
@@ -71,10 +75,12 @@ import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
 import { segmentDetail, showSegment } from './routes/show-segment.ts';
 import { showService } from './routes/show-service.ts';
+import { showUpload } from './routes/show-upload.ts';
 import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
 import { exportItem, jobRecord } from './schemas/job-record.ts';
+import { addTus, uploadRecord } from './schemas/upload-record.ts';
 import { companyItem, userItem } from './upload/bodies.ts';
 
 /** Every schema that the document names. */
@@ -115,6 +121,7 @@ const components = [
   surveyItem,
   tally,
   titledItem,
+  uploadRecord,
   userItem,
   userPage,
   userProfile,
@@ -182,6 +189,14 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     inspectImport(scope, system);
     bulkIdentify(scope, system, 'users');
     bulkIdentify(scope, system, 'companies');
+  });
+  app.register(async (scope) => {
+    addTus(scope);
+    createUploadRoute(scope, system);
+    listUploadsRoute(scope, system);
+    showUpload(scope, system);
+    appendUploadRoute(scope, system);
+    removeUploadRoute(scope, system);
   });
   listJobsRoute(app, system);
   showJob(app, system);

@@ -1,22 +1,33 @@
-/* Uploads: files that are kept as they were sent, to be inspected and then loaded without being sent again. */
+/*
+ * Uploads: files that are kept as they were sent, to be inspected and then loaded without being sent again. `keepUpload` takes one
+ * that comes in a single request, `append-upload.ts` one that goes on after a lost connection. Promise: what is stored is what was
+ * sent, byte for byte, and nothing of it is left once it has expired.
+ */
+import { createHash } from 'node:crypto';
+import { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { inputError, TransientError } from '../domain/errors.ts';
+import { MAX_LISTED_UPLOADS, READ_BYTES, UPLOAD_KEPT_MS } from '../domain/limits.ts';
+import type { FileStore } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { takeReceived } from '../postgres/stores/received-files.ts';
 import {
-  findExpiredUploads,
+  condemnExpiredUploads,
+  condemnUpload,
   findUpload,
   forgetUploads,
+  insertPart,
   insertUpload,
+  listParts,
+  listUploads,
+  recordHash,
   type Upload,
+  type UploadPart,
 } from '../postgres/stores/uploads.ts';
 import { receivingStore } from './accept-load.ts';
 import type { LoadContext } from './context.ts';
 import { Intake, type ReceiveLimits } from './receive/intake.ts';
 import type { ReceiveHints } from './receive/receive.ts';
-
-/** How long a file is kept that was sent to be inspected. */
-const UPLOAD_KEPT_MS = 24 * 60 * 60 * 1000;
 
 /** What the sender says of the file. */
 export interface UploadDescription {
@@ -24,6 +35,14 @@ export interface UploadDescription {
   readonly contentType: string | null;
   readonly isGzip: boolean;
 }
+
+/** An upload of which all bytes have come. */
+export interface WholeUpload extends Upload {
+  readonly sha256: string;
+  readonly parts: readonly UploadPart[];
+}
+
+type Context = Pick<LoadContext, 'db' | 'files'>;
 
 /**
  * Keeps the bytes as they come, for UPLOAD_KEPT_MS.
@@ -36,7 +55,7 @@ export async function keepUpload(
   said: UploadDescription,
   limits: ReceiveLimits,
   signal: AbortSignal,
-): Promise<Upload> {
+): Promise<WholeUpload> {
   const intake = new Intake(source, limits, signal, performance);
   const writer = await receivingStore(context).create();
   try {
@@ -47,17 +66,14 @@ export async function keepUpload(
     await writer.discard().catch(() => undefined);
     throw error;
   }
-  const { ref } = writer;
-  const upload = {
-    ...said,
-    uploadId: uuidv7(),
-    ref,
-    fileSize: intake.receivedBytes,
-    sha256: intake.sha256(),
-  };
+  const [uploadId, sha256, bytes] = [uuidv7(), intake.sha256(), intake.receivedBytes];
+  const part = { start: 0, end: bytes, ref: writer.ref };
   return inTransaction(context.pool, async ({ db }) => {
-    if (!(await takeReceived(db, ref))) throw new TransientError('the file waited too long to be kept');
-    return insertUpload(db, environmentId, upload, UPLOAD_KEPT_MS);
+    if (!(await takeReceived(db, part.ref))) throw new TransientError('the file waited too long to be kept');
+    const upload = { ...said, uploadId, fileSize: bytes, receivedBytes: bytes, sha256 };
+    const kept = await insertUpload(db, environmentId, upload, UPLOAD_KEPT_MS);
+    await insertPart(db, uploadId, part);
+    return { ...kept, sha256, parts: [part] };
   });
 }
 
@@ -69,20 +85,71 @@ export async function requireUpload(
 ): Promise<Upload> {
   const upload = await findUpload(db, environmentId, uploadId);
   if (upload !== null) return upload;
+  throw noSuchUpload(uploadId);
+}
+
+/** The latest that have not expired, latest first. */
+export function listKeptUploads({ db }: Pick<LoadContext, 'db'>, environmentId: number): Promise<Upload[]> {
+  return listUploads(db, environmentId, MAX_LISTED_UPLOADS);
+}
+
+/** @throws InputError `not_found`; `upload_incomplete` if not all bytes have come. */
+export async function requireWholeUpload(
+  context: Context,
+  environmentId: number,
+  uploadId: string,
+): Promise<WholeUpload> {
+  const upload = await requireUpload(context, environmentId, uploadId);
+  if (upload.receivedBytes === upload.fileSize) return completeUpload(context, upload);
   throw inputError(
-    'not_found',
-    'there is no such upload, or it has expired; send the file again',
-    `upload_id: ${uploadId}`,
+    'upload_incomplete',
+    'The file has not come whole; send the rest first',
+    `${upload.receivedBytes} of ${upload.fileSize} bytes have come`,
   );
 }
 
-/** Before it expires. */
-export async function removeUpload(
-  context: Pick<LoadContext, 'db' | 'files'>,
-  { uploadId, ref }: Upload,
-): Promise<void> {
-  await context.files.remove(ref);
-  await forgetUploads(context.db, [{ uploadId, ref }]);
+/**
+ * Of an upload of which all bytes have come: with its hash, for which it is read if it came in several requests. Whoever needs it
+ * first does it, should the process have been killed before.
+ */
+export async function completeUpload(context: Context, upload: Upload): Promise<WholeUpload> {
+  const { uploadId } = upload;
+  const parts = await listParts(context.db, uploadId);
+  if (upload.sha256 !== null) return { ...upload, sha256: upload.sha256, parts };
+  const hash = createHash('sha256');
+  for await (const bytes of openUpload(context.files, { parts })) hash.update(bytes as Buffer);
+  const sha256 = hash.digest('hex');
+  await recordHash(context.db, uploadId, sha256);
+  return { ...upload, sha256, parts };
+}
+
+/** Its bytes as they were sent. */
+export function openUpload(files: FileStore, { parts }: Pick<WholeUpload, 'parts'>): Readable {
+  async function* read(): AsyncGenerator<Buffer> {
+    for (const { ref, start, end } of parts) {
+      const part = files.open(ref, { start: 0, end: end - start });
+      try {
+        yield* part;
+      } finally {
+        part.destroy();
+      }
+    }
+  }
+  return Readable.from(read(), { objectMode: false, highWaterMark: READ_BYTES });
+}
+
+/** Before it expires. @throws InputError `not_found`. */
+export async function removeUpload(context: Context, environmentId: number, uploadId: string): Promise<void> {
+  if (!(await condemnUpload(context.db, environmentId, uploadId))) throw noSuchUpload(uploadId);
+  await removeParts(context, [uploadId]);
+  await forgetUploads(context.db, [uploadId]);
+}
+
+/** Of uploads that nothing is added to any more. They are forgotten when their files are gone, so whoever is killed here leaves nothing that is not found again. */
+export async function removeParts({ db, files }: Context, uploadIds: readonly string[]): Promise<void> {
+  for (const uploadId of uploadIds) {
+    for (const { ref } of await listParts(db, uploadId)) await files.remove(ref);
+  }
 }
 
 /** What `receive` is to know of the upload, where nobody says otherwise. */
@@ -97,13 +164,18 @@ export function hintsOf({ filename, contentType, isGzip }: Upload): ReceiveHints
 const uploadsPerBatch = 100;
 
 /** Removes those that have expired; how many. Harmless to do twice at once. */
-export async function removeExpiredUploads(context: Pick<LoadContext, 'db' | 'files'>): Promise<number> {
+export async function removeExpiredUploads(context: Context): Promise<number> {
   let removed = 0;
   for (;;) {
-    const expired = await findExpiredUploads(context.db, uploadsPerBatch);
-    for (const { ref } of expired) await context.files.remove(ref);
+    const expired = await condemnExpiredUploads(context.db, uploadsPerBatch);
+    await removeParts(context, expired);
     if (expired.length > 0) await forgetUploads(context.db, expired);
     removed += expired.length;
     if (expired.length < uploadsPerBatch) return removed;
   }
+}
+
+function noSuchUpload(uploadId: string): Error {
+  const message = 'there is no such upload, or it has expired; send the file again';
+  return inputError('not_found', message, `upload_id: ${uploadId}`);
 }

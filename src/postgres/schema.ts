@@ -825,12 +825,28 @@ export interface TitledItems {
   updated_at: Generated<Date>;
 }
 
+export interface UploadParts {
+  byte_end: number;
+  byte_start: number;
+  file_ref: string;
+  upload_id: string;
+}
+
 export interface Uploads {
+  /**
+   * Requests that appended; only the last of them may still add a part.
+   */
+  attempt: Generated<number>;
   content_type: string | null;
   created_at: Generated<Date>;
   environment_id: number;
+  /**
+   * -infinity: it is being removed, and nothing is added any more.
+   */
   expires_at: Date;
-  file_ref: string;
+  /**
+   * Bytes as sent; known when the upload is created.
+   */
   file_size: number;
   filename: string | null;
   /**
@@ -838,9 +854,13 @@ export interface Uploads {
    */
   is_gzip: boolean;
   /**
-   * Hex, of the bytes as sent.
+   * Of these, the bytes that its parts have.
    */
-  sha256: string;
+  received_bytes: Generated<number>;
+  /**
+   * Hex, of the bytes as sent; null: not all have come, or they were not read yet.
+   */
+  sha256: string | null;
   upload_id: string;
 }
 
@@ -934,6 +954,7 @@ export interface DB {
   surveys: Surveys;
   tasks: Tasks;
   titled_items: TitledItems;
+  upload_parts: UploadParts;
   uploads: Uploads;
   users: Users;
   workers: Workers;

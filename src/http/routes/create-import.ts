@@ -129,7 +129,7 @@ const createImportSchema = {
   headers: importHeaders,
   querystring: importParameters,
   body: importBody,
-  response: uploadAnswers(200, importRecord.ref, 'not_found'),
+  response: uploadAnswers(200, importRecord.ref, 'not_found', 'upload_incomplete'),
 } satisfies FastifySchema;
 
 export const importKind: UploadKind = {

@@ -10,8 +10,7 @@ import { receivingStore } from '../../load/accept-load.ts';
 import { SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
 import { INSPECTED_RECORDS, inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
 import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
-import { hintsOf } from '../../load/uploads.ts';
-import type { Upload } from '../../postgres/stores/uploads.ts';
+import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
 import { component, orNull, refusals } from '../schemas/answers.ts';
 import type { UploadOptions } from '../upload/options.ts';
 import { keepFile } from '../upload/receive-upload.ts';
@@ -207,6 +206,7 @@ const inspectImportSchema = {
       'empty_file',
       'not_found',
       'upload_too_slow',
+      'upload_incomplete',
       'payload_too_large',
       'unsupported_media_type',
     ),
@@ -231,12 +231,12 @@ export function inspectImport(app: FastifyInstance, system: System): void {
   });
 }
 
-async function inspect(system: System, kept: Upload, { load, format, filename }: UploadOptions) {
+async function inspect(system: System, kept: WholeUpload, { load, format, filename }: UploadOptions) {
   const { entity, map, preset, source } = load;
   const said = filename === undefined ? {} : { filename };
   const hints = { ...hintsOf(kept), ...said, format, source, map, chunkBytes: system.config.chunkBytes };
   const limits = uploadLimits(system.config);
-  const bytes = system.files.open(kept.ref);
+  const bytes = openUpload(system.files, kept);
   try {
     const { signal } = new AbortController();
     const options = { entity, map, preset };

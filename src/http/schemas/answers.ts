@@ -94,6 +94,36 @@ export const answerHeaders = {
     description: 'The headers of the request that the answer depends on.',
     schema: { type: 'string' },
   },
+  Location: {
+    required: true,
+    description: 'The address of what was created.',
+    schema: { type: 'string' },
+  },
+  'Tus-Resumable': {
+    required: true,
+    description: 'The version of the tus protocol.',
+    schema: { type: 'string', const: '1.0.0' },
+  },
+  'Tus-Version': {
+    required: true,
+    description: 'The versions of the tus protocol that are spoken here.',
+    schema: { type: 'string', const: '1.0.0' },
+  },
+  'Upload-Offset': {
+    required: true,
+    description: 'Bytes that have come: where the next request begins.',
+    schema: { type: 'integer', minimum: 0 },
+  },
+  'Upload-Length': {
+    required: true,
+    description: 'Bytes of the whole file.',
+    schema: { type: 'integer', minimum: 1 },
+  },
+  'Upload-Expires': {
+    required: true,
+    description: 'Until when it is kept, as HTTP writes dates.',
+    schema: { type: 'string', pattern: ' GMT$' },
+  },
 } as const;
 
 type AnswerHeader = keyof typeof answerHeaders;
@@ -144,6 +174,7 @@ const meanings: Readonly<Record<number, string>> = {
   408: 'The body stalled, or came too slowly.',
   409: 'As things stand this cannot be done.',
   410: 'It has expired.',
+  412: 'The version of the protocol is not spoken here.',
   413: 'The body is too large.',
   415: 'The media type or the encoding of the body is not taken here.',
   416: 'The file has no such part.',
@@ -154,6 +185,7 @@ const meanings: Readonly<Record<number, string>> = {
 
 const headers: Readonly<Record<number, readonly AnswerHeader[]>> = {
   401: ['WWW-Authenticate'],
+  412: ['Tus-Version'],
   416: ['Content-Range'],
   429: ['Retry-After', 'RateLimit-Limit', 'RateLimit-Remaining', 'RateLimit-Reset'],
   503: ['Retry-After'],

@@ -94,8 +94,17 @@ const errorTexts: Readonly<Record<ErrorCode, readonly [message: string, details:
     'Idempotency-Key',
   ],
   duplicate_file: ['the same file was loaded before', jobDetails],
+  offset_conflict: [
+    'The upload does not end where this request begins; ask where it ends, and go on from there',
+    'Upload-Offset: 524288',
+  ],
+  upload_incomplete: [
+    'The file has not come whole; send the rest first',
+    '524288 of 1048576 bytes have come',
+  ],
   link_expired: ['The link has expired; ask for the job to get a new one', 'expires'],
   job_expired: ['the file of this job has expired; send it again', jobDetails],
+  unsupported_version: ['Uploads speak version 1.0.0 of the tus protocol', 'Tus-Resumable: 0.2.2'],
   payload_too_large: ['A record may have 1048576 bytes', 'the request body'],
   too_many_records: ['A deletion takes 10000 ids', 'users'],
   unsupported_media_type: ['Send JSON, with Content-Type: application/json', 'Content-Type: text/plain'],

@@ -1,15 +1,14 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import { requireQueueRoom } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { Interrupted, inputError } from '../../domain/errors.ts';
+import { inputError } from '../../domain/errors.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
-import { keepUpload, removeUpload, requireUpload } from '../../load/uploads.ts';
+import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import type { Upload as KeptUpload } from '../../postgres/stores/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
@@ -24,6 +23,7 @@ import {
   type UploadHeaders,
   type UploadKind,
   uploadLimits,
+  watchClient,
 } from './upload.ts';
 
 /**
@@ -73,7 +73,7 @@ function openUpload(
 
 /** A file that is kept as it was sent, and what is said of it. */
 export interface KeptFile {
-  readonly kept: KeptUpload;
+  readonly kept: WholeUpload;
   readonly options: UploadOptions;
 }
 
@@ -85,25 +85,26 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   const limits = uploadLimits(system.config);
   const find = async (options: UploadOptions): Promise<KeptFile> => {
     if (options.uploadId === undefined) throw noFile();
-    return { kept: await requireUpload(system, environment, options.uploadId), options };
+    return { kept: await requireWholeUpload(system, environment, options.uploadId), options };
   };
   const options = kind.readOptions(query);
   if (options.uploadId !== undefined) return find(options);
   askForBody(request.raw);
   if (headers.mediaType !== 'multipart/form-data') {
+    const small = await readSmallJson(upload);
+    const named = small === null ? null : namedUpload(small);
+    if (named !== null) return find(kind.readOptions([...query, ...named]));
     const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']) ?? null;
     const said = { filename, contentType: contentTypeOf(headers.mediaType, kind), isGzip: headers.gzip };
-    return {
-      kept: await keepUpload(system, environment, bodyOf(request.raw), said, limits, signal),
-      options,
-    };
+    const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
+    return { kept: await keepUpload(system, environment, body, said, limits, signal), options };
   }
-  const taker: FileTaker<KeptUpload> = {
+  const taker: FileTaker<WholeUpload> = {
     take: (source, { filename, contentType }) => {
       const said = { filename: filename ?? null, contentType: contentType ?? null, isGzip: false };
       return keepUpload(system, environment, source, said, limits, signal);
     },
-    discard: (kept) => removeUpload(system, kept),
+    discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
   };
   return readForm(upload, query, taker, async ({ file, given }) => {
     const all = kind.readOptions(given);
@@ -208,15 +209,4 @@ function noBoundary(): Error {
   const message =
     'Content-Type names no boundary between the parts of the form; leave the header to your HTTP client, which makes both';
   return inputError('invalid_field', message, 'Content-Type: multipart/form-data');
-}
-
-/** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */
-function watchClient(raw: IncomingMessage): AbortSignal {
-  const gone = new AbortController();
-  const onClose = (): void => {
-    if (!raw.complete) gone.abort(new Interrupted('the client went away while it was sending'));
-  };
-  if (raw.destroyed) onClose();
-  else raw.once('close', onClose);
-  return gone.signal;
 }

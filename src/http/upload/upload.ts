@@ -2,11 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
+import { Interrupted } from '../../domain/errors.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { receivingStore } from '../../load/accept-load.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
-import { hintsOf, requireUpload } from '../../load/uploads.ts';
+import { hintsOf, openUpload, requireWholeUpload } from '../../load/uploads.ts';
 import type { ReadOptions, UploadOptions } from './options.ts';
 
 /** What the uploads of a route have in common. */
@@ -74,10 +75,10 @@ export async function storeKept(
   options: UploadOptions,
 ): Promise<Uploaded> {
   const { system, kind } = upload;
-  const kept = await requireUpload(system, environmentId, options.uploadId ?? '');
+  const kept = await requireWholeUpload(system, environmentId, options.uploadId ?? '');
   const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
   const { source, map } = options.load;
-  const bytes = system.files.open(kept.ref);
+  const bytes = openUpload(system.files, kept);
   try {
     const said = { ...hintsOf(kept), filename, format: options.format, source, map };
     return { received: await storeFile(upload, bytes, said), filename, options: options.load };
@@ -89,4 +90,15 @@ export async function storeKept(
 /** The body as it comes; leaving off does not close the connection, on which an answer is still owed. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
+}
+
+/** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */
+export function watchClient(raw: IncomingMessage): AbortSignal {
+  const gone = new AbortController();
+  const onClose = (): void => {
+    if (!raw.complete) gone.abort(new Interrupted('the client went away while it was sending'));
+  };
+  if (raw.destroyed) onClose();
+  else raw.once('close', onClose);
+  return gone.signal;
 }

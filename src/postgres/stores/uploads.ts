@@ -1,11 +1,11 @@
-import { sql } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
+import type { Uploads } from '../schema.ts';
 
-/** A file that was sent to be inspected, as it was sent. */
+/** A file that was sent to be inspected, as it was sent; or as much of it as has come. */
 export interface Upload {
   readonly uploadId: string;
-  readonly ref: FileRef;
   /** As the sender calls it; null: not at all. */
   readonly filename: string | null;
   readonly contentType: string | null;
@@ -13,34 +13,79 @@ export interface Upload {
   readonly isGzip: boolean;
   /** Bytes as sent. */
   readonly fileSize: number;
-  /** Hex, of the bytes as sent. */
-  readonly sha256: string;
+  /** Of these, those that have come. */
+  readonly receivedBytes: number;
+  /** Hex, of the bytes as sent; null as long as that is not known. */
+  readonly sha256: string | null;
+  readonly createdAt: Date;
   readonly expiresAt: Date;
 }
+
+/** The bytes [start, end) of an upload, as a file of their own. */
+export interface UploadPart {
+  readonly start: number;
+  readonly end: number;
+  readonly ref: FileRef;
+}
+
+/** The right to append to an upload, until another request claims it. */
+export interface AppendClaim {
+  readonly uploadId: string;
+  readonly attempt: number;
+}
+
+export type NewUpload = Omit<Upload, 'createdAt' | 'expiresAt'>;
+
+const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
 /** Kept for `keptMs` from now on. */
 export async function insertUpload(
   db: Database,
   environmentId: number,
-  upload: Omit<Upload, 'expiresAt'>,
+  upload: NewUpload,
   keptMs: number,
 ): Promise<Upload> {
-  const { expires_at } = await db
+  const row = await db
     .insertInto('uploads')
     .values({
       upload_id: upload.uploadId,
       environment_id: environmentId,
-      file_ref: upload.ref,
       filename: upload.filename,
       content_type: upload.contentType,
       is_gzip: upload.isGzip,
       file_size: upload.fileSize,
+      received_bytes: upload.receivedBytes,
       sha256: upload.sha256,
-      expires_at: sql<Date>`now() + ${keptMs} * interval '1 millisecond'`,
+      expires_at: inMs(keptMs),
     })
-    .returning('expires_at')
+    .returningAll()
     .executeTakeFirstOrThrow();
-  return { ...upload, expiresAt: expires_at };
+  return toUpload(row);
+}
+
+/** Part of the transaction that counts its bytes as received. */
+export async function insertPart(
+  db: Database,
+  uploadId: string,
+  { start, end, ref }: UploadPart,
+): Promise<void> {
+  await db
+    .insertInto('upload_parts')
+    .values({ upload_id: uploadId, byte_start: start, byte_end: end, file_ref: ref })
+    .execute();
+}
+
+/** Uploads of the environment of which bytes are missing. Whoever creates one counts first, one at a time: call it in the transaction. */
+export async function countOpenUploads(db: Database, environmentId: number): Promise<number> {
+  await sql`select from environments where environment_id = ${environmentId} for no key update`.execute(db);
+  const { open } = await db
+    .selectFrom('uploads')
+    .select(({ fn }) => fn.countAll<string>().as('open'))
+    .where('environment_id', '=', environmentId)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .whereRef('received_bytes', '<', 'file_size')
+    .executeTakeFirstOrThrow();
+  return Number(open);
 }
 
 /** Null if there is none in the environment, or it has expired. */
@@ -56,52 +101,150 @@ export async function findUpload(
     .where('environment_id', '=', environmentId)
     .where('expires_at', '>', sql<Date>`now()`)
     .executeTakeFirst();
-  if (row === undefined) return null;
-  return {
-    uploadId: row.upload_id,
-    ref: row.file_ref as FileRef,
-    filename: row.filename,
-    contentType: row.content_type,
-    isGzip: row.is_gzip,
-    fileSize: Number(row.file_size),
-    sha256: row.sha256,
-    expiresAt: row.expires_at,
-  };
+  return row === undefined ? null : toUpload(row);
 }
 
-export type DoomedUpload = Pick<Upload, 'uploadId' | 'ref'>;
-
-/** Up to `limit` that have expired. */
-export async function findExpiredUploads(db: Database, limit: number): Promise<DoomedUpload[]> {
+/** The latest of the environment that have not expired, latest first. */
+export async function listUploads(db: Database, environmentId: number, limit: number): Promise<Upload[]> {
   const rows = await db
     .selectFrom('uploads')
-    .select(['upload_id', 'file_ref'])
-    .where('expires_at', '<=', sql<Date>`now()`)
-    .orderBy('expires_at')
+    .selectAll()
+    .where('environment_id', '=', environmentId)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .orderBy('created_at', 'desc')
+    .orderBy('upload_id', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ upload_id, file_ref }) => ({ uploadId: upload_id, ref: file_ref as FileRef }));
+  return rows.map(toUpload);
 }
 
-/** Up to `limit` that were sent to the deletion's environment before it. */
-export async function findEarlierUploads(
+/** What has come of it, in the order of the bytes. */
+export async function listParts(db: Database, uploadId: string): Promise<UploadPart[]> {
+  const rows = await db
+    .selectFrom('upload_parts')
+    .select(['byte_start', 'byte_end', 'file_ref'])
+    .where('upload_id', '=', uploadId)
+    .orderBy('byte_start')
+    .execute();
+  return rows.map(({ byte_start, byte_end, file_ref }) => ({
+    start: byte_start,
+    end: byte_end,
+    ref: file_ref as FileRef,
+  }));
+}
+
+/** From now on this request alone may append; null if by now something else has come than the `offset` says, or nothing may. */
+export async function claimAppend(
+  db: Database,
+  uploadId: string,
+  offset: number,
+): Promise<AppendClaim | null> {
+  const row = await db
+    .updateTable('uploads')
+    .set(({ eb }) => ({ attempt: eb('attempt', '+', 1) }))
+    .where('upload_id', '=', uploadId)
+    .where('received_bytes', '=', offset)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning('attempt')
+    .executeTakeFirst();
+  return row === undefined ? null : { uploadId, attempt: row.attempt };
+}
+
+/** The part counts, and the upload is kept for `keptMs` from now on; false if another request has claimed it, or it is being removed. */
+export async function addPart(
+  db: Database,
+  { uploadId, attempt }: AppendClaim,
+  part: UploadPart,
+  keptMs: number,
+): Promise<boolean> {
+  const row = await db
+    .updateTable('uploads')
+    .set({ received_bytes: part.end, expires_at: inMs(keptMs) })
+    .where('upload_id', '=', uploadId)
+    .where('attempt', '=', attempt)
+    .where('received_bytes', '=', part.start)
+    .where('expires_at', '>', sql<Date>`'-infinity'`)
+    .returning('upload_id')
+    .executeTakeFirst();
+  if (row === undefined) return false;
+  await insertPart(db, uploadId, part);
+  return true;
+}
+
+/** Once all of its bytes have come. */
+export async function recordHash(db: Database, uploadId: string, sha256: string): Promise<void> {
+  await db.updateTable('uploads').set({ sha256 }).where('upload_id', '=', uploadId).execute();
+}
+
+/** Nothing is added to it any more; false if the environment has none of that id. */
+export async function condemnUpload(db: Database, environmentId: number, uploadId: string): Promise<boolean> {
+  const row = await db
+    .updateTable('uploads')
+    .set({ expires_at: sql<Date>`'-infinity'` })
+    .where('upload_id', '=', uploadId)
+    .where('environment_id', '=', environmentId)
+    .where('expires_at', '>', sql<Date>`now()`)
+    .returning('upload_id')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
+/** Up to `limit` that have expired: nothing is added to them any more. */
+export async function condemnExpiredUploads(db: Database, limit: number): Promise<string[]> {
+  const rows = await db
+    .updateTable('uploads')
+    .set({ expires_at: sql<Date>`'-infinity'` })
+    .where('upload_id', 'in', (eb) =>
+      eb
+        .selectFrom('uploads')
+        .select('upload_id')
+        .where('expires_at', '<=', sql<Date>`now()`)
+        .orderBy('expires_at')
+        .limit(limit),
+    )
+    .returning('upload_id')
+    .execute();
+  return rows.map(({ upload_id }) => upload_id);
+}
+
+/** Up to `limit` that were created in the deletion's environment before it: nothing is added to them any more. */
+export async function condemnEarlierUploads(
   db: Database,
   deletionId: number,
   limit: number,
-): Promise<DoomedUpload[]> {
+): Promise<string[]> {
   const rows = await db
-    .selectFrom('uploads as u')
-    .innerJoin('deletions as d', 'd.environment_id', 'u.environment_id')
-    .select(['u.upload_id', 'u.file_ref'])
-    .where('d.deletion_id', '=', deletionId)
-    .whereRef('u.created_at', '<=', 'd.accepted_at')
-    .limit(limit)
+    .updateTable('uploads')
+    .set({ expires_at: sql<Date>`'-infinity'` })
+    .where('upload_id', 'in', (eb) =>
+      eb
+        .selectFrom('uploads as u')
+        .innerJoin('deletions as d', 'd.environment_id', 'u.environment_id')
+        .select('u.upload_id')
+        .where('d.deletion_id', '=', deletionId)
+        .whereRef('u.created_at', '<=', 'd.accepted_at')
+        .limit(limit),
+    )
+    .returning('upload_id')
     .execute();
-  return rows.map(({ upload_id, file_ref }) => ({ uploadId: upload_id, ref: file_ref as FileRef }));
+  return rows.map(({ upload_id }) => upload_id);
 }
 
 /** Once their files are gone. */
-export async function forgetUploads(db: Database, uploads: readonly DoomedUpload[]): Promise<void> {
-  const ids = uploads.map(({ uploadId }) => uploadId);
-  await db.deleteFrom('uploads').where('upload_id', 'in', ids).execute();
+export async function forgetUploads(db: Database, uploadIds: readonly string[]): Promise<void> {
+  await db.deleteFrom('uploads').where('upload_id', 'in', uploadIds).execute();
+}
+
+function toUpload(row: Selectable<Uploads>): Upload {
+  return {
+    uploadId: row.upload_id,
+    filename: row.filename,
+    contentType: row.content_type,
+    isGzip: row.is_gzip,
+    fileSize: row.file_size,
+    receivedBytes: row.received_bytes,
+    sha256: row.sha256,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
 }
