@@ -54,6 +54,24 @@ export async function findRepeats(db: Database, loadId: number): Promise<boolean
  */
 export async function resolveRepeats(db: Database, loadId: number): Promise<void> {
   await sql`set local work_mem = '64MB'`.execute(db);
+  if (await haveRepeats(db, loadId)) await correctRepeats(db, loadId);
+  else await sql`update loads set repeats_resolved_at = now() where load_id = ${loadId}`.execute(db);
+}
+
+/** Most files repeat no key. Sorting the hashes shows it in a third of the time that grouping them takes. */
+async function haveRepeats(db: Database, loadId: number): Promise<boolean> {
+  const { rows } = await sql<{ repeats: boolean }>`
+    select coalesce(bool_or(repeats), false) as repeats
+    from (
+      select count(*) > count(distinct hash & -4) as repeats
+      from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
+      where k.load_id = ${loadId} and k.entity <> 'events'
+      group by k.entity
+    ) entities`.execute(db);
+  return rows[0]?.repeats ?? false;
+}
+
+async function correctRepeats(db: Database, loadId: number): Promise<void> {
   await sql`
     with concerned as (
       select k.entity, bool_or(l.attempts > 1) as is_retried, bool_or(l.preset is not null) as has_preset
