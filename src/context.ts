@@ -5,6 +5,8 @@ import type { ExportContext } from './export/context.ts';
 import { writeExport } from './export/write/write-export.ts';
 import { openFileStore } from './files/storage.ts';
 import { type Ingest, openIngest } from './ingest/ingest.ts';
+import { Live } from './live/live.ts';
+import { RecordTap } from './live/record-tap.ts';
 import { ChunkMemory, type LoadContext } from './load/context.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { createDatabase } from './postgres/database.ts';
@@ -33,6 +35,10 @@ export interface System extends LoadContext, ExportContext {
    * its statements end after READ_TIMEOUT_MS. Without such connections it is on those of `pool`.
    */
   readonly reader: Reader;
+  /** What browsers watch. */
+  readonly live: Live;
+  /** Shows single records to them. */
+  readonly records: RecordTap;
   readonly health: Health;
   readonly metrics: Metrics;
   /** Pages that show the queues, to be served below `path`; close it before the system. */
@@ -96,6 +102,8 @@ export function openSystem(options: SystemOptions): System {
     queue: backend.ping,
     storage: () => files.check(),
   };
+  const records = new RecordTap();
+  const live = new Live({ pool: reader.pool, log, records });
   const ingest = openIngest({ pool, db, knownProperties, metrics });
   return {
     config,
@@ -110,6 +118,8 @@ export function openSystem(options: SystemOptions): System {
     knownProperties,
     ingest,
     reader,
+    live,
+    records,
     queue,
     writeExport,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
@@ -120,6 +130,7 @@ export function openSystem(options: SystemOptions): System {
     openQueueDashboard: (path) =>
       openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),
     async close() {
+      live.stop();
       await ingest.drained();
       await queue.close();
       await backend.close();

@@ -129,7 +129,9 @@ create table sluice.load_chunks (
   rows_unchanged integer,
   rows_superseded integer,
   rows_rejected integer,
+  started_at timestamptz,
   done_at timestamptz,
+  worker text,
   attempts integer not null default 0,
   losses integer not null default 0,
   constraint load_chunks_pkey primary key (load_id, chunk_no),
@@ -143,6 +145,8 @@ create table sluice.load_chunks (
 comment on table sluice.load_chunks is
   'A byte range of a load''s file: unit of work, retry and parallelism. Who works on it stands in sluice.tasks.';
 comment on column sluice.load_chunks.done_at is 'When its rows were committed; null: not yet.';
+comment on column sluice.load_chunks.started_at is 'When the attempt that did it claimed it.';
+comment on column sluice.load_chunks.worker is 'The process that did it: host and process id.';
 comment on column sluice.load_chunks.attempts is 'The number of the attempt that did it; 0 until then.';
 comment on column sluice.load_chunks.losses is 'How many of those lost their worker.';
 create index load_chunks_open_idx on sluice.load_chunks (load_id, chunk_no) where done_at is null;

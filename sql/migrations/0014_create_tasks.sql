@@ -12,6 +12,8 @@ create table sluice.tasks (
   request_id text,
   attempt integer not null default 0,
   lease_until timestamptz,
+  claimed_at timestamptz,
+  worker text,
   waiting_since timestamptz not null default now(),
   not_before timestamptz not null default now(),
   notified_at timestamptz,
@@ -33,6 +35,8 @@ comment on column sluice.tasks.group_id is
 comment on column sluice.tasks.job_id is 'For the log, as request_id; null: the subject is no job.';
 comment on column sluice.tasks.attempt is 'Counts claims. Every write of a claim is fenced by it.';
 comment on column sluice.tasks.lease_until is 'Until when a worker owns it, on this clock; null: it waits.';
+comment on column sluice.tasks.claimed_at is 'When it was last claimed.';
+comment on column sluice.tasks.worker is 'The process that claimed it last: host and process id.';
 comment on column sluice.tasks.waiting_since is 'When it was made or last given back.';
 comment on column sluice.tasks.not_before is 'Not to be claimed before: after an error, a while later.';
 comment on column sluice.tasks.notified_at is 'When the queue was notified of it; null: not since it was given back.';

@@ -330,6 +330,34 @@ export const MAX_INBOX_FAILURES = 8;
 /** A worker shows its life every 5 seconds; one silent for this long is taken for dead. */
 export const WORKER_ALIVE_SECONDS = 15;
 
+/** Of the host and process id that the ledger remembers of a worker. */
+export const MAX_WORKER_NAME_CHARS = 100;
+
+/** Live views: how often the ledger is looked at for all of them together. */
+export const LIVE_TICK_MS = 1_000;
+/** After so long without anything a stream says that it is still there. */
+export const LIVE_HEARTBEAT_MS = 15_000;
+/** Topics of one stream, and streams of one environment and of a process. */
+export const MAX_LIVE_TOPICS = 20;
+export const MAX_LIVE_STREAMS_PER_ENVIRONMENT = 500;
+export const MAX_LIVE_STREAMS = 1_000;
+/** What a stream may have unread before it misses what comes next. Messages are shared by all who get them. */
+export const MAX_LIVE_UNREAD_BYTES = 256 * KiB;
+/** What is kept of a topic for those who come back, and how long after the last of them left. */
+export const MAX_LIVE_PAST_EVENTS = 200;
+export const MAX_LIVE_PAST_BYTES = 512 * KiB;
+export const LIVE_LINGER_MS = 30_000;
+/** Of each kind the newest jobs, and of all kinds those unfinished, that a live list of jobs is about. */
+export const LIVE_RECENT_JOBS = 100;
+export const MAX_LIVE_UNFINISHED_JOBS = 500;
+/** Records that a live view shows of a quarter of a second, half of them refused ones; those that it begins with; bytes of one. */
+export const LIVE_RECORDS_TICK_MS = 250;
+export const MAX_LIVE_RECORDS_AT_ONCE = 50;
+export const MAX_LIVE_RECORDS = 50;
+export const MAX_LIVE_RECORD_BYTES = KiB;
+/** Chunks of a job that are shown live; of the others it is said how many they are. */
+export const MAX_LIVE_CHUNKS = 5_000;
+
 /** Schedules of a file. */
 export const MAX_SCHEDULES = 500;
 /** Due times that nobody was there for and that are made up at once. */

@@ -76,6 +76,7 @@ import { showReadiness } from './routes/show-readiness.ts';
 import { segmentDetail, showSegment } from './routes/show-segment.ts';
 import { showService } from './routes/show-service.ts';
 import { showUpload } from './routes/show-upload.ts';
+import { watch } from './routes/stream.ts';
 import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
@@ -198,6 +199,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     appendUploadRoute(scope, system);
     removeUploadRoute(scope, system);
   });
+  watch(app, system);
   listJobsRoute(app, system);
   showJob(app, system);
   listRejectsOfJob(app, system);

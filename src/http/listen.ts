@@ -150,7 +150,7 @@ export async function startHttpServer(system: System): Promise<HttpServer> {
 }
 
 async function stopApp(
-  { config, log }: System,
+  { config, log, live }: System,
   app: FastifyInstance,
   connections: OpenConnections,
 ): Promise<void> {
@@ -159,6 +159,8 @@ async function stopApp(
     app.server.closeAllConnections();
   }, config.shutdownMs);
   try {
+    // They would never end by themselves; whoever watches comes back, to another server.
+    live.stop();
     const closed = app.close();
     connections.closeIdle();
     await closed;

@@ -1,12 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from 'typebox';
+import type { System } from '../context.ts';
 import { type ErrorCode, InputError } from '../domain/errors.ts';
 import { MAX_ID_BYTES } from '../domain/limits.ts';
 import type { Fields } from '../ingest/fields.ts';
 import { openRecord } from '../ingest/read-record.ts';
 import type { Idempotency, IngestEntity } from '../ingest/records.ts';
-import type { Metrics } from '../telemetry/metrics.ts';
-import { environmentId } from './plugins/auth.ts';
+import type { RecordRouteName, RecordTap, TakenRecord } from '../live/record-tap.ts';
+import { callerKeyId, environmentId } from './plugins/auth.ts';
 import { bodyBytes } from './plugins/json-body.ts';
 import { readIdempotency } from './request-headers.ts';
 import { refusals } from './schemas/answers.ts';
@@ -53,6 +54,7 @@ export function ingestAnswers(...codes: readonly ErrorCode[]): Record<number, ob
 
 /** How the records of one entity are read and committed. */
 export interface RecordRoute<T> {
+  readonly name: RecordRouteName;
   readonly entity: IngestEntity;
   readonly read: (fields: Fields, environmentId: number) => T;
   readonly commit: (record: T, idempotency: Idempotency | null) => Promise<void>;
@@ -63,12 +65,15 @@ export interface RecordRoute<T> {
  * cost each request some microseconds.
  */
 export function commitRecord<T>(
-  metrics: Metrics,
-  { entity, read, commit }: RecordRoute<T>,
+  system: Pick<System, 'metrics' | 'records'>,
+  route: RecordRoute<T>,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
+  const { metrics, records } = system;
+  const { entity, read, commit } = route;
   const fail = (error: unknown): void => {
+    if (records.isWatched) showRecord(records, route.name, request, error);
     metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
     reply.send(error);
   };
@@ -82,6 +87,26 @@ export function commitRecord<T>(
   }
   committed.then(() => {
     metrics.recordsEnded(entity, 'accepted', 1);
+    if (records.isWatched) showRecord(records, route.name, request, null);
     reply.code(202).send();
   }, fail);
+}
+
+/** To whoever watches. */
+export function showRecord(
+  records: RecordTap,
+  route: RecordRouteName,
+  request: FastifyRequest,
+  error: unknown,
+): void {
+  const ms = performance.now() - request.startedAt;
+  const from = { route, requestId: request.id, keyId: callerKeyId(request) };
+  records.take(environmentId(request), { ...from, ms, body: bodyBytes(request), refusal: refusalOf(error) });
+}
+
+/** Why a record was not taken, whoever's fault it is; null: it was. */
+function refusalOf(error: unknown): TakenRecord['refusal'] {
+  if (error === null) return null;
+  if (error instanceof InputError) return { code: error.problems[0].code, message: error.message };
+  return { code: 'unavailable', message: error instanceof Error ? error.message : String(error) };
 }

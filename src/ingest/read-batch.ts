@@ -40,12 +40,14 @@ const LF = 10;
  * The items of a batch, each read as the body of its route would be. Each is parsed by itself, which takes longer than to parse
  * the body whole (2.7 against 1.5 µs for an item of 170 bytes), because a number that has to be kept digit by digit then costs
  * its own item a slow parser, and not all ten thousand; and because other requests have their turn in between.
+ * `texts` gets the text of each.
  * @throws InputError if the body is no batch, or too long a one: nothing of it is taken.
  */
 export async function readBatch(
   body: Buffer,
   format: BatchFormat,
   environmentId: number,
+  texts: Buffer[] | null = null,
 ): Promise<ReadBatch> {
   if (body.length === 0) throw inputError('invalid_json', 'The request has no body');
   const lines = format === 'json' ? await elementsOf(body) : body;
@@ -56,6 +58,7 @@ export async function readBatch(
     if (index === MAX_BATCH_ITEMS) {
       throw inputError('too_many_records', `A batch may have ${MAX_BATCH_ITEMS} items`, 'the request body');
     }
+    texts?.push(line);
     try {
       items.push({ index, ...readItem(line, environmentId) });
     } catch (error) {

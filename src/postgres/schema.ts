@@ -423,6 +423,14 @@ export interface LoadChunks {
   rows_superseded: number | null;
   rows_unchanged: number | null;
   rows_updated: number | null;
+  /**
+   * When the attempt that did it claimed it.
+   */
+  started_at: Date | null;
+  /**
+   * The process that did it: host and process id.
+   */
+  worker: string | null;
 }
 
 export interface LoadEventReplays {
@@ -762,6 +770,10 @@ export interface Tasks {
    */
   attempt: Generated<number>;
   /**
+   * When it was last claimed.
+   */
+  claimed_at: Date | null;
+  /**
    * Whose turn it takes; 0: of the whole system.
    */
   environment_id: number;
@@ -812,6 +824,10 @@ export interface Tasks {
    * When it was made or last given back.
    */
   waiting_since: Generated<Date>;
+  /**
+   * The process that claimed it last: host and process id.
+   */
+  worker: string | null;
 }
 
 export interface TitledItems {

@@ -1,12 +1,13 @@
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { errorCodes, InputError } from '../../domain/errors.ts';
 import { MAX_BATCH_BYTES, MAX_BATCH_ITEMS } from '../../domain/limits.ts';
 import { itemTypes, readBatch } from '../../ingest/read-batch.ts';
 import type { BatchAnswer } from '../../ingest/write-batch.ts';
-import { environmentId } from '../plugins/auth.ts';
+import { callerKeyId, environmentId } from '../plugins/auth.ts';
 import { bodyBytes, isNdjsonBody } from '../plugins/json-body.ts';
+import { showRecord } from '../record-route.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
 import { component, refusals, withExamples } from '../schemas/answers.ts';
 
@@ -129,21 +130,41 @@ const batchSchema = {
 } satisfies FastifySchema;
 
 /** Many records in one request. */
-export function batch(scope: FastifyInstance, { ingest, metrics }: System): void {
+export function batch(scope: FastifyInstance, system: System): void {
+  const { ingest, metrics, records } = system;
   const options = { config: { scope: 'ingest' }, schema: batchSchema } as const;
   scope.post('/v1/batch', options, async (request, reply) => {
     try {
       const body = bodyBytes(request);
       const environment = environmentId(request);
       const format = isNdjsonBody(request) ? 'ndjson' : 'json';
-      const read = () => readBatch(body, format, environment);
+      const texts: Buffer[] | null = records.isWatched ? [] : null;
+      const read = () => readBatch(body, format, environment, texts);
       const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
       metrics.recordsEnded('batches', 'accepted', answer.accepted);
       metrics.recordsEnded('batches', 'refused', answer.rejected.length);
+      if (texts !== null) showItems(records, request, texts, answer);
       return reply.send(answer satisfies BatchAnswer);
     } catch (error) {
+      if (records.isWatched) showRecord(records, 'batch', request, error);
       metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
       throw error;
     }
   });
+}
+
+function showItems(
+  records: System['records'],
+  request: FastifyRequest,
+  texts: readonly Buffer[],
+  { rejected }: BatchAnswer,
+): void {
+  const ms = performance.now() - request.startedAt;
+  const from = { route: 'batch', requestId: request.id, keyId: callerKeyId(request), ms } as const;
+  const refusals = new Map(
+    rejected.map(({ index, error_code: code, message }) => [index, { code, message }]),
+  );
+  for (const [index, body] of texts.entries()) {
+    records.take(environmentId(request), { ...from, body, refusal: refusals.get(index) ?? null });
+  }
 }

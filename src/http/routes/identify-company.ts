@@ -42,15 +42,16 @@ const identifyCompanySchema = {
 } satisfies FastifySchema;
 
 /** One company. */
-export function identifyCompany(scope: FastifyInstance, { ingest, metrics }: System): void {
+export function identifyCompany(scope: FastifyInstance, system: System): void {
   const route: RecordRoute<ReturnType<typeof readCompany>> = {
+    name: 'company',
     entity: 'companies',
     read: readCompany,
-    commit: (record, idempotency) => ingest.identifyCompany(record, idempotency),
+    commit: (record, idempotency) => system.ingest.identifyCompany(record, idempotency),
   };
   scope.post(
     '/v1/companies/identify',
     { config: { scope: 'ingest' }, schema: identifyCompanySchema },
-    (request, reply) => commitRecord(metrics, route, request, reply),
+    (request, reply) => commitRecord(system, route, request, reply),
   );
 }

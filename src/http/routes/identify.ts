@@ -74,13 +74,14 @@ const identifySchema = {
 } satisfies FastifySchema;
 
 /** One user, and the company they belong to. */
-export function identify(scope: FastifyInstance, { ingest, metrics }: System): void {
+export function identify(scope: FastifyInstance, system: System): void {
   const route: RecordRoute<ReturnType<typeof readUser>> = {
+    name: 'identify',
     entity: 'users',
     read: readUser,
-    commit: (record, idempotency) => ingest.identifyUser(record, idempotency),
+    commit: (record, idempotency) => system.ingest.identifyUser(record, idempotency),
   };
   scope.post('/v1/identify', { config: { scope: 'ingest' }, schema: identifySchema }, (request, reply) =>
-    commitRecord(metrics, route, request, reply),
+    commitRecord(system, route, request, reply),
   );
 }

@@ -85,13 +85,14 @@ const trackSchema = {
 } satisfies FastifySchema;
 
 /** One event. */
-export function track(scope: FastifyInstance, { ingest, metrics }: System): void {
+export function track(scope: FastifyInstance, system: System): void {
   const route: RecordRoute<ReturnType<typeof readEvent>> = {
+    name: 'track',
     entity: 'events',
     read: readEvent,
-    commit: (record, idempotency) => ingest.track(record, idempotency),
+    commit: (record, idempotency) => system.ingest.track(record, idempotency),
   };
   scope.post('/v1/track', { config: { scope: 'ingest' }, schema: trackSchema }, (request, reply) =>
-    commitRecord(metrics, route, request, reply),
+    commitRecord(system, route, request, reply),
   );
 }

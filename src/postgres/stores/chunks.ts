@@ -71,7 +71,7 @@ export async function finishChunk(
   )`;
   const { rows } = await sql<Omit<LoadProgress, 'finish'> & { finishId: number | null }>`
     with own as (
-      delete from tasks where ${isOwn(claim)} returning attempt, losses
+      delete from tasks where ${isOwn(claim)} returning attempt, losses, claimed_at, worker
     ),
     done as (
       update load_chunks
@@ -79,6 +79,8 @@ export async function finishChunk(
         done_at = clock_timestamp(),
         attempts = own.attempt,
         losses = own.losses,
+        started_at = own.claimed_at,
+        worker = own.worker,
         rows_inserted = ${tally.inserted},
         rows_updated = ${tally.updated},
         rows_unchanged = ${tally.unchanged},

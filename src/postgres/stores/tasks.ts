@@ -4,8 +4,9 @@
  * did: the fence, `endTask`, is that transaction's last statement. A worker that vanishes lets its lease lapse; `rescueTasks`
  * lets the task wait again. Begin with `findNextTasks`, which says whose turn it is; src/tasks/ calls all of this.
  */
+import { hostname } from 'node:os';
 import { type RawBuilder, sql } from 'kysely';
-import { LEASE_MS, SUSPECT_LOSSES } from '../../domain/limits.ts';
+import { LEASE_MS, MAX_WORKER_NAME_CHARS, SUSPECT_LOSSES } from '../../domain/limits.ts';
 import type { DueTask, Task, TaskClaim, TaskKindName } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import { isLapsed, isNotifiedLongAgo, leaseFor } from '../lease.ts';
@@ -125,7 +126,11 @@ export async function findNextTasks(
   return rows;
 }
 
-const claim = sql`set attempt = t.attempt + 1, lease_until = ${leaseFor()}`;
+/** As the ledger names this process. */
+const ownName = `${hostname()} ${process.pid}`.slice(0, MAX_WORKER_NAME_CHARS);
+
+const claim = sql`
+  set attempt = t.attempt + 1, lease_until = ${leaseFor()}, claimed_at = now(), worker = ${ownName}`;
 
 /**
  * Takes the first task that is due of a kind and environment; null if others have taken all. `maxOfGroup`: so many of one group may be

@@ -45,6 +45,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /api/v1/analytics/exports/jobs/{job_id}/cancel',
   ],
   read: [
+    'GET /v1/stream',
     'GET /v1/background_jobs',
     'GET /v1/background_jobs/{job_id}',
     'GET /v1/background_jobs/{job_id}/rejects',

@@ -1,0 +1,109 @@
+import { MAX_LIVE_RECORD_BYTES, MAX_LIVE_RECORDS, MAX_LIVE_RECORDS_AT_ONCE } from '../domain/limits.ts';
+import type { View } from './views.ts';
+
+/** By which route a record came. */
+export type RecordRouteName = 'identify' | 'company' | 'track' | 'batch';
+
+/** What became of a record that came by itself or in a batch. */
+export interface TakenRecord {
+  readonly route: RecordRouteName;
+  /** Of the request that it came by. */
+  readonly requestId: string;
+  readonly keyId: string;
+  /** From the head of the request to the commit, or to the refusal. */
+  readonly ms: number;
+  /** As it was sent; of an item of a batch, the item. */
+  readonly body: Buffer;
+  /** Why it was not taken; null: it is committed. */
+  readonly refusal: { readonly code: string; readonly message: string } | null;
+}
+
+/**
+ * Single records as this process takes them. While nobody watches an environment a record costs it one look at `isWatched`; while
+ * somebody does, all are counted, and of those of a quarter of a second some are kept, refused ones before the others.
+ */
+export class RecordTap {
+  readonly #views = new Map<number, RecordsView>();
+
+  get isWatched(): boolean {
+    return this.#views.size > 0;
+  }
+
+  take(environmentId: number, record: TakenRecord): void {
+    this.#views.get(environmentId)?.add(record);
+  }
+
+  open(environmentId: number): RecordsView {
+    const view = new RecordsView();
+    this.#views.set(environmentId, view);
+    return view;
+  }
+
+  close(environmentId: number): void {
+    this.#views.delete(environmentId);
+  }
+}
+
+export class RecordsView implements View {
+  readonly jobs: readonly string[] = [];
+  readonly chunks = 'none';
+  /** Since the view was opened. */
+  #arrived = 0;
+  #refused = 0;
+  #shown = 0;
+  #accepted: TakenRecord[] = [];
+  #refusedOnes: TakenRecord[] = [];
+  #isNew = false;
+  /** The latest that were shown. */
+  #latest: object[] = [];
+
+  add(record: TakenRecord): void {
+    this.#arrived++;
+    this.#isNew = true;
+    if (record.refusal !== null) this.#refused++;
+    const kept = record.refusal === null ? this.#accepted : this.#refusedOnes;
+    if (kept.length < MAX_LIVE_RECORDS_AT_ONCE / 2) kept.push(record);
+  }
+
+  snapshot(): object {
+    return { snapshot: true, ...this.#counts(), records: this.#latest };
+  }
+
+  /** The ledger says nothing of single records. */
+  update(): null {
+    return null;
+  }
+
+  /** What has come since it was asked last; null: nothing. */
+  takeNew(): object | null {
+    if (!this.#isNew) return null;
+    const now = new Date().toISOString();
+    const records = [...this.#refusedOnes, ...this.#accepted].map((record) => renderRecord(record, now));
+    this.#isNew = false;
+    this.#accepted = [];
+    this.#refusedOnes = [];
+    this.#shown += records.length;
+    this.#latest = [...this.#latest, ...records].slice(-MAX_LIVE_RECORDS);
+    return { snapshot: false, ...this.#counts(), records };
+  }
+
+  #counts() {
+    return { arrived: this.#arrived, refused: this.#refused, shown: this.#shown };
+  }
+}
+
+function renderRecord({ route, requestId, keyId, ms, body, refusal }: TakenRecord, at: string) {
+  const isCut = body.length > MAX_LIVE_RECORD_BYTES;
+  const text = body.subarray(0, MAX_LIVE_RECORD_BYTES).toString('utf8');
+  return {
+    at,
+    route,
+    request_id: requestId,
+    key_id: keyId,
+    ms: Math.round(ms * 10) / 10,
+    accepted: refusal === null,
+    error_code: refusal?.code ?? null,
+    message: refusal?.message ?? null,
+    body: isCut ? `${text}…` : text,
+  };
+}

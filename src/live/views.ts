@@ -1,0 +1,194 @@
+import { LIVE_RECENT_JOBS } from '../domain/limits.ts';
+import type { LiveAnswer, LiveChunk, LiveJob } from '../postgres/stores/live.ts';
+import type { Topic } from './topic.ts';
+
+/** What is known of a topic: takes in what the ledger says, and tells what of it is new. */
+export interface View {
+  /** Everything, as it is known; null: nothing was looked at yet. */
+  snapshot(): object | null;
+  /** What has changed since the last look; null: nothing. */
+  update(answer: LiveAnswer): object | null;
+  /** Jobs to be looked at. */
+  readonly jobs: readonly string[];
+  /** How far the chunks of these jobs are to be looked at. */
+  readonly chunks: 'none' | 'changed' | 'all';
+}
+
+/** Of a topic that the ledger knows of. */
+export function createView(environmentId: number, topic: Topic): View {
+  if (topic.kind === 'job') return new JobView(environmentId, topic.jobId);
+  return topic.kind === 'jobs' ? new JobsView(environmentId) : new PulseView(environmentId);
+}
+
+const isUnfinished = ({ status }: LiveJob): boolean => status === 'queued' || status === 'processing';
+
+/** The newest jobs of an environment and all that have not ended. Sends jobs that are new or have changed. */
+class JobsView implements View {
+  readonly #environmentId: number;
+  #known: Map<string, string> | null = null;
+  #items: readonly object[] = [];
+  jobs: readonly string[] = [];
+  readonly chunks = 'none';
+
+  constructor(environmentId: number) {
+    this.#environmentId = environmentId;
+  }
+
+  snapshot(): object | null {
+    return this.#known === null ? null : { snapshot: true, complete: true, jobs: this.#items };
+  }
+
+  update({ jobs }: LiveAnswer): object | null {
+    const own = jobs.filter(({ environmentId }) => environmentId === this.#environmentId).sort(newestFirst);
+    const items = own.map(renderLiveJob);
+    const before = this.#known;
+    const known = new Map(items.map((item) => [item.job_id, JSON.stringify(item)]));
+    this.#known = known;
+    this.#items = items;
+    // Asked for by their ids until they have ended, however many come after them.
+    this.jobs = own.filter(isUnfinished).map(({ jobId }) => jobId);
+    if (before === null) return null;
+    const changed = items.filter(({ job_id }) => before.get(job_id) !== known.get(job_id));
+    if (changed.length === 0) return null;
+    const added = changed.filter(({ job_id }) => !before.has(job_id)).length;
+    return { snapshot: false, complete: added < LIVE_RECENT_JOBS, jobs: changed };
+  }
+}
+
+function newestFirst(a: LiveJob, b: LiveJob): number {
+  return a.jobId < b.jobId ? 1 : -1;
+}
+
+/** One job with its chunks. Sends the job when it changes, and the chunks that have. */
+class JobView implements View {
+  readonly #environmentId: number;
+  readonly #jobId: string;
+  #job: LiveJob | null = null;
+  #text = '';
+  #isKnown = false;
+  /** All chunks were looked at after it had ended. */
+  #isSeenWhole = false;
+  readonly #chunks = new Map<number, string>();
+
+  constructor(environmentId: number, jobId: string) {
+    this.#environmentId = environmentId;
+    this.#jobId = jobId;
+  }
+
+  get jobs(): readonly string[] {
+    return [this.#jobId];
+  }
+
+  get chunks(): 'none' | 'changed' | 'all' {
+    if (!this.#isKnown) return 'all';
+    if (this.#job === null || this.#isSeenWhole) return 'none';
+    return isUnfinished(this.#job) ? 'changed' : 'all';
+  }
+
+  snapshot(): object | null {
+    if (!this.#isKnown) return null;
+    const chunks = [...this.#chunks.values()].map((text) => JSON.parse(text) as object);
+    return { snapshot: true, job_id: this.#jobId, job: this.#job && renderLiveJob(this.#job), chunks };
+  }
+
+  update(answer: LiveAnswer): object | null {
+    const asked = this.chunks;
+    const job = answer.jobs.find(
+      ({ jobId, environmentId }) => jobId === this.#jobId && environmentId === this.#environmentId,
+    );
+    const text = JSON.stringify(job === undefined ? null : renderLiveJob(job));
+    const found = job === undefined ? [] : answer.chunks.filter(({ jobId }) => jobId === this.#jobId);
+    const chunks = found.map(renderLiveChunk).filter((chunk) => this.#isNew(chunk));
+    const isNew = text !== this.#text;
+    const isFirst = !this.#isKnown;
+    this.#isKnown = true;
+    this.#text = text;
+    const isEnded = job !== undefined && !isUnfinished(job);
+    this.#isSeenWhole = isEnded && (asked === 'all' || (this.#isSeenWhole && !isNew));
+    this.#job = job ?? null;
+    if (isFirst || (!isNew && chunks.length === 0)) return null;
+    return {
+      snapshot: false,
+      job_id: this.#jobId,
+      job: job === undefined ? null : renderLiveJob(job),
+      chunks,
+    };
+  }
+
+  #isNew(chunk: { readonly chunk: number }): boolean {
+    const text = JSON.stringify(chunk);
+    if (this.#chunks.get(chunk.chunk) === text) return false;
+    this.#chunks.set(chunk.chunk, text);
+    return true;
+  }
+}
+
+/** What an environment is at: how many jobs wait and run, and those that run. */
+class PulseView implements View {
+  readonly #environmentId: number;
+  #now: object | null = null;
+  readonly jobs: readonly string[] = [];
+  readonly chunks = 'none';
+
+  constructor(environmentId: number) {
+    this.#environmentId = environmentId;
+  }
+
+  snapshot(): object | null {
+    return this.#now && { snapshot: true, ...this.#now };
+  }
+
+  update({ jobs }: LiveAnswer): object | null {
+    const own = jobs.filter((job) => job.environmentId === this.#environmentId);
+    const running = own.filter(({ status }) => status === 'processing').sort(newestFirst);
+    const queued = own.filter(({ status }) => status === 'queued').length;
+    const now = { queued, running: running.map(renderLiveJob) };
+    const before = JSON.stringify(this.#now);
+    this.#now = now;
+    return before === 'null' || before === JSON.stringify(now) ? null : { snapshot: false, ...now };
+  }
+}
+
+/** With the names that `GET /v1/background_jobs/{job_id}` has. */
+export function renderLiveJob(job: LiveJob) {
+  return {
+    job_id: job.jobId,
+    type: job.type,
+    status: job.status,
+    filename: job.filename,
+    file_size: job.fileSize,
+    total_rows: job.totalRows,
+    completed_rows: job.completedRows,
+    counts: job.counts,
+    start_time: job.acceptedAt,
+    processing_since: job.startedAt,
+    end_time: job.endedAt,
+    failure:
+      job.failureCode === null
+        ? null
+        : { error_code: job.failureCode, message: job.failureMessage ?? job.failureCode },
+    last_error: job.lastError,
+    attempts: job.attempts,
+    dry_run: job.dryRun,
+  };
+}
+
+/** As `GET /v1/background_jobs/{job_id}/chunks` has it. */
+export function renderLiveChunk(chunk: Omit<LiveChunk, 'jobId'>) {
+  const { startedAt, doneAt } = chunk;
+  return {
+    chunk: chunk.chunk,
+    state: chunk.state,
+    attempt: chunk.attempt,
+    losses: chunk.losses,
+    worker: chunk.worker,
+    start_time: startedAt,
+    end_time: doneAt,
+    ms:
+      startedAt === null || doneAt === null ? null : Math.max(0, Date.parse(doneAt) - Date.parse(startedAt)),
+    rows: chunk.rows,
+    bytes: chunk.bytes,
+    rejected: chunk.rejected,
+    last_error: chunk.lastError,
+  };
+}
