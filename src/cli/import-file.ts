@@ -3,7 +3,6 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { System } from '../context.ts';
-import type { LoadEntity } from '../domain/entity.ts';
 import { InputError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
 import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } from '../domain/load.ts';
@@ -12,6 +11,7 @@ import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
+import { useMapping } from '../load/saved-mappings.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';
@@ -71,7 +71,7 @@ async function inspect(path: string): Promise<Input | null> {
 }
 
 interface ReadOptions extends Pick<LoadOptions, 'map' | 'source'> {
-  readonly format: SourceFormat | undefined;
+  readonly format: SourceFormat | null;
   readonly signal: AbortSignal;
   /** Given the bytes read so far. */
   readonly onBytes: (bytes: number) => void;
@@ -84,7 +84,7 @@ async function readInput(
   { format, source: said, map, signal, onBytes }: ReadOptions,
 ): Promise<ReceivedFile> {
   const source = path === null ? process.stdin : createReadStream(path, { highWaterMark: READ_BYTES });
-  const hints = { format, filename: path ?? undefined, source: said, map };
+  const hints = { format: format ?? undefined, filename: path ?? undefined, source: said, map };
   const store = receivingStore(system);
   try {
     return await receiveLocal(counted(source, onBytes), store, hints, system.config, signal);
@@ -105,11 +105,13 @@ async function* counted(
   }
 }
 
-export interface ImportOptions extends Pick<LoadOptions, 'map' | 'dryRun' | 'ifDuplicate' | 'source'> {
-  readonly entity: LoadEntity | undefined;
+export interface ImportOptions
+  extends Pick<LoadOptions, 'entity' | 'map' | 'dryRun' | 'ifDuplicate' | 'source'> {
+  /** The saved mapping that some of these come from. */
+  readonly mapping: string | null;
   readonly preset: LoadOptions['preset'] | undefined;
   readonly maxErrors: LoadOptions['maxErrors'] | undefined;
-  readonly format: SourceFormat | undefined;
+  readonly format: SourceFormat | null;
   readonly rejectsDir: string;
   readonly wait: boolean;
   readonly quiet: boolean;
@@ -154,6 +156,7 @@ export async function importFile(
       received,
       options: loadOptions(options),
       idempotencyKey: null,
+      inSameTransaction: (db) => useMapping(db, environmentId, options.mapping),
     });
     const followed = { environmentId, jobId, signal: wait ? signal : AbortSignal.abort() };
     const load = await followLoad(system, followed, progress);
@@ -185,7 +188,7 @@ function loadOptions({
 }: ImportOptions): LoadOptions {
   return {
     ...defaultLoadOptions,
-    entity: entity ?? 'auto',
+    entity,
     map,
     preset: preset ?? null,
     dryRun,

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
 import type { MaxErrors } from '../domain/load.ts';
+import { applyMapping, type Mapped } from '../domain/saved-mapping.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
 import {
@@ -13,7 +14,13 @@ import {
 import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
-import { fileFlags, readSourceFlags } from './source-flags.ts';
+import {
+  fileFlags,
+  mappingFlag,
+  readMappingFlag,
+  readSourceFlags,
+  requireSavedMapping,
+} from './source-flags.ts';
 import { type Workers, withWorkers } from './workers.ts';
 
 export const importFiles = defineCommand({
@@ -41,6 +48,7 @@ export const importFiles = defineCommand({
     wait: flag('--no-wait', 'return once the files are accepted; a running server loads them'),
     quiet: flag('-q, --quiet', 'no progress'),
     ...fileFlags,
+    mapping: mappingFlag,
   },
   environment: 'environment to load into',
   json: 'print the result as JSON',
@@ -50,6 +58,7 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
   examples: [
     'sluice import users.csv',
     'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
+    'sluice import kunden-2026-11.csv --mapping kunden',
     'sluice import companies.ndjson --dry-run',
     'sluice import events.json.gz --preset mixpanel',
     'pg_dump-like-tool | sluice import - --format csv --max-errors 1%',
@@ -60,15 +69,29 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
   run: async (invocation) => {
     const { cli, argument, flags, terminal, json } = invocation;
     const inputs = await findInputs(argument);
-    const source = readSourceFlags(flags);
+    const [source, mapping] = [readSourceFlags(flags), readMappingFlag(flags)];
     const stop = listenForStop();
     stop.signal.addEventListener('abort', () => {
       if (!flags.quiet)
         terminal.inform('Stopping; the chunks under way are finished first. Ctrl-C again exits at once.');
     });
-    const load = (session: EnvironmentSession) => {
+    const load = async (session: EnvironmentSession) => {
+      const { entity = 'auto' as const, map, format = null } = flags;
+      const { system, environmentId } = session;
+      const said: Mapped = { entity, map, format, source };
+      const asked =
+        mapping === null
+          ? said
+          : applyMapping(said, await requireSavedMapping(system.db, environmentId, mapping));
       const all = (workers: Workers | null) =>
-        importAll(invocation, session, inputs, { ...flags, source, json, workers, signal: stop.signal });
+        importAll(invocation, session, inputs, {
+          ...flags,
+          ...asked,
+          mapping,
+          json,
+          workers,
+          signal: stop.signal,
+        });
       return flags.wait ? withWorkers(session, cli.entry, stop, all) : all(null);
     };
     const results = await withEnvironment(invocation, load, { mayCreate: true });

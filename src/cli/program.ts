@@ -23,6 +23,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   jobs: async () => (await import('./jobs.ts')).jobs,
   inbox: async () => (await import('./inbox.ts')).inbox,
   definitions: async () => (await import('./definitions.ts')).definitions,
+  mappings: async () => (await import('./mappings.ts')).mappings,
   segments: async () => (await import('./segments.ts')).segments,
   notifications: async () => (await import('./notifications.ts')).notifications,
   schedules: async () => (await import('./schedules.ts')).schedules,

@@ -3,6 +3,7 @@ import { InvalidArgumentError } from 'commander';
 import { type ColumnMap, readColumnPairs } from '../domain/column-map.ts';
 import { entities } from '../domain/entity.ts';
 import { presets } from '../domain/load.ts';
+import { isMappingName, mappingNameRule, type SavedMapping } from '../domain/saved-mapping.ts';
 import { type SourceOptions, sourceFormats } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-conflicts.ts';
 import {
@@ -15,6 +16,8 @@ import {
   sourceOptions,
   toSourceOptions,
 } from '../domain/source-options.ts';
+import type { Database } from '../postgres/database.ts';
+import { findMapping } from '../postgres/stores/mappings.ts';
 import { UsageError } from './errors.ts';
 import { choice, flag, type OptionOf, parsed } from './options.ts';
 
@@ -36,6 +39,43 @@ export const fileFlags = {
   format: choice('--format <format>', 'by default the content says it', sourceFormats),
   ...sourceFlags,
 };
+
+/** In place of --map and --preset. */
+export const mappingFlag = parsed(
+  '--mapping <name>',
+  'what a saved mapping says, in place of --map (sluice mappings)',
+  (text) => {
+    if (!isMappingName(text)) throw new InvalidArgumentError(`It ${mappingNameRule}.`);
+    return text;
+  },
+);
+
+interface MappingFlags {
+  readonly mapping: string | undefined;
+  readonly map: ColumnMap;
+  readonly preset: unknown;
+}
+
+/** The saved mapping that is named; null: none is. @throws UsageError beside what it takes the place of. */
+export function readMappingFlag({ mapping, map, preset }: MappingFlags): string | null {
+  if (mapping === undefined) return null;
+  const other = Object.keys(map).length > 0 ? '--map' : preset === undefined ? null : '--preset';
+  if (other === null) return mapping;
+  throw new UsageError(`Give ${other} or --mapping, not both.`);
+}
+
+/** @throws UsageError if there is none of that name. */
+export async function requireSavedMapping(
+  db: Database,
+  environmentId: number,
+  name: string,
+): Promise<SavedMapping> {
+  const found = isMappingName(name) ? await findMapping(db, environmentId, name) : null;
+  if (found !== null) return found;
+  throw new UsageError(
+    `There is no saved mapping ${JSON.stringify(name)}. \`sluice mappings list\` shows those there are.`,
+  );
+}
 
 function sourceFlag(name: SourceOptionName): OptionOf<unknown> {
   const made = createFlag(name, sourceOptions[name]);

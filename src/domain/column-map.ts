@@ -78,7 +78,7 @@ function splitPairs(text: string): Pair[] | null {
 const twoNames = (column: string) => `map gives ${JSON.stringify(column)} two names`;
 
 /** Whether Postgres can hold it. */
-function isStorable(text: string): boolean {
+export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 

@@ -9,6 +9,8 @@ export type InboxFolder = (typeof inboxFolders)[number];
 export interface InboxOptions extends Omit<LoadOptions, 'dryRun'> {
   /** Null: the content and the name say it. */
   readonly format: SourceFormat | null;
+  /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */
+  readonly mapping: string | null;
 }
 
 /** Tells whether it is still the same file, with the same content. */

@@ -76,6 +76,7 @@ const info = {
 const tags = [
   { name: 'ingestion', description: 'Single records, answered when they are committed.' },
   { name: 'loads', description: 'Files and arrays of any size, loaded by a background job.' },
+  { name: 'mappings', description: 'How files are loaded, kept under a name.' },
   { name: 'deletions', description: 'Taking out what is stored of a user or company.' },
   { name: 'exports', description: 'Files of users, companies and events, written by a background job.' },
   { name: 'jobs', description: 'What became of them.' },

@@ -36,6 +36,7 @@ import { cancelJob } from './routes/cancel-job.ts';
 import { createdExport, createExport } from './routes/create-export.ts';
 import { createImport, importRecord } from './routes/create-import.ts';
 import { createUploadRoute } from './routes/create-upload.ts';
+import { deleteMapping } from './routes/delete-mapping.ts';
 import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
@@ -51,6 +52,7 @@ import {
   surveyItem,
   titledItem,
 } from './routes/list-lookups.ts';
+import { listMappingsRoute, mappingItem, mappingPage } from './routes/list-mappings.ts';
 import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcomes.ts';
 import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles.ts';
 import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
@@ -64,11 +66,13 @@ import { exportPreview, previewExportRoute } from './routes/preview-export.ts';
 import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
 import { removeUploadRoute } from './routes/remove-upload.ts';
 import { retryJob } from './routes/retry-job.ts';
+import { saveMappingRoute } from './routes/save-mapping.ts';
 import { activity, showActivity } from './routes/show-activity.ts';
 import { showDocument } from './routes/show-document.ts';
 import { exportJob, showExport } from './routes/show-export.ts';
 import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
+import { savedMapping, showMapping } from './routes/show-mapping.ts';
 import { showMetrics } from './routes/show-metrics.ts';
 import { companyProfile, showProfile, userProfile } from './routes/show-profile.ts';
 import { showQueues } from './routes/show-queues.ts';
@@ -110,11 +114,14 @@ const components = [
   jobListItem,
   jobRecord,
   keyedItem,
+  mappingItem,
+  mappingPage,
   outcomePage,
   propertyItem,
   reject,
   rejectPage,
   segmentDetail,
+  savedMapping,
   segmentItem,
   segmentPage,
   segmentPreview,
@@ -206,6 +213,9 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   listOutcomesOfJob(app, system);
   cancelJob(app, system);
   retryJob(app, system);
+  listMappingsRoute(app, system);
+  showMapping(app, system);
+  deleteMapping(app, system);
   listExportsRoute(app, system);
   showExport(app, system);
   cancelExportRoute(app, system);
@@ -237,6 +247,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     createExport(scope, system);
     previewExportRoute(scope, system);
     previewDefinition(scope, system);
+    saveMappingRoute(scope, system);
   });
   app.register(async (scope) => {
     const timeoutMs = system.config.uploadStallMs;

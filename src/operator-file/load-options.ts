@@ -2,6 +2,7 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
 import { type MaxErrors, presets } from '../domain/load.ts';
+import { mappingNamePattern, mappingNameRule } from '../domain/saved-mapping.ts';
 import { sourceFormats } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-conflicts.ts';
 import {
@@ -15,7 +16,7 @@ import {
 } from '../domain/source-options.ts';
 import { ruled } from '../validation.ts';
 import type { Place } from './read.ts';
-import { choice, rule } from './schema.ts';
+import { choice, rule, text } from './schema.ts';
 
 const shareOrCount = 'must be a number such as 100, or a share such as 5%';
 
@@ -54,6 +55,22 @@ export const columnMap = Type.Unsafe<Readonly<Record<string, string>>>({
       ? `has more than ${MAX_MAPPED_COLUMNS} names`
       : rule('must be pairs such as `Customer ID: user_id`')(value),
 });
+
+export const savedMapping = text({
+  maxChars: 63,
+  pattern: [mappingNamePattern, mappingNameRule],
+  description: 'A saved mapping, in place of map and preset.',
+});
+
+/** Reports what a saved mapping stands in place of. */
+export function checkMapping(place: Place): void {
+  const mapping = place.at(['mapping']);
+  if (mapping.node === undefined) return;
+  for (const name of ['map', 'preset']) {
+    if (place.at([name]).node !== undefined)
+      mapping.report(`stands in place of ${name}; leave one out`, mapping.name);
+  }
+}
 
 export const preset = choice(
   [...presets],

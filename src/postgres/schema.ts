@@ -559,6 +559,34 @@ export interface Loads {
   wins: Generated<boolean>;
 }
 
+export interface Mappings {
+  /**
+   * Their header → our name.
+   */
+  column_map: Json;
+  /**
+   * The columns of the files that it is offered for; null: of none.
+   */
+  column_names: Json | null;
+  entity: string;
+  environment_id: number;
+  format: string | null;
+  /**
+   * The same for the same columns, in whatever order.
+   */
+  header_sha256: Buffer | null;
+  /**
+   * When a load was last accepted with it; null: never.
+   */
+  last_used_at: Date | null;
+  mapping_name: string;
+  saved_at: Generated<Date>;
+  /**
+   * How the files are written, in the words of whoever saved it.
+   */
+  source_options: Json;
+}
+
 export interface Migrations {
   applied_at: Generated<Date>;
   digest: string;
@@ -954,6 +982,7 @@ export interface DB {
   load_rejects: LoadRejects;
   load_replays: LoadReplays;
   loads: Loads;
+  mappings: Mappings;
   migrations: Migrations;
   notification_deliveries: NotificationDeliveries;
   notification_events: NotificationEvents;

@@ -75,6 +75,34 @@ describe('sluice import, without a server', () => {
     expect(done.stdout).toMatch(/1,000 +1,000 +0 +0 +0 +0/);
   });
 
+  test('takes what a saved mapping says, which an inspection offers for files with the same header', async () => {
+    await put('november.csv', 'Kunden-Nr;Stufe\nm1;a\n');
+    await put('december.csv', 'Kunden-Nr;Stufe\nm2;N/A\n');
+    const run = (...args: readonly string[]) =>
+      runCli([...args, '--data-dir', dataDir], { cwd: folder, env: { DATABASE_URL: database?.url ?? '' } });
+    const rules = ['--map', 'Kunden-Nr=user_id', '--null', 'N/A', '--header-of', 'november.csv'];
+    expect(await run('mappings', 'save', 'kunden', ...rules)).toMatchObject({ code: 0 });
+    const looked = await run('inspect', 'december.csv');
+    expect(looked.stdout).toMatch(/mappings +saved for this header: kunden/);
+    expect(looked.stdout).toMatch(/Kunden-Nr +user_id .* the saved mapping kunden says so/);
+    expect(looked.stderr).toContain('Shown is what --mapping kunden comes to.');
+    expect(await importing(['december.csv', '--mapping', 'nobody'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('There is no saved mapping "nobody".'),
+    });
+    expect(await importing(['december.csv', '--mapping', 'kunden'])).toMatchObject({ code: 0 });
+    expect(await stored('select user_id, metadata from sluice.users')).toEqual([
+      { user_id: 'm2', metadata: {} },
+    ]);
+    const { stdout } = await run('mappings', 'show', 'kunden', '--json');
+    expect(JSON.parse(stdout)).toMatchObject({
+      map: { 'Kunden-Nr': 'user_id' },
+      null: ['N/A'],
+      column_names: ['Kunden-Nr', 'Stufe'],
+      last_used_at: expect.any(String),
+    });
+  });
+
   test('has workers that leave the inbox alone', async () => {
     await put('users.csv', usersCsv(10));
     const inbox = await temporaryFolder();

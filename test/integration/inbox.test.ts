@@ -23,6 +23,7 @@ import type { System } from '../../src/context.ts';
 import type { InboxFile } from '../../src/domain/inbox.ts';
 import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
+import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
 import { claimedFiles } from '../../src/postgres/stores/inbox-files.ts';
 import { claimFiles, putBackOrphans } from '../../src/sources/inbox/claimed-file.ts';
@@ -213,6 +214,25 @@ describe('a file that is dropped', () => {
     });
   });
 
+  test('is read as the saved mapping says that its own names, and goes to failed if there is none of that name', async () => {
+    const { environment, folder } = await tenant();
+    const { environmentId } = environment;
+    const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
+    await keepMapping(t.system.db, environmentId, 'kunden', { ...rules, source: { delimiter: 'pipe' } });
+    await drop(join(folder, 'mapping.yaml'), 'mapping: kunden\n');
+    await drop(join(folder, 'a.csv'), 'Nr|plan,size\na,b|pro\n');
+    const [found] = await concluded(folder, 'a.csv');
+    expect(found?.receipt).toMatchObject({ outcome: 'done', counts: { inserted: 1 } });
+    expect((await readProfiles(t.system, environmentId)).users).toMatchObject({
+      'a,b': { metadata: { 'plan,size': 'pro' } },
+    });
+    expect((await requireMapping(t.system.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
+    await drop(join(folder, 'users', 'mapping.yaml'), 'mapping: nobody\n');
+    await drop(join(folder, 'users', 'b.csv'), 'user_id\nb\n');
+    const [refused] = await concluded(folder, 'users/b.csv');
+    expect(refused?.receipt.reasons).toMatchObject([{ error_code: 'not_found', details: 'mapping: nobody' }]);
+  });
+
   test('is recognised if its bytes were loaded before, or are being loaded', async () => {
     const { environment, folder } = await tenant();
     await drop(join(folder, 'users', 'mapping.yaml'), 'if_duplicate: load\n');
@@ -374,7 +394,7 @@ describe('a file is not taken', () => {
       'mapping.yaml:3:1 entity is users in the folder users; leave it out',
       'mapping.yaml:4:13 max_errors must be a number such as 100, or a share such as 5%, not "many"',
       expect.stringMatching(
-        /^mapping\.yaml:5:1 colour is unknown; a mapping has map, entity, preset, max_errors, /,
+        /^mapping\.yaml:5:1 colour is unknown; a mapping has map, entity, preset, mapping, max_errors, /,
       ),
       '',
     ]);

@@ -20,6 +20,7 @@ import { Interrupted } from '../../src/domain/errors.ts';
 import { MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
+import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
 import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
@@ -208,6 +209,20 @@ describe('files', () => {
       status: 'completed',
     });
     expect(await userIds()).toEqual(['u8,x']);
+  });
+
+  test('are read as the saved mapping says that the schedule names, as it is at the run', async () => {
+    await put('saved-1.csv', 'Nr|plan\nu12|pro\n');
+    const schedule = readSchedule({ load: { files: { pattern: 'saved-*.csv' }, mapping: 'kunden' } });
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({
+      status: 'failed',
+      reason: expect.stringContaining('there is no saved mapping of that name (mapping: kunden)'),
+    });
+    const rules = { entity: 'auto', map: { Nr: 'user_id' }, format: null, columnNames: null } as const;
+    await keepMapping(context.db, environmentId, 'kunden', { ...rules, source: { delimiter: 'pipe' } });
+    expect(await runNow(context, environmentId, schedule)).toMatchObject({ status: 'completed' });
+    expect(await userIds()).toEqual(['u12']);
+    expect((await requireMapping(context.db, environmentId, 'kunden')).lastUsedAt).not.toBeNull();
   });
 
   test('may be workbooks, and data in a ZIP archive', async () => {

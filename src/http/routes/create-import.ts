@@ -19,7 +19,7 @@ import {
   uploadAnswers,
   workbookBody,
 } from '../upload/bodies.ts';
-import { optionsReader, uploadIdOption, uploadOptions } from '../upload/options.ts';
+import { importOptions, optionsReader, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
 import type { UploadKind } from '../upload/upload.ts';
 
@@ -110,7 +110,7 @@ export const importHeaders = Type.Object({
   ),
 });
 
-export const importParameters = optionFields({ ...uploadOptions(entities), ...uploadIdOption });
+export const importParameters = optionFields({ ...uploadOptions(entities), ...importOptions });
 
 export const importBody = {
   content: {

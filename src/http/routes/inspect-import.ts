@@ -6,11 +6,14 @@ import type { LoadEntity } from '../../domain/entity.ts';
 import { InputError } from '../../domain/errors.ts';
 import { recordKinds } from '../../domain/event.ts';
 import { rejectCodes } from '../../domain/reject.ts';
+import type { Mapped } from '../../domain/saved-mapping.ts';
 import { receivingStore } from '../../load/accept-load.ts';
 import { SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
 import { INSPECTED_RECORDS, inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
 import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
+import { findOffered, inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
+import { environmentId } from '../plugins/auth.ts';
 import { component, orNull, refusals } from '../schemas/answers.ts';
 import type { UploadOptions } from '../upload/options.ts';
 import { keepFile } from '../upload/receive-upload.ts';
@@ -94,7 +97,10 @@ const example = {
       samples: ['Ada'],
     },
   ],
+  column_names: ['Customer No', 'Name'],
   map: { 'Customer No': 'user_id' },
+  mapping: null,
+  saved_mappings: [],
   problem: {
     error_code: 'unrecognised_columns',
     message: 'the header names no user_id or company_id column',
@@ -127,13 +133,30 @@ export const inspection = component(
       records: count(`Records that were looked at: at most ${INSPECTED_RECORDS}.`),
       whole_file: Type.Boolean({ description: 'All records of the file were looked at.' }),
       columns: Type.Array(column, { description: 'In the order of the file.' }),
+      column_names: Type.Unsafe<string[] | null>({
+        type: ['array', 'null'],
+        items: { type: 'string' },
+        description:
+          'The names of the columns, where a record of the file names them: `column_names` of a mapping that is to be offered for such files.',
+      }),
       map: Type.Object(
         {},
         {
           additionalProperties: Type.String(),
-          description: 'What `map` may be given as: what was given, and where an id is missing, a proposal.',
+          description:
+            'What `map` may be given as: what was given, and where an id is missing, or a mapping is saved for files with this header, a proposal.',
         },
       ),
+      mapping: orNull(
+        Type.String({
+          description: 'The saved mapping that was named, or is proposed.',
+          examples: ['customers'],
+        }),
+      ),
+      saved_mappings: Type.Array(Type.String(), {
+        description: 'The mappings that are saved for files with this header, that used last first.',
+        examples: [['customers']],
+      }),
       problem: Type.Union(
         [
           Type.Object(
@@ -218,7 +241,7 @@ export function inspectImport(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: inspectImportSchema } as const;
   app.post('/v1/imports/inspect', options, async (request, reply) => {
     const { kept, options: given } = await keepFile(system, request, importKind);
-    const found = await inspect(system, kept, given);
+    const found = await inspect(system, environmentId(request), kept, given);
     const { uploadId, filename, fileSize, sha256, expiresAt } = kept;
     return reply.send({
       upload_id: uploadId,
@@ -231,21 +254,33 @@ export function inspectImport(app: FastifyInstance, system: System): void {
   });
 }
 
-async function inspect(system: System, kept: WholeUpload, { load, format, filename }: UploadOptions) {
-  const { entity, map, preset, source } = load;
-  const said = filename === undefined ? {} : { filename };
-  const hints = { ...hintsOf(kept), ...said, format, source, map, chunkBytes: system.config.chunkBytes };
+async function inspect(
+  system: System,
+  environment: number,
+  kept: WholeUpload,
+  { load, format, filename, mapping }: UploadOptions,
+) {
+  const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
   const limits = uploadLimits(system.config);
-  const bytes = openUpload(system.files, kept);
+  const look = async ({ source, map, format, ...asked }: typeof load & Mapped, mapSays: string) => {
+    const bytes = openUpload(system.files, kept);
+    try {
+      const { chunkBytes } = system.config;
+      const hints = { ...said, format: format ?? undefined, source, map, chunkBytes };
+      const { signal } = new AbortController();
+      const options = { ...asked, map, mapSays };
+      return await inspectFile(receivingStore(system), bytes, hints, options, limits, signal);
+    } finally {
+      bytes.destroy();
+    }
+  };
+  const find = (names: readonly string[]) => findOffered(system.db, environment, names);
   try {
-    const { signal } = new AbortController();
-    const options = { entity, map, preset };
-    return renderInspection(await inspectFile(receivingStore(system), bytes, hints, options, limits, signal));
+    const asked = { ...load, format: format ?? null };
+    return renderInspection(await inspectAndOffer(look, asked, mapping, find));
   } catch (error) {
     // It is kept all the same: other options may read it.
-    if (error instanceof InputError) return renderUnreadable(error);
+    if (error instanceof InputError) return renderUnreadable(error, mapping);
     throw error;
-  } finally {
-    bytes.destroy();
   }
 }

@@ -10,7 +10,7 @@ import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
 import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
-import { storeFile, storeKept, type Upload, type Uploaded } from './upload.ts';
+import { readOptions, storeFile, storeKept, type Upload, type Uploaded } from './upload.ts';
 
 /** What is done with the file of a form, as it comes. */
 export interface FileTaker<T> {
@@ -68,7 +68,7 @@ export function receiveForm(
     discard: ({ ref }) => discardReceived(upload.system, ref),
   };
   return readForm(upload, query, taker, async ({ file, given }) => {
-    const options = upload.kind.readOptions(given);
+    const options = await readOptions(upload, given);
     if (file !== null) return complete(upload, file, options);
     if (options.uploadId === undefined) throw noFile();
     return storeKept(upload, environmentId, options);
@@ -90,7 +90,7 @@ function complete({ kind }: Upload, file: TakenFile<ReceivedFile>, options: Uplo
   }
   requireSaidBefore(file.source, options.load.source);
   const filename = options.filename ?? file.filename ?? kind.defaultFilename;
-  return { received, filename, options: options.load };
+  return { received, filename, options: options.load, mapping: options.mapping };
 }
 
 /** The file is read while it comes. */
@@ -116,7 +116,7 @@ async function takePart<T>(
     throw inputError('missing_field', 'The file must be in a part named file', details);
   }
   // Options known to be wrong are refused before gigabytes have come.
-  const options = upload.kind.readOptions(given);
+  const options = await readOptions(upload, given);
   const filename = cleanFilename(part.filename ?? '');
   const hints = {
     filename: options.filename ?? filename,

@@ -2,7 +2,9 @@ import contentDisposition from 'content-disposition';
 import { type TSchema, Type } from 'typebox';
 import { readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
+import { inputError } from '../../domain/errors.ts';
 import { defaultLoadOptions, type LoadOptions, type MaxErrors, presets } from '../../domain/load.ts';
+import { mappingNamePattern, mappingNameRule } from '../../domain/saved-mapping.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import { findContradictions } from '../../domain/source-conflicts.ts';
 import {
@@ -29,8 +31,10 @@ export function uploadOptions(entities: readonly LoadEntity[]) {
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** In place of a file: one that was sent to be inspected. */
-export const uploadIdOption = {
+const inForms = ' In a form it must come before the file.';
+
+/** What imports have besides. */
+export const importOptions = {
   upload_id: Type.Optional(
     ruled(
       Type.String({
@@ -40,9 +44,17 @@ export const uploadIdOption = {
       (text) => (uuid.test(text) ? null : 'upload_id must be what an inspection answered'),
     ),
   ),
+  mapping: Type.Optional(
+    worded(
+      Type.String({
+        pattern: mappingNamePattern,
+        description: `A saved mapping: its \`map\`, and what it says of the records and of how the file is written, unless the request says it. Not together with \`map\` or \`preset\`.${inForms}`,
+        examples: ['customers'],
+      }),
+      `mapping ${mappingNameRule}`,
+    ),
+  ),
 };
-
-const inForms = ' In a form it must come before the file.';
 
 const commonOptions = {
   map: Type.Optional(
@@ -146,21 +158,25 @@ export interface UploadOptions {
   readonly filename: string | undefined;
   /** The file was sent before. */
   readonly uploadId: string | undefined;
+  /** The name of a saved mapping. */
+  readonly mapping: string | null;
 }
 
 /** @throws InputError `invalid_field`, one problem per option at fault. */
 export type ReadOptions = (given: readonly GivenOption[]) => UploadOptions;
 
 /** Reads options that came in the query and as fields of a form, together. `fields` comes from `uploadOptions`. */
-export function optionsReader(entities: readonly LoadEntity[], takesUploads = false): ReadOptions {
-  const all = { ...uploadOptions(entities), ...uploadIdOption };
-  const known: typeof all = takesUploads ? all : (uploadOptions(entities) as typeof all);
+export function optionsReader(entities: readonly LoadEntity[], isImport = false): ReadOptions {
+  const all = { ...uploadOptions(entities), ...importOptions };
+  const known: typeof all = isImport ? all : (uploadOptions(entities) as typeof all);
   const read = compileTexts(optionFields(known));
   const fixed = entities.length === 1 ? entities[0] : undefined;
   return (given) => {
     const texts = new Map<string, string[]>();
     for (const [name, text] of given) texts.set(name, [...(texts.get(name) ?? []), text]);
     const options = read(Object.fromEntries(texts));
+    const { mapping = null } = options;
+    if (mapping !== null) requireAlone(options);
     const map = readColumnMap(options.map ?? []);
     const defaults = defaultLoadOptions;
     return {
@@ -176,8 +192,15 @@ export function optionsReader(entities: readonly LoadEntity[], takesUploads = fa
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
       uploadId: options.upload_id?.toLowerCase(),
+      mapping,
     };
   };
+}
+
+function requireAlone({ map = [], preset }: { readonly map?: readonly string[]; readonly preset?: unknown }) {
+  const other = map.length > 0 ? 'map' : preset === undefined ? null : 'preset';
+  if (other === null) return;
+  throw inputError('invalid_field', `give ${other} or mapping, not both`, 'mapping');
 }
 
 /** @throws InputError where they contradict each other. */

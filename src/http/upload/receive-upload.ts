@@ -7,6 +7,7 @@ import { inputError } from '../../domain/errors.ts';
 import type { Load, LoadType } from '../../domain/load.ts';
 import { acceptLoad } from '../../load/accept-load.ts';
 import { Intake } from '../../load/receive/intake.ts';
+import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
 import { environmentId } from '../plugins/auth.ts';
@@ -16,6 +17,7 @@ import { type FileTaker, noFile, readForm, receiveForm } from './form.ts';
 import { dispositionFilename, type GivenOption, queryOptions, type UploadOptions } from './options.ts';
 import {
   bodyOf,
+  readOptions,
   storeFile,
   storeKept,
   type Upload,
@@ -43,7 +45,7 @@ export async function receiveUpload(
   askForBody(request.raw);
   const isForm = upload.headers.mediaType === 'multipart/form-data';
   const receiveIt = isForm ? receiveForm : receiveBody;
-  const { received, filename, options } = await receiveIt(upload, environment, query);
+  const { received, filename, options, mapping } = await receiveIt(upload, environment, query);
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,
@@ -52,6 +54,7 @@ export async function receiveUpload(
     options,
     idempotencyKey,
     requestId: request.id,
+    inSameTransaction: (db) => useMapping(db, environment, mapping),
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   // A repeated request gets the first answer again; only `skip` shows an earlier job as it is.
@@ -87,13 +90,13 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
     if (options.uploadId === undefined) throw noFile();
     return { kept: await requireWholeUpload(system, environment, options.uploadId), options };
   };
-  const options = kind.readOptions(query);
+  const options = await readOptions(upload, query);
   if (options.uploadId !== undefined) return find(options);
   askForBody(request.raw);
   if (headers.mediaType !== 'multipart/form-data') {
     const small = await readSmallJson(upload);
     const named = small === null ? null : namedUpload(small);
-    if (named !== null) return find(kind.readOptions([...query, ...named]));
+    if (named !== null) return find(await readOptions(upload, [...query, ...named]));
     const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']) ?? null;
     const said = { filename, contentType: contentTypeOf(headers.mediaType, kind), isGzip: headers.gzip };
     const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
@@ -107,7 +110,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
     discard: ({ uploadId }) => removeUpload(system, environment, uploadId),
   };
   return readForm(upload, query, taker, async ({ file, given }) => {
-    const all = kind.readOptions(given);
+    const all = await readOptions(upload, given);
     return file === null ? find(all) : { kept: file.taken, options: all };
   });
 }
@@ -124,11 +127,11 @@ async function receiveBody(
   given: readonly GivenOption[],
 ): Promise<Uploaded> {
   const { request, kind, headers } = upload;
-  const options = kind.readOptions(given);
+  const options = await readOptions(upload, given);
   if (options.uploadId !== undefined) return storeKept(upload, environment, options);
   const small = await readSmallJson(upload);
   const named = small === null ? null : namedUpload(small);
-  if (named !== null) return storeKept(upload, environment, kind.readOptions([...given, ...named]));
+  if (named !== null) return storeKept(upload, environment, await readOptions(upload, [...given, ...named]));
   const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
   const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
   const received = await storeFile(upload, body, {
@@ -139,7 +142,8 @@ async function receiveBody(
     source: options.load.source,
     map: options.load.map,
   });
-  return { received, filename: filename ?? kind.defaultFilename, options: options.load };
+  const { load, mapping } = options;
+  return { received, filename: filename ?? kind.defaultFilename, options: load, mapping };
 }
 
 /** A JSON body that may be an object with `upload_id`; those of a file are mostly longer. */

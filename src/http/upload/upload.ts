@@ -7,8 +7,10 @@ import type { LoadOptions } from '../../domain/load.ts';
 import { receivingStore } from '../../load/accept-load.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
+import { withMapping } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, requireWholeUpload } from '../../load/uploads.ts';
-import type { ReadOptions, UploadOptions } from './options.ts';
+import { environmentId } from '../plugins/auth.ts';
+import type { GivenOption, ReadOptions, UploadOptions } from './options.ts';
 
 /** What the uploads of a route have in common. */
 export interface UploadKind {
@@ -45,6 +47,21 @@ export interface Uploaded {
   readonly received: ReceivedFile;
   readonly filename: string;
   readonly options: LoadOptions;
+  /** The saved mapping that they come from in part. */
+  readonly mapping: string | null;
+}
+
+/** What is asked for; with what a saved mapping says, if one is named. @throws InputError what `ReadOptions` does, `not_found`. */
+export async function readOptions(
+  { system, request, kind }: Pick<Upload, 'system' | 'request' | 'kind'>,
+  given: readonly GivenOption[],
+): Promise<UploadOptions> {
+  const options = kind.readOptions(given);
+  const { load, mapping } = options;
+  if (mapping === null) return options;
+  const asked = { ...load, format: options.format ?? null };
+  const { format, ...all } = await withMapping(system.db, environmentId(request), mapping, asked);
+  return { ...options, load: all, format: format ?? undefined };
 }
 
 /** Streams a file into the store under the limits of the configuration. */
@@ -71,17 +88,18 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
 /** A load's file, from one that was sent to be inspected. */
 export async function storeKept(
   upload: Upload,
-  environmentId: number,
+  environment: number,
   options: UploadOptions,
 ): Promise<Uploaded> {
   const { system, kind } = upload;
-  const kept = await requireWholeUpload(system, environmentId, options.uploadId ?? '');
+  const kept = await requireWholeUpload(system, environment, options.uploadId ?? '');
   const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
   const { source, map } = options.load;
   const bytes = openUpload(system.files, kept);
   try {
     const said = { ...hintsOf(kept), filename, format: options.format, source, map };
-    return { received: await storeFile(upload, bytes, said), filename, options: options.load };
+    const received = await storeFile(upload, bytes, said);
+    return { received, filename, options: options.load, mapping: options.mapping };
   } finally {
     bytes.destroy();
   }

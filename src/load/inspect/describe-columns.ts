@@ -18,7 +18,14 @@ interface Values {
   summaryOf(name: string): ValuesSummary;
 }
 
-type Reasons = ReadonlyMap<string, string>;
+/** Why a column becomes what it becomes. */
+interface Why {
+  /** What the caller says of columns. */
+  readonly given: ColumnMap;
+  readonly mapSays: string;
+  /** Of columns for which it is proposed. */
+  readonly reasons: ReadonlyMap<string, string>;
+}
 
 const isProperty = 'every other column is a property';
 
@@ -27,14 +34,13 @@ export function describeColumns(
   { roles, names }: ColumnPlan | EventFilePlan,
   columns: readonly string[],
   values: Values,
-  given: ColumnMap,
-  reasons: Reasons,
+  { given, mapSays, reasons }: Why,
 ): InspectedColumn[] {
   const described = columns.map((name, index): InspectedColumn => {
     const role = roles[index] ?? 'ignored';
     const own = names[index] ?? name;
     const becomes = role === 'ignored' ? null : fieldOf(role, own);
-    const reason = Object.hasOwn(given, name) ? 'map says so' : (reasons.get(name) ?? reasonOf(role, own));
+    const reason = Object.hasOwn(given, name) ? mapSays : (reasons.get(name) ?? reasonOf(role, own));
     return { name, becomes, reason, ...values.summaryOf(becomes ?? '') };
   });
   const shown = new Set(described.map(({ becomes }) => becomes));
@@ -75,7 +81,7 @@ export function describeKeys(
   keys: readonly string[],
   values: Values,
   map: ColumnMap,
-  reasons: Reasons,
+  { mapSays, reasons }: Omit<Why, 'given'>,
 ): InspectedColumn[] {
   const theirs = new Map(Object.entries(map).map(([name, ours]) => [ours, name]));
   if (values.names.length === 0) {
@@ -90,7 +96,7 @@ export function describeKeys(
     const own = becomes.replace(/^metadata\./, '');
     const name = theirs.get(own) ?? own;
     const said = theirs.has(own)
-      ? 'map says so'
+      ? mapSays
       : becomes === own
         ? 'its name says so'
         : 'every other key is a property';

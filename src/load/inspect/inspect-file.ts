@@ -36,6 +36,8 @@ export interface Inspection {
   /** Null where no record or column says it. */
   readonly entity: LoadEntity | null;
   readonly columns: readonly InspectedColumn[];
+  /** The names of the columns, where a record of the file names them; else null. */
+  readonly columnNames: readonly string[] | null;
   /** What `map` may be given as: what was given, and what is proposed. */
   readonly map: ColumnMap;
   /** Why the file could not be loaded with the options that were given. */
@@ -74,12 +76,16 @@ export async function inspectFile(
   }
 }
 
-type Options = Pick<LoadOptions, 'entity' | 'map' | 'preset'>;
+interface Options extends Pick<LoadOptions, 'entity' | 'map' | 'preset'> {
+  /** The reason that is shown for what `map` says. */
+  readonly mapSays?: string;
+}
 
 async function look(store: ReceivingStore, received: ReceivedFile, options: Options): Promise<Inspection> {
   const { header, readAs } = received;
   const columns = header?.columns ?? (await keysOf(store, received));
-  const given = resolveMap(options.map, columns, readAs.csv?.headerLine !== null);
+  const hasHeader = readAs.csv?.headerLine !== null;
+  const given = resolveMap(options.map, columns, hasHeader);
   const said = { ...options, map: given };
   let chosen = header === null ? asGiven(given) : chooseColumns(header, said);
   let sample = await readSample(store, received, said, chosen);
@@ -90,13 +96,15 @@ async function look(store: ReceivingStore, received: ReceivedFile, options: Opti
   }
   const { map, reasons, plan, problem } = chosen;
   const { records, refused, rows } = sample;
+  const { mapSays = 'map says so' } = options;
+  const why = { given, mapSays, reasons };
   const described =
-    plan === null
-      ? describeKeys(columns, sample, map, reasons)
-      : describeColumns(plan, columns, sample, given, reasons);
+    plan === null ? describeKeys(columns, sample, map, why) : describeColumns(plan, columns, sample, why);
   const isWhole = received.isWhole && records === received.totalRows;
   const entity = entityOf(header, said, chosen);
-  return { readAs, isWhole, records, entity, columns: described, map, problem, refused, rows };
+  const columnNames = hasHeader && header !== null ? header.columns : null;
+  const shown = { columns: described, columnNames, map, problem, refused, rows };
+  return { readAs, isWhole, records, entity, ...shown };
 }
 
 /** Null where the columns do not say it. */

@@ -1,11 +1,11 @@
 import type { InputError } from '../../domain/errors.ts';
 import { renderReadAs, renderReject } from '../render-load.ts';
-import type { Inspection } from './inspect-file.ts';
+import type { OfferedInspection } from '../saved-mappings.ts';
 
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
-export function renderInspection(inspection: Inspection) {
-  const { readAs, isWhole, records, entity, columns, map, problem, refused, rows } = inspection;
+export function renderInspection({ found, saved, mapping }: OfferedInspection) {
+  const { readAs, isWhole, records, entity, columns, columnNames, map, problem, refused, rows } = found;
   const { count, byCode, samples } = refused;
   return {
     read_as: renderReadAs(readAs),
@@ -13,7 +13,10 @@ export function renderInspection(inspection: Inspection) {
     records,
     whole_file: isWhole,
     columns: columns.map((column) => ({ ...column, samples: [...column.samples] })),
+    column_names: columnNames === null ? null : [...columnNames],
     map: { ...map },
+    mapping,
+    saved_mappings: [...saved],
     problem: problem === null ? null : renderProblem(problem),
     rejects: {
       count,
@@ -29,14 +32,17 @@ function renderProblem({ problems: [first] }: InputError) {
 }
 
 /** Of a file that cannot be read as records at all. */
-export function renderUnreadable(problem: InputError) {
+export function renderUnreadable(problem: InputError, mapping: string | null) {
   return {
     read_as: null,
     entity: null,
     records: 0,
     whole_file: false,
     columns: [],
+    column_names: null,
     map: {},
+    mapping,
+    saved_mappings: [],
     problem: renderProblem(problem),
     rejects: { count: 0, by_code: {}, items: [] },
     rows: [],

@@ -8,6 +8,7 @@ import { MAX_OPERATOR_FILE_BYTES } from '../../domain/limits.ts';
 import { toSourceOptions } from '../../domain/source-options.ts';
 import { codeOf } from '../../files/disk.ts';
 import {
+  checkMapping,
   checkSource,
   columnMap,
   fileFormat,
@@ -15,6 +16,7 @@ import {
   maxErrors,
   preset,
   readMaxErrors,
+  savedMapping,
   sourceMembers,
 } from '../../operator-file/load-options.ts';
 import { type OperatorFile, readOperatorFile } from '../../operator-file/read.ts';
@@ -27,6 +29,7 @@ const schema = objectOf('a mapping', 'How the files beside it are loaded.', {
   map: withDefault(columnMap, {}),
   entity: Type.Optional(choice(entities, 'What the records are; default: each says so by its keys.')),
   preset: Type.Optional(preset),
+  mapping: Type.Optional(savedMapping),
   max_errors: Type.Optional(maxErrors),
   if_duplicate: Type.Optional(ifDuplicate),
   format: Type.Optional(fileFormat),
@@ -47,6 +50,7 @@ export function optionsWithoutMapping(folder: InboxFolder): InboxOptions {
     ifDuplicate: 'skip',
     source: {},
     format: null,
+    mapping: null,
   };
 }
 
@@ -63,6 +67,7 @@ export function readMapping(bytes: Uint8Array, folder: InboxFolder): MappingRead
     ifDuplicate: value.if_duplicate ?? defaults.ifDuplicate,
     source: toSourceOptions(value),
     format: value.format ?? null,
+    mapping: value.mapping ?? null,
   };
   return { options, problems: [] };
 }
@@ -73,6 +78,7 @@ function mappingFile(folder: InboxFolder): OperatorFile<typeof schema> {
     emptyCure: 'remove it, or write what it is to say, such as `map:`',
     check(root) {
       checkSource(root);
+      checkMapping(root);
       const entity = root.at(['entity']);
       // The folder has said what its files are about.
       const isOther = entities.some((each) => each === entity.value && each !== folder);

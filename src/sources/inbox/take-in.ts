@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import pLimit from 'p-limit';
 import { ConflictError, InputError, Interrupted } from '../../domain/errors.ts';
-import type { InboxFile, InboxReason } from '../../domain/inbox.ts';
+import type { InboxFile, InboxOptions, InboxReason } from '../../domain/inbox.ts';
 import { MAX_INBOX_FAILURES, READ_BYTES } from '../../domain/limits.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, receiveLocal } from '../../load/receive/receive.ts';
+import { useMapping, withMapping } from '../../load/saved-mappings.ts';
 import { isTransient } from '../../postgres/sqlstate.ts';
 import {
   beginAttempt,
@@ -40,15 +41,21 @@ export async function takeIn(
   if (opened === 'changed') return giveBack(context, inbox, file, attempt);
   if (opened === 'unreadable') return refuse(context, file, attempt, null, [unreadable]);
   try {
-    const received = await receiveOrRefuse(context, file, attempt, opened, signal);
-    if (received === null) return;
+    const taken = await receiveOrRefuse(context, file, attempt, opened, signal);
+    if (taken === null) return;
     // Somebody still wrote to it: it was not complete, and will be looked at again.
-    if (await isUnchanged(opened, file)) return await accept(context, file, attempt, received);
-    await discardReceived(context, received.ref);
+    if (await isUnchanged(opened, file)) return await accept(context, file, attempt, taken);
+    await discardReceived(context, taken.received.ref);
   } finally {
     await opened.close();
   }
   await giveBack(context, inbox, file, attempt);
+}
+
+interface Taken {
+  readonly received: ReceivedFile;
+  /** With what a saved mapping says. */
+  readonly options: InboxOptions;
 }
 
 async function receiveOrRefuse(
@@ -57,12 +64,15 @@ async function receiveOrRefuse(
   attempt: number,
   handle: FileHandle,
   signal: AbortSignal,
-): Promise<ReceivedFile | null> {
+): Promise<Taken | null> {
   const store = receivingStore(context);
-  const { format, source, map } = file.options;
-  const hints = { filename: file.name, format: format ?? undefined, source, map };
+  const { environmentId, options: said } = file;
   try {
-    return await receiveLocal(readThrough(handle, signal), store, hints, context.config, signal);
+    const options = await withMapping(context.db, environmentId, said.mapping, said);
+    const { format, source, map } = options;
+    const hints = { filename: file.name, format: format ?? undefined, source, map };
+    const bytes = readThrough(handle, signal);
+    return { received: await receiveLocal(bytes, store, hints, context.config, signal), options };
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     await refuse(context, file, attempt, await hash(handle, signal), reasonsOf(error));
@@ -74,11 +84,12 @@ async function accept(
   context: InboxContext,
   file: InboxFile,
   attempt: number,
-  received: ReceivedFile,
+  { received, options: { format: _, mapping, ...options } }: Taken,
 ): Promise<void> {
-  const { format: _, ...options } = file.options;
   const { sha256 } = received;
-  const twin = options.ifDuplicate === 'skip' ? await findTwin(context.db, file, sha256) : null;
+  // What the mapping said when the other file was taken in, nobody knows.
+  const mayHaveTwin = options.ifDuplicate === 'skip' && mapping === null;
+  const twin = mayHaveTwin ? await findTwin(context.db, file, sha256) : null;
   if (twin !== null) {
     await discardReceived(context, received.ref);
     return markLoading(context.db, file.fileId, attempt, { jobId: twin, isDuplicate: true, sha256 });
@@ -91,8 +102,10 @@ async function accept(
       received,
       options: { ...options, dryRun: false },
       idempotencyKey: null,
-      inSameTransaction: (db, { jobId, created }) =>
-        markLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 }),
+      inSameTransaction: async (db, { jobId, created }) => {
+        await useMapping(db, file.environmentId, mapping);
+        await markLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 });
+      },
     });
   } catch (error) {
     if (!(error instanceof InputError)) throw error;

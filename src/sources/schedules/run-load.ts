@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { InputError } from '../../domain/errors.ts';
 import { MAX_RUN_ITEMS } from '../../domain/limits.ts';
+import type { LoadOptions } from '../../domain/load.ts';
+import type { Mapped } from '../../domain/saved-mapping.ts';
 import { withKeys } from '../../domain/source-options.ts';
 import { acceptLoad, discardReceived, receivingStore } from '../../load/accept-load.ts';
 import { type ReceivedFile, receive } from '../../load/receive/receive.ts';
+import { useMapping, withMapping } from '../../load/saved-mappings.ts';
 import { insertRunItem, readRunItems } from '../../postgres/stores/schedule-run-items.ts';
 import { readMemory } from '../../postgres/stores/schedules.ts';
 import {
@@ -69,15 +72,18 @@ async function takeItem(
   const opened = await item.open(known, signal);
   if (opened === 'unchanged') return;
   try {
-    const received = await receiveItem(context, load, item, opened, signal);
+    const said = { ...load.options, format: load.format };
+    const options = await withMapping(context.db, run.environmentId, load.mapping, said);
+    const received = await receiveItem(context, options, item, opened, signal);
     await acceptLoad(context, {
       environmentId: run.environmentId,
       type: 'import',
       filename: item.filename,
       received,
-      options: load.options,
+      options,
       idempotencyKey: null,
       inSameTransaction: async (db, { jobId, created }) => {
+        await useMapping(db, run.environmentId, load.mapping);
         await holdRun(db, run);
         await insertRunItem(db, run.runId, {
           item: key,
@@ -106,15 +112,15 @@ async function takeItem(
 
 async function receiveItem(
   context: ScheduleContext,
-  load: ScheduledLoad,
+  options: LoadOptions & Mapped,
   item: SourceItem,
   opened: OpenItem,
   signal: AbortSignal,
 ): Promise<ReceivedFile> {
   const { limits, chunkBytes } = context.schedules;
   const { bytes, hints } = opened;
-  const { source, map } = load.options;
-  const said = { ...hints, format: load.format ?? hints.format, filename: item.filename, source, map };
+  const { source, map, format } = options;
+  const said = { ...hints, format: format ?? hints.format, filename: item.filename, source, map };
   const store = receivingStore(context);
   const received = await receive(bytes, store, { ...said, chunkBytes }, limits, signal);
   try {

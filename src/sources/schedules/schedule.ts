@@ -38,6 +38,8 @@ export interface ScheduledLoad {
   readonly source: SourceDefinition;
   /** Null: found out. */
   readonly format: SourceFormat | null;
+  /** The saved mapping that stands in place of a map; null: none. */
+  readonly mapping: string | null;
   readonly options: LoadOptions;
 }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../../domain/errors.ts';
 import { sourceOptionNames, toSourceOptions } from '../../domain/source-options.ts';
 import { readRequest } from '../../export/read-request.ts';
-import { checkSource, readMaxErrors } from '../../operator-file/load-options.ts';
+import { checkMapping, checkSource, readMaxErrors } from '../../operator-file/load-options.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -97,6 +97,7 @@ const schedulesFile: OperatorFile<typeof schedulesSchema> = {
     for (const schedule of schedules.items) {
       checkUrl(schedule.at(['load', 'http']));
       checkSource(schedule.at(['load']));
+      checkMapping(schedule.at(['load']));
       checkQuery(schedule.at(['load']));
       const unnamed = schedule.at(['load', 'map', '']);
       if (unnamed.node !== undefined) unnamed.report('is empty', unnamed.name);
@@ -182,11 +183,12 @@ function toSchedule(given: GivenSchedule, timeZone: string): Schedule {
 }
 
 function toLoad(load: GivenLoad): ScheduledLoad {
-  const { entity, map, preset, max_errors, if_duplicate, format } = load;
+  const { entity, map, preset, mapping, max_errors, if_duplicate, format } = load;
   return {
     kind: 'load',
     source: toSource(load),
     format: format ?? null,
+    mapping: mapping ?? null,
     options: {
       entity,
       map,

@@ -10,6 +10,7 @@ import {
   ifDuplicate,
   maxErrors,
   preset,
+  savedMapping,
   sourceMembers,
 } from '../../operator-file/load-options.ts';
 import {
@@ -184,6 +185,7 @@ const load = Type.Object(
     ),
     map: withDefault(columnMap, {}),
     preset: Type.Optional(preset),
+    mapping: Type.Optional(savedMapping),
     format: Type.Optional(fileFormat),
     ...sourceMembers,
     max_errors: Type.Optional(maxErrors),

@@ -49,6 +49,17 @@ describe('a schedules file', () => {
     expect(load('heap').problems).toMatchObject([{ message: expect.stringContaining('preset') }]);
   });
 
+  test('a load may name a saved mapping, in place of a map', () => {
+    const load = (more: string) =>
+      readSchedulesFile(
+        Buffer.from(`schedules: [{ name: a, cron: "@daily", load: { files: { pattern: x }, ${more} } }]\n`),
+      );
+    expect(load('mapping: kunden').value?.[0]).toMatchObject({ work: { mapping: 'kunden' } });
+    expect(load('mapping: kunden, preset: posthog').problems).toMatchObject([
+      { message: expect.stringContaining('mapping stands in place of preset') },
+    ]);
+  });
+
   describe('says how the files are written', () => {
     const load = (lines: string): string =>
       `schedules:\n  - name: a\n    cron: "@daily"\n    load:\n      files: { pattern: x }\n${lines}`;

@@ -1,0 +1,165 @@
+/* Saved mappings: how files are loaded, kept under a name; and the files that they are offered for. */
+import type { ColumnMap } from '../domain/column-map.ts';
+import { InputError, inputError } from '../domain/errors.ts';
+import { applyMapping, type Mapped, type MappingRules, type SavedMapping } from '../domain/saved-mapping.ts';
+import type { Database } from '../postgres/database.ts';
+import {
+  findMapping,
+  findMappingsOf,
+  type ListedMapping,
+  markMappingUsed,
+  removeMapping,
+  saveMapping,
+} from '../postgres/stores/mappings.ts';
+import type { Inspection } from './inspect/inspect-file.ts';
+
+/** Of an environment. */
+const MAX_SAVED_MAPPINGS = 1_000;
+/** That an inspection names. */
+const MAX_OFFERED_MAPPINGS = 20;
+
+/** @throws InputError `not_found`. */
+export async function requireMapping(
+  db: Database,
+  environmentId: number,
+  name: string,
+): Promise<SavedMapping> {
+  const mapping = await findMapping(db, environmentId, name);
+  if (mapping !== null) return mapping;
+  throw noMapping(name);
+}
+
+/** What is asked for, with the saved mapping that it names. @throws InputError `not_found`, `invalid_field`. */
+export async function withMapping<T extends Mapped>(
+  db: Database,
+  environmentId: number,
+  name: string | null,
+  asked: T,
+): Promise<T> {
+  return name === null ? asked : applyMapping(asked, await requireMapping(db, environmentId, name));
+}
+
+/** What the transaction that accepts a load has to do for the mapping it was asked for with. */
+export async function useMapping(db: Database, environmentId: number, name: string | null): Promise<void> {
+  if (name !== null) await markMappingUsed(db, environmentId, name);
+}
+
+/** In the place of the one of that name. @throws InputError where there are too many. */
+export async function keepMapping(
+  db: Database,
+  environmentId: number,
+  name: string,
+  rules: MappingRules,
+): Promise<SavedMapping> {
+  const saved = await saveMapping(db, environmentId, name, rules, MAX_SAVED_MAPPINGS);
+  if (saved !== null) return saved;
+  throw inputError(
+    'invalid_field',
+    `an environment has at most ${MAX_SAVED_MAPPINGS} saved mappings`,
+    'name',
+  );
+}
+
+/** @throws InputError `not_found`. */
+export async function dropMapping(db: Database, environmentId: number, name: string): Promise<void> {
+  if (!(await removeMapping(db, environmentId, name))) throw noMapping(name);
+}
+
+function noMapping(name: string): InputError {
+  return inputError('not_found', 'there is no saved mapping of that name', `mapping: ${name}`);
+}
+
+/** A column that a map names and the header that it is saved for lacks; null: there is none. */
+export function absentColumn(map: ColumnMap, columnNames: readonly string[] | null): string | null {
+  if (columnNames === null) return null;
+  const known = new Set(columnNames);
+  return Object.keys(map).find((name) => !known.has(name)) ?? null;
+}
+
+/** An inspection, and the saved mappings of files with the same header. */
+export interface OfferedInspection {
+  readonly found: Inspection;
+  /** Their names, that of the one used last first. */
+  readonly saved: readonly string[];
+  /** The one that was asked for, or is proposed; null: none. */
+  readonly mapping: string | null;
+}
+
+interface Asked extends Mapped {
+  readonly preset: string | null;
+}
+
+/** Looks at a file as it is asked for, with the words that explain what `map` says. */
+type Look<T> = (asked: T, mapSays: string) => Promise<Inspection>;
+
+/**
+ * Inspects a file. Where the caller says nothing of its columns, and mappings are saved for files with this header, what is shown is
+ * what the one used last makes of it; `problem` is still that of the file as it was asked for.
+ * `find` gets the columns of the file. @throws what `look` throws.
+ */
+export async function inspectAndOffer<T extends Asked>(
+  look: Look<T>,
+  asked: T,
+  mapping: string | null,
+  find: (columnNames: readonly string[]) => Promise<readonly SavedMapping[]>,
+): Promise<OfferedInspection> {
+  const found = await look(asked, mapping === null ? 'map says so' : sayOf(mapping));
+  const offered = found.columnNames === null ? [] : await find(found.columnNames);
+  const saved = offered.map(({ name }) => name);
+  const [last] = offered;
+  const isSaid = mapping !== null || asked.preset !== null || Object.keys(asked.map).length > 0;
+  if (isSaid || last === undefined) return { found, saved, mapping };
+  const proposed = await lookWith(look, asked, last);
+  if (proposed === null) return { found, saved, mapping: null };
+  return { found: { ...proposed, problem: found.problem }, saved, mapping: last.name };
+}
+
+/** Null: the file cannot be loaded so. */
+async function lookWith<T extends Asked>(
+  look: Look<T>,
+  asked: T,
+  saved: SavedMapping,
+): Promise<Inspection | null> {
+  try {
+    const found = await look(applyMapping(asked, saved), sayOf(saved.name));
+    return found.problem === null ? found : null;
+  } catch (error) {
+    if (error instanceof InputError) return null;
+    throw error;
+  }
+}
+
+function sayOf(name: string): string {
+  return `the saved mapping ${name} says so`;
+}
+
+/** Those that are offered for files with this header. */
+export function findOffered(
+  db: Database,
+  environmentId: number,
+  columnNames: readonly string[],
+): Promise<SavedMapping[]> {
+  return findMappingsOf(db, environmentId, columnNames, MAX_OFFERED_MAPPINGS);
+}
+
+/* As callers see them, over HTTP and with `--json`. */
+
+export function renderMapping({ name, entity, map, source, format, columnNames, ...times }: SavedMapping) {
+  return {
+    name,
+    entity,
+    map: { ...map },
+    format,
+    ...source,
+    column_names: columnNames === null ? null : [...columnNames],
+    ...renderTimes(times),
+  };
+}
+
+export function renderListedMapping({ name, entity, mapped, columns, ...times }: ListedMapping) {
+  return { name, entity, mapped, columns, ...renderTimes(times) };
+}
+
+function renderTimes({ savedAt, lastUsedAt }: Pick<SavedMapping, 'savedAt' | 'lastUsedAt'>) {
+  return { saved_at: savedAt.toISOString(), last_used_at: lastUsedAt?.toISOString() ?? null };
+}
