@@ -206,12 +206,19 @@ create table sluice.load_rejects (
   message text not null,
   raw bytea not null,
   kind text,
+  cause bigint not null,
+  shape text not null,
   constraint load_rejects_pkey primary key (load_id, row_number),
   constraint load_rejects_load_fkey foreign key (load_id) references sluice.loads on delete cascade
 );
 comment on table sluice.load_rejects is 'Every refused record, as it stood in the file, and why. One that was amended goes to sluice.load_amendments.';
 comment on column sluice.load_rejects.kind is
   'The kind in sluice.load_kinds that it was counted under; null where kinds are not counted.';
+comment on column sluice.load_rejects.cause is
+  'Stands for error_code, column_name and shape: records of one cause are counted together.';
+comment on column sluice.load_rejects.shape is
+  'What was at fault with digits as 9 and words as a, bounded; empty where the code says it all.';
+create index load_rejects_cause_idx on sluice.load_rejects (load_id, cause, row_number);
 
 -- Each refused record is mended once: whoever sends it claims it here, and the key lets one in.
 create table sluice.load_amendments (

@@ -1,7 +1,7 @@
 import type { Deletion, IdOutcome } from '../domain/deletion.ts';
 import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
-import { csvCell } from '../load/rejects.ts';
+import { csvCell } from '../load/rejects-text.ts';
 import { readDeletions, readOutcomes } from '../postgres/stores/deletions.ts';
 import type { DeletionContext } from './context.ts';
 

@@ -169,6 +169,17 @@ export const REJECTS_AT_A_TIME = 1_000;
 export const REJECT_BYTES_AT_A_TIME = 256 * KiB;
 /** Refused records of a chunk that are not UTF-8 and of which is said what they may be in. */
 export const MAX_EXPLAINED_RECORDS = 100;
+/** The shape of a value, and what is looked at of the value to tell it. */
+export const MAX_SHAPE_CHARS = 48;
+export const MAX_SHAPED_CHARS = 256;
+/** Causes of a job that are listed, the most frequent first; the others are counted. */
+export const MAX_SHOWN_CAUSES = 50;
+/** Of a cause: records that are shown, and each of their values and texts, in characters. */
+export const CAUSE_SAMPLES = 3;
+export const MAX_SAMPLE_CHARS = 200;
+/** Of a cause: records on which mends are tried, and their bytes. */
+export const TRIED_RECORDS = 200;
+export const TRIED_BYTES = 256 * KiB;
 /** Refused records of a job that are counted by code. */
 export const MAX_COUNTED_REJECTS = 100_000;
 /** Jobs that mend refused records of another, shown with it. */

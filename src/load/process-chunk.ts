@@ -1,3 +1,4 @@
+import type { RejectCause } from '../domain/cause.ts';
 import { propertyEntities } from '../domain/entity.ts';
 import { ConflictError } from '../domain/errors.ts';
 import {
@@ -8,6 +9,7 @@ import {
   noOutcomesByKind,
   toTally,
 } from '../domain/load.ts';
+import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
@@ -24,6 +26,7 @@ import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
+import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
@@ -124,7 +127,7 @@ async function mergeChunk(
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
         })
       : await mergeRows(transaction, source, claim.part, rows, memory);
-    await insertRejects(transaction.db, claim.subjectId, refused);
+    await insertRejects(transaction.db, claim.subjectId, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;
   });
@@ -145,7 +148,7 @@ async function commitChunk(
         await nameTaskSession(transaction.db, claim);
         const kinds = await write(transaction);
         const rejects = countRejects(source, chunk, rows);
-        await insertRejects(transaction.db, claim.subjectId, rejects);
+        await insertRejects(transaction.db, claim.subjectId, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);
@@ -168,6 +171,15 @@ function countRejects({ entity }: LoadSource, { firstRow }: ChunkRange, rows: Ro
     reject,
     kind: entity === 'auto' ? (rows.kinds.of(reject.row - firstRow) ?? 'unknown') : null,
   }));
+}
+
+/** Gives refused records of a load their causes. A chunk that has none pays nothing. */
+function causesOf(source: LoadSource): (reject: Reject) => RejectCause {
+  let causes: RejectCauses | null = null;
+  return (reject) => {
+    causes ??= new RejectCauses(source);
+    return causes.of(reject);
+  };
 }
 
 /** The tally of a chunk; by kind too where a file may hold several. */

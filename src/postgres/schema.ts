@@ -463,6 +463,10 @@ export interface LoadKinds {
 
 export interface LoadRejects {
   byte_offset: number;
+  /**
+   * Stands for error_code, column_name and shape: records of one cause are counted together.
+   */
+  cause: number;
   column_name: string | null;
   error_code: string;
   /**
@@ -474,6 +478,10 @@ export interface LoadRejects {
   message: string;
   raw: Buffer;
   row_number: number;
+  /**
+   * What was at fault with digits as 9 and words as a, bounded; empty where the code says it all.
+   */
+  shape: string;
 }
 
 export interface LoadReplays {

@@ -85,8 +85,8 @@ async function insertRejects(site: Site, environmentId: number, count: number, b
     [environmentId, Buffer.alloc(32), count],
   );
   await site.sql(
-    `insert into sluice.load_rejects (load_id, row_number, line_number, byte_offset, error_code, message, raw)
-     select $1, n, n, n, 'invalid_json', 'no JSON', convert_to(repeat('x', $3), 'UTF8')
+    `insert into sluice.load_rejects (load_id, row_number, line_number, byte_offset, error_code, message, raw, cause, shape)
+     select $1, n, n, n, 'invalid_json', 'no JSON', convert_to(repeat('x', $3), 'UTF8'), 1, ''
      from generate_series(1, $2::int) n`,
     [load?.load_id, count, bytes],
   );

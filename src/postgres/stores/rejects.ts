@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { type CauseKey, causeColumn, type RejectCause } from '../../domain/cause.ts';
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import type { Reject, RejectCode } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
@@ -17,6 +18,7 @@ export async function insertRejects(
   db: Database,
   loadId: number,
   rejects: readonly CountedReject[],
+  causeOf: (reject: Reject) => RejectCause,
 ): Promise<void> {
   for (let at = 0; at < rejects.length; at += rowsPerStatement) {
     await db
@@ -32,6 +34,7 @@ export async function insertRejects(
           message: reject.message.replaceAll('\0', '␀').toWellFormed(),
           raw: Buffer.from(reject.raw),
           kind,
+          ...causeOf(reject),
         })),
       )
       .execute();
@@ -114,7 +117,7 @@ export interface ReadRejects {
 const rowBytes = 512;
 
 /**
- * Rejects of rows after `afterRow`, in file order. The database adds the bytes up, which it knows without reading the records:
+ * Rejects of rows after `afterRow`, in file order; with a `cause`, only those. The database adds the bytes up, which it knows without reading the records:
  * what is beyond the bounds is never sent.
  */
 export async function readRejectsPage(
@@ -122,7 +125,9 @@ export async function readRejectsPage(
   loadId: number,
   afterRow: number,
   { rows: limit, bytes, rawBytes }: RejectsBounds,
+  cause: number | null = null,
 ): Promise<ReadRejects> {
+  const ofCause = cause === null ? sql`` : sql`and cause = ${cause}`;
   const { rows } = await sql<MeasuredReject>`
     select row_number, line_number, byte_offset, column_name, error_code, message, found,
       octet_length(raw) > ${rawBytes} as is_cut,
@@ -134,7 +139,7 @@ export async function readRejectsPage(
       from (
         select *
         from load_rejects
-        where load_id = ${loadId} and row_number > ${afterRow}
+        where load_id = ${loadId} and row_number > ${afterRow} ${ofCause}
         order by row_number
         limit ${limit + 1}
       ) candidates
@@ -145,6 +150,83 @@ export async function readRejectsPage(
   return {
     rejects: rows.map((row) => ({ ...toReject(row), isCut: row.is_cut })),
     more: (rows[0]?.found ?? 0) > rows.length,
+  };
+}
+
+/** The last of a cause, in file order, as far as they go beyond `afterRow` and the bounds. */
+export async function readLastRejects(
+  db: Database,
+  loadId: number,
+  afterRow: number,
+  { rows: limit, rawBytes }: Omit<RejectsBounds, 'bytes'>,
+  cause: number,
+): Promise<Reject[]> {
+  const { rows } = await sql<RejectRow>`
+    select row_number, line_number, byte_offset, column_name, error_code, message,
+      substring(raw from 1 for ${rawBytes}) as raw
+    from load_rejects
+    where load_id = ${loadId} and row_number > ${afterRow} and cause = ${cause}
+    order by row_number desc
+    limit ${limit}`.execute(db);
+  return rows.toReversed().map(toReject);
+}
+
+/** Refused records of a load that share a cause. */
+export interface CountedCause extends CauseKey {
+  readonly cause: number;
+  readonly count: number;
+  /** The first of them, in file order. */
+  readonly firstRow: number;
+}
+
+export interface CountedCauses {
+  /** The most frequent first. */
+  readonly shown: readonly CountedCause[];
+  /** How many causes there are, and records of all of them. */
+  readonly causes: number;
+  readonly records: number;
+}
+
+/** The causes of a load's rejects, at most `limit` of them. */
+export async function countCauses(db: Database, loadId: number, limit: number): Promise<CountedCauses> {
+  const { rows } = await sql<CauseRow>`
+    select shown.*, error_code, column_name, shape
+    from (
+      select *, count(*) over () as causes, (sum(count) over ())::bigint as records
+      from (
+        select cause, count(*) as count, min(row_number) as first_row
+        from load_rejects
+        where load_id = ${loadId}
+        group by cause
+      ) counted
+      order by count desc, first_row
+      limit ${limit}
+    ) shown
+    join load_rejects first on first.load_id = ${loadId} and first.row_number = shown.first_row
+    order by count desc, first_row`.execute(db);
+  return { shown: rows.map(toCause), causes: rows[0]?.causes ?? 0, records: rows[0]?.records ?? 0 };
+}
+
+interface CauseRow {
+  readonly cause: number;
+  readonly count: number;
+  readonly first_row: number;
+  readonly causes: number;
+  readonly records: number;
+  readonly error_code: string;
+  readonly column_name: string | null;
+  readonly shape: string;
+}
+
+function toCause(row: CauseRow): CountedCause {
+  const reject = { code: row.error_code as RejectCode, column: row.column_name };
+  return {
+    cause: row.cause,
+    count: row.count,
+    firstRow: row.first_row,
+    code: reject.code,
+    column: causeColumn(reject),
+    shape: row.shape,
   };
 }
 

@@ -1,0 +1,107 @@
+import { readCauseId, writeCauseId } from '../../domain/cause.ts';
+import { inputError } from '../../domain/errors.ts';
+import { CAUSE_SAMPLES } from '../../domain/limits.ts';
+import type { Reject } from '../../domain/reject.ts';
+import { likelyEncodings } from '../../formats/likely-encodings.ts';
+import type { Mend } from './mend.ts';
+import type { MendedRecord, Mending } from './mending.ts';
+import { findMend, mendsOf } from './mends.ts';
+
+/** A mend that would make records of a cause acceptable. */
+export interface Proposal {
+  readonly id: string;
+  readonly sentence: string;
+  /** Records that it was tried on, and how many of them a load would take then. */
+  readonly tried: number;
+  readonly accepted: number;
+  /** Another reading is as likely: a person has to know which is right. */
+  readonly isAmbiguous: boolean;
+  readonly samples: readonly MendedRecord[];
+}
+
+/** What mends records of this cause, tried on some of them: the most first. */
+export async function proposeMends(
+  mending: Mending,
+  cause: number,
+  rejects: readonly Reject[],
+): Promise<Proposal[]> {
+  const [first] = rejects;
+  if (first === undefined) return [];
+  const tried: Trial[] = [];
+  for (const mend of candidates(first, rejects)) {
+    const mended = await mending.mend(mend, rejects);
+    if (mended.length > 0) tried.push({ mend, mended });
+  }
+  const most = Math.max(0, ...tried.map(({ mended }) => mended.length));
+  // Where one of them mends all, those that do not are contradicted by the records that they leave; and what says how
+  // a record is written goes before a guess.
+  const isSure = tried.some(({ mend, mended }) => mend.isGuess !== true && mended.length === most);
+  const offered = tried.filter(
+    ({ mend, mended }) =>
+      (most < rejects.length || mended.length === most) && !(isSure && mend.isGuess === true),
+  );
+  return withoutDoubles(offered)
+    .sort((a, b) => b.mended.length - a.mended.length)
+    .map((trial, _, all) => ({
+      id: proposalId(cause, trial.mend),
+      sentence: trial.mend.sentence,
+      tried: rejects.length,
+      accepted: trial.mended.length,
+      isAmbiguous: trial.mend.isGuess === true || all.some((other) => contradicts(trial, other)),
+      samples: trial.mended.slice(0, CAUSE_SAMPLES),
+    }));
+}
+
+interface Trial {
+  readonly mend: Mend;
+  readonly mended: readonly MendedRecord[];
+}
+
+function candidates({ code }: Reject, rejects: readonly Reject[]): readonly Mend[] {
+  const mends = mendsOf(code);
+  if (code !== 'invalid_utf8') return mends;
+  const likely = likelyEncodings(Buffer.concat(rejects.map(({ raw }) => raw)));
+  return mends.filter(({ name }) => likely.includes(name));
+}
+
+/** Of mends that come to the same, the first. */
+function withoutDoubles(trials: readonly Trial[]): Trial[] {
+  return trials.filter(
+    (trial, at) =>
+      !trials
+        .slice(0, at)
+        .some(
+          (other) =>
+            other.mended.length === trial.mended.length &&
+            other.mended.every(({ line }, index) => line.equals(trial.mended[index]?.line ?? noBytes)),
+        ),
+  );
+}
+
+/** Whether the two make different records of one. */
+function contradicts(trial: Trial, other: Trial): boolean {
+  if (trial === other) return false;
+  const lines = new Map(other.mended.map(({ reject, line }) => [reject.row, line]));
+  return trial.mended.some(({ reject, line }) => lines.get(reject.row)?.equals(line) === false);
+}
+
+const noBytes = Buffer.alloc(0);
+
+function proposalId(cause: number, { name }: Mend): string {
+  return `${writeCauseId(cause)}-${name}`;
+}
+
+/** @throws InputError `invalid_field`. */
+export function readProposalId(id: string): { readonly cause: number; readonly mend: Mend } {
+  const at = id.indexOf('-');
+  const cause = readCauseId(id.slice(0, Math.max(0, at)));
+  const mend = findMend(id.slice(at + 1));
+  if (cause === null || mend === null) {
+    throw inputError(
+      'invalid_field',
+      'There is no such proposal; ids come with the causes of the job',
+      `apply: ${id.slice(0, 80)}`,
+    );
+  }
+  return { cause, mend };
+}

@@ -1,0 +1,173 @@
+import { isUtf8 } from 'node:buffer';
+import { defuse, undoDefuse } from '../domain/formula.ts';
+import { isRejectColumn, type Reject, rejectColumns, rejectKey, rejectRawKey } from '../domain/reject.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
+import { type RecordCell, RefusedCsv } from './refused-csv.ts';
+
+/**
+ * A file of rejects as CSV: the columns of the source, then the reason. A record that stands in its columns is given cell
+ * by cell, in the bytes it came in, but for what a spreadsheet would run: that is defused, and a load undoes it. Any other
+ * (a stray quote, too many cells, bytes that are no text, cut because of its length) could shift or swallow what follows: its columns stay empty and the record is the text of `sluice_raw`. Sent
+ * again unmended, such a line has no id and is refused again.
+ */
+export class RejectsAsCsv {
+  readonly head: Buffer;
+  readonly #records: RefusedCsv;
+  readonly #delimiter: string;
+  /** Positions of the source's own columns; those of an earlier file of rejects are left out. */
+  readonly #kept: readonly number[];
+  /** The source was such a file itself: what it has defused is not defused twice. */
+  readonly #isDefused: boolean;
+
+  constructor(header: CsvHeader | null) {
+    const { columns, delimiter } = header ?? { columns: [], delimiter: ',' };
+    this.#records = new RefusedCsv(header ?? { columns, delimiter });
+    this.#delimiter = delimiter;
+    this.#isDefused = header?.defused === 'undone';
+    this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
+    const names = [...this.#kept.map((at) => columns[at] ?? ''), ...rejectColumns];
+    this.head = Buffer.from(`${names.map((name) => this.#added(this.#safe(name))).join(this.#delimiter)}\n`);
+  }
+
+  #safe(text: string): string {
+    return defuse(this.#isDefused ? undoDefuse(text) : text);
+  }
+
+  #added(text: string): string {
+    return csvCell(text, this.#delimiter);
+  }
+
+  /** A cell of the record: in its own bytes, if that does no harm. */
+  #own({ written, text }: RecordCell): string {
+    const safe = this.#safe(text);
+    return safe === text ? written : this.#added(safe);
+  }
+
+  line(reject: Reject): Buffer {
+    const { code } = reject;
+    // In a file of rejects an apostrophe before a formula is ours: one that is in doubt must not stand there as if it was.
+    const cells = code === 'unclear_apostrophe' ? null : this.#records.split(Buffer.from(reject.raw));
+    const own = this.#kept.map((at) => {
+      const cell = cells?.[at];
+      return cell === undefined ? '' : this.#own(cell);
+    });
+    const raw = cells !== null ? '' : readableText(reject.raw);
+    return this.#join(own, [...reasonCells(reject), raw, bytesOf(reject) ?? '']);
+  }
+
+  /** The record with these values in the columns of the source. */
+  mendedLine(reject: Reject, values: readonly string[]): Buffer {
+    const own = this.#kept.map((at) => this.#added(defuse(values[at] ?? '')));
+    return this.#join(own, [...reasonCells(reject), '', '']);
+  }
+
+  /** A record of these values, for a person. */
+  writeRecord(values: readonly string[]): string {
+    return this.#kept.map((at) => this.#added(values[at] ?? '')).join(this.#delimiter);
+  }
+
+  #join(own: readonly string[], reason: readonly string[]): Buffer {
+    const added = reason.map((cell) => this.#added(defuse(cell)));
+    return Buffer.from(`${[...own, ...added].join(this.#delimiter)}\n`);
+  }
+}
+
+function reasonCells({ row, line, code, message, column }: Reject): string[] {
+  return [String(row), String(line), code, message, column ?? ''];
+}
+
+/**
+ * A file of rejects as NDJSON: each record as it was written, with the reason added under one key. What is no object is
+ * the text of `sluice_raw`; sent again unmended it has no id and is refused again.
+ */
+export class RejectsAsNdjson {
+  readonly head = Buffer.alloc(0);
+  readonly #csv: ((raw: Buffer) => string | null) | null;
+
+  constructor(header: CsvHeader | null) {
+    this.#csv = header === null ? null : createCsvReader(header);
+  }
+
+  line(reject: Reject): Buffer {
+    const object = this.#object(reject.raw) ?? JSON.stringify({ [rejectRawKey]: readableText(reject.raw) });
+    return withReason(object, reject, bytesOf(reject) ?? undefined);
+  }
+
+  /** The record as the object whose text this is. */
+  mendedLine(reject: Reject, object: string): Buffer {
+    return withReason(jsonObject(object) ?? object, reject, undefined);
+  }
+
+  /** The text of the object that the record is. */
+  #object(raw: Uint8Array): string | null {
+    if (this.#csv !== null) return this.#csv(Buffer.from(raw));
+    return isUtf8(raw) ? jsonObject(Buffer.from(raw).toString('utf8').trim()) : null;
+  }
+}
+
+/** `object`: the text of an object, without a blank at its end. */
+function withReason(object: string, reject: Reject, base64: string | undefined): Buffer {
+  const reason = JSON.stringify({
+    row: reject.row,
+    line: reject.line,
+    byte_offset: reject.byteOffset,
+    error_code: reject.code,
+    message: reject.message,
+    column: reject.column,
+    raw_base64: base64,
+  });
+  const comma = object === '{}' ? '' : ',';
+  return Buffer.from(`${object.slice(0, -1)}${comma}"${rejectKey}":${reason}}\n`);
+}
+
+/** Text, not value: numbers keep every digit they were written with. An earlier reason, always last, is taken off. */
+function jsonObject(text: string): string | null {
+  const keys = keysOf(text);
+  if (keys === null) return null;
+  if (keys.length === 0) return '{}';
+  if (!keys.includes(rejectKey)) return text;
+  const at = text.lastIndexOf(`,"${rejectKey}":{`);
+  const without = at < 0 ? text : `${text.slice(0, at)}}`;
+  return keysOf(without)?.includes(rejectKey) === false ? without : text;
+}
+
+function keysOf(text: string): string[] | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return null;
+    return Object.keys(value);
+  } catch {
+    return null;
+  }
+}
+
+/** By the names of the header; empty cells are left out, which means the same. */
+function createCsvReader(header: CsvHeader): (raw: Buffer) => string | null {
+  const records = new RefusedCsv(header);
+  const meant = (text: string): string => (header.defused === 'undone' ? undoDefuse(text) : text);
+  const names = header.columns.map(meant);
+  return (raw) => {
+    const cells = records.split(raw);
+    if (cells === null) return null;
+    const pairs = cells
+      .map(({ text }, at): [string, string] => [names[at] ?? '', meant(text)])
+      .filter(([name, text]) => text !== '' && !isRejectColumn(name));
+    return JSON.stringify(Object.fromEntries(pairs));
+  };
+}
+
+/** A cell as CSV has it, quoted where it must be. */
+export function csvCell(text: string, delimiter: string): string {
+  const plain = !text.includes(delimiter) && !/["\r\n]|^\s|\s$/.test(text);
+  return plain ? text : `"${text.replaceAll('"', '""')}"`;
+}
+
+/** The record in Base64 where its text is not all there is to it. */
+function bytesOf({ raw }: Reject): string | null {
+  return isUtf8(raw) && !raw.includes(0) ? null : Buffer.from(raw).toString('base64');
+}
+
+/** Bytes as text that any program can read: what is not UTF-8 shows as U+FFFD, U+0000 as its symbol. */
+function readableText(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('utf8').replaceAll('\0', '␀');
+}

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { listCauses } from '../../src/load/causes/list-causes.ts';
+import { mendedRejects } from '../../src/load/causes/mended-rejects.ts';
+import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
+import { acceptFile, type FileOptions } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+});
+afterAll(() => t?.close());
+
+async function load(content: string, options: FileOptions = {}): Promise<string> {
+  const jobId = await acceptFile(t.system, t.environment.environmentId, content, options);
+  await t.ended(jobId);
+  return jobId;
+}
+
+const causesOf = (jobId: string) => listCauses(t.system, t.environment.environmentId, jobId);
+const tallyOf = async (jobId: string) =>
+  (await requireLoad(t.system, t.environment.environmentId, jobId)).tally;
+
+async function mended(jobId: string, proposalId: string): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of mendedRejects(t.system, t.environment.environmentId, jobId, proposalId))
+    pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+const event = (n: number, time: string) => `track,u${n},opened,${time}`;
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+describe('the causes of refused records', () => {
+  test('are counted exactly over all chunks, and what is proposed mends every record of one when it is loaded', async () => {
+    const rows = numbers(900).map((n) => {
+      if (n % 3 === 0) return event(n, `${1 + (n % 28)}/${1 + (n % 12)}/2025`);
+      return n % 5 === 0 ? event(n, 'N/A') : event(n, '2025-01-01');
+    });
+    const jobId = await load(`event_type,user_id,event_name,inserted_at\n${rows.join('\n')}\n`, {
+      chunkBytes: 2_000,
+    });
+    const { causes, records, total } = await causesOf(jobId);
+    expect([records, total]).toEqual([420, 2]);
+    expect(
+      causes.map(({ code, column, shape, count, firstRow }) => [code, column, shape, count, firstRow]),
+    ).toEqual([
+      ['invalid_date', 'inserted_at', '99/99/9999', 300, 1],
+      ['invalid_date', 'inserted_at', 'n/a', 120, 6],
+    ]);
+    const [dates] = causes;
+    expect(
+      dates?.proposals.map(({ id, accepted, tried, isAmbiguous }) => [
+        id.slice(14),
+        accepted,
+        tried,
+        isAmbiguous,
+      ]),
+    ).toEqual([['day-first', 200, 200, false]]);
+    const file = await mended(jobId, dates?.proposals[0]?.id ?? '');
+    expect(file.split('\n', 2)).toEqual([
+      'event_type,user_id,event_name,inserted_at,sluice_row,sluice_line,sluice_error_code,sluice_message,sluice_column,sluice_raw,sluice_raw_base64',
+      expect.stringMatching(/^track,u0,opened,2025-01-01,1,2,invalid_date,/),
+    ]);
+    expect(await tallyOf(await load(file))).toMatchObject({ read: 300, inserted: 300, rejected: 0 });
+  });
+
+  test('of NDJSON come back mended as NDJSON, without the records that a load would still refuse', async () => {
+    const record = (n: number, time: string) =>
+      JSON.stringify({ event_type: 'track', user_id: `j${n}`, event_name: 'e', inserted_at: time });
+    const lines = [record(1, '31.12.2025'), record(2, '01.01.2026'), record(3, '31.31.2025')];
+    const jobId = await load(`${lines.join('\n')}\n`);
+    const [cause] = (await causesOf(jobId)).causes;
+    expect(cause?.proposals.map(({ accepted, tried }) => [accepted, tried])).toEqual([
+      [2, 3],
+      [1, 3],
+    ]);
+    const file = await mended(jobId, cause?.proposals[0]?.id ?? '');
+    const found = file
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { inserted_at: string; sluice_reject: { row: number } });
+    expect(found.map((each) => [each.sluice_reject.row, each.inserted_at])).toEqual([
+      [1, '2025-12-31'],
+      [2, '2026-01-01'],
+    ]);
+    expect(await tallyOf(await load(file))).toMatchObject({ inserted: 2, rejected: 0 });
+  });
+
+  test('of a dry run are told as those of a load', async () => {
+    const jobId = await load('user_id,name,plan\nu1,Ada\nu2,Grace,free\n', { dryRun: true });
+    const { causes } = await causesOf(jobId);
+    expect(causes.map(({ shape, count }) => [shape, count])).toEqual([['2 cells where 3 are named', 1]]);
+  });
+
+  test('an id that is none of a proposal is refused, and so is a job of another environment', async () => {
+    const jobId = await load('user_id,name,plan\nu1,Ada\n');
+    await expect(mended(jobId, 'day-first')).rejects.toThrow('There is no such proposal');
+    const other = mendedRejects(t.system, t.environment.environmentId + 1, jobId, '0000000000000-trim');
+    await expect(other.next()).rejects.toThrow('there is no such job');
+  });
+});

@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { isNullWord, outlineOf, readCauseId, shapeOf, writeCauseId } from '../../../src/domain/cause.ts';
+import { MAX_SHAPE_CHARS } from '../../../src/domain/limits.ts';
+
+describe('the shape of a value', () => {
+  test.each([
+    ['31/12/2026', '99/99/9999'],
+    ['1/2/2026', '99/99/9999'],
+    ['N/A', 'n/a'],
+    [' NULL ', 'null'],
+    ['', 'empty'],
+    ['  \t', 'blanks'],
+    ['ada@example.org', 'a@a.a'],
+    ['Ada Lovelace of London', 'a'],
+    ['12 500,25', '99 999,99'],
+    ['2026-13-01T10:00:00Z', '9999-99-99T99:99:99Z'],
+    ['1700000000', '9…'],
+    ['f81d4fae-7dec-11d0', 'a9-a9-a9'],
+    [' 2026', '␠9999'],
+    ['Zoë 😀', 'a ¤'],
+    ['-----', '-…'],
+  ])('%j is %s', (value, shape) => {
+    expect(shapeOf(value)).toBe(shape);
+  });
+
+  test('is there for any text, bounded, the same every time, and shows no letter and no digit of it but of words for no value', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string({ unit: 'binary' }), fc.string({ maxLength: 2_000 })), (value) => {
+        for (const shape of [shapeOf(value), outlineOf(value)]) {
+          expect(shape.length).toBeGreaterThan(0);
+          expect(shape.length).toBeLessThanOrEqual(MAX_SHAPE_CHARS);
+          expect(shape.isWellFormed()).toBe(true);
+          expect(shape).not.toMatch(/\p{Cc}/u);
+        }
+        expect(shapeOf(value)).toBe(shapeOf(value));
+        if (isNullWord(value) || value.trim() === '') return;
+        expect(shapeOf(value).replaceAll('a', '').replaceAll('9', '')).not.toMatch(/[b-zA-SU-Y0-8]/);
+      }),
+    );
+  });
+
+  test('is found in time that grows with the text and no faster', () => {
+    const started = performance.now();
+    for (const unit of ['a ', '1T', "'", ' ', 'é', '9a']) shapeOf(unit.repeat(200_000));
+    expect(performance.now() - started).toBeLessThan(1_000);
+  });
+});
+
+test('ids of causes are read as they were written, and nothing else is', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 0, max: 2 ** 52 - 1 }), (cause) => {
+      expect(readCauseId(writeCauseId(cause))).toBe(cause);
+    }),
+  );
+  for (const text of ['', 'x', '0x00000000000', '00000000000000', ' 000000000000'])
+    expect(readCauseId(text)).toBeNull();
+});

@@ -1,0 +1,92 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
+import { CsvReadings } from '../../../../src/load/causes/mend.ts';
+import { mends, mendsOf } from '../../../../src/load/causes/mends.ts';
+import { repairJson } from '../../../../src/load/causes/repair-json.ts';
+import { EventTimes } from '../../../../src/mapping/event-time.ts';
+
+const times = new EventTimes();
+times.reset('2026-11-20T00:00:00.000000Z');
+const accepts = (text: string) => !('code' in times.read(text, 'inserted_at'));
+
+const latest = Date.UTC(2026, 10, 20);
+const instant = fc.integer({ min: EARLIEST_EVENT, max: latest }).chain((ms) => {
+  const iso = new Date(ms).toISOString();
+  return fc.constantFrom(
+    iso,
+    iso.slice(0, 10),
+    iso.slice(0, 19).replace('T', ' '),
+    String(ms),
+    String(ms / 1000),
+  );
+});
+const timeLike = fc.oneof(
+  instant,
+  fc
+    .tuple(fc.nat(40), fc.constantFrom('/', '-', '.', ' '), fc.nat(40), fc.nat(2100))
+    .map(([a, mark, b, year]) => `${a}${mark}${b}${mark}${year}`),
+  fc.nat().map(String),
+  fc.string(),
+);
+
+describe('a mend', () => {
+  test('of a time never changes one that a load takes', () => {
+    fc.assert(
+      fc.property(timeLike, (text) => {
+        if (!accepts(text)) return;
+        const before = times.read(text, 'inserted_at');
+        for (const { value } of mendsOf('invalid_date')) {
+          const after = value?.(text) ?? null;
+          if (after !== null && accepts(after)) expect(times.read(after, 'inserted_at')).toEqual(before);
+        }
+      }),
+    );
+  });
+
+  test('of the number of cells never changes a record that has as many as there are columns', () => {
+    const cell = fc.string({ unit: fc.constantFrom('a', ' ', '1', ';', '|', '\\', '-') });
+    const counted = mendsOf('wrong_field_count').filter(({ name }) => !name.includes('quotes'));
+    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
+    fc.assert(
+      fc.property(fc.array(cell, { minLength: 3, maxLength: 3 }), (cells) => {
+        for (const { cells: mend } of counted) {
+          const after = mend?.(Buffer.from(cells.join(',')), readings) ?? null;
+          if (after !== null) expect(after).toEqual(cells);
+        }
+      }),
+    );
+  });
+
+  test('of JSON never changes what is JSON already', () => {
+    fc.assert(
+      fc.property(fc.json(), (json) => {
+        const repaired = repairJson(json);
+        if (repaired !== null) expect(JSON.parse(repaired)).toEqual(JSON.parse(json));
+      }),
+    );
+  });
+
+  test('takes whatever a record holds, in time that grows with it and no faster', () => {
+    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
+    const started = performance.now();
+    for (const unit of ["'", '"', ',', ' ,', ', ', '{', '1,', 'a:', '\\"', '1 ', ' ', '9', '"",', "',"]) {
+      const text = unit.repeat(30_000 / unit.length);
+      const raw = Buffer.from(text);
+      for (const mend of mends) {
+        mend.value?.(text);
+        mend.text?.(text);
+        mend.json?.(text);
+        mend.bytes?.(raw);
+        mend.cells?.(raw, readings);
+      }
+    }
+    expect(performance.now() - started).toBeLessThan(15_000);
+  });
+
+  test('has a name of its own, which ids can bear', () => {
+    const names = mends.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+    for (const name of names) expect(name).toMatch(/^[a-z0-9-]+$/);
+  });
+});
