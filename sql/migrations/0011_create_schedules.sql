@@ -5,12 +5,14 @@ create table sluice.schedules (
   schedule_name text not null,
   considered_until timestamptz not null,
   exported_until timestamptz,
+  paused_at timestamptz,
   constraint schedules_pkey primary key (environment_id, schedule_name),
   constraint schedules_environment_fkey foreign key (environment_id) references sluice.environments
 );
 comment on table sluice.schedules is 'What a schedule of the file remembers; the file itself is not stored.';
 comment on column sluice.schedules.considered_until is
   'Due times up to here have their rows in schedule_runs, or are known to need none.';
+comment on column sluice.schedules.paused_at is 'Since then nothing is due of it; null: it is not paused.';
 comment on column sluice.schedules.exported_until is
   'End of the last range that was exported with success: where "since_last_success" goes on.';
 

@@ -13,7 +13,7 @@ import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { renderRun } from '../sources/schedules/end-run.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
-import { askForRun } from '../sources/schedules/start-schedules.ts';
+import { askForRun, pauseSchedule } from '../sources/schedules/start-schedules.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printList, printTable } from './format.ts';
@@ -94,6 +94,49 @@ while waiting: the run goes on.`,
     });
   },
 });
+
+/** `pause` and `resume`, which differ in a word. */
+function pausing(name: 'pause' | 'resume', summary: string, description: string, done: string) {
+  return defineCommand({
+    name,
+    summary,
+    description,
+    argument: required('<name>', 'of the schedule'),
+    options: { file: text('--file <file>', 'another file than SCHEDULES_FILE') },
+    json: true,
+    details: 'Exit code: 0; 2 there is no such schedule, or the file is wrong.',
+    examples: [`sluice schedules ${name} nightly-users`],
+    run: async (invocation) => {
+      const { cli, command, argument, flags, terminal, json } = invocation;
+      const schedules = await readFileInForce(readSettings(cli, command).config, flags.file);
+      const schedule = schedules.find((each) => each.name === argument);
+      if (schedule === undefined)
+        throw new UsageError(
+          `The file has no schedule ${argument}; \`sluice schedules list\` shows those it has.`,
+        );
+      await withSession(invocation, async (session) => {
+        const { environmentId } = await requireEnvironment(session, schedule.environment);
+        await pauseSchedule(session.system.db, environmentId, schedule.name, name === 'pause', new Date());
+        if (json) terminal.json({ schedule: schedule.name, paused: name === 'pause' });
+        else terminal.print(`${schedule.name} ${done}`);
+      });
+    },
+  });
+}
+
+export const pause = pausing(
+  'pause',
+  'let nothing be due of a schedule',
+  'From now on nothing is due of the schedule, whoever sees to it; what would have been is not made up.',
+  'is paused.',
+);
+
+export const resume = pausing(
+  'resume',
+  'let a paused schedule go on',
+  'The schedule is due again from now on.',
+  'goes on.',
+);
 
 /** Looks at the run until it has ended or the signal aborts; says once why it is tried again. */
 async function follow(

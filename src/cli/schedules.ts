@@ -1,6 +1,7 @@
 import type { Database } from '../postgres/database.ts';
 import { findEnvironment } from '../postgres/stores/environments.ts';
 import { readRuns } from '../postgres/stores/schedule-run-items.ts';
+import { readPauses } from '../postgres/stores/schedules.ts';
 import { nextDueTime } from '../sources/schedules/due-times.ts';
 import type { Schedule } from '../sources/schedules/schedule.ts';
 import { readSchedulesFile } from '../sources/schedules/schedules-file.ts';
@@ -9,7 +10,7 @@ import { UsageError } from './errors.ts';
 import { columnsOf, formatTime, printable, printTable } from './format.ts';
 import { readOperatorFile } from './operator-file.ts';
 import { optional, text } from './options.ts';
-import { history, readFileInForce, run } from './schedule-runs.ts';
+import { history, pause, readFileInForce, resume, run } from './schedule-runs.ts';
 import { withSession } from './session.ts';
 import { readSettings } from './settings.ts';
 
@@ -50,8 +51,8 @@ const check = defineCommand({
   },
 });
 
-function nextDue({ enabled, cron, timeZone }: Schedule): Date | null {
-  const next = enabled ? nextDueTime(cron, timeZone, Date.now()) : null;
+function nextDue({ enabled, cron, timeZone }: Schedule, isPaused = false): Date | null {
+  const next = enabled && !isPaused ? nextDueTime(cron, timeZone, Date.now()) : null;
   return next === null ? null : new Date(next);
 }
 
@@ -83,11 +84,19 @@ async function lookUp(db: Database, schedule: Schedule) {
   const environment = await findEnvironment(db, schedule.environment);
   const filter = environment && { environmentId: environment.environmentId, name: schedule.name };
   const [last] = filter === null ? [] : await readRuns(db, filter, 1);
-  return { schedule, exists: environment !== null, last, next: nextDue(schedule) };
+  const pauses = filter === null ? null : await readPauses(db, filter.environmentId);
+  const pausedAt = pauses?.get(schedule.name) ?? null;
+  return {
+    schedule,
+    exists: environment !== null,
+    last,
+    pausedAt,
+    next: nextDue(schedule, pausedAt !== null),
+  };
 }
 type Found = Awaited<ReturnType<typeof lookUp>>;
 
-function render({ schedule, exists, last, next }: Found) {
+function render({ schedule, exists, last, next, pausedAt }: Found) {
   return {
     schedule: schedule.name,
     environment: schedule.environment,
@@ -96,19 +105,21 @@ function render({ schedule, exists, last, next }: Found) {
     cron: schedule.cron,
     time_zone: schedule.timeZone,
     enabled: schedule.enabled,
+    paused_at: pausedAt?.toISOString() ?? null,
     next_due: next?.toISOString() ?? null,
     last_due: last?.dueAt.toISOString() ?? null,
     last_status: last?.status ?? null,
   };
 }
 
-function cells({ schedule, exists, last, next }: Found): string[] {
+function cells({ schedule, exists, last, next, pausedAt }: Found): string[] {
+  const due = pausedAt === null ? formatTime(next) : 'paused';
   return [
     schedule.name,
     exists ? schedule.environment : `${schedule.environment} (there is none)`,
     schedule.work.kind,
     printable(`${schedule.cron} ${schedule.timeZone}`, 40),
-    schedule.enabled ? formatTime(next) : 'disabled',
+    schedule.enabled ? due : 'disabled',
     formatTime(last?.dueAt ?? null),
     last?.status ?? '–',
   ];
@@ -121,5 +132,5 @@ export const schedules = defineCommand({
     'Loads and exports that run by the clock. They are written in the file that SCHEDULES_FILE names, and done by the\n' +
     'workers of `sluice start` and `sluice work`.',
   examples: ['sluice schedules check sluice.schedules.yaml', 'sluice schedules history nightly-users'],
-  commands: [check, list, run, history],
+  commands: [check, list, run, pause, resume, history],
 });

@@ -369,6 +369,11 @@ export const MAX_LIVE_RECORD_BYTES = KiB;
 /** Chunks of a job that are shown live; of the others it is said how many they are. */
 export const MAX_LIVE_CHUNKS = 5_000;
 
+/** Due times of the days to come that are shown of a schedule, and the days. */
+export const MAX_SHOWN_DUE_TIMES = 400;
+export const SHOWN_DUE_DAYS = 7;
+/** Latest runs that a list shows of each schedule. */
+export const SHOWN_RUNS = 14;
 /** Schedules of a file. */
 export const MAX_SCHEDULES = 500;
 /** Due times that nobody was there for and that are made up at once. */

@@ -56,16 +56,20 @@ import { listMappingsRoute, mappingItem, mappingPage } from './routes/list-mappi
 import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcomes.ts';
 import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles.ts';
 import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
+import { listScheduleRuns } from './routes/list-schedule-runs.ts';
+import { listSchedules } from './routes/list-schedules.ts';
 import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
 import { listUploadsRoute } from './routes/list-uploads.ts';
 import { eventPageAnswer, listUserEvents, storedEvent } from './routes/list-user-events.ts';
 import { listUserSegments, userSegments } from './routes/list-user-segments.ts';
+import { pauseScheduleRoute } from './routes/pause-schedule.ts';
 import { definitionPreview, previewDefinition } from './routes/preview-definition.ts';
 import { deletionPreview, previewDeletionRoute } from './routes/preview-deletion.ts';
 import { exportPreview, previewExportRoute } from './routes/preview-export.ts';
 import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
 import { removeUploadRoute } from './routes/remove-upload.ts';
 import { retryJob } from './routes/retry-job.ts';
+import { runSchedule } from './routes/run-schedule.ts';
 import { saveMappingRoute } from './routes/save-mapping.ts';
 import { activity, showActivity } from './routes/show-activity.ts';
 import { showDocument } from './routes/show-document.ts';
@@ -85,6 +89,7 @@ import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
 import { exportItem, jobRecord } from './schemas/job-record.ts';
+import { scheduleItem, scheduleList, scheduleRun } from './schemas/schedule-record.ts';
 import { addTus, uploadRecord } from './schemas/upload-record.ts';
 import { companyItem, userItem } from './upload/bodies.ts';
 
@@ -120,6 +125,9 @@ const components = [
   propertyItem,
   reject,
   rejectPage,
+  scheduleItem,
+  scheduleList,
+  scheduleRun,
   segmentDetail,
   savedMapping,
   segmentItem,
@@ -231,6 +239,10 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   listUserSegments(app, system);
   showSegment(app, system);
   previewSegmentRoute(app, system);
+  listSchedules(app, system);
+  listScheduleRuns(app, system);
+  pauseScheduleRoute(app, system, 'pause');
+  pauseScheduleRoute(app, system, 'resume');
   validateKey(app);
   showService(app, system);
   showLiveness(app);
@@ -248,6 +260,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     previewExportRoute(scope, system);
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);
+    runSchedule(scope, system);
   });
   app.register(async (scope) => {
     const timeoutMs = system.config.uploadStallMs;

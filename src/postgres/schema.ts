@@ -742,6 +742,10 @@ export interface Schedules {
    * End of the last range that was exported with success: where "since_last_success" goes on.
    */
   exported_until: Date | null;
+  /**
+   * Since then nothing is due of it; null: it is not paused.
+   */
+  paused_at: Date | null;
   schedule_name: string;
 }
 

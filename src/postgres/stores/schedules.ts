@@ -6,15 +6,59 @@ import { withTimeout } from '../pool.ts';
 
 /* Schedules as the workers remember them: up to when they were seen to, what they have loaded and exported, how they fare. */
 
-/** Up to when the due times of each schedule have been seen to, by environment id and name. */
-export async function readConsidered(db: Database): Promise<Map<string, Date>> {
+/** How far a schedule has been seen to. */
+export interface Considered {
+  /** Up to when its due times have been. */
+  readonly until: Date;
+  /** Since when nothing is due of it; null: it is not paused. */
+  readonly pausedAt: Date | null;
+}
+
+/** By environment id and name. */
+export async function readConsidered(db: Database): Promise<Map<string, Considered>> {
   const rows = await db
     .selectFrom('schedules')
-    .select(['environment_id', 'schedule_name', 'considered_until'])
+    .select(['environment_id', 'schedule_name', 'considered_until', 'paused_at'])
     .execute();
   return new Map(
-    rows.map((row) => [scheduleKey(row.environment_id, row.schedule_name), row.considered_until]),
+    rows.map((row) => [
+      scheduleKey(row.environment_id, row.schedule_name),
+      { until: row.considered_until, pausedAt: row.paused_at },
+    ]),
   );
+}
+
+/** Since when each paused schedule of the environment is so, by name. */
+export async function readPauses(db: Database, environmentId: number): Promise<ReadonlyMap<string, Date>> {
+  const rows = await db
+    .selectFrom('schedules')
+    .select(['schedule_name', 'paused_at'])
+    .where('environment_id', '=', environmentId)
+    .execute();
+  return new Map(
+    rows.flatMap((row) => (row.paused_at === null ? [] : [[row.schedule_name, row.paused_at] as const])),
+  );
+}
+
+/** Pauses it, or lets it go on: what was due meanwhile is not made up. Does nothing if it is so already. */
+export async function setPaused(
+  db: Database,
+  environmentId: number,
+  name: string,
+  isPaused: boolean,
+  now: Date,
+): Promise<void> {
+  await db
+    .updateTable('schedules')
+    .set(
+      isPaused
+        ? { paused_at: now }
+        : { paused_at: null, considered_until: sql<Date>`greatest(considered_until, ${now})` },
+    )
+    .where('environment_id', '=', environmentId)
+    .where('schedule_name', '=', name)
+    .where('paused_at', isPaused ? 'is' : 'is not', null)
+    .execute();
 }
 
 export function scheduleKey(environmentId: number, name: string): string {
@@ -35,16 +79,16 @@ export async function addSchedule(
     .execute();
 }
 
-/** Up to when its due times have been seen to. Holds the schedule until the transaction ends: nobody else sees to them. */
-export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Date> {
+/** Holds the schedule until the transaction ends: nobody else sees to its due times. */
+export async function lockSchedule(db: Database, environmentId: number, name: string): Promise<Considered> {
   const row = await db
     .selectFrom('schedules')
-    .select('considered_until')
+    .select(['considered_until', 'paused_at'])
     .where('environment_id', '=', environmentId)
     .where('schedule_name', '=', name)
     .forUpdate()
     .executeTakeFirstOrThrow();
-  return row.considered_until;
+  return { until: row.considered_until, pausedAt: row.paused_at };
 }
 
 export async function markConsidered(

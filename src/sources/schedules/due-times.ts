@@ -56,6 +56,18 @@ export function dueTimes(
   return found.reverse();
 }
 
+/** The first instants after `after` and up to `until` at which a schedule is due, `limit` at most. */
+export function nextDueTimes(
+  cron: string,
+  timeZone: string,
+  after: number,
+  until: number,
+  limit: number,
+): number[] {
+  const next = parse(cron, timeZone).nextRuns(limit, new Date(after));
+  return next.map((due) => due.getTime()).filter((due) => due <= until);
+}
+
 /** The next instant after `after` at which a schedule is due; null if there is none in the years to come. */
 export function nextDueTime(cron: string, timeZone: string, after: number): number | null {
   return parse(cron, timeZone).nextRun(new Date(after))?.getTime() ?? null;

@@ -72,7 +72,7 @@ async function readAtStart(path: string): Promise<readonly Schedule[]> {
 }
 
 /** `name:line:column: what is wrong`. */
-function linesOf(path: string, { problems, problemCount }: RefusedFile): string[] {
+export function linesOf(path: string, { problems, problemCount }: RefusedFile): string[] {
   const lines = problems
     .slice(0, linesLogged)
     .map(({ line, column, message }) => `${path}:${line}:${column}: ${message}`);

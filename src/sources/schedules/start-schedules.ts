@@ -17,10 +17,12 @@ import {
 } from '../../postgres/stores/schedule-runs.ts';
 import {
   addSchedule,
+  type Considered,
   lockSchedule,
   markConsidered,
   readConsidered,
   scheduleKey,
+  setPaused,
 } from '../../postgres/stores/schedules.ts';
 import { startPoller } from '../../tasks/poller.ts';
 import { notifyQueue } from '../../tasks/task-kind.ts';
@@ -89,16 +91,20 @@ export async function makeDueRuns(context: ScheduleContext, schedules: readonly 
     if (since === undefined) await addSchedule(context.db, environmentId, schedule.name, now);
     else if (findDue(schedule, since, now).length > 0)
       made += await makeRuns(context, environmentId, schedule, now);
-    else if (now.getTime() - since.getTime() > considerAgainMs) {
+    else if (now.getTime() - since.until.getTime() > considerAgainMs) {
       await markConsidered(context.db, environmentId, schedule.name, now);
     }
   }
   return made;
 }
 
-function findDue({ cron, timeZone, enabled, missedWithinMs }: Schedule, since: Date, now: Date): number[] {
-  if (!enabled) return [];
-  const after = Math.max(since.getTime(), now.getTime() - missedWithinMs);
+function findDue(
+  { cron, timeZone, enabled, missedWithinMs }: Schedule,
+  { until, pausedAt }: Considered,
+  now: Date,
+): number[] {
+  if (!enabled || pausedAt !== null) return [];
+  const after = Math.max(until.getTime(), now.getTime() - missedWithinMs);
   return dueTimes(cron, timeZone, after, now.getTime(), 10 * MAX_MADE_UP_RUNS);
 }
 
@@ -183,5 +189,23 @@ export async function askForRun(
     return (await requeueRun(transaction, environmentId, schedule.name, dueAt, asTheFileSays))
       ? 'again'
       : 'known';
+  });
+}
+
+/**
+ * Pauses a schedule, or lets it go on: of a paused one nothing is due, and what would have been is not made up. Runs that were
+ * made before, and those that a person asks for, are done all the same.
+ */
+export async function pauseSchedule(
+  db: Database,
+  environmentId: number,
+  name: string,
+  isPaused: boolean,
+  now: Date,
+): Promise<void> {
+  await db.transaction().execute(async (transaction) => {
+    await addSchedule(transaction, environmentId, name, now);
+    await lockSchedule(transaction, environmentId, name);
+    await setPaused(transaction, environmentId, name, isPaused, now);
   });
 }

@@ -40,6 +40,9 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/companies/bulk_identify',
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/retry',
+    'POST /v1/schedules/{schedule}/runs',
+    'POST /v1/schedules/{schedule}/pause',
+    'POST /v1/schedules/{schedule}/resume',
   ],
   export: [
     'POST /api/v1/analytics/exports',
@@ -64,6 +67,8 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'GET /v1/companies/{company_id}/activity',
     'GET /v1/segments/{segment_id}',
     'POST /v1/segments/preview',
+    'GET /v1/schedules',
+    'GET /v1/schedules/{schedule}/runs',
     'GET /v1/segments/{segment_id}/preview',
     ...[
       'banners',

@@ -1,0 +1,127 @@
+import { readFile } from 'node:fs/promises';
+import pLimit from 'p-limit';
+import { inputError } from '../../domain/errors.ts';
+import { MAX_SHOWN_DUE_TIMES, MAX_TOLD_ITEMS, SHOWN_DUE_DAYS, SHOWN_RUNS } from '../../domain/limits.ts';
+import type { Database } from '../../postgres/database.ts';
+import type { Environment } from '../../postgres/stores/environments.ts';
+import { readRunItems, readRuns, type ScheduleRun } from '../../postgres/stores/schedule-run-items.ts';
+import { readPauses } from '../../postgres/stores/schedules.ts';
+import { nextDueTimes } from './due-times.ts';
+import { renderRun } from './end-run.ts';
+import type { Schedule, SourceDefinition } from './schedule.ts';
+import { linesOf, readSchedulesFile } from './schedules-file.ts';
+
+/* Schedules as those see them who look: the file, what is due, what became of the last runs. */
+
+/** The schedules of an environment as the file has them now, and what is wrong with the file. */
+export interface FileInForce {
+  readonly schedules: readonly Schedule[];
+  /** Lines; then workers go on with what the file said before. */
+  readonly problems: readonly string[];
+}
+
+/** `path`: SCHEDULES_FILE; null: there is none. */
+export async function readFileInForce(path: string | null, environment: string): Promise<FileInForce> {
+  if (path === null) return { schedules: [], problems: [] };
+  const bytes = await readFile(path).catch((error: NodeJS.ErrnoException) => error.code ?? error.message);
+  if (typeof bytes === 'string') return { schedules: [], problems: [`${path} cannot be read (${bytes})`] };
+  const reading = readSchedulesFile(bytes);
+  if (reading.value === null) return { schedules: [], problems: linesOf(path, reading) };
+  return { schedules: reading.value.filter((each) => each.environment === environment), problems: [] };
+}
+
+/** @throws InputError `not_found`. */
+export async function requireSchedule(
+  path: string | null,
+  environment: string,
+  name: string,
+): Promise<Schedule> {
+  const { schedules } = await readFileInForce(path, environment);
+  const found = schedules.find((each) => each.name === name);
+  if (found !== undefined) return found;
+  const message = 'the file of SCHEDULES_FILE has no such schedule for this environment';
+  throw inputError('not_found', message, `schedule: ${name.slice(0, 100).toWellFormed()}`);
+}
+
+const runsAtATime = 4;
+
+/** Each with what is due of it, and its latest runs. */
+export async function renderSchedules(
+  db: Database,
+  { environmentId }: Environment,
+  schedules: readonly Schedule[],
+  now: Date,
+) {
+  const pauses = await readPauses(db, environmentId);
+  const atATime = pLimit(runsAtATime);
+  return Promise.all(
+    schedules.map((schedule) =>
+      atATime(async () => {
+        const runs = await readRuns(db, { environmentId, name: schedule.name }, SHOWN_RUNS);
+        return renderSchedule(schedule, pauses.get(schedule.name) ?? null, runs, now);
+      }),
+    ),
+  );
+}
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+function renderSchedule(schedule: Schedule, pausedAt: Date | null, runs: readonly ScheduleRun[], now: Date) {
+  const { name, cron, timeZone, enabled, work } = schedule;
+  const until = now.getTime() + SHOWN_DUE_DAYS * dayMs;
+  const isDue = enabled && pausedAt === null;
+  // One more, since the next may be later than the days that are shown.
+  const due = isDue
+    ? nextDueTimes(cron, timeZone, now.getTime(), Number.MAX_SAFE_INTEGER, MAX_SHOWN_DUE_TIMES)
+    : [];
+  const shown = due.filter((each) => each <= until);
+  const text = (ms: number): string => new Date(ms).toISOString();
+  return {
+    schedule: name,
+    kind: work.kind,
+    what: work.kind === 'load' ? describeSource(work.source) : describeExport(work.range, work.toDir),
+    cron,
+    time_zone: timeZone,
+    enabled,
+    paused_at: pausedAt?.toISOString() ?? null,
+    missed: schedule.missed,
+    overlap: schedule.overlap,
+    next_due: due[0] === undefined ? null : text(due[0]),
+    due_times: shown.map(text),
+    due_times_are_all: shown.length < MAX_SHOWN_DUE_TIMES,
+    runs: runs.map(renderShortRun),
+  };
+}
+
+/** Not its secrets: headers, keys and the URL of a database may hold some that are no ${env:…}. */
+function describeSource(source: SourceDefinition): string {
+  switch (source.kind) {
+    case 'files':
+      return `files ${source.pattern}`;
+    case 'http':
+      return `http ${source.url.replace(/[?#].*$/s, '')}`;
+    case 'postgres':
+      return 'postgres';
+    case 's3':
+      return `s3://${source.bucket}/${source.prefix}`;
+  }
+}
+
+function describeExport(range: string | null, toDir: string | null): string {
+  const what = range === null ? 'export' : `export of ${range.replaceAll('_', ' ')}`;
+  return toDir === null ? what : `${what} to ${toDir}`;
+}
+
+function renderShortRun(run: ScheduleRun) {
+  const { due_at, status, cause, missed, started_at, ended_at, error_code, message, last_error } = renderRun(
+    run,
+    [],
+  );
+  return { due_at, status, cause, missed, started_at, ended_at, error_code, message, last_error };
+}
+
+/** With the jobs that it made, the first MAX_TOLD_ITEMS of them. */
+export async function renderWholeRun(db: Database, run: ScheduleRun) {
+  const items = await readRunItems(db, run.runId);
+  return { ...renderRun(run, items.slice(0, MAX_TOLD_ITEMS)), item_count: items.length };
+}
