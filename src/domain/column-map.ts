@@ -1,7 +1,7 @@
 import { inputError } from './errors.ts';
 import { MAX_MAPPED_COLUMNS } from './limits.ts';
 
-/** Their header or key → our name. */
+/** Their header or key → our name; empty: the column is passed over. */
 export type ColumnMap = Readonly<Record<string, string>>;
 
 type Pair = readonly [theirs: string, ours: string];
@@ -42,13 +42,13 @@ function collect(
   return Object.fromEntries(map);
 }
 
-/** Null if it is none: a header may begin with a brace too. */
+/** Null if it is none: a header may begin with a brace too. Only here a name of ours may be empty: `Header=` is mostly a slip. */
 function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
   try {
     const pairs = Object.entries(JSON.parse(text) as Readonly<Record<string, unknown>>);
     const isNamed = ([theirs, ours]: [string, unknown]) =>
-      theirs !== '' && typeof ours === 'string' && ours !== '';
+      theirs !== '' && typeof ours === 'string';
     return pairs.length > 0 && pairs.every(isNamed) ? (pairs as [string, string][]) : null;
   } catch {
     return null;

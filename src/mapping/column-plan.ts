@@ -6,8 +6,8 @@ import { isRejectColumn, type Reason, type Reject } from '../domain/reject.ts';
 import type { CsvHeader } from '../formats/csv-header.ts';
 
 /**
- * What becomes of one CSV column of profiles. `ignored`: it says why the record was refused, in a file of rejects sent
- * again, or when the profile was seen, in a file that was exported.
+ * What becomes of one CSV column of profiles. `ignored`: the map says so, or it says why the record was refused, in a file of
+ * rejects sent again, or when the profile was seen, in a file that was exported.
  */
 type ColumnRole = 'id' | 'company' | 'metadata' | 'property' | 'ignored';
 
@@ -89,7 +89,9 @@ export function planColumns(
       `columns seen: ${listed(columns)}`,
     );
   }
-  const roles = names.map((name) => roleOf(name, resolved));
+  const roles = names.map((name, index) =>
+    isPassedOver(map, columns[index]) ? 'ignored' : roleOf(name, resolved),
+  );
   const properties = names.map((name) => name.replace(/^metadata\./, ''));
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
@@ -130,7 +132,8 @@ function planEventFile(
       `columns seen: ${listed(columns)}`,
     );
   }
-  const roles = names.map((name) => {
+  const roles = names.map((name, index) => {
+    if (isPassedOver(map, columns[index])) return 'ignored';
     if (isEventColumn(name) || name === 'url') return name;
     return isRejectColumn(name) ? 'ignored' : 'property';
   });
@@ -138,6 +141,10 @@ function planEventFile(
   requireDistinct(columns, properties, roles);
   requireNames(columns, properties, roles);
   return { entity, roles, names: properties };
+}
+
+function isPassedOver(map: Readonly<Record<string, string>>, column = ''): boolean {
+  return ownName(map, column) === '';
 }
 
 function namesOf(
@@ -200,6 +207,7 @@ function requireDistinct(
 ): void {
   const seen = new Map<string, number>();
   for (const [index, name] of names.entries()) {
+    if (roles[index] === 'ignored' && name === '') continue;
     const meaning = `${roles[index] === 'property'} ${name}`;
     const earlier = seen.get(meaning);
     if (earlier !== undefined) {

@@ -63,6 +63,7 @@ export class ParsedRecords {
     const within: [string, unknown][] = [];
     const renamed = Object.entries(object).flatMap(([name, value]): [string, unknown][] => {
       const own = this.#map.get(name) ?? name;
+      if (own === '' && this.#map.has(name)) return [];
       if (!own.startsWith(dotted)) return [[own, value]];
       const property = own.slice(dotted.length);
       if (!documented.has(property)) return [[property, value]];

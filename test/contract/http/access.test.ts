@@ -199,8 +199,6 @@ describe('a key', () => {
     const unknown = `slk_${'0'.repeat(12)}_${'0'.repeat(40)}`;
     const guessed = known.key.replace(/.$/, (last) => (last === '0' ? '1' : '0'));
     const vague = 'the key is unknown, revoked or expired';
-    // One of its own: of the many refusals above not all are logged.
-    const own = await serve(t);
     const cases = [
       [{}, /is missing$/, 'missing', null],
       [{ authorization: 'Basic YTpi' }, /^not of the form/, 'malformed', null],
@@ -212,7 +210,7 @@ describe('a key', () => {
     ] as const;
     for (const [headers, details, why, keyId] of cases) {
       const before = lines.length;
-      const { status, body } = await own.json<ErrorBody>('/v1/background_jobs', {
+      const { status, body } = await server.json<ErrorBody>('/v1/background_jobs', {
         key: null,
         headers: headers as Record<string, string>,
       });
@@ -226,7 +224,6 @@ describe('a key', () => {
       expect(JSON.stringify(lines)).not.toMatch(/slk_|YTpi|nonsense/);
     }
     await server.stop();
-    await own.stop();
   });
 
   test('may be the one of the configuration', async () => {

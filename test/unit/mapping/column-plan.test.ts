@@ -1,9 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { InputError } from '../../../src/domain/errors.ts';
-import { planColumns } from '../../../src/mapping/column-plan.ts';
+import { planColumns, planFile } from '../../../src/mapping/column-plan.ts';
 
 const rolesOf = (columns: readonly string[], map: Record<string, string> = {}) =>
   planColumns(columns, map, 'auto').roles;
+
+describe('a column that the map gives an empty name', () => {
+  it('is passed over, and so may be several', () => {
+    const columns = ['user_id', 'notes', 'fax', 'plan'];
+    expect(rolesOf(columns, { notes: '', fax: '' })).toEqual(['id', 'ignored', 'ignored', 'property']);
+    const events = planFile({ columns: ['event_type', ...columns], delimiter: ',' }, { notes: '' }, 'auto');
+    expect(events.roles).toEqual(['event_type', 'user_id', 'ignored', 'property', 'property']);
+    expect(() => rolesOf(['user_id'], { user_id: '' })).toThrow(InputError);
+  });
+});
 
 describe('the columns of an exported CSV', () => {
   it('when a profile was seen is ignored, unless it is mapped to a property', () => {

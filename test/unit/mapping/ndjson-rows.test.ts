@@ -195,6 +195,11 @@ describe('rows of NDJSON', () => {
     expect(users[0]?.properties).toEqual({ signup: '2026-01-01T00:00:00.000000Z' });
   });
 
+  it('a key that the map gives an empty name is passed over', () => {
+    const { users } = readLines('{"user_id":"u","notes":"x","plan":"pro"}', { map: { notes: '' } });
+    expect(users[0]?.properties).toEqual({ plan: 'pro' });
+  });
+
   it('what is no JSON does not become it by the loss of its end', () => {
     const end = `},"first_seen_at":${time},"last_seen_at":${time}}`;
     for (const start of [
