@@ -47,8 +47,7 @@ function readObject(text: string): Pair[] | null {
   if (!/^\s*\{.*\}\s*$/s.test(text)) return null;
   try {
     const pairs = Object.entries(JSON.parse(text) as Readonly<Record<string, unknown>>);
-    const isNamed = ([theirs, ours]: [string, unknown]) =>
-      theirs !== '' && typeof ours === 'string';
+    const isNamed = ([theirs, ours]: [string, unknown]) => theirs !== '' && typeof ours === 'string';
     return pairs.length > 0 && pairs.every(isNamed) ? (pairs as [string, string][]) : null;
   } catch {
     return null;

@@ -5,10 +5,11 @@ import { dataTypes } from '../../domain/data-type.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { InputError } from '../../domain/errors.ts';
 import { recordKinds } from '../../domain/event.ts';
+import { SNIFF_BYTES } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
 import type { Mapped } from '../../domain/saved-mapping.ts';
 import { receivingStore } from '../../load/accept-load.ts';
-import { SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
+import { SHOWN_FREQUENT, SHOWN_SAMPLES, type ValueType } from '../../load/inspect/column-values.ts';
 import { INSPECTED_RECORDS, inspectFile, SHOWN_RECORDS } from '../../load/inspect/inspect-file.ts';
 import { renderInspection, renderUnreadable } from '../../load/inspect/render-inspection.ts';
 import { findOffered, inspectAndOffer } from '../../load/saved-mappings.ts';
@@ -47,6 +48,17 @@ const column = Type.Object(
       description: 'The first values.',
       examples: [['17', '18']],
     }),
+    frequent: Type.Array(
+      Type.Object(
+        { value: Type.Unknown({ description: 'The value.' }), count: count('Records that have it.') },
+        { additionalProperties: false },
+      ),
+      {
+        maxItems: SHOWN_FREQUENT,
+        description: 'The values that come most often, the most frequent first.',
+        examples: [[{ value: '17', count: 1 }]],
+      },
+    ),
   },
   { additionalProperties: false, description: 'A column, or a key that records have.' },
 );
@@ -74,6 +86,7 @@ const example = {
     member: null,
     notes: [],
   },
+  head: 'Customer No;Name\n17;Ada\n',
   entity: 'users',
   records: 1,
   whole_file: true,
@@ -86,6 +99,7 @@ const example = {
       filled: 1,
       distinct: 1,
       samples: ['17'],
+      frequent: [{ value: '17', count: 1 }],
     },
     {
       name: 'Name',
@@ -95,6 +109,7 @@ const example = {
       filled: 1,
       distinct: 1,
       samples: ['Ada'],
+      frequent: [{ value: 'Ada', count: 1 }],
     },
   ],
   column_names: ['Customer No', 'Name'],
@@ -124,6 +139,9 @@ export const inspection = component(
       sha256: Type.String({ pattern: '^[0-9a-f]{64}$', description: 'Of the bytes as received.' }),
       read_as: Type.Union([readAs, Type.Null()], {
         description: 'How the file is written; null if it could not be read.',
+      }),
+      head: Type.String({
+        description: `The beginning of the text as it was decoded, ${SNIFF_BYTES} bytes of UTF-8 at most: of a workbook its sheet as CSV, of JSON that is no NDJSON the records as such.`,
       }),
       entity: Type.Unsafe<LoadEntity | null>({
         type: ['string', 'null'],

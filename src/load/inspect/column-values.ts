@@ -1,7 +1,8 @@
 import { type DataType, dataTypeOf } from '../../domain/data-type.ts';
 
-/** Values of a column that are shown. */
+/** Values of a column that are shown: the first, and the most frequent. */
 export const SHOWN_SAMPLES = 3;
+export const SHOWN_FREQUENT = 5;
 
 /** `mixed`: values of several types. */
 export type ValueType = DataType | 'array' | 'object' | 'mixed';
@@ -16,11 +17,18 @@ export interface ValuesSummary {
   readonly distinct: number;
   /** The first of them. */
   readonly samples: readonly unknown[];
+  /** Those that come most often, the most frequent first. */
+  readonly frequent: readonly CountedValue[];
+}
+
+export interface CountedValue {
+  readonly value: unknown;
+  readonly count: number;
 }
 
 /** The values of one column, record after record. */
 export class ColumnValues {
-  readonly #seen = new Set<string>();
+  readonly #counts = new Map<string, number>();
   readonly #samples: unknown[] = [];
   #type: ValueType | null = null;
   #filled = 0;
@@ -32,13 +40,18 @@ export class ColumnValues {
     this.#filled++;
     this.#type = this.#type === null || this.#type === type ? type : 'mixed';
     const text = JSON.stringify(value);
-    if (this.#seen.has(text)) return;
-    this.#seen.add(text);
-    if (this.#samples.length < SHOWN_SAMPLES) this.#samples.push(value);
+    const count = this.#counts.get(text) ?? 0;
+    this.#counts.set(text, count + 1);
+    if (count === 0 && this.#samples.length < SHOWN_SAMPLES) this.#samples.push(value);
   }
 
   summary(): ValuesSummary {
-    return { type: this.#type, filled: this.#filled, distinct: this.#seen.size, samples: this.#samples };
+    const frequent = [...this.#counts]
+      .sort(([, a], [, b]) => b - a)
+      .slice(0, SHOWN_FREQUENT)
+      .map(([text, count]) => ({ value: JSON.parse(text) as unknown, count }));
+    const distinct = this.#counts.size;
+    return { type: this.#type, filled: this.#filled, distinct, samples: this.#samples, frequent };
   }
 }
 

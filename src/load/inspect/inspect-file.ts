@@ -29,6 +29,8 @@ export const SHOWN_RECORDS = 20;
 
 export interface Inspection {
   readonly readAs: ReadAs;
+  /** The beginning of the text, as it was decoded: SNIFF_BYTES of it. */
+  readonly head: string;
   /** All of the file was looked at. */
   readonly isWhole: boolean;
   /** Records that were looked at. */
@@ -104,7 +106,13 @@ async function look(store: ReceivingStore, received: ReceivedFile, options: Opti
   const entity = entityOf(header, said, chosen);
   const columnNames = hasHeader && header !== null ? header.columns : null;
   const shown = { columns: described, columnNames, map, problem, refused, rows };
-  return { readAs, isWhole, records, entity, ...shown };
+  return { readAs, head: await headOf(store, received), isWhole, records, entity, ...shown };
+}
+
+async function headOf(store: ReceivingStore, { ref, chunks }: ReceivedFile): Promise<string> {
+  const bytes = await store.readRange(ref, 0, Math.min(SNIFF_BYTES, chunks.at(-1)?.byteEnd ?? 0));
+  // As a part of a stream: a character that is cut at the end is left out.
+  return new TextDecoder().decode(bytes, { stream: true });
 }
 
 /** Null where the columns do not say it. */

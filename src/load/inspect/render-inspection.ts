@@ -5,14 +5,19 @@ import type { OfferedInspection } from '../saved-mappings.ts';
 /* An inspection as callers see it, over HTTP and with `--json`. */
 
 export function renderInspection({ found, saved, mapping }: OfferedInspection) {
-  const { readAs, isWhole, records, entity, columns, columnNames, map, problem, refused, rows } = found;
+  const { readAs, head, isWhole, records, entity, columns, columnNames, map, problem, refused, rows } = found;
   const { count, byCode, samples } = refused;
   return {
     read_as: renderReadAs(readAs),
+    head,
     entity,
     records,
     whole_file: isWhole,
-    columns: columns.map((column) => ({ ...column, samples: [...column.samples] })),
+    columns: columns.map((column) => ({
+      ...column,
+      samples: [...column.samples],
+      frequent: [...column.frequent],
+    })),
     column_names: columnNames === null ? null : [...columnNames],
     map: { ...map },
     mapping,
@@ -35,6 +40,7 @@ function renderProblem({ problems: [first] }: InputError) {
 export function renderUnreadable(problem: InputError, mapping: string | null) {
   return {
     read_as: null,
+    head: '',
     entity: null,
     records: 0,
     whole_file: false,

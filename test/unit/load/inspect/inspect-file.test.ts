@@ -49,6 +49,11 @@ describe('the inspection of a file', () => {
         filled: 3,
         distinct: 3,
         samples: ['u1', 'u2', 'u3'],
+        frequent: [
+          { value: 'u1', count: 1 },
+          { value: 'u2', count: 1 },
+          { value: 'u3', count: 1 },
+        ],
       },
       {
         name: 'company_id',
@@ -58,6 +63,7 @@ describe('the inspection of a file', () => {
         filled: 2,
         distinct: 1,
         samples: ['acme'],
+        frequent: [{ value: 'acme', count: 2 }],
       },
       {
         name: 'plan',
@@ -67,6 +73,10 @@ describe('the inspection of a file', () => {
         filled: 3,
         distinct: 2,
         samples: ['pro', 'free'],
+        frequent: [
+          { value: 'pro', count: 2 },
+          { value: 'free', count: 1 },
+        ],
       },
       {
         name: 'visits',
@@ -76,6 +86,10 @@ describe('the inspection of a file', () => {
         filled: 2,
         distinct: 2,
         samples: ['3', '1'],
+        frequent: [
+          { value: '3', count: 1 },
+          { value: '1', count: 1 },
+        ],
       },
       {
         name: 'first_seen_at',
@@ -85,6 +99,7 @@ describe('the inspection of a file', () => {
         filled: 0,
         distinct: 0,
         samples: [],
+        frequent: [],
       },
     ]);
   });
@@ -99,6 +114,14 @@ describe('the inspection of a file', () => {
       fields: { user_id: 'u3' },
       metadata: { name: 'a\tb \\ 3' },
     });
+  });
+
+  test('shows how the text begins, as it was decoded', async () => {
+    const text = `user_id,name\nu1,Zo\u00eb\t\n${'u2,\u00eb\n'.repeat(2_000)}`;
+    const { head } = await inspect(text);
+    expect(text.startsWith(head)).toBe(true);
+    expect(Buffer.byteLength(head)).toBeGreaterThan(4_090);
+    expect(Buffer.byteLength(head)).toBeLessThanOrEqual(4_096);
   });
 
   test('shows events and dated profiles among them', async () => {
