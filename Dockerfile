@@ -10,7 +10,8 @@ COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY jobs jobs
 COPY examples/demo examples/demo
-RUN npx tsc -p tsconfig.build.json
+COPY tools tools
+RUN npx tsc -p tsconfig.build.json && npx tsx tools/bundle-console.ts
 
 # What runs, and nothing else: optional are the embedded PostgreSQL and a native decoder, neither of which is needed here.
 FROM node:24.21.0-slim AS packages
@@ -28,6 +29,7 @@ COPY docs/samples docs/samples
 COPY docs/schemas docs/schemas
 COPY --from=build /build/dist/src dist/src
 COPY --from=build /build/dist/jobs dist/jobs
+COPY --from=build /build/dist/console dist/console
 COPY --from=build /build/dist/examples dist/examples
 # All this belongs to root and is only read. A volume that is mounted at one of these is made with its owner.
 RUN mkdir /data /inbox /schedules && chown 1000:1000 /data /inbox /schedules

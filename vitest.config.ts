@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
+import { chromiumPath } from './test/support/browser.ts';
 import { LongestFirst } from './test/support/longest-first.ts';
 
 /**
@@ -77,6 +78,20 @@ const onS3 = project('s3', 0, 3, {
   ...onServer,
 });
 
+/** The console in a real browser, where there is one. Its files share the browser. */
+const inBrowser =
+  chromiumPath === null
+    ? []
+    : [
+        project('console', 0, 3, {
+          ...onServer,
+          globalSetup: [server.globalSetup, 'test/support/browser.ts'],
+        }),
+      ];
+if (chromiumPath === null) {
+  process.stderr.write('The console is not tested: there is no Chromium (apt-get install chromium).\n');
+}
+
 const patient = { testTimeout: 300_000 };
 
 /** Chaos that looks at times, memory or a small disk: nothing else may run beside it. */
@@ -91,6 +106,7 @@ export default defineConfig({
       project('contract', 0, 3, onServer),
       ...onRedis,
       onS3,
+      ...inBrowser,
       project('acceptance', 0, 3, {
         globalSetup: [server.globalSetup, 'test/support/prepared-data-dir.ts'],
       }),

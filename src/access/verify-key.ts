@@ -3,7 +3,7 @@
  * turns a header into a caller, and the cache in front of it asks the database at most once for requests
  * that come together. Promises: a key is compared in constant time and stored only as a digest; a revoked
  * or expired key is refused within the time that the cache keeps an answer. `admin-login.ts` is the
- * operator's way in.
+ * operator's way in, `console-session.ts` that of a browser.
  */
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
@@ -20,6 +20,15 @@ export interface Caller {
   readonly scopes: readonly Scope[];
   /** `staticKeyId` for the key of the configuration. */
   readonly keyId: string;
+  /** Of a caller who is signed in to the console. */
+  readonly session?: CallerSession;
+}
+
+export interface CallerSession {
+  readonly sessionId: string;
+  readonly expiresAt: Date;
+  /** Signed in with ADMIN_KEY, or by a link of the command line: may choose the environment, and sees all sessions and keys. */
+  readonly isAdmin: boolean;
 }
 
 /** Why nobody is let in. A caller is not told which of the last three it is: who guesses would learn which ids there are. */

@@ -28,6 +28,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
   notifications: async () => (await import('./notifications.ts')).notifications,
   schedules: async () => (await import('./schedules.ts')).schedules,
   keys: async () => (await import('./keys.ts')).keys,
+  console: async () => (await import('./console.ts')).consoleCommand,
   env: async () => (await import('./environments.ts')).environments,
   serve: async () => (await import('./serve.ts')).serve,
   work: async () => (await import('./work.ts')).work,

@@ -3,7 +3,13 @@ import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
 import { defineCommand } from './define-command.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
-import { announceKey, ensureFirstKey, openHttpService, openServingSystem } from './service/http-service.ts';
+import {
+  announceConsole,
+  announceKey,
+  ensureFirstKey,
+  openHttpService,
+  openServingSystem,
+} from './service/http-service.ts';
 import { checkAddress, warnOfRedis, warnOfStorage } from './service/preflight.ts';
 import { startService } from './service/start-service.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -46,6 +52,7 @@ export const start = defineCommand({
       terminal.print(
         `sluice listens on ${service.url} (${workers}, ready in ${seconds} s). Ctrl-C stops it.`,
       );
+      await announceConsole(terminal, service);
     }
     const reason = await stop.requested;
     log.info({ reason }, 'stopping');

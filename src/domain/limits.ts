@@ -424,3 +424,12 @@ export const MEASURED_ROWS = 500;
 export const EXPORT_COUNT_MS = 2_000;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;
+
+/** How long a sign-in to the console lasts. */
+export const CONSOLE_SESSION_MS = 12 * 3_600_000;
+/** How long a one-time link to the console may be used. */
+export const CONSOLE_LINK_MS = 15 * 60_000;
+/** Sessions that are kept of one key, the ended ones too; beyond it the oldest ends. */
+export const MAX_SESSIONS_PER_KEY = 100;
+/** Characters of what a browser calls itself that are kept. */
+export const MAX_CLIENT_NAME = 200;

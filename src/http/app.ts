@@ -33,6 +33,7 @@ import { batch, batchItem, batchResult } from './routes/batch.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
+import { chooseEnvironment, consoleSession } from './routes/console-session.ts';
 import { createdExport, createExport } from './routes/create-export.ts';
 import { createImport, importRecord } from './routes/create-import.ts';
 import { createUploadRoute } from './routes/create-upload.ts';
@@ -72,6 +73,7 @@ import { retryJob } from './routes/retry-job.ts';
 import { runSchedule } from './routes/run-schedule.ts';
 import { saveMappingRoute } from './routes/save-mapping.ts';
 import { activity, showActivity } from './routes/show-activity.ts';
+import { showConsole } from './routes/show-console.ts';
 import { showDocument } from './routes/show-document.ts';
 import { exportJob, showExport } from './routes/show-export.ts';
 import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
@@ -84,10 +86,12 @@ import { showReadiness } from './routes/show-readiness.ts';
 import { segmentDetail, showSegment } from './routes/show-segment.ts';
 import { showService } from './routes/show-service.ts';
 import { showUpload } from './routes/show-upload.ts';
+import { signInRoute } from './routes/sign-in.ts';
 import { watch } from './routes/stream.ts';
 import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
+import { callerRecord, sessionItem } from './schemas/console-session.ts';
 import { exportItem, jobRecord } from './schemas/job-record.ts';
 import { scheduleItem, scheduleList, scheduleRun } from './schemas/schedule-record.ts';
 import { addTus, uploadRecord } from './schemas/upload-record.ts';
@@ -98,6 +102,7 @@ const components = [
   activity,
   batchItem,
   batchResult,
+  callerRecord,
   companyItem,
   companyPage,
   companyProfile,
@@ -133,6 +138,7 @@ const components = [
   segmentItem,
   segmentPage,
   segmentPreview,
+  sessionItem,
   storedEvent,
   surveyItem,
   tally,
@@ -244,6 +250,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   pauseScheduleRoute(app, system, 'pause');
   pauseScheduleRoute(app, system, 'resume');
   validateKey(app);
+  consoleSession(app, system);
+  showConsole(app, system);
   showService(app, system);
   showLiveness(app);
   showReadiness(app, system, state);
@@ -261,6 +269,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);
     runSchedule(scope, system);
+    signInRoute(scope, system);
+    chooseEnvironment(scope, system);
   });
   app.register(async (scope) => {
     const timeoutMs = system.config.uploadStallMs;

@@ -72,6 +72,34 @@ export interface Companies {
   updated_at: Generated<Date>;
 }
 
+export interface ConsoleLinks {
+  digest: Buffer;
+  environment_id: number;
+  expires_at: Date;
+}
+
+export interface ConsoleSessions {
+  /**
+   * As the browser calls itself.
+   */
+  client: string;
+  created_at: Generated<Date>;
+  digest: Buffer;
+  ended_at: Date | null;
+  environment_id: number;
+  expires_at: Date;
+  /**
+   * What was signed in with: an API key, API_KEY, ADMIN_KEY, or a one-time link of the command line.
+   */
+  holder: string;
+  key_id: string | null;
+  /**
+   * HMAC of API_KEY or ADMIN_KEY under the cookie: the session ends when the setting changes, and nobody can guess at it from here.
+   */
+  mark: Buffer | null;
+  session_id: string;
+}
+
 export interface DeletionIds {
   deletion_id: number;
   /**
@@ -971,6 +999,8 @@ export interface DB {
   api_keys: ApiKeys;
   background_jobs: BackgroundJobs;
   companies: Companies;
+  console_links: ConsoleLinks;
+  console_sessions: ConsoleSessions;
   deletion_ids: DeletionIds;
   deletions: Deletions;
   environments: Environments;

@@ -1,7 +1,9 @@
 /** The HTTP server of `sluice start` and `sluice serve`, with the system it serves and the first API key. */
 import type { Logger } from 'pino';
 import { chunkJob } from '../../../jobs/chunk.ts';
+import { createSignInLink } from '../../access/console-session.ts';
 import type { Config } from '../../config.ts';
+import { consolePath } from '../../console/assets.ts';
 import { openSystem, type System } from '../../context.ts';
 import { kindsInTurn, queueName } from '../../domain/task.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
@@ -91,4 +93,28 @@ export function announceKey(terminal: Terminal, key: string): void {
   terminal.print('');
   terminal.print(`Send it with every request:  Authorization: Token ${key.slice(0, 8)}…`);
   terminal.print('');
+}
+
+/** Address of the console with a link that signs in once; for a terminal, never for a log. */
+export async function consoleLink(db: Database, url: string): Promise<string> {
+  const { environment } = await ensureDefaultEnvironment(db);
+  return `${url}${consolePath}#link=${await createSignInLink(db, environment.environmentId)}`;
+}
+
+/** Where somebody looks at standard output. Whoever may start the service may see everything in it. */
+export async function announceConsole(terminal: Terminal, { system, url }: HttpSite): Promise<void> {
+  const base = system.config.publicUrl ?? url;
+  if (process.stdout.isTTY !== true) {
+    terminal.print(`Console: ${base}${consolePath}`);
+    return;
+  }
+  terminal.print(`Console, signed in by this link once, within 15 minutes:`);
+  terminal.print('');
+  terminal.print(`    ${terminal.style('bold', await consoleLink(system.db, base))}`);
+  terminal.print('');
+}
+
+interface HttpSite {
+  readonly system: System;
+  readonly url: string;
 }

@@ -1,10 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { verifySession } from '../../access/console-session.ts';
 import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
+import { crossOriginProblem, sessionCookie } from '../session-cookie.ts';
 
 type NeededScope = Scope | 'any';
 
@@ -27,6 +29,9 @@ declare module 'fastify' {
  * Looks at the key before anything of the body is read. Every request has it looked up, so that a key is refused from
  * the moment it is revoked; except for single records and profiles, of which there are too many: they may be a second
  * behind.
+ *
+ * A request without a key may have the cookie of a session of the console: it may do what the session's key may, if it
+ * comes from the console itself (`session-cookie.ts`).
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
@@ -42,6 +47,14 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
       return;
     }
     const header = request.headers.authorization ?? '';
+    const cookie = header === '' ? sessionCookie(request) : null;
+    if (cookie !== null) {
+      const problem = crossOriginProblem(request);
+      const asked = problem === null ? inTime(verifySession(db, config, cookie), RECORD_DEADLINE_MS) : null;
+      if (asked === null) done(problem ?? undefined);
+      else asked.then((caller) => done(admit(request, reply, caller, scope)), done);
+      return;
+    }
     const cached = scope === 'ingest' || trustsKnownKeys === true;
     const known = cached ? cache.get(header) : null;
     if (known !== null) {
@@ -65,6 +78,14 @@ function admit(
     reply.header('www-authenticate', 'Token');
     return inputError('invalid_api_key', 'Unauthorized - Invalid API key', refusals[found.refused]);
   }
+  const expected = request.headers['sluice-environment'];
+  if (found.session !== undefined && expected !== undefined && expected !== found.environment.name) {
+    return inputError(
+      'insufficient_scope',
+      'The session looks at another environment now; load the page again',
+      `environment: ${found.environment.name}`,
+    );
+  }
   request.caller = found;
   if (scope === 'any' || found.scopes.includes(scope)) return undefined;
   return insufficient(scope, found.scopes);
@@ -84,25 +105,25 @@ const refusals: Readonly<Record<KeyRefusal['refused'], string>> = {
 
 /** The environment that the caller's key opens: the only one whose data the request may touch. */
 export function callerEnvironment(request: FastifyRequest): Environment {
-  return caller(request).environment;
+  return callerOf(request).environment;
 }
 
 export function environmentId(request: FastifyRequest): number {
-  return caller(request).environment.environmentId;
+  return callerOf(request).environment.environmentId;
 }
 
 /** Public id of the key. */
 export function callerKeyId(request: FastifyRequest): string {
-  return caller(request).keyId;
+  return callerOf(request).keyId;
 }
 
 /** For what takes more than the route's own scope. @throws InputError `insufficient_scope`. */
 export function requireScope(request: FastifyRequest, scope: Scope): void {
-  const { scopes } = caller(request);
+  const { scopes } = callerOf(request);
   if (!scopes.includes(scope)) throw insufficient(scope, scopes);
 }
 
-function caller(request: FastifyRequest): Caller {
+export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error(`the route ${request.routeOptions.url} names no scope`);
   return request.caller;
 }

@@ -92,7 +92,14 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/companies/deletion_preview',
   ],
 };
-const withoutScope = ['GET /v1/validate'];
+const withoutScope = [
+  'GET /v1/validate',
+  'GET /v1/console/session',
+  'PUT /v1/console/session',
+  'DELETE /v1/console/session',
+  'GET /v1/console/sessions',
+  'DELETE /v1/console/sessions/{session_id}',
+];
 
 const routes = scopes.flatMap((scope) =>
   access[scope].map((route): readonly [method: string, path: string, scope: Scope] => {

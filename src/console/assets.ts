@@ -1,0 +1,108 @@
+/*
+ * The console: the web page of sluice. Here is what the server sends: the files that `npm run build` made of
+ * `client/`, and the page that loads them. `client/main.tsx` is where the page begins; docs/decisions/console.md
+ * says how a screen is added. Promises: a file's name has a hash of its content, so that browsers may keep it for
+ * ever; nothing is fetched from elsewhere; no script or style stands in the page itself.
+ */
+import { readFile } from 'node:fs/promises';
+import { extname, join } from 'node:path';
+import { packageRoot } from '../package-root.ts';
+
+/** Where the console is. */
+export const consolePath = '/console';
+
+/** What the build says of itself (`tools/bundle-console.ts`). */
+export interface ConsoleManifest {
+  /** The script of the page. */
+  readonly script: string;
+  /** Runs before anything is shown: the theme. */
+  readonly theme: string;
+  readonly style: string;
+  readonly icon: string;
+  /** What the script imports first of all. */
+  readonly preload: readonly string[];
+  readonly files: readonly string[];
+}
+
+export type Encoding = 'br' | 'gzip' | 'identity';
+
+export interface Asset {
+  readonly type: string;
+  readonly bodies: Readonly<Record<Encoding, Buffer>>;
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+export interface ConsoleAssets {
+  readonly manifest: ConsoleManifest;
+  readonly files: ReadonlyMap<string, Asset>;
+}
+
+/** The built files, all of them held: they are few and small. Null where the console has not been built. */
+export async function readConsoleAssets(
+  folder = join(packageRoot, 'dist', 'console'),
+): Promise<ConsoleAssets | null> {
+  let manifest: ConsoleManifest;
+  try {
+    manifest = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8')) as ConsoleManifest;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  const read = async (name: string): Promise<readonly [string, Asset]> => {
+    const path = join(folder, name);
+    const [identity, br, gzip] = await Promise.all(['', '.br', '.gz'].map((end) => readFile(path + end)));
+    if (identity === undefined || br === undefined || gzip === undefined) throw new Error(`${path} is gone`);
+    return [
+      name,
+      { type: types[extname(name)] ?? 'application/octet-stream', bodies: { identity, br, gzip } },
+    ];
+  };
+  return { manifest, files: new Map(await Promise.all(manifest.files.map(read))) };
+}
+
+/** The best encoding that the header accepts; a browser sends `gzip, deflate, br`. */
+export function chooseEncoding(header: string | undefined): Encoding {
+  const accepted = new Set(
+    (header ?? '').split(',').flatMap((part) => {
+      const [name = '', ...parameters] = part.split(';').map((text) => text.trim().toLowerCase());
+      return parameters.some((text) => /^q=0(?:\.0*)?$/.test(text)) ? [] : [name];
+    }),
+  );
+  if (accepted.has('br')) return 'br';
+  return accepted.has('gzip') ? 'gzip' : 'identity';
+}
+
+/** The page. `prefix`: what a proxy puts before every path, without a slash at the end. */
+export function renderShell(
+  { script, theme, style, icon, preload }: ConsoleManifest,
+  prefix: string,
+): string {
+  const at = (name: string): string => `${prefix}/console/assets/${name}`;
+  const preloads = preload.map((name) => `<link rel="modulepreload" href="${at(name)}">`);
+  return `<!doctype html>
+<html lang="en" data-prefix="${prefix}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="description" content="sluice: see, load, mend and export.">
+<meta name="robots" content="noindex">
+<title>sluice</title>
+<script src="${at(theme)}"></script>
+<link rel="icon" type="image/svg+xml" href="${at(icon)}">
+<link rel="stylesheet" href="${at(style)}">
+${preloads.join('\n')}
+<script type="module" src="${at(script)}"></script>
+</head>
+<body>
+<div id="app"></div>
+<noscript>The console needs JavaScript. Everything it shows is in the API: <a href="${prefix}/docs">${prefix}/docs</a>.</noscript>
+</body>
+</html>
+`;
+}

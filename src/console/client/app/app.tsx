@@ -1,0 +1,101 @@
+import type { VNode } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
+import { ApiError, session } from '../lib/api.ts';
+import { consoleRoot, screenHref } from '../lib/place.ts';
+import { resumeSession } from '../lib/session.ts';
+import { Page } from '../ui/page.tsx';
+import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { Keys } from './keys.tsx';
+import { Nav } from './nav.tsx';
+import { screens } from './screens.ts';
+import { SignIn } from './sign-in.tsx';
+
+export function App(): VNode {
+  const [error, setError] = useState<ApiError | null>(null);
+  const begin = (): void => {
+    setError(null);
+    resumeSession().catch((thrown: unknown) => {
+      if (!(thrown instanceof ApiError)) throw thrown;
+      setError(thrown);
+    });
+  };
+  useEffect(begin, []);
+  if (error !== null) {
+    return (
+      <main class="sign-in">
+        <Problems error={error} onRetry={begin} />
+      </main>
+    );
+  }
+  // The first answer takes a moment; nothing is shown that would be taken away again.
+  if (session.value === undefined) return <main class="sign-in" aria-busy="true" />;
+  if (session.value === null) return <SignIn />;
+  return (
+    <LocationProvider scope={consoleRoot}>
+      <a class="skip" href="#main">
+        To the content
+      </a>
+      <div class="frame">
+        <Nav />
+        <main id="main" class="main" tabIndex={-1}>
+          <Screens />
+        </main>
+      </div>
+      <Keys />
+    </LocationProvider>
+  );
+}
+
+function Screens(): VNode {
+  const [failure, setFailure] = useState<Error | null>(null);
+  const { url } = useLocation();
+  useEffect(() => setFailure(null), [url]);
+  if (failure !== null) return <Broken error={failure} />;
+  return (
+    <ErrorBoundary onError={setFailure}>
+      <Router>
+        <Route path={consoleRoot} component={Home} />
+        {screens.map(({ path, component }) => (
+          <Route key={path} path={consoleRoot + path} component={component} />
+        ))}
+        <Route default component={NotFound} />
+      </Router>
+    </ErrorBoundary>
+  );
+}
+
+/** Until there is a screen for it, the first of the navigation. */
+function Home(): VNode {
+  const { route } = useLocation();
+  const own = screens.find(({ path }) => path === '/');
+  useEffect(() => {
+    if (own === undefined) route(screenHref(screens[0]?.path ?? '/jobs'), true);
+  }, []);
+  const Own = own?.component;
+  return Own === undefined ? <Loading /> : <Own />;
+}
+
+function NotFound(): VNode {
+  return (
+    <Page title="No such page">
+      <Empty title="There is nothing at this address">
+        <a href={screenHref('/')}>To the beginning</a>
+      </Empty>
+    </Page>
+  );
+}
+
+/** The code of a screen could not be loaded, most likely because a newer version is served, or it has a defect. */
+function Broken({ error }: { readonly error: Error }): VNode {
+  const isStale = /module|import/i.test(error.message);
+  return (
+    <Page title="This page failed">
+      <Empty title={isStale ? 'The service has been updated since this page was loaded' : error.message}>
+        <button type="button" class="button button-main" onClick={() => location.reload()}>
+          Load it again
+        </button>
+      </Empty>
+    </Page>
+  );
+}

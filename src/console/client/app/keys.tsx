@@ -1,0 +1,87 @@
+import { signal } from '@preact/signals';
+import type { VNode } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
+import { screenHref } from '../lib/place.ts';
+import { Dialog } from '../ui/dialog.tsx';
+import { screens } from './screens.ts';
+
+/** The page of keys is open. */
+export const help = signal(false);
+
+const general: readonly (readonly [string, string])[] = [
+  ['?', 'this page'],
+  ['/', 'to the first filter'],
+  ['j  k  ↓  ↑', 'next and previous row'],
+  ['Enter', 'open the row'],
+  ['Esc', 'close a dialog'],
+];
+
+/** After `g`, the key of the screen must come within this time. */
+const sequenceMs = 1_500;
+
+/** Listens for keys that are no text; shows which there are. */
+export function Keys(): VNode | null {
+  const { route } = useLocation();
+  useEffect(() => {
+    let goingSince = Number.NEGATIVE_INFINITY;
+    const onKeyDown = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (document.querySelector('dialog[open]') !== null) return;
+      const isGoing = event.timeStamp - goingSince < sequenceMs;
+      goingSince = event.key === 'g' ? event.timeStamp : Number.NEGATIVE_INFINITY;
+      if (event.key === '?') help.value = true;
+      else if (event.key === '/' && focusFilter()) event.preventDefault();
+      else if (isGoing) {
+        const screen = screens.find(({ nav }) => nav?.key === event.key);
+        if (screen !== undefined) route(screenHref(screen.path));
+      }
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+  if (!help.value) return null;
+  const close = (): void => {
+    help.value = false;
+  };
+  return (
+    <Dialog title="Keyboard" onClose={close}>
+      <dl class="keys">
+        {general.map(([keys, what]) => (
+          <Key key={keys} keys={keys} what={what} />
+        ))}
+        {screens.flatMap(({ nav }) =>
+          nav === undefined ? [] : [<Key key={nav.key} keys={`g ${nav.key}`} what={nav.title} />],
+        )}
+      </dl>
+    </Dialog>
+  );
+}
+
+function Key({ keys, what }: { readonly keys: string; readonly what: string }): VNode {
+  return (
+    <div>
+      <dt>
+        {keys.split(/\s+/).map((each) => (
+          <kbd key={each}>{each}</kbd>
+        ))}
+      </dt>
+      <dd>{what}</dd>
+    </div>
+  );
+}
+
+function isTyping(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  if (target instanceof HTMLInputElement) return !['radio', 'checkbox', 'button'].includes(target.type);
+  return (
+    target.isContentEditable || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement
+  );
+}
+
+/** True if there is one. */
+function focusFilter(): boolean {
+  const first = document.querySelector<HTMLElement>('.filters input, .filters select');
+  first?.focus();
+  return first !== null;
+}

@@ -1,0 +1,36 @@
+/*
+ * Every screen: its address, its name, where it stands in the navigation, and its code, which is loaded when it is first
+ * shown. A new screen is a line here and a file in `screens/`.
+ */
+import type { AnyComponent } from 'preact';
+import { lazy } from 'preact-iso';
+import type { IconName } from '../ui/icons.tsx';
+
+export interface Screen {
+  /** Below /console; `:name` is a parameter, which `useRoute().params` has. */
+  readonly path: string;
+  readonly component: AnyComponent;
+  /** In the navigation; without it the screen belongs to the one whose path begins its own. */
+  readonly nav?: {
+    readonly title: string;
+    readonly icon: IconName;
+    readonly group: NavGroup;
+    /** Pressed after `g`. */
+    readonly key: string;
+  };
+}
+
+export const navGroups = ['', 'In', 'Out', 'Data', 'Service'] as const;
+export type NavGroup = (typeof navGroups)[number];
+
+export const screens: readonly Screen[] = [
+  {
+    path: '/jobs',
+    component: lazy(() => import('../screens/jobs.tsx').then(({ Jobs }) => Jobs)),
+    nav: { title: 'Jobs', icon: 'jobs', group: '', key: 'j' },
+  },
+  {
+    path: '/jobs/:job',
+    component: lazy(() => import('../screens/job.tsx').then(({ Job }) => Job)),
+  },
+];

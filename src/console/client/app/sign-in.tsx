@@ -1,0 +1,70 @@
+import type { VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { signIn } from '../lib/session.ts';
+import { useAction } from '../lib/use-data.ts';
+import { Field } from '../ui/field.tsx';
+import { Problems } from '../ui/problems.tsx';
+import { Mark } from './nav.tsx';
+
+/** What there is to see without a session. The address stays, and is shown after it. */
+export function SignIn(): VNode {
+  const [key, setKey] = useState('');
+  const [environment, setEnvironment] = useState('');
+  const input = useRef<HTMLInputElement>(null);
+  const action = useAction(() => signIn(environment === '' ? { key } : { key, environment }));
+  useEffect(() => {
+    document.title = 'Sign in · sluice';
+    input.current?.focus();
+  }, []);
+  const submit = async (event: Event): Promise<void> => {
+    event.preventDefault();
+    if (!(await action.run())) input.current?.select();
+  };
+  return (
+    <main class="sign-in">
+      <form class="sign-in-form" onSubmit={(event) => void submit(event)}>
+        <h1>
+          <Mark />
+          sluice
+        </h1>
+        <p class="muted">Sign in with an API key. The page may do what the key may.</p>
+        <Problems error={action.error} />
+        <Field
+          label="Key"
+          hint="As `sluice keys create` printed it, or ADMIN_KEY. It is not kept in the browser."
+        >
+          <input
+            ref={input}
+            class="mono"
+            type="password"
+            name="key"
+            required
+            autocomplete="current-password"
+            placeholder="slk_…"
+            value={key}
+            onInput={(event) => setKey(event.currentTarget.value)}
+          />
+        </Field>
+        <details>
+          <summary>With ADMIN_KEY: choose the environment</summary>
+          <Field label="Environment">
+            <input
+              type="text"
+              name="environment"
+              autocomplete="off"
+              placeholder="default"
+              value={environment}
+              onInput={(event) => setEnvironment(event.currentTarget.value.trim())}
+            />
+          </Field>
+        </details>
+        <button type="submit" class="button button-main" disabled={action.isRunning}>
+          Sign in
+        </button>
+        <p class="hint">
+          On the machine itself, <code>sluice console link</code> prints a link that signs in once.
+        </p>
+      </form>
+    </main>
+  );
+}

@@ -1,0 +1,99 @@
+/* Numbers, sizes, times and lengths of time, as the reader's language writes them. No DOM: tests read it too. */
+
+const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
+const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumSignificantDigits: 3 });
+
+/** 1,234,567 */
+export function formatCount(count: number): string {
+  return whole.format(count);
+}
+
+/** 1.23M */
+export function formatShort(count: number): string {
+  return short.format(count);
+}
+
+/** A share of the whole: 12.3 %. What is not nothing never reads as nothing, and what is not all never as all. */
+export function formatShare(part: number, total: number): string {
+  if (total === 0 || part === 0) return '0 %';
+  if (part === total) return '100 %';
+  const percent = (part / total) * 100;
+  if (percent < 0.1) return '< 0.1 %';
+  if (percent > 99.9) return '> 99.9 %';
+  return `${percent.toFixed(1)} %`;
+}
+
+const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** 12.3 MB, in thousands. */
+export function formatBytes(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 999.5 && unit < units.length - 1) {
+    value /= 1_000;
+    unit++;
+  }
+  return `${unit === 0 || value >= 99.5 ? whole.format(value) : value.toPrecision(3)} ${units[unit] ?? 'B'}`;
+}
+
+/** 820 ms, 4.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h */
+export function formatMs(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(ms < 9_950 ? 1 : 0)} s`;
+  const seconds = Math.round(ms / 1_000);
+  const two = (whole: number, unit: string, rest: number, small: string): string =>
+    rest === 0 ? `${whole} ${unit}` : `${whole} ${unit} ${rest} ${small}`;
+  if (seconds < 3_600) return two(Math.floor(seconds / 60), 'min', seconds % 60, 's');
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 1_440) return two(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
+  const hours = Math.round(minutes / 60);
+  return two(Math.floor(hours / 24), 'd', hours % 24, 'h');
+}
+
+/** The reader's time zone, as it is shown beside times. */
+export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const year = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', year: 'numeric' });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+});
+
+/** 14:03:21 today, 20 Nov, 14:03:21 this year, with the year before. */
+export function formatTime(iso: string, now = new Date()): string {
+  const date = new Date(iso);
+  const time = clock.format(date);
+  if (date.toDateString() === now.toDateString()) return time;
+  return `${(date.getFullYear() === now.getFullYear() ? day : year).format(date)}, ${time}`;
+}
+
+/** 14:03:21.042 */
+export function formatClock(iso: string): string {
+  const date = new Date(iso);
+  return `${clock.format(date)}.${String(date.getMilliseconds()).padStart(3, '0')}`;
+}
+
+/** 20 s ago, in 3 min */
+export function formatAgo(iso: string, now = Date.now()): string {
+  const ms = now - new Date(iso).getTime();
+  const [first = '', unit = ''] = formatMs(Math.max(1_000, Math.abs(ms))).split(' ');
+  const length = `${first.replace(/\.\d+$/, '')} ${unit}`;
+  return ms >= 0 ? `${length} ago` : `in ${length}`;
+}
+
+/** Several control characters, bidirectional marks and line ends are shown, not obeyed. */
+export function visibleText(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0;
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return code === 0x7f ? '\u2421' : `\u27e8${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;
+  });
+}
+
+/** "1 row", "2 rows" */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}

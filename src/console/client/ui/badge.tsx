@@ -1,0 +1,42 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { Icon, type IconName } from './icons.tsx';
+
+export type Tone = 'good' | 'busy' | 'waiting' | 'bad' | 'warn' | 'off';
+
+const icons: Readonly<Record<Tone, IconName>> = {
+  good: 'check',
+  busy: 'half',
+  waiting: 'circle',
+  bad: 'cross',
+  warn: 'warning',
+  off: 'slash',
+};
+
+/** A state: its word, a shape and a colour, so that none of them is needed alone. */
+export function Badge({
+  tone,
+  children,
+}: {
+  readonly tone: Tone;
+  readonly children: ComponentChildren;
+}): VNode {
+  return (
+    <span class={`badge badge-${tone}`}>
+      <Icon name={icons[tone]} size={12} />
+      {children}
+    </span>
+  );
+}
+
+const jobTones: Readonly<Record<string, Tone>> = {
+  queued: 'waiting',
+  processing: 'busy',
+  completed: 'good',
+  failed: 'bad',
+  cancelled: 'off',
+};
+
+/** The state of a job, as the API calls it. */
+export function StatusBadge({ status }: { readonly status: string }): VNode {
+  return <Badge tone={jobTones[status] ?? 'waiting'}>{status}</Badge>;
+}

@@ -1,0 +1,50 @@
+/* Icons on a grid of 16, drawn in the colour of the text. They stand beside words, never for them. */
+import type { VNode } from 'preact';
+
+const paths = {
+  pulse: 'M1.5 8.5h3l2-5 3 9 2-4h3',
+  live: 'M8 8h.01M5.2 10.8a4 4 0 0 1 0-5.6M10.8 5.2a4 4 0 0 1 0 5.6M3 13A7 7 0 0 1 3 3M13 3a7 7 0 0 1 0 10',
+  jobs: 'M2.5 4h11M2.5 8h11M2.5 12h7',
+  load: 'M8 10V2.5M5 5.5l3-3 3 3M2.5 10.5v3h11v-3',
+  export: 'M8 2.5V10M5 7l3 3 3-3M2.5 10.5v3h11v-3',
+  people: 'M8 8a2.75 2.75 0 1 0 0-5.5A2.75 2.75 0 0 0 8 8ZM2.5 13.5c.6-2.3 2.7-3.5 5.5-3.5s4.9 1.2 5.5 3.5',
+  companies: 'M3 13.5v-11h6.5v11M9.5 6.5H13v7M1.5 13.5h13M5.3 5.5h1.9M5.3 8h1.9M5.3 10.5h1.9',
+  segments: 'M8 2v6l4.5 4M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12Z',
+  schedules: 'M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12ZM8 4.8V8l2.2 1.6',
+  inbox: 'M2.5 9 4.3 3h7.4l1.8 6v4h-11V9h3.2l1 1.6h2.6l1-1.6h3.2',
+  deliveries: 'M14 2.5 7 9.5M14 2.5l-4.5 11-2.5-4-4.5-2.5L14 2.5Z',
+  access:
+    'M10.2 9.3a3.5 3.5 0 1 0-3.5-3.5c0 .4.1.8.2 1.2L2.5 11.4v2.1h2.6v-1.7h1.7V10.1l.9-.9c.7.1 1.6.1 2.5.1ZM11 5.3h.01',
+  check: 'm3.5 8.5 3 3 6-7',
+  cross: 'm4 4 8 8M12 4l-8 8',
+  slash: 'M8 13.5a5.5 5.5 0 1 0 0-11 5.5 5.5 0 0 0 0 11ZM4.2 11.8l7.6-7.6',
+  circle: 'M8 13a5 5 0 1 0 0-10 5 5 0 0 0 0 10Z',
+  half: 'M8 13a5 5 0 1 0 0-10M8 3v10',
+  warning: 'M8 2.5 14.5 13.5h-13L8 2.5ZM8 6.5v3.2M8 11.7h.01',
+  copy: 'M5.5 5.5v-3h8v8h-3M2.5 5.5h8v8h-8z',
+  next: 'm6 3.5 4.5 4.5L6 12.5',
+  back: 'M10 3.5 5.5 8l4.5 4.5',
+  down: 'm3.5 6 4.5 4.5L12.5 6',
+  menu: 'M2.5 4.5h11M2.5 8h11M2.5 11.5h11',
+  close: 'm4 4 8 8M12 4l-8 8',
+  search: 'M7 11.5a4.5 4.5 0 1 0 0-9 4.5 4.5 0 0 0 0 9ZM10.3 10.3l3.2 3.2',
+  sun: 'M8 10.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5ZM8 1.5v1.2M8 13.3v1.2M1.5 8h1.2M13.3 8h1.2M3.4 3.4l.9.9M11.7 11.7l.9.9M12.6 3.4l-.9.9M4.3 11.7l-.9.9',
+  moon: 'M13.5 9.7A5.8 5.8 0 0 1 6.3 2.5a5.8 5.8 0 1 0 7.2 7.2Z',
+  screen: 'M2 3h12v8.5H2zM5.5 14h5',
+  keyboard: 'M1.5 4h13v8h-13zM4 6.7h.01M6.7 6.7h.01M9.3 6.7h.01M12 6.7h.01M4.5 9.5h7',
+  leave: 'M6.5 2.5h-4v11h4M6 8h7.5M10.5 5l3 3-3 3',
+  refresh: 'M13 6.5A5.3 5.3 0 0 0 3.5 5M3 2.5V5.3h2.8M3 9.5A5.3 5.3 0 0 0 12.5 11M13 13.5v-2.8h-2.8',
+  file: 'M4 1.5h5l3.5 3.5v9.5H4zM9 1.5V5h3.5',
+  play: 'M4.5 2.8 13 8l-8.5 5.2z',
+  pause: 'M5 3v10M11 3v10',
+} as const;
+
+export type IconName = keyof typeof paths;
+
+export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }): VNode {
+  return (
+    <svg class="icon" width={size} height={size} viewBox="0 0 16 16" aria-hidden="true" focusable="false">
+      <path d={paths[name]} />
+    </svg>
+  );
+}

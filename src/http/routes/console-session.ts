@@ -1,0 +1,183 @@
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
+import { Type } from 'typebox';
+import type { Caller } from '../../access/verify-key.ts';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { readPackage } from '../../package-root.ts';
+import { endSession, listSessions, moveSession } from '../../postgres/stores/console-sessions.ts';
+import { findEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
+import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
+import { callerOf } from '../plugins/auth.ts';
+import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
+import { bodyHeaders } from '../request-headers.ts';
+import { refusals, withExamples } from '../schemas/answers.ts';
+import {
+  callerRecord,
+  environmentName,
+  renderCaller,
+  type SessionItem,
+  sessionItem,
+} from '../schemas/console-session.ts';
+import { clearSessionCookie } from '../session-cookie.ts';
+
+const showSchema = {
+  operationId: 'showCaller',
+  summary: 'Say who calls',
+  description: 'The environment and the scopes of the key, or of the session that the cookie stands for.',
+  tags: ['keys'],
+  response: {
+    200: { description: 'Who calls.', content: { 'application/json': { schema: callerRecord.ref } } },
+    ...refusals(),
+  },
+} satisfies FastifySchema;
+
+const wanted = Type.Object(
+  { environment: environmentName('Name of an environment.') },
+  { additionalProperties: false, description: 'What to look at.' },
+);
+
+const moveSchema = {
+  operationId: 'chooseEnvironment',
+  summary: 'Look at another environment',
+  description: 'For a session that was begun with ADMIN_KEY, or by a link of the command line.',
+  tags: ['keys'],
+  headers: Type.Object(bodyHeaders),
+  body: {
+    content: {
+      'application/json': withExamples(wanted, {
+        staging: { summary: 'The environment staging', value: { environment: 'staging' } },
+      }),
+    },
+  },
+  response: {
+    200: {
+      description: 'The session looks at it.',
+      content: { 'application/json': { schema: callerRecord.ref } },
+    },
+    ...refusals(
+      'invalid_json',
+      'missing_field',
+      'invalid_field',
+      'not_found',
+      'upload_too_slow',
+      'payload_too_large',
+      'unsupported_media_type',
+    ),
+  },
+} satisfies FastifySchema;
+
+const signOutSchema = {
+  operationId: 'signOut',
+  summary: 'Sign out of the console',
+  description:
+    'Ends the session that the cookie stands for. A request with a key has none, and changes nothing.',
+  tags: ['keys'],
+  response: { 204: { type: 'null', description: 'It is ended.' }, ...refusals() },
+} satisfies FastifySchema;
+
+const listSchema = {
+  operationId: 'listSessions',
+  summary: 'List sessions of the console',
+  description:
+    'Those of the environment that are open and were begun with the same key; for an administrator, all.',
+  tags: ['keys'],
+  response: {
+    200: {
+      description: 'Newest first.',
+      content: { 'application/json': { schema: Type.Array(sessionItem.ref) } },
+    },
+    ...refusals(),
+  },
+} satisfies FastifySchema;
+
+const noSuchSession = 'there is no such session';
+const sessionId = Type.String({ description: 'Id of the session.', examples: ['q3Zt0bV1kXyA'] });
+const sessionParameters = Type.Object({
+  session_id: worded(
+    ruled(sessionId, (text) => (/^[\w-]{12}$/.test(text) ? null : noSuchSession)),
+    { says: { code: 'not_found', message: noSuchSession, details: 'session_id' } },
+  ),
+});
+
+const endSchema = {
+  operationId: 'endSession',
+  summary: 'End a session of the console',
+  description: 'Its cookie is refused from now on. Those that the list shows can be ended.',
+  tags: ['keys'],
+  params: sessionParameters,
+  response: {
+    204: { type: 'null', description: 'It is ended.' },
+    ...refusals('invalid_field', 'not_found', 'route_not_found'),
+  },
+} satisfies FastifySchema;
+
+/** Who is signed in, until when, and where else. Signing in is `sign-in.ts`. */
+export function consoleSession(app: FastifyInstance, system: System): void {
+  const { db, config } = system;
+  const { version } = readPackage();
+  const any = { config: { scope: 'any' } } as const;
+  app.get('/v1/console/session', { ...any, schema: showSchema }, async (request, reply) => {
+    const caller = callerOf(request);
+    reply.header('cache-control', 'no-store');
+    return reply.send(renderCaller(caller, await environmentsOf(system, caller), version));
+  });
+  app.delete('/v1/console/session', { ...any, schema: signOutSchema }, async (request, reply) => {
+    const { session, environment } = callerOf(request);
+    if (session !== undefined) await endSession(db, environment.environmentId, session.sessionId);
+    clearSessionCookie(request, reply, config.publicUrl);
+    return reply.code(204).send();
+  });
+  app.get('/v1/console/sessions', { ...any, schema: listSchema }, async (request, reply) => {
+    const { environment, session } = callerOf(request);
+    const found = await listSessions(db, environment.environmentId, ownKey(request));
+    const render = (each: (typeof found)[number]): SessionItem => ({
+      session_id: each.sessionId,
+      holder: each.holder,
+      key_id: each.keyId,
+      client: each.client,
+      created_at: each.createdAt.toISOString(),
+      expires_at: each.expiresAt.toISOString(),
+      is_own: each.sessionId === session?.sessionId,
+    });
+    return reply.header('cache-control', 'no-store').send(found.map(render));
+  });
+  app.delete('/v1/console/sessions/:session_id', { ...any, schema: endSchema }, async (request, reply) => {
+    const { session_id } = request.params as { session_id: string };
+    await endSession(db, callerOf(request).environment.environmentId, session_id, ownKey(request));
+    return reply.code(204).send();
+  });
+}
+
+/** In a scope with small JSON bodies. */
+export function chooseEnvironment(scope: FastifyInstance, system: System): void {
+  const { version } = readPackage();
+  const findProblems = compileSchema(wanted);
+  const options = { config: { scope: 'any' }, schema: moveSchema } as const;
+  scope.put('/v1/console/session', options, async (request, reply) => {
+    const wish = readJsonObject(bodyBytes(request));
+    throwProblems(findProblems(wish));
+    const { environment: name } = wish as { environment: string };
+    const caller = callerOf(request);
+    if (caller.session?.isAdmin !== true) {
+      const details = 'needed: a session begun with ADMIN_KEY';
+      throw inputError('insufficient_scope', 'The key does not allow this', details);
+    }
+    const environment = await findEnvironment(system.db, name);
+    if (environment === null) throw inputError('not_found', 'there is no such environment', 'environment');
+    await moveSession(system.db, caller.session.sessionId, environment.environmentId);
+    const moved = { ...caller, environment };
+    return reply.send(renderCaller(moved, await environmentsOf(system, moved), version));
+  });
+}
+
+/** The key whose sessions alone a caller sees; undefined: all. */
+function ownKey(request: FastifyRequest): string | undefined {
+  const { session, keyId } = callerOf(request);
+  return session?.isAdmin === true ? undefined : keyId;
+}
+
+/** Names of the environments that the caller may look at. */
+export async function environmentsOf({ db }: System, caller: Caller): Promise<readonly string[]> {
+  if (caller.session?.isAdmin !== true) return [caller.environment.name];
+  return (await listEnvironments(db)).map(({ name }) => name);
+}

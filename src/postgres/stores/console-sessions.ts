@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto';
+import { sql } from 'kysely';
+import { inputError } from '../../domain/errors.ts';
+import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../../domain/limits.ts';
+import type { Database } from '../database.ts';
+
+/** What somebody signed in with. */
+export type Holder = 'key' | 'static_key' | 'admin' | 'link';
+
+/** A session as it is listed. */
+export interface ConsoleSession {
+  readonly sessionId: string;
+  readonly holder: Holder;
+  /** Of the API key; null for the other holders. */
+  readonly keyId: string | null;
+  /** As the browser calls itself. */
+  readonly client: string;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
+export interface NewSession {
+  readonly sessionId: string;
+  /** The secret of the browser. */
+  readonly cookie: string;
+  readonly environmentId: number;
+  readonly holder: Holder;
+  readonly keyId: string | null;
+  /** Of a key of the configuration: what it is recognised by. */
+  readonly mark: Buffer | null;
+  readonly client: string;
+}
+
+/** 256 random bits need no slow digest. */
+function digestOf(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest();
+}
+
+const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
+
+/** Makes it, and ends the oldest of the same holder where there are too many. */
+export async function insertSession(db: Database, session: NewSession): Promise<ConsoleSession> {
+  return db.transaction().execute(async (transaction) => {
+    const row = await transaction
+      .insertInto('console_sessions')
+      .values({
+        session_id: session.sessionId,
+        digest: digestOf(session.cookie),
+        environment_id: session.environmentId,
+        holder: session.holder,
+        key_id: session.keyId,
+        mark: session.mark,
+        client: session.client,
+        expires_at: inMs(CONSOLE_SESSION_MS),
+      })
+      .returning(sessionColumns)
+      .executeTakeFirstOrThrow();
+    await transaction
+      .deleteFrom('console_sessions')
+      .where('session_id', 'in', (of) =>
+        of
+          .selectFrom('console_sessions')
+          .select('session_id')
+          .where('environment_id', '=', session.environmentId)
+          .where('holder', '=', session.holder)
+          .where('key_id', 'is not distinct from', session.keyId)
+          .orderBy('created_at', 'desc')
+          .orderBy('session_id')
+          .offset(MAX_SESSIONS_PER_KEY),
+      )
+      .execute();
+    return toSession(row);
+  });
+}
+
+/** The session of a cookie, ended or not, with its environment and the state of its key. */
+export function findSession(db: Database, cookie: string) {
+  return db
+    .selectFrom('console_sessions as s')
+    .innerJoin('environments as e', 'e.environment_id', 's.environment_id')
+    .leftJoin('api_keys as k', 'k.key_id', 's.key_id')
+    .select(['s.session_id', 's.holder', 's.key_id', 's.mark', 's.expires_at', 's.ended_at'])
+    .select(['e.environment_id', 'e.name', 'e.app_token', 'k.scopes', 'k.revoked_at'])
+    .select([
+      sql<boolean>`s.ended_at is null and s.expires_at > clock_timestamp()`.as('live'),
+      sql<boolean>`k.revoked_at is null and (k.expires_at is null or k.expires_at > clock_timestamp())`.as(
+        'key_live',
+      ),
+    ])
+    .where('s.digest', '=', digestOf(cookie))
+    .executeTakeFirst();
+}
+
+/** Those that are neither ended nor expired, newest first; of one key only, if told. */
+export async function listSessions(
+  db: Database,
+  environmentId: number,
+  keyId?: string,
+): Promise<ConsoleSession[]> {
+  let live = db
+    .selectFrom('console_sessions')
+    .select(sessionColumns)
+    .where('environment_id', '=', environmentId)
+    .where('ended_at', 'is', null)
+    .where('expires_at', '>', sql<Date>`now()`);
+  if (keyId !== undefined) live = live.where('key_id', '=', keyId);
+  const rows = await live.orderBy('created_at', 'desc').orderBy('session_id').execute();
+  return rows.map(toSession);
+}
+
+/** From now on the cookie is refused. Throws `InputError` `not_found`; of one key only, if told. */
+export async function endSession(
+  db: Database,
+  environmentId: number,
+  sessionId: string,
+  keyId?: string,
+): Promise<void> {
+  let ending = db
+    .updateTable('console_sessions')
+    .set({ ended_at: sql`coalesce(ended_at, now())` })
+    .where('environment_id', '=', environmentId)
+    .where('session_id', '=', sessionId);
+  if (keyId !== undefined) ending = ending.where('key_id', '=', keyId);
+  const { numUpdatedRows } = await ending.executeTakeFirstOrThrow();
+  if (numUpdatedRows > 0n) return;
+  throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);
+}
+
+/** From now on the session looks at another environment. */
+export async function moveSession(db: Database, sessionId: string, environmentId: number): Promise<void> {
+  await db
+    .updateTable('console_sessions')
+    .set({ environment_id: environmentId })
+    .where('session_id', '=', sessionId)
+    .execute();
+}
+
+/** A link that signs in once, for a while. The expired ones go with it. */
+export async function insertLink(db: Database, environmentId: number, token: string): Promise<void> {
+  await db.deleteFrom('console_links').where('expires_at', '<', sql<Date>`now()`).execute();
+  await db
+    .insertInto('console_links')
+    .values({ digest: digestOf(token), environment_id: environmentId, expires_at: inMs(CONSOLE_LINK_MS) })
+    .execute();
+}
+
+/** The environment of a link, which is used up by it; null: it is unknown, used or expired. */
+export async function takeLink(db: Database, token: string): Promise<number | null> {
+  const row = await db
+    .deleteFrom('console_links')
+    .where('digest', '=', digestOf(token))
+    .returning(['environment_id', sql<boolean>`expires_at > clock_timestamp()`.as('live')])
+    .executeTakeFirst();
+  return row?.live === true ? row.environment_id : null;
+}
+
+const sessionColumns = ['session_id', 'holder', 'key_id', 'client', 'created_at', 'expires_at'] as const;
+
+interface SessionRow {
+  session_id: string;
+  holder: string;
+  key_id: string | null;
+  client: string;
+  created_at: Date;
+  expires_at: Date;
+}
+
+function toSession(row: SessionRow): ConsoleSession {
+  return {
+    sessionId: row.session_id,
+    holder: row.holder as Holder,
+    keyId: row.key_id,
+    client: row.client,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
+}

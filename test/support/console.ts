@@ -1,0 +1,174 @@
+import { mkdir } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import axe from 'axe-core';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect, inject } from 'vitest';
+import { packageRoot } from '../../src/package-root.ts';
+import { serve, type TestServer } from './http.ts';
+import { openTestSystem, type TestSystem, type TestSystemOptions } from './system.ts';
+
+/** The service of a file of tests, and pages of it in a real browser. */
+export interface ConsoleStage {
+  readonly t: TestSystem;
+  readonly server: TestServer;
+  /** A page that is signed in with the key of `default`, at a path below /console. It is closed with the test. */
+  open(path: string, options?: PageOptions): Promise<Page>;
+  /** A page that nobody has signed in to. */
+  openSignedOut(path: string, options?: PageOptions): Promise<Page>;
+  address(path: string): string;
+}
+
+export interface PageOptions {
+  readonly width?: 1440 | 390 | 360;
+  readonly theme?: 'light' | 'dark';
+  /** Signs in with another key. */
+  readonly key?: string;
+}
+
+export const desktop = 1440;
+export const phone = 390;
+export const themes = ['light', 'dark'] as const;
+const heights: Readonly<Record<number, number>> = { 1440: 900, 390: 844, 360: 780 };
+
+/**
+ * One service for the tests of a file. To be called once, outside of tests. A page fails its test if its policy was broken,
+ * if it asked another origin for anything, or if its script threw.
+ */
+export function consoleStage(options: TestSystemOptions = { worker: true }): ConsoleStage {
+  let system: TestSystem | undefined;
+  let server: TestServer | undefined;
+  let browser: Browser | undefined;
+  const contexts: BrowserContext[] = [];
+  const complaints: string[] = [];
+  beforeAll(async () => {
+    browser = await chromium.connect(inject('browserUrl'));
+    system = await openTestSystem(options);
+    server = await serve(system);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.stop();
+    await system?.close();
+  });
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close();
+    expect(complaints.splice(0)).toEqual([]);
+  });
+  const stage: ConsoleStage = {
+    get t() {
+      if (system === undefined) throw new Error('the system is not open yet');
+      return system;
+    },
+    get server() {
+      if (server === undefined) throw new Error('the server does not listen yet');
+      return server;
+    },
+    address: (path) => new URL(`/console${path}`, stage.server.address).href,
+    async openSignedOut(path, { width = desktop, theme = 'light' } = {}) {
+      if (browser === undefined) throw new Error('there is no browser yet');
+      const context = await browser.newContext({
+        viewport: { width, height: heights[width] ?? 900 },
+        colorScheme: theme,
+        reducedMotion: 'reduce',
+        locale: 'en-GB',
+        timezoneId: 'Europe/Berlin',
+      });
+      contexts.push(context);
+      const page = await context.newPage();
+      watch(page, stage.server.address, complaints);
+      await page.goto(stage.address(path));
+      return page;
+    },
+    async open(path, { key = stage.t.key, ...rest } = {}) {
+      const page = await stage.openSignedOut('', rest);
+      const signedIn = await page.request.post(new URL('/v1/console/sign_in', stage.server.address).href, {
+        data: { key },
+        headers: { 'sec-fetch-site': 'same-origin' },
+      });
+      expect(signedIn.status()).toBe(200);
+      await page.goto(stage.address(path));
+      await page.locator('h1').first().waitFor();
+      return page;
+    },
+  };
+  return stage;
+}
+
+/** Whatever no page may do. */
+function watch(page: Page, address: string, complaints: string[]): void {
+  page.on('pageerror', (error) => complaints.push(`script: ${error.message}`));
+  page.on('console', (message) => {
+    const text = message.text();
+    if (/content security policy/i.test(text)) complaints.push(`policy: ${text}`);
+  });
+  page.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    const isOwn = origin === new URL(address).origin || protocol === 'data:' || protocol === 'blob:';
+    if (!isOwn) complaints.push(`another origin: ${request.url()}`);
+  });
+}
+
+interface Violation {
+  readonly id: string;
+  readonly help: string;
+  readonly nodes: readonly { readonly html: string; readonly failureSummary?: string }[];
+}
+
+/** What axe-core finds on the page: nothing, or the test fails with each rule and place. */
+export async function expectAccessible(page: Page): Promise<void> {
+  await page.evaluate(axe.source);
+  const found = (await page.evaluate(
+    'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
+  )) as readonly Violation[];
+  expect(
+    found.map(({ id, help, nodes }) => [
+      id,
+      help,
+      nodes.map((node) => `${node.html} ${node.failureSummary}`),
+    ]),
+  ).toEqual([]);
+}
+
+/** Nothing is wider than the page: there is no scrolling to the side. */
+export async function expectNoSideScroll(page: Page): Promise<void> {
+  const wide = await page.evaluate(
+    'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+  );
+  expect(wide).toBeLessThanOrEqual(0);
+}
+
+const pictures = resolve(packageRoot, 'docs', 'console');
+
+/** The picture of a screen in docs/console, written where SLUICE_SCREENSHOTS is set. `name`: of the screen. */
+export async function picture(
+  page: Page,
+  name: string,
+  { width = desktop, theme = 'light' }: PageOptions,
+): Promise<void> {
+  if ((process.env['SLUICE_SCREENSHOTS'] ?? '') === '') return;
+  await mkdir(pictures, { recursive: true });
+  const suffix = width === desktop ? theme : `${theme}-${width}`;
+  await page.screenshot({ path: join(pictures, `${name}-${suffix}.png`), animations: 'disabled' });
+}
+
+/**
+ * The screen as it is shown in both themes and widths: accessible, not too wide, and in docs/console. `prepare` waits for
+ * what must be on it.
+ */
+export async function expectGoodInEveryLook(
+  stage: ConsoleStage,
+  name: string,
+  path: string,
+  prepare: (page: Page) => Promise<unknown>,
+): Promise<void> {
+  for (const width of [desktop, phone] as const) {
+    const page = await stage.open(path, { width });
+    await prepare(page);
+    for (const theme of themes) {
+      await page.emulateMedia({ colorScheme: theme, reducedMotion: 'reduce' });
+      await expectAccessible(page);
+      await expectNoSideScroll(page);
+      await picture(page, name, { width, theme });
+    }
+  }
+}
