@@ -182,6 +182,8 @@ export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
 /** Refused records of a job that are counted by code. */
 export const MAX_COUNTED_REJECTS = 100_000;
+/** Records of one file of mended records. */
+export const MAX_AMENDED_ROWS = 2_000_000;
 /** Jobs that mend refused records of another, shown with it. */
 export const MAX_SHOWN_AMENDMENTS = 100;
 /** Unfinished jobs before one that waits, of each kind, that are counted. */

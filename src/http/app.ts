@@ -28,6 +28,7 @@ import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addValidation } from './plugins/validation.ts';
+import { amendJob } from './routes/amend-job.ts';
 import { appendUploadRoute } from './routes/append-upload.ts';
 import { batch, batchItem, batchResult } from './routes/batch.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
@@ -209,6 +210,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     addForms(scope);
     createImport(scope, system);
     inspectImport(scope, system);
+    amendJob(scope, system);
     bulkIdentify(scope, system, 'users');
     bulkIdentify(scope, system, 'companies');
   });

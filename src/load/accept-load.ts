@@ -18,7 +18,7 @@ import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
-import { insertLoad } from '../postgres/stores/loads.ts';
+import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import {
   condemnAbandoned,
@@ -42,6 +42,8 @@ export interface AcceptRequest {
   readonly idempotencyKey: string | null;
   /** Of the HTTP request that it came by; by default none. */
   readonly requestId?: string;
+  /** The load whose refused records it mends. */
+  readonly amends?: Amends;
   /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
@@ -159,14 +161,15 @@ async function writeLoad(
     if (claim.outcome === 'known' && claim.jobId !== null) return { jobId: claim.jobId, created: false };
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
-  const duplicateOf = options.dryRun
-    ? null
-    : await findDuplicate(db, environmentId, {
-        ...options,
-        entity,
-        sha256: received.sha256,
-        fileFormat: received.format,
-      });
+  const duplicateOf =
+    options.dryRun || request.amends !== undefined
+      ? null
+      : await findDuplicate(db, environmentId, {
+          ...options,
+          entity,
+          sha256: received.sha256,
+          fileFormat: received.format,
+        });
   if (duplicateOf !== null && options.ifDuplicate === 'skip') {
     if (idempotencyKey !== null) await answerWithJob(db, environmentId, idempotencyKey, duplicateOf);
     return { jobId: duplicateOf, created: false };
@@ -196,6 +199,7 @@ async function writeLoad(
     dryRun: options.dryRun,
     maxErrors: allowedErrors(options.maxErrors, received.totalRows),
     duplicateOf,
+    amends: request.amends ?? null,
     chunks: received.chunks,
   });
   return { jobId, created: true };
@@ -206,9 +210,9 @@ function allowedErrors(maxErrors: MaxErrors | null, totalRows: number): number |
   return 'count' in maxErrors ? maxErrors.count : Math.floor((totalRows * maxErrors.percent) / 100);
 }
 
-function digest({ type, received, options }: AcceptRequest): Buffer {
+function digest({ type, received, options, amends }: AcceptRequest): Buffer {
   return createHash('sha256')
-    .update(JSON.stringify([type, received.sha256, received.format, options]))
+    .update(JSON.stringify([type, received.sha256, received.format, options, amends]))
     .digest();
 }
 

@@ -14,6 +14,7 @@ import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { endAmendment } from './amend/end-amendment.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
@@ -60,8 +61,11 @@ async function complete(context: LoadContext, claim: TaskClaim): Promise<Complet
     if (maxErrors !== null && tally.rejected > maxErrors) {
       throw fails(tooManyRejects(tally.rejected, maxErrors));
     }
-    if (tally.read > 0 && tally.rejected === tally.read) throw fails(await allRefused(db, claim, jobId));
+    // What an amendment refuses again stays with its parent: the load has done what there was to do.
+    if (tally.read > 0 && tally.rejected === tally.read && !state.isAmendment)
+      throw fails(await allRefused(db, claim, jobId));
     await completeLoad(db, claim.subjectId);
+    await endAmendment(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, due };

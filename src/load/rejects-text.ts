@@ -131,6 +131,13 @@ function jsonObject(text: string): string | null {
   return keysOf(without)?.includes(rejectKey) === false ? without : text;
 }
 
+/** A record of NDJSON without the reason that a download added to it. */
+export function withoutReason(raw: Buffer): Buffer {
+  if (!isUtf8(raw)) return raw;
+  const object = jsonObject(raw.toString('utf8').trim());
+  return object === null ? raw : Buffer.from(object);
+}
+
 function keysOf(text: string): string[] | null {
   try {
     const value: unknown = JSON.parse(text);

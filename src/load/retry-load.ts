@@ -44,7 +44,11 @@ async function queueAgain(db: Database, environmentId: number, jobId: string): P
 }
 
 async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {
-  const { status, failure } = await requireLoad({ db }, environmentId, jobId);
+  const { status, failure, amends } = await requireLoad({ db }, environmentId, jobId);
+  if (amends !== null && status !== 'completed') {
+    const message = `what it was to mend is free again: send the mended records to job ${amends} once more`;
+    return inputError('job_not_retryable', message, `job_id: ${jobId}`);
+  }
   if (failure?.code === ALL_RECORDS_REFUSED) {
     const message = 'every record of the file was refused, and would be again: mend it and send it anew';
     return inputError('job_not_retryable', message, `job_id: ${jobId}`);

@@ -115,6 +115,50 @@ const commonOptions = {
   ),
 };
 
+/** The options of a file of mended records; all else is as it was for the job whose records they are. */
+export const amendOptions = {
+  wins: Type.Optional(
+    worded(
+      Type.Boolean({
+        default: false,
+        description:
+          'The mended records count as of now: they beat later records of their file, and what was written since. By default they count as of their place in the file.',
+      }),
+      'wins must be true or false',
+    ),
+  ),
+  format: commonOptions.format,
+  ...sourceFields(),
+  filename: commonOptions.filename,
+};
+
+const readAmendTexts = compileTexts(optionFields(amendOptions));
+
+/** What is said of a file of mended records, besides how the job reads its own. */
+export interface AmendOptions {
+  readonly wins: boolean;
+  readonly source: SourceOptions;
+  readonly format: SourceFormat | undefined;
+  readonly filename: string | undefined;
+}
+
+/** @throws InputError `invalid_field`, one problem per option at fault. */
+export function readAmendOptions(given: readonly GivenOption[]): AmendOptions {
+  const options = readAmendTexts(gather(given));
+  return {
+    wins: options.wins ?? false,
+    source: readSource(options),
+    format: options.format,
+    filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
+  };
+}
+
+function gather(given: readonly GivenOption[]): Record<string, string[]> {
+  const texts = new Map<string, string[]>();
+  for (const [name, text] of given) texts.set(name, [...(texts.get(name) ?? []), text]);
+  return Object.fromEntries(texts);
+}
+
 /** How the file is written. */
 function sourceFields(): Readonly<Record<SourceOptionName, TSchema>> {
   const fields = sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceField(name))]);
@@ -172,9 +216,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
   const read = compileTexts(optionFields(known));
   const fixed = entities.length === 1 ? entities[0] : undefined;
   return (given) => {
-    const texts = new Map<string, string[]>();
-    for (const [name, text] of given) texts.set(name, [...(texts.get(name) ?? []), text]);
-    const options = read(Object.fromEntries(texts));
+    const options = read(gather(given));
     const { mapping = null } = options;
     if (mapping !== null) requireAlone(options);
     const map = readColumnMap(options.map ?? []);

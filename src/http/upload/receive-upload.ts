@@ -28,16 +28,18 @@ import {
   watchClient,
 } from './upload.ts';
 
-/**
- * Takes a file in and makes a load of it. Everything that the headers and the query show is checked before
- * the body is asked for.
- */
-export async function receiveUpload(
+/** A file that was taken in, and who sent it. */
+export interface TakenUpload extends Uploaded {
+  readonly environment: number;
+  readonly idempotencyKey: string | null;
+}
+
+/** Takes a file in. Everything that the headers and the query show is checked before the body is asked for. */
+export async function takeUpload(
   system: System,
   request: FastifyRequest,
-  type: LoadType,
   kind: UploadKind,
-): Promise<Load> {
+): Promise<TakenUpload> {
   const { upload, query } = openUpload(system, request, kind);
   const environment = environmentId(request);
   const idempotencyKey = idempotencyKeyOf(request);
@@ -45,7 +47,18 @@ export async function receiveUpload(
   askForBody(request.raw);
   const isForm = upload.headers.mediaType === 'multipart/form-data';
   const receiveIt = isForm ? receiveForm : receiveBody;
-  const { received, filename, options, mapping } = await receiveIt(upload, environment, query);
+  return { ...(await receiveIt(upload, environment, query)), environment, idempotencyKey };
+}
+
+/** Takes a file in and makes a load of it. */
+export async function receiveUpload(
+  system: System,
+  request: FastifyRequest,
+  type: LoadType,
+  kind: UploadKind,
+): Promise<Load> {
+  const { environment, idempotencyKey, ...uploaded } = await takeUpload(system, request, kind);
+  const { received, filename, options, mapping } = uploaded;
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,
@@ -116,7 +129,7 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
 }
 
 /** A worker may have begun, and even ended, before the answer is written: the answer is about the acceptance. */
-function asAccepted(load: Load): Load {
+export function asAccepted(load: Load): Load {
   return { ...load, status: 'queued', startedAt: null, endedAt: null };
 }
 

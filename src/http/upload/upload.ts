@@ -24,7 +24,7 @@ export interface UploadKind {
   /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
   /** It may be a file that was sent to be inspected. */
-  readonly takesUploads?: true;
+  readonly takesUploads?: boolean;
 }
 
 export interface UploadHeaders {

@@ -65,6 +65,7 @@ export async function finishChunk(
   const isCompleted = sql`(
     loads.chunk_count = 1
     and not loads.dry_run
+    and loads.amends is null
     and loads.total_rows = done.row_count
     and ${tally.rejected} < done.row_count
     and (loads.max_errors is null or ${tally.rejected} <= loads.max_errors)

@@ -15,6 +15,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
+import { releaseClaims } from './amendments.ts';
 import { forgetRepeats } from './repeats.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
@@ -23,6 +24,13 @@ import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
  * function here. A load has tasks (`chunk`, then `finish`) exactly while it is processing. Whoever ends it removes its tasks first and
  * then touches its row, in the order in which a chunk's transaction does, so that neither waits for the other for ever.
  */
+
+/** Of a load that mends refused records of another. */
+export interface Amends {
+  readonly loadId: number;
+  /** Its records count as of now, and not as of their place. */
+  readonly wins: boolean;
+}
 
 export interface NewLoad extends JobIdentity {
   readonly environmentId: number;
@@ -42,6 +50,7 @@ export interface NewLoad extends JobIdentity {
   readonly dryRun: boolean;
   readonly maxErrors: number | null;
   readonly duplicateOf: string | null;
+  readonly amends: Amends | null;
   readonly chunks: readonly ChunkRange[];
 }
 
@@ -69,6 +78,8 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       dry_run: load.dryRun,
       max_errors: load.maxErrors,
       duplicate_of: load.duplicateOf,
+      amends: load.amends?.loadId ?? null,
+      wins: load.amends?.wins ?? false,
       chunk_count: load.chunks.length,
     })
     .returning('load_id')
@@ -193,6 +204,8 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
 export interface FinishState {
   readonly jobId: string;
   readonly totalRows: number;
+  /** It mends refused records of another load. */
+  readonly isAmendment: boolean;
   /** Chunks that are not done; none, if the counter of done chunks tells the truth. */
   readonly openChunks: number;
   readonly maxErrors: number | null;
@@ -218,6 +231,7 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
     .select([
       'job_id',
       'total_rows',
+      'amends',
       'max_errors',
       'rows_read',
       'rows_inserted',
@@ -238,6 +252,7 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
   return {
     jobId: row.job_id,
     totalRows: row.total_rows,
+    isAmendment: row.amends !== null,
     openChunks: row.open_chunks,
     maxErrors: row.max_errors,
     kindsAddUp: row.kinds_add_up,
@@ -320,9 +335,11 @@ async function end(
       sql<Date>`now()`.as('at'),
     ])
     .executeTakeFirst();
+  if (ended === undefined) return null;
   // The last chunk may have been committed meanwhile, and have made the task that finishes the load.
-  if (ended !== undefined) await deleteTasks(db, loadTasks, loadId);
-  return ended ?? null;
+  await deleteTasks(db, loadTasks, loadId);
+  await releaseClaims(db, loadId);
+  return ended;
 }
 
 const loadTasks = ['chunk', 'finish'] as const;
@@ -348,6 +365,7 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
     .where('job_id', '=', jobId)
     .where('status', 'in', ['failed', 'cancelled'])
     .where('failure_code', 'is distinct from', ALL_RECORDS_REFUSED)
+    .where('amends', 'is', null)
     .where('file_ref', 'is not', null)
     .returning('load_id')
     .executeTakeFirst();

@@ -100,6 +100,17 @@ export async function deleteLoads(db: Database, jobDays: number): Promise<number
     .deleteFrom('loads')
     .where('file_ref', 'is', null)
     .where('ended_at', '<', daysAgo(jobDays))
+    // One that is being mended is still to be counted in.
+    .where(({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('loads as child')
+            .select('child.load_id')
+            .whereRef('child.amends', '=', 'loads.load_id')
+            .where('child.status', 'in', ['queued', 'processing']),
+        ),
+      ),
+    )
     .executeTakeFirst();
   return Number(numDeletedRows);
 }

@@ -43,6 +43,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/schedules/{schedule}/runs',
     'POST /v1/schedules/{schedule}/pause',
     'POST /v1/schedules/{schedule}/resume',
+    'POST /v1/background_jobs/{job_id}/amend',
   ],
   export: [
     'POST /api/v1/analytics/exports',

@@ -1,0 +1,174 @@
+/*
+ * Amending: refused records of a load come back mended, and a child load puts them in their place. Here it is accepted, and claims its
+ * rows; `place.ts` sees to it that it writes what the parent's file would have written there; `end-amendment.ts` moves the counts when it
+ * completes. Promises: a refused row is mended once, whoever sends it; the counts of both loads balance at every moment.
+ */
+import { inputError } from '../../domain/errors.ts';
+import { ALL_RECORDS_REFUSED, type LoadOptions } from '../../domain/load.ts';
+import { isRejectColumn } from '../../domain/reject.ts';
+import type { SourceOptions } from '../../domain/source.ts';
+import type { Database } from '../../postgres/database.ts';
+import {
+  claimRows,
+  type Parent,
+  readLoadId,
+  readParent,
+  type Unclaimed,
+} from '../../postgres/stores/amendments.ts';
+import { isBeforeDeletion } from '../../postgres/stores/deletion-traces.ts';
+import { lockLane } from '../../postgres/stores/lanes.ts';
+import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
+import type { LoadContext } from '../context.ts';
+import type { ReceivedFile } from '../receive/receive.ts';
+import { type AmendedRows, readAmendedRows, rowColumn } from './amended-rows.ts';
+
+export interface AmendRequest {
+  readonly environmentId: number;
+  readonly parent: Parent;
+  readonly filename: string;
+  readonly received: ReceivedFile;
+  readonly options: LoadOptions;
+  /** The records count as of now. */
+  readonly wins: boolean;
+  readonly idempotencyKey: string | null;
+  readonly requestId?: string;
+}
+
+/**
+ * The load whose refused records may be mended.
+ * @throws InputError `not_found`, `job_not_amendable`, `job_expired`.
+ */
+export async function requireParent(
+  { db }: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+): Promise<Parent> {
+  const parent = await readParent(db, environmentId, jobId);
+  if (parent === null) throw inputError('not_found', 'there is no such job', `job_id: ${jobId}`);
+  const problem = problemOf(parent);
+  if (problem !== null) throw inputError('job_not_amendable', problem, `job_id: ${jobId}`);
+  if (await isBeforeDeletion(db, environmentId, jobId)) throw deletedSince(jobId);
+  return parent;
+}
+
+function problemOf({ dryRun, amends, status, failureCode }: Parent): string | null {
+  if (dryRun) return 'nothing was written by this job, so there is nothing to amend: load the file';
+  if (amends !== null) return `this job mends job ${amends}: what it refused is mended there`;
+  if (status === 'completed' || failureCode === ALL_RECORDS_REFUSED) return null;
+  return `the job is ${status}; refused records are mended when it is completed`;
+}
+
+function requirePlace({ hasFile, jobId }: Parent, wins: boolean): void {
+  if (hasFile || wins) return;
+  const message =
+    'the file of this job has expired, and with it the place of its records; wins=true loads them as of now';
+  throw inputError('job_expired', message, `job_id: ${jobId}`);
+}
+
+function deletedSince(jobId: string): Error {
+  const message =
+    'data was deleted since this job was accepted, and mended records might bring it back; load them as a file of their own';
+  return inputError('job_expired', message, `job_id: ${jobId}`);
+}
+
+/** How a file of mended records is read: as the parent's was, but for what the download made plain, and what its sender says. */
+export function amendmentOptions({ entity, columnMap, preset, source, fileFormat }: Parent): LoadOptions {
+  const { nulls, ragged, strayQuotes } = source;
+  const read: SourceOptions = {
+    header: 1,
+    ...(nulls !== undefined && { nulls }),
+    ...(ragged !== undefined && { ragged }),
+    ...(strayQuotes !== undefined && { strayQuotes }),
+  };
+  return {
+    entity,
+    map: columnMap,
+    preset,
+    dryRun: false,
+    maxErrors: null,
+    ifDuplicate: 'load',
+    source: fileFormat === 'csv' ? read : {},
+  };
+}
+
+/**
+ * Turns a received file of mended records into a load in the lane of its parent, which claims the rows in the transaction that accepts
+ * it. On any refusal the file is removed.
+ * @throws InputError `invalid_field`, `unsupported_format`, `unrecognised_columns`, `job_expired`, `already_amended`, and as `acceptLoad`.
+ */
+export async function acceptAmendment(context: LoadContext, request: AmendRequest): Promise<Accepted> {
+  const { environmentId, parent, received, wins } = request;
+  const amended = await readRows(context, request);
+  return acceptLoad(context, {
+    environmentId,
+    type: parent.type,
+    filename: request.filename,
+    received,
+    options: request.options,
+    idempotencyKey: request.idempotencyKey,
+    ...(request.requestId !== undefined && { requestId: request.requestId }),
+    amends: { loadId: parent.loadId, wins },
+    inSameTransaction: async (db, { jobId, created }) => {
+      if (created) await claim(db, request, jobId, amended);
+    },
+  });
+}
+
+async function readRows(
+  context: LoadContext,
+  { parent, received, wins }: AmendRequest,
+): Promise<AmendedRows> {
+  try {
+    requirePlace(parent, wins);
+    requireShape(parent, received);
+    return await readAmendedRows(context.files, received);
+  } catch (error) {
+    await discardReceived(context, received.ref);
+    throw error;
+  }
+}
+
+function requireShape({ fileFormat, header: own }: Parent, { format, header }: ReceivedFile): void {
+  if (format !== fileFormat) {
+    const names = { csv: 'CSV', ndjson: 'NDJSON' };
+    const message = `the refused records of this job are mended as ${names[fileFormat]}; the file is ${names[format]}`;
+    throw inputError('unsupported_format', message);
+  }
+  if (header === null) return;
+  const known = new Set(own?.columns);
+  const unknown = header.columns.filter((name) => !known.has(name) && !isRejectColumn(name));
+  if (unknown.length > 0) {
+    const message = 'the file has columns that the file of the job has not';
+    throw inputError('unrecognised_columns', message, `columns: ${unknown.slice(0, 20).join(', ')}`);
+  }
+  if (header.columns.includes(rowColumn)) return;
+  throw inputError(
+    'unrecognised_columns',
+    `the file has no column ${rowColumn}: it says which rows it mends`,
+  );
+}
+
+async function claim(
+  db: Database,
+  { environmentId, parent }: AmendRequest,
+  jobId: string,
+  { rows, lines }: AmendedRows,
+): Promise<void> {
+  const unclaimed = await claimRows(db, parent.loadId, await readLoadId(db, jobId), rows);
+  if (unclaimed.length > 0) throw explain(unclaimed, lines);
+  // After this lock no deletion comes before us that cannot be seen.
+  await lockLane(db, environmentId);
+  if (await isBeforeDeletion(db, environmentId, parent.jobId)) throw deletedSince(parent.jobId);
+}
+
+function explain(unclaimed: readonly Unclaimed[], lines: readonly number[]): Error {
+  const wrong = unclaimed.find(({ claimedBy }) => claimedBy === null);
+  if (wrong !== undefined) {
+    const message = `row ${wrong.row} is no refused row of the job`;
+    return inputError('invalid_field', message, `line ${lines[wrong.record - 1]}`);
+  }
+  const named = unclaimed.map(({ row }) => row).join(', ');
+  const jobs = [...new Set(unclaimed.map(({ claimedBy }) => claimedBy))].join(', ');
+  const message = `refused rows are mended once, and others are mending these, or have: ${named}`;
+  return inputError('already_amended', message, `job_id: ${jobs}`);
+}

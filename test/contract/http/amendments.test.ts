@@ -1,0 +1,250 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+interface Job {
+  readonly job_id: string;
+  readonly status: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly counts_by_kind: Readonly<Record<string, Readonly<Record<string, number>>>> | null;
+  readonly failure: unknown;
+  readonly amends: string | null;
+  readonly amendments: readonly { readonly job_id: string; readonly status: string }[];
+}
+
+let environments = 0;
+const tenant = (): Promise<Tenant> => t.addEnvironment(`amend${++environments}`);
+
+async function post<T>(
+  { key }: Tenant,
+  path: string,
+  body: string,
+  type = 'text/csv',
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; body: T }> {
+  return server.json<T>(path, {
+    method: 'POST',
+    key,
+    body: new Uint8Array(Buffer.from(body)),
+    headers: { 'content-type': type, ...headers },
+  });
+}
+
+async function ended(owner: Tenant, jobId: string): Promise<Job> {
+  await expect
+    .poll(async () => (await show(owner, jobId)).status, { timeout: 30_000 })
+    .toMatch(/completed|failed|cancelled/);
+  return show(owner, jobId);
+}
+
+const show = async (owner: Tenant, jobId: string): Promise<Job> =>
+  (await server.json<Job>(`/v1/background_jobs/${jobId}`, { key: owner.key })).body;
+
+async function load(owner: Tenant, body: string, type = 'text/csv', query = ''): Promise<Job> {
+  const answer = await post<Job>(owner, `/v1/imports${query}`, body, type);
+  expect(answer.status).toBe(200);
+  return ended(owner, answer.body.job_id);
+}
+
+const amend = <T = Job>(owner: Tenant, jobId: string, body: string, type?: string, query = '') =>
+  post<T>(owner, `/v1/background_jobs/${jobId}/amend${query}`, body, type);
+
+async function amended(owner: Tenant, jobId: string, body: string, type?: string): Promise<Job> {
+  const answer = await amend(owner, jobId, body, type);
+  expect(answer.status).toBe(202);
+  return ended(owner, answer.body.job_id);
+}
+
+async function rejects({ key }: Tenant, jobId: string, accept = 'text/csv'): Promise<string> {
+  return (await server.fetch(`/v1/background_jobs/${jobId}/rejects`, { key, headers: { accept } })).text();
+}
+
+async function users({ environment }: Tenant): Promise<Record<string, unknown>> {
+  const rows = await t.system.db
+    .selectFrom('users')
+    .select(['user_id', 'metadata'])
+    .where('environment_id', '=', environment.environmentId)
+    .orderBy('user_id')
+    .execute();
+  return Object.fromEntries(rows.map((row) => [row.user_id, row.metadata]));
+}
+
+async function refusal(answer: Promise<{ status: number; body: ErrorBody }>) {
+  const { status, body } = await answer;
+  const [first] = body.errors;
+  return [status, first?.error_code, `${first?.message} | ${first?.details}`] as const;
+}
+
+const file = 'user_id,name\nu1,Ada\n,Grace\nu3,Mary,x,y\nu4,Joan\n';
+
+describe('mended records', () => {
+  test('turn from rejected to amended, part by part, until nothing is left', async () => {
+    const owner = await tenant();
+    const parent = await load(owner, file);
+    expect(parent.counts).toMatchObject({ read: 4, inserted: 2, rejected: 2, amended: 0 });
+    const download = await rejects(owner, parent.job_id);
+    const [head, first] = download.split('\n');
+    const child = await amended(owner, parent.job_id, `${head}\n${first?.replace(',Grace', 'u2,Grace')}\n`);
+    expect(child).toMatchObject({ status: 'completed', amends: parent.job_id, counts: { inserted: 1 } });
+    expect(await show(owner, parent.job_id)).toMatchObject({
+      counts: { read: 4, inserted: 2, rejected: 1, amended: 1 },
+      amendments: [{ job_id: child.job_id, status: 'completed' }],
+    });
+    expect((await rejects(owner, parent.job_id)).split('\n')).toHaveLength(3);
+    await amended(owner, parent.job_id, 'user_id,name,sluice_row\nu3,Mary,3\n');
+    expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 2, read: 4 });
+    expect(Object.keys(await users(owner))).toEqual(['u1', 'u2', 'u3', 'u4']);
+  });
+
+  test('that are refused again stay refused for the new reason, as they were sent, and can be mended again', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, file);
+    const long = 'x'.repeat(300);
+    const child = await amended(owner, job_id, `name,user_id,sluice_row\nGrace,${long},2\nMary,u3,3\n`);
+    expect(child).toMatchObject({ status: 'completed', counts: { read: 2, rejected: 1, inserted: 1 } });
+    const left = await rejects(owner, job_id);
+    expect(left).toContain(`${long},Grace,2,3,id_too_long`);
+    expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 1 });
+    await amended(owner, job_id, left.replace(long, 'u2'));
+    expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 0, amended: 2 });
+  });
+
+  test('of a job that failed because all were refused complete it', async () => {
+    const owner = await tenant();
+    const failed = await load(owner, 'user_id,name\n,Ada\n,Grace\n');
+    expect(failed).toMatchObject({ status: 'failed', counts: { rejected: 2 } });
+    await amended(owner, failed.job_id, 'user_id,name,sluice_row\nu1,Ada,1\n');
+    expect(await show(owner, failed.job_id)).toMatchObject({
+      status: 'completed',
+      failure: null,
+      counts: { read: 2, rejected: 1, amended: 1 },
+    });
+  });
+
+  test('of NDJSON are told by sluice_reject, and count by kind', async () => {
+    const owner = await tenant();
+    const lines = [
+      '{"event_type":"identify_user","user_id":"u1","plan":"a"}',
+      '{"event_type":"track","user_id":"u1"}',
+      '{"event_type":"nonsense","user_id":"u1"}',
+    ];
+    const { job_id } = await load(owner, lines.join('\n'), 'application/x-ndjson');
+    const download = await rejects(owner, job_id, 'application/x-ndjson');
+    const mended = download
+      .replace('"event_type":"track"', '"event_type":"track","event_name":"Paid"')
+      .replace('nonsense', 'identify_user');
+    await amended(owner, job_id, mended, 'application/x-ndjson');
+    expect(await show(owner, job_id)).toMatchObject({
+      counts: { read: 3, inserted: 1, rejected: 0, amended: 2 },
+      counts_by_kind: { track: { read: 1, amended: 1 }, unknown: { read: 1, amended: 1, rejected: 0 } },
+    });
+  });
+});
+
+describe('refused are', () => {
+  test('rows that come twice, out of order, are no refused rows, or are not named', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, file);
+    const of = (rows: string) => refusal(amend<ErrorBody>(owner, job_id, `user_id,name,sluice_row\n${rows}`));
+    expect(await of('u2,Grace,2\nu2,Grace,2\n')).toEqual([
+      400,
+      'invalid_field',
+      expect.stringMatching(/twice.*line 3/),
+    ]);
+    expect(await of('u3,Mary,3\nu2,Grace,2\n')).toEqual([
+      400,
+      'invalid_field',
+      expect.stringMatching(/order.*line 3/),
+    ]);
+    expect(await of('u2,Grace,2\nu4,Joan,4\n')).toEqual([
+      400,
+      'invalid_field',
+      expect.stringMatching(/row 4 .*line 3/),
+    ]);
+    expect(await of('u2,Grace,\n')).toEqual([400, 'invalid_field', expect.stringMatching(/line 2/)]);
+    const [status, code] = await refusal(amend(owner, job_id, 'user_id,name\nu2,Grace\n'));
+    expect([status, code]).toEqual([400, 'unrecognised_columns']);
+    expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 2, amended: 0 });
+  });
+
+  test('rows that another job mends or has mended, naming it', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, file);
+    const mended = 'user_id,name,sluice_row\nu2,Grace,2\n';
+    const answers = await Promise.all([1, 2, 3, 4].map(() => amend<Job & ErrorBody>(owner, job_id, mended)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409, 409]);
+    const winner = answers.find(({ status }) => status === 202)?.body.job_id ?? '';
+    await ended(owner, winner);
+    const [status, code, text] = await refusal(amend(owner, job_id, mended));
+    expect([status, code, text]).toEqual([
+      409,
+      'already_amended',
+      expect.stringContaining(`2 | job_id: ${winner}`),
+    ]);
+    expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 1 });
+  });
+
+  test('jobs that have nothing to mend, are dry runs, or mend others; and another environment’s', async () => {
+    const owner = await tenant();
+    const mended = 'user_id,name,sluice_row\nu2,Grace,2\n';
+    const dry = await load(owner, file, 'text/csv', '?dry_run=true');
+    expect(await refusal(amend(owner, dry.job_id, mended))).toMatchObject([
+      409,
+      'job_not_amendable',
+      expect.any(String),
+    ]);
+    const { job_id } = await load(owner, file);
+    const child = await amended(owner, job_id, mended);
+    expect(await refusal(amend(owner, child.job_id, mended))).toMatchObject([
+      409,
+      'job_not_amendable',
+      expect.any(String),
+    ]);
+    expect(await refusal(amend(await tenant(), job_id, mended))).toMatchObject([
+      404,
+      'not_found',
+      expect.any(String),
+    ]);
+  });
+
+  test('jobs after which data was deleted', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, file);
+    const { status } = await server.json('/v1/users', {
+      method: 'DELETE',
+      key: owner.key,
+      body: JSON.stringify({ users: ['u1'] }),
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(status).toBe(202);
+    const mended = 'user_id,name,sluice_row\nu2,Grace,2\n';
+    expect(await refusal(amend(owner, job_id, mended))).toMatchObject([
+      410,
+      'job_expired',
+      expect.any(String),
+    ]);
+  });
+});
+
+test('the same Idempotency-Key gives the first answer again', async () => {
+  const owner = await tenant();
+  const { job_id } = await load(owner, file);
+  const mended = 'user_id,name,sluice_row\nu2,Grace,2\n';
+  const path = `/v1/background_jobs/${job_id}/amend`;
+  const again = () => post<Job>(owner, path, mended, 'text/csv', { 'idempotency-key': 'once' });
+  const [first, second] = [await again(), await again()];
+  expect([first.status, second.status, second.body.job_id]).toEqual([202, 202, first.body.job_id]);
+  await ended(owner, first.body.job_id);
+  expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 1 });
+});
