@@ -92,6 +92,7 @@ import { watch } from './routes/stream.ts';
 import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
+import { cause, causePage, proposal } from './schemas/cause-record.ts';
 import { callerRecord, sessionItem } from './schemas/console-session.ts';
 import { exportItem, jobRecord } from './schemas/job-record.ts';
 import { scheduleItem, scheduleList, scheduleRun } from './schemas/schedule-record.ts';
@@ -129,7 +130,10 @@ const components = [
   mappingPage,
   outcomePage,
   propertyItem,
+  proposal,
   reject,
+  cause,
+  causePage,
   rejectPage,
   scheduleItem,
   scheduleList,

@@ -5,7 +5,7 @@ import pLimit from 'p-limit';
 import type { Static } from 'typebox';
 import type { System } from '../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
-import { readRowCursor, rowPage, sendEnvelope, writeRowCursor } from './page.ts';
+import { readRowCursor, rowPage, sendEnvelope, sendJson, writeRowCursor } from './page.ts';
 import { environmentId } from './plugins/auth.ts';
 import { listQuery } from './plugins/validation.ts';
 import { jobIdOf, type jobParameters } from './schemas/job-record.ts';
@@ -28,10 +28,12 @@ interface RowsOfJob {
   /** The highest position there can be: beyond it there is nothing. */
   readonly lastPosition: number;
   /** Throws `InputError` `not_found`; so do the others. */
-  list(environmentId: number, jobId: string, page: RowsPage): Promise<ListedRows>;
+  list(environmentId: number, jobId: string, page: RowsPage, query: RowQuery): Promise<ListedRows>;
   /** The job's id as we write it. */
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
-  export(environmentId: number, jobId: string, format: RowsFormat): AsyncIterable<Buffer>;
+  export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;
+  /** What JSON is answered with instead of rows; null: this query asks for rows. */
+  summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object> | null;
 }
 
 interface RowsPage {
@@ -56,12 +58,17 @@ const mediaTypes: Readonly<Record<RowsFormat, string>> = {
   ndjson: 'application/x-ndjson',
 };
 
-interface RowsRequest {
-  Params: Static<typeof jobParameters>;
-  Querystring: Static<typeof rowQuery>;
+export const rowQuery = listQuery(rowPage);
+/** With what only refused records are asked by. */
+interface RowQuery extends Static<typeof rowQuery> {
+  readonly cause?: string;
+  readonly group_by?: 'cause';
 }
 
-export const rowQuery = listQuery(rowPage);
+interface RowsRequest {
+  Params: Static<typeof jobParameters>;
+  Querystring: RowQuery;
+}
 
 /** Files of which the next piece is read at a time: the others wait, and leave the database to those who bring data in. */
 const piecesAtATime = 2;
@@ -78,9 +85,10 @@ export function addRowsOfJob(app: FastifyInstance, system: System, kind: RowsOfJ
     const [type] = [request.type(offered)].flat();
     const format = formats[type as keyof typeof formats] ?? 'json';
     // A file has all of them, whatever page is asked for.
-    return format === 'json'
-      ? sendPage(system, kind, request, request.query, reply, jobId)
-      : sendFile(kind, request, reply, jobId, format, inTurn);
+    if (format !== 'json') return sendFile(kind, request, request.query, reply, jobId, format, inTurn);
+    const summary = await kind.summary?.(environmentId(request), jobId, request.query);
+    if (summary != null) return sendJson(reply, JSON.stringify(summary));
+    return sendPage(system, kind, request, request.query, reply, jobId);
   });
 }
 
@@ -88,12 +96,13 @@ async function sendPage(
   { config }: System,
   kind: RowsOfJob,
   request: FastifyRequest,
-  { limit = DEFAULT_PAGE_SIZE, cursor = '' }: RowsRequest['Querystring'],
+  query: RowQuery,
   reply: FastifyReply,
   jobId: string,
 ): Promise<FastifyReply> {
+  const { limit = DEFAULT_PAGE_SIZE, cursor = '' } = query;
   const after = Math.min(readRowCursor(cursor) ?? 0, kind.lastPosition);
-  const page = await kind.list(environmentId(request), jobId, { limit, after });
+  const page = await kind.list(environmentId(request), jobId, { limit, after }, query);
   const { rows, last } = firstThatFit(page);
   const next = last === null ? null : writeRowCursor(last);
   return sendEnvelope(request, reply, config.publicUrl, {
@@ -119,6 +128,7 @@ function firstThatFit({ rows, more }: ListedRows): { readonly rows: string[]; re
 async function sendFile(
   kind: RowsOfJob,
   request: FastifyRequest,
+  query: RowQuery,
   reply: FastifyReply,
   jobId: string,
   format: RowsFormat,
@@ -130,7 +140,7 @@ async function sendFile(
     .header('content-type', mediaTypes[format])
     .header('content-disposition', `attachment; filename="${known}-${kind.name}.${format}"`);
   if (request.method === 'HEAD') return reply.send('');
-  const pieces = takeTurns(kind.export(environment, jobId, format), inTurn);
+  const pieces = takeTurns(kind.export(environment, jobId, format, query), inTurn);
   return reply.send(Readable.from(pieces, { objectMode: false }));
 }
 

@@ -8,6 +8,7 @@ import {
 } from '../domain/limits.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import {
+  countOfCause,
   type ReadRejects,
   type RejectsSource,
   readRejectsPage,
@@ -30,24 +31,26 @@ const heldAtATime = {
 };
 
 /**
- * In file order, with their records cut. While the load still runs, chunks that end later may add rejects before `after`.
+ * In file order, with their records cut; with a `cause`, only those. While the load still runs, chunks that end later may add rejects before `after`.
  * @throws InputError `not_found`.
  */
 export async function listRejects(
   context: Pick<LoadContext, 'db'>,
   environmentId: number,
   jobId: string,
-  page: { readonly limit: number; readonly after: number },
+  page: { readonly limit: number; readonly after: number; readonly cause?: number | null },
 ): Promise<RejectsPage> {
   const { tally } = await requireLoad(context, environmentId, jobId);
+  const { cause = null } = page;
   const { loadId } = await requireSource(context, environmentId, jobId);
   const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
-  const found = await readRejectsPage(context.db, loadId, page.after, bounds);
-  return { ...found, total: tally.rejected };
+  const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
+  const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
+  return { ...found, total };
 }
 
 /**
- * All rejects of a load as a file that can be mended and loaded again, in its own shape where it is CSV and
+ * All rejects of a load, or of a cause, as a file that can be mended and loaded again, in its own shape where it is CSV and
  * CSV is wanted, or NDJSON and NDJSON. Memory does not grow with their number.
  * @throws InputError `not_found`.
  */
@@ -56,12 +59,13 @@ export async function* exportRejects(
   environmentId: number,
   jobId: string,
   format: RejectsFormat,
+  cause: number | null = null,
 ): AsyncGenerator<Buffer> {
   const source = await requireSource(context, environmentId, jobId);
   const shape = format === 'csv' ? new RejectsAsCsv(source.header) : new RejectsAsNdjson(source.header);
   if (shape.head.length > 0) yield shape.head;
   for (let after: number | null = 0; after !== null; ) {
-    const piece: Piece = await readPiece(context, source, shape, after);
+    const piece: Piece = await readPiece(context, source, shape, after, cause);
     if (piece.lines.length > 0) yield piece.lines;
     after = piece.next;
   }
@@ -78,8 +82,9 @@ async function readPiece(
   { loadId }: RejectsSource,
   shape: RejectsAsCsv | RejectsAsNdjson,
   after: number,
+  cause: number | null,
 ): Promise<Piece> {
-  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime);
+  const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
   const lines = Buffer.concat(rejects.map((reject) => shape.line(reject)));
   return { lines, next: more ? (rejects.at(-1)?.row ?? null) : null };
 }

@@ -78,8 +78,8 @@ export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
     name: 'outcomes',
     schema: listOutcomesSchema,
     lastPosition: 2 ** 31 - 1,
-    list: async (...which) => {
-      const { outcomes, more, total } = await listOutcomes(system.reader, ...which);
+    list: async (environmentId, jobId, page) => {
+      const { outcomes, more, total } = await listOutcomes(system.reader, environmentId, jobId, page);
       const rows = outcomes.map((outcome) => ({
         position: outcome.position,
         row: renderOutcome(outcome) satisfies IdOutcomeItem,
@@ -87,6 +87,6 @@ export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
       return { rows, more, total };
     },
     requireJob: (...which) => requireDeletion(system.reader, ...which),
-    export: (...which) => exportOutcomes(system, ...which),
+    export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),
   });
 }

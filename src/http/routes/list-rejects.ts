@@ -1,15 +1,22 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
+import { readCauseId } from '../../domain/cause.ts';
 import { MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import { rejectCodes, rejectColumns } from '../../domain/reject.ts';
+import { listCauses } from '../../load/causes/list-causes.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { addRowsOfJob, rowQuery } from '../job-rows.ts';
-import { envelope } from '../page.ts';
+import { ruled, worded } from '../../validation.ts';
+import { addRowsOfJob } from '../job-rows.ts';
+import { envelope, rowPage } from '../page.ts';
+import { listQuery } from '../plugins/validation.ts';
 import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
+import { causePage, renderCauses } from '../schemas/cause-record.ts';
 import { jobParameters } from '../schemas/job-record.ts';
+
+const notACause = 'cause is the id of one, from group_by=cause';
 
 export const reject = component(
   'Reject',
@@ -68,21 +75,43 @@ const csvExample = `user_id,name,${rejectColumns.join(',')}
 const ndjsonExample =
   '{"name":"Nobody","sluice_reject":{"row":3,"line":3,"byte_offset":83,"column":"user_id","error_code":"missing_id","message":"user_id is missing"}}\n';
 
+const rejectQuery = listQuery({
+  ...rowPage,
+  cause: Type.Optional(
+    worded(
+      ruled(Type.String({ description: 'Only records of this cause, by its `id`.' }), (text) =>
+        readCauseId(text) === null ? notACause : null,
+      ),
+      notACause,
+    ),
+  ),
+  group_by: Type.Optional(
+    worded(
+      Type.Enum(['cause'], {
+        type: 'string',
+        description:
+          '`cause`: not the records, but why they were refused, counted, and what would mend them.',
+      }),
+      'group_by is cause',
+    ),
+  ),
+});
+
 const listRejectsSchema = {
   operationId: 'listRejects',
   summary: 'List the refused records of a job',
   description:
-    'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON, in the shape of the source with the reasons added, to mend and send again.',
+    'By `Accept`: a page of them as JSON (also where nothing else is wanted), or all of them as CSV or NDJSON, in the shape of the source with the reasons added, to mend and send again. With `group_by=cause`, why they were refused as JSON.',
   tags: ['jobs'],
   params: jobParameters,
-  querystring: rowQuery,
+  querystring: rejectQuery,
   response: {
     200: {
       description:
         'The refused records, in file order. `Link` comes with JSON, `Content-Disposition` with files.',
       headers: named('Link', 'Content-Disposition', 'Vary'),
       content: {
-        'application/json': { schema: rejectPage.ref },
+        'application/json': { schema: Type.Unsafe({ anyOf: [rejectPage.ref, causePage.ref] }) },
         'text/csv': withExamples(Type.String({ description: `The columns of the source, and ${added}.` }), {
           rejects: { summary: 'One record', value: csvExample },
         }),
@@ -102,8 +131,9 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
     name: 'rejects',
     schema: listRejectsSchema,
     lastPosition: Number.MAX_SAFE_INTEGER,
-    list: async (...which) => {
-      const { rejects, more, total } = await listRejects(system.reader, ...which);
+    list: async (environmentId, jobId, page, query) => {
+      const filter = { ...page, cause: causeOf(query) };
+      const { rejects, more, total } = await listRejects(system.reader, environmentId, jobId, filter);
       const rows = rejects.map((reject) => ({
         position: reject.row,
         row: renderReject(reject) satisfies RejectRecord,
@@ -111,6 +141,13 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
       return { rows, more, total };
     },
     requireJob: (...which) => requireLoad(system.reader, ...which),
-    export: (...which) => exportRejects(system, ...which),
+    export: (environmentId, jobId, format, query) =>
+      exportRejects(system, environmentId, jobId, format, causeOf(query)),
+    summary: (environmentId, jobId, { group_by }) =>
+      group_by === undefined ? null : listCauses(system.reader, environmentId, jobId).then(renderCauses),
   });
+}
+
+function causeOf({ cause }: { readonly cause?: string }): number | null {
+  return cause === undefined ? null : readCauseId(cause);
 }

@@ -171,6 +171,16 @@ export async function readLastRejects(
   return rows.toReversed().map(toReject);
 }
 
+export async function countOfCause(db: Database, loadId: number, cause: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('load_rejects')
+    .select((eb) => eb.fn.countAll<number>().as('count'))
+    .where('load_id', '=', loadId)
+    .where('cause', '=', cause)
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
 /** Refused records of a load that share a cause. */
 export interface CountedCause extends CauseKey {
   readonly cause: number;

@@ -132,6 +132,133 @@ describe('as JSON', () => {
   });
 });
 
+interface Causes {
+  data: {
+    id: string;
+    error_code: string;
+    column: string | null;
+    shape: string | null;
+    count: number;
+    first_row: number;
+    samples: { row: number; line: number; value: string | null; raw: string }[];
+    proposals: {
+      id: string;
+      sentence: string;
+      tried: number;
+      accepted: number;
+      ambiguous: boolean;
+      samples: { row: number; before: string; after: string }[];
+    }[];
+  }[];
+  metadata: { total_count: number; causes: number; other_causes: number; other_count: number };
+}
+
+async function causesOf(jobId: string): Promise<Causes> {
+  const { status, body } = await server.json<Causes>(`/v1/background_jobs/${jobId}/rejects?group_by=cause`);
+  expect(status).toBe(200);
+  return body;
+}
+
+describe('by cause', () => {
+  const dates = ['01/12/2025', '31/12/2025', 'n/a'].map((time, n) => `track,u${n},opened,${time}\n`);
+  const events = `event_type,user_id,event_name,inserted_at\ntrack,u,opened,2025-01-01\n${dates.join('')}`;
+
+  test('causes are counted, with samples and what would mend them, before and after', async () => {
+    const { data, metadata } = await causesOf(await load(events));
+    expect(metadata).toEqual({ total_count: 3, causes: 2, other_causes: 0, other_count: 0 });
+    expect(data[0]).toEqual({
+      id: expect.any(String),
+      error_code: 'invalid_date',
+      column: 'inserted_at',
+      shape: '99/99/9999',
+      count: 2,
+      first_row: 2,
+      samples: [
+        { row: 2, line: 3, value: '01/12/2025', raw: 'track,u0,opened,01/12/2025' },
+        { row: 3, line: 4, value: '31/12/2025', raw: 'track,u1,opened,31/12/2025' },
+      ],
+      proposals: [
+        {
+          id: `${data[0]?.id}-day-first`,
+          sentence: '2 × 99/99/9999: read as day first',
+          tried: 2,
+          accepted: 2,
+          ambiguous: false,
+          samples: [
+            { row: 2, before: '01/12/2025', after: '2025-12-01' },
+            { row: 3, before: '31/12/2025', after: '2025-12-31' },
+          ],
+        },
+      ],
+    });
+    expect(data[1]).toMatchObject({
+      shape: 'n/a',
+      count: 1,
+      proposals: [{ sentence: '1 × n/a: read as no value' }],
+    });
+  });
+
+  test('the records of one can be paged through and downloaded', async () => {
+    const jobId = await load(events);
+    const id = (await causesOf(jobId)).data[0]?.id;
+    const first = await page(jobId, `?cause=${id}&limit=1`);
+    expect([first.metadata.total_count, first.data.map(({ row }) => row)]).toEqual([2, [2]]);
+    const second = await page(jobId, `?cause=${id}&limit=1&cursor=${first.metadata.cursor.after}`);
+    expect([second.metadata.cursor.after, second.data.map(({ row }) => row)]).toEqual([null, [3]]);
+    const path = `/v1/background_jobs/${jobId}/rejects?cause=${id}`;
+    const csv = await (await server.fetch(path, { headers: { accept: 'text/csv' } })).text();
+    expect(
+      csv
+        .trim()
+        .split('\n')
+        .slice(1)
+        .map((line) => line.split(',', 5).join()),
+    ).toEqual(['track,u0,opened,01/12/2025,2', 'track,u1,opened,31/12/2025,3']);
+  });
+
+  test('every way to be unfit has a cause, and the counts of all causes are the rejects of the job', async () => {
+    const jobId = await load(messy);
+    const { data, metadata } = await causesOf(jobId);
+    const { data: rejects } = await page(jobId);
+    expect(metadata).toMatchObject({ total_count: rejects.length, causes: data.length });
+    expect(data.reduce((sum, { count }) => sum + count, 0)).toBe(rejects.length);
+    expect(data.map(({ error_code }) => error_code).sort()).toEqual(
+      rejects.map(({ error_code }) => error_code).sort(),
+    );
+  });
+
+  test('of more causes than are listed the most frequent are, and the others are counted', async () => {
+    const time = (n: number) =>
+      ['!', '#', '$', '%', '&', '(', ')'].map((mark, bit) => ((n >> bit) & 1 ? mark : '.')).join('');
+    const lines = Array.from({ length: 70 }, (_, n) => `track,u,opened,${time(n)}\n`);
+    const jobId = await load(`event_type,user_id,event_name,inserted_at\n${lines.join('')}${lines[69]}`);
+    const { data, metadata } = await causesOf(jobId);
+    expect(metadata).toEqual({ total_count: 71, causes: 70, other_causes: 20, other_count: 20 });
+    expect([data.length, data[0]?.count]).toEqual([50, 2]);
+  });
+
+  test('a job without rejects has none', async () => {
+    expect(await causesOf(await load('user_id\nok\n'))).toEqual({
+      data: [],
+      metadata: { total_count: 0, causes: 0, other_causes: 0, other_count: 0 },
+    });
+  });
+
+  test.each(['group_by=column', 'cause=x', 'cause=0000000000000-trim'])('?%s is 400', async (query) => {
+    const jobId = await load('user_id,name\n,x\n');
+    const { status, body } = await server.json<ErrorBody>(`/v1/background_jobs/${jobId}/rejects?${query}`);
+    expect([status, body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+  });
+
+  test('values, shapes and records that somebody sent are bounded in length', async () => {
+    const long = `"${'x1/'.repeat(5_000)}"`;
+    const { data } = await causesOf(
+      await load(`event_type,user_id,event_name,inserted_at\ntrack,u,o,${long}\n`),
+    );
+    expect(JSON.stringify(data).length).toBeLessThan(1_000);
+  });
+});
+
 describe('long records', () => {
   const long = Array.from(
     { length: 300 },
