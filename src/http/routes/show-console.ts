@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyInstance } from 'fastify';
 import { chooseEncoding, consolePath, readConsoleAssets, renderShell } from '../../console/assets.ts';
 import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
 import { namesTag } from '../request-headers.ts';
 
 /** Everything from here, and nothing that is written into the page. */
@@ -32,10 +33,7 @@ export function showConsole(app: FastifyInstance, { config }: System): void {
     }
     scope.get<{ Params: { name: string } }>(`${consolePath}/assets/:name`, hidden, (request, reply) => {
       const asset = assets.files.get(request.params.name);
-      if (asset === undefined) {
-        reply.callNotFound();
-        return;
-      }
+      if (asset === undefined) throw inputError('route_not_found', 'There is no such file', '');
       const encoding = chooseEncoding(request.headers['accept-encoding']);
       if (encoding !== 'identity') reply.header('content-encoding', encoding);
       reply

@@ -1,12 +1,13 @@
-import type { FastifyInstance, FastifyReply, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { MAX_LIVE_TOPICS } from '../../domain/limits.ts';
 import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/topic.ts';
+import { sessionPrefix } from '../../postgres/stores/console-sessions.ts';
 import { ruled, worded } from '../../validation.ts';
-import { callerKeyId, environmentId } from '../plugins/auth.ts';
+import { callerOf, environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { named, refusals, withExamples } from '../schemas/answers.ts';
 
@@ -101,7 +102,7 @@ export function watch(app: FastifyInstance, { live }: System): void {
     const close = live.open(
       {
         environmentId: environment,
-        keyId: callerKeyId(request),
+        keyId: streamKey(request),
         topics,
         lastEventId: typeof given === 'string' ? given : null,
       },
@@ -110,6 +111,12 @@ export function watch(app: FastifyInstance, { live }: System): void {
     reply.raw.once('close', close);
     return reply;
   });
+}
+
+/** What the stream ends with: the key, or the session of the console. */
+function streamKey(request: FastifyRequest): string {
+  const { session, keyId } = callerOf(request);
+  return session === undefined ? keyId : sessionPrefix + session.sessionId;
 }
 
 function hijack(reply: FastifyReply): Sink {

@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import { CONSOLE_LINK_MS, CONSOLE_SESSION_MS, MAX_SESSIONS_PER_KEY } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
+import { isLiveText } from './api-keys.ts';
 
 /** What somebody signed in with. */
 export type Holder = 'key' | 'static_key' | 'admin' | 'link';
@@ -90,6 +91,19 @@ export function findSession(db: Database, cookie: string) {
     .where('s.digest', '=', digestOf(cookie))
     .executeTakeFirst();
 }
+
+/** Before the id of a session, where it stands among ids of keys. */
+export const sessionPrefix = 'session:';
+
+/** Of an array of ids, those of sessions that are neither ended nor expired, and whose key is good. */
+export const openSessionsText = (ids: string): string => `
+  select '${sessionPrefix}' || s.session_id as key_id
+  from console_sessions s
+  where '${sessionPrefix}' || s.session_id = any (${ids})
+    and s.session_id = any (select substr(id, ${sessionPrefix.length + 1}) from unnest(${ids}) id)
+    and s.ended_at is null
+    and s.expires_at > clock_timestamp()
+    and (s.key_id is null or exists (select from api_keys where key_id = s.key_id and ${isLiveText}))`;
 
 /** Those that are neither ended nor expired, newest first; of one key only, if told. */
 export async function listSessions(

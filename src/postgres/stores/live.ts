@@ -7,6 +7,7 @@ import {
 } from '../../domain/limits.ts';
 import { withTimeout } from '../pool.ts';
 import { isLiveText } from './api-keys.ts';
+import { openSessionsText } from './console-sessions.ts';
 
 /* What live views are made of: one statement, however many watch and whatever they watch. */
 
@@ -163,7 +164,14 @@ const statement = `
   select
     (select coalesce(json_agg(j), '[]') from (${jobsPart}) j) as jobs,
     (select coalesce(json_agg(c), '[]') from (${chunksPart}) c) as chunks,
-    (select coalesce(json_agg(k.key_id), '[]') from api_keys k where k.key_id = any ($5::text[]) and ${isLiveText}) as keys`;
+    (
+      select coalesce(json_agg(k.key_id), '[]')
+      from (
+        select key_id from api_keys where key_id = any ($5::text[]) and ${isLiveText}
+        union all
+        ${openSessionsText('$5::text[]')}
+      ) k
+    ) as keys`;
 
 /** Costs what is watched, not what is kept. Throws if the database is away, or late. */
 export async function readLive(pool: pg.Pool, question: LiveQuestion): Promise<LiveAnswer> {

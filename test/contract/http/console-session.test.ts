@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createSignInLink } from '../../../src/access/console-session.ts';
+import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { type ErrorBody, serve, serversPerTest, type TestServer } from '../../support/http.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+const adminKey = 'admin-key-of-the-tests-0123';
+const staticKey = 'a-static-key-of-the-operator';
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ settings: { ADMIN_KEY: adminKey, API_KEY: staticKey } });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+interface Who {
+  readonly environment: string;
+  readonly environments: readonly string[];
+  readonly scopes: readonly string[];
+  readonly key_id: string;
+  readonly is_admin: boolean;
+  readonly session_id: string | null;
+}
+
+const own = { 'sec-fetch-site': 'same-origin' };
+
+const signIn = (body: object, headers: Record<string, string> = own) =>
+  server.json<Who & ErrorBody>('/v1/console/sign_in', {
+    method: 'POST',
+    key: null,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+
+/** Signs in, and gives the header that a browser would send from then on. */
+async function cookieOf(body: object): Promise<string> {
+  const { status, headers } = await signIn(body);
+  expect(status).toBe(200);
+  return headers.get('set-cookie')?.split(';')[0] ?? '';
+}
+
+const ask = (path: string, cookie: string, method = 'GET', headers: Record<string, string> = own) =>
+  server.json<Who & ErrorBody>(path, { method, key: null, headers: { cookie, ...headers } });
+
+const job = '/v1/background_jobs/01a1f879-8845-7223-9ca4-ceafb3823817';
+
+describe('a session', () => {
+  test('is a cookie that no script reads and no other site sends, and of which the database has a digest only', async () => {
+    const { status, body, headers } = await signIn({ key: t.key });
+    expect([status, body.environment, body.is_admin]).toEqual([200, 'default', false]);
+    const cookie = headers.get('set-cookie') ?? '';
+    expect(cookie).toMatch(/^sluice_session=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict$/);
+    const secret = /=([\w-]{43});/.exec(cookie)?.[1] ?? '';
+    const { rows } = await t.system.pool.query<{ text: string }>(
+      'select s::text as text from console_sessions s',
+    );
+    expect(rows.length).toBeGreaterThan(0);
+    expect(rows.map(({ text }) => text).join()).not.toContain(secret);
+    const behindTls = await signIn({ key: t.key }, { ...own, 'x-forwarded-proto': 'https' });
+    expect(behindTls.headers.get('set-cookie')).toMatch(/; Secure$/);
+  });
+
+  test('may do what its key may, and is refused what the key is refused', async () => {
+    const { key } = await createApiKey(t.system.db, t.environment.environmentId, {
+      label: 'x',
+      scopes: ['read'],
+    });
+    const cookie = await cookieOf({ key });
+    expect((await ask('/v1/background_jobs', cookie)).status).toBe(200);
+    const refused = await ask(`${job}/cancel`, cookie, 'POST');
+    expect([refused.status, refused.body.errors[0]?.details]).toEqual([
+      403,
+      'needed: import; the key has: read',
+    ]);
+  });
+
+  test('ends with its key, with the request to sign out, and when it is ended from another', async () => {
+    const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
+    const [first, second, third] = [
+      await cookieOf({ key }),
+      await cookieOf({ key }),
+      await cookieOf({ key }),
+    ];
+    expect((await ask('/v1/console/session', first, 'DELETE')).status).toBe(204);
+    expect((await ask('/v1/console/session', first)).status).toBe(401);
+    const { session_id } = (await ask('/v1/console/session', second)).body;
+    expect((await ask(`/v1/console/sessions/${session_id}`, third, 'DELETE')).status).toBe(204);
+    expect((await ask('/v1/console/session', second)).status).toBe(401);
+    await revokeApiKey(t.system.db, t.environment.environmentId, keyId);
+    expect((await ask('/v1/console/session', third)).status).toBe(401);
+  });
+
+  test('is believed of the console only: no other site and no other port makes it do anything', async () => {
+    const cookie = await cookieOf({ key: t.key });
+    const { host } = new URL(server.address);
+    const refused: [string, Record<string, string>][] = [
+      ['POST', { 'sec-fetch-site': 'same-site' }],
+      ['POST', { 'sec-fetch-site': 'cross-site' }],
+      ['POST', { 'sec-fetch-site': 'none' }],
+      ['POST', {}],
+      ['POST', { origin: 'http://127.0.0.1:1' }],
+      ['POST', { origin: 'null' }],
+      ['GET', { 'sec-fetch-site': 'same-site' }],
+      ['GET', { 'sec-fetch-site': 'cross-site' }],
+    ];
+    for (const [method, headers] of refused) {
+      const path = method === 'GET' ? '/v1/background_jobs' : `${job}/retry`;
+      const { status, body } = await ask(path, cookie, method, headers);
+      expect([method, headers, status, body.errors[0]?.error_code]).toEqual([
+        method,
+        headers,
+        403,
+        'insufficient_scope',
+      ]);
+    }
+    const let_in: [string, Record<string, string>][] = [
+      ['POST', own],
+      ['POST', { origin: `http://${host}` }],
+      ['GET', { 'sec-fetch-site': 'none' }],
+      ['GET', {}],
+    ];
+    for (const [method, headers] of let_in) {
+      const path = method === 'GET' ? '/v1/background_jobs' : `${job}/retry`;
+      expect([method, headers, (await ask(path, cookie, method, headers)).status]).toEqual([
+        method,
+        headers,
+        method === 'GET' ? 200 : 404,
+      ]);
+    }
+    expect((await signIn({ key: t.key }, { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+  });
+
+  test('of ADMIN_KEY chooses its environment, and a page that means another one is refused', async () => {
+    await t.addEnvironment('staging');
+    const cookie = await cookieOf({ key: adminKey });
+    const who = (await ask('/v1/console/session', cookie)).body;
+    expect([who.environment, who.environments, who.is_admin]).toEqual([
+      'default',
+      ['default', 'staging'],
+      true,
+    ]);
+    const moved = await server.json<Who>('/v1/console/session', {
+      method: 'PUT',
+      key: null,
+      headers: { cookie, ...own, 'content-type': 'application/json' },
+      body: JSON.stringify({ environment: 'staging' }),
+    });
+    expect([moved.status, moved.body.environment]).toEqual([200, 'staging']);
+    const stale = await ask('/v1/background_jobs', cookie, 'GET', {
+      ...own,
+      'sluice-environment': 'default',
+    });
+    expect([stale.status, stale.body.errors[0]?.details]).toEqual([403, 'environment: staging']);
+    const key = await cookieOf({ key: t.key });
+    const refused = await server.json<ErrorBody>('/v1/console/session', {
+      method: 'PUT',
+      key: null,
+      headers: { cookie: key, ...own, 'content-type': 'application/json' },
+      body: JSON.stringify({ environment: 'staging' }),
+    });
+    expect(refused.status).toBe(403);
+  });
+
+  test('of a key of the configuration ends when the setting changes', async () => {
+    const [admin, operator] = [await cookieOf({ key: adminKey }), await cookieOf({ key: staticKey })];
+    const changed = { ...t.config, adminKey: `${adminKey}4`, apiKey: null };
+    const later = await serve({ ...t, system: { ...t.system, config: changed } });
+    try {
+      for (const cookie of [admin, operator]) {
+        expect((await ask('/v1/console/session', cookie)).status).toBe(200);
+        const { status } = await later.json('/v1/console/session', {
+          key: null,
+          headers: { cookie, ...own },
+        });
+        expect(status).toBe(401);
+      }
+    } finally {
+      await later.stop();
+    }
+  });
+
+  test('by a link of the command line begins once', async () => {
+    const link = await createSignInLink(t.system.db, t.environment.environmentId);
+    const first = await signIn({ link });
+    expect([first.status, first.body.is_admin]).toEqual([200, true]);
+    expect((await signIn({ link })).status).toBe(401);
+    const late = await createSignInLink(t.system.db, t.environment.environmentId);
+    await t.system.pool.query("update console_links set expires_at = now() - interval '1 s'");
+    expect((await signIn({ link: late })).status).toBe(401);
+  });
+
+  test('lists those of its own key, and for an administrator all', async () => {
+    const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
+    const cookie = await cookieOf({ key });
+    await cookieOf({ key: t.key });
+    const list = async (with_: string) =>
+      (
+        await server.json<{ key_id: string; is_own: boolean }[]>('/v1/console/sessions', {
+          key: null,
+          headers: { cookie: with_, ...own },
+        })
+      ).body;
+    expect((await list(cookie)).map(({ key_id, is_own }) => [key_id, is_own])).toEqual([[keyId, true]]);
+    expect((await list(await cookieOf({ key: adminKey }))).length).toBeGreaterThan(2);
+  });
+});
+
+describe('signing in', () => {
+  const { start } = serversPerTest();
+
+  test('with a wrong key is refused, and whoever guesses must wait', async () => {
+    const { server: fresh } = await start();
+    const attempt = () =>
+      fresh.json<ErrorBody>('/v1/console/sign_in', {
+        method: 'POST',
+        key: null,
+        headers: { 'content-type': 'application/json', ...own },
+        body: JSON.stringify({ key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` }),
+      });
+    for (let n = 0; n < 10; n++) expect((await attempt()).status).toBe(401);
+    const { status, headers } = await attempt();
+    expect([status, Number(headers.get('retry-after')) > 0]).toEqual([429, true]);
+  });
+});
+
+test('the page has no data, no script of its own and a policy that lets nothing in; its files may be kept for ever', async () => {
+  const page = await fetch(new URL('/console/jobs?type=import', server.address));
+  expect(page.headers.get('content-security-policy')).toBe(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  );
+  expect(page.headers.get('x-content-type-options')).toBe('nosniff');
+  const html = await page.text();
+  expect(html).not.toMatch(/<script[^>]*>[^<]|<style|style=|\son\w+=/);
+  const [, script = ''] = /src="(\/console\/assets\/main-[^"]+)"/.exec(html) ?? [];
+  const file = await fetch(new URL(script, server.address), { headers: { 'accept-encoding': 'gzip, br' } });
+  expect([file.status, file.headers.get('cache-control'), file.headers.get('content-encoding')]).toEqual([
+    200,
+    'public, max-age=31536000, immutable',
+    'br',
+  ]);
+  expect((await fetch(new URL('/console/assets/none.js', server.address))).status).toBe(404);
+});
