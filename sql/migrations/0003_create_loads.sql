@@ -21,8 +21,17 @@ create table sluice.loads (
   source_options jsonb not null default '{}',
   read_as jsonb,
   total_rows bigint not null,
-  dry_run boolean not null default false,
+  pass text not null default 'load',
+  dry_run boolean not null generated always as (pass <> 'load') stored,
+  begins_anew boolean not null default false,
   max_errors bigint,
+  max_changed bigint,
+  max_removed_values bigint,
+  on_drift text,
+  planned_at timestamptz,
+  plan_snapshot pg_snapshot,
+  plan jsonb,
+  applied_at timestamptz,
   duplicate_of uuid,
   request_id text,
   accepted_at timestamptz not null default now(),
@@ -54,6 +63,9 @@ create table sluice.loads (
   constraint loads_preset_check check (preset in ('mixpanel', 'amplitude', 'segment', 'posthog')),
   constraint loads_preset_reads_json check (preset is null or file_format = 'ndjson'),
   constraint loads_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
+  constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
+  constraint loads_on_drift_check check (on_drift in ('refuse', 'proceed')),
+  constraint loads_applied_has_plan check (applied_at is null or plan is not null),
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
   constraint loads_sha256_check check (octet_length(sha256) = 32),
@@ -76,6 +88,13 @@ comment on table sluice.loads is 'One row per accepted import or bulk identify; 
 comment on column sluice.loads.lane_position is 'Loads of one environment take effect in this order.';
 comment on column sluice.loads.sha256 is 'Of the bytes as received.';
 comment on column sluice.loads.file_ref is 'The stored file (decompressed, UTF-8); null once it has expired.';
+comment on column sluice.loads.pass is
+  'What its chunks do: load; dry_run, plan: only look; guard, validate: look first whether a guard is hit, then load; apply: its plan is to be loaded.';
+comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
+comment on column sluice.loads.begins_anew is 'Before its chunks start, what the last pass left is forgotten.';
+comment on column sluice.loads.planned_at is 'When its plan was begun.';
+comment on column sluice.loads.plan_snapshot is 'Which transactions the plan saw for certain: what others wrote since is drift.';
+comment on column sluice.loads.plan is 'The summary of its plan.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
 comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
 comment on column sluice.loads.read_as is 'How the file turned out to be written.';
@@ -238,6 +257,54 @@ comment on column sluice.load_amendments.row_number is 'Of the refused record in
 comment on column sluice.load_amendments.amended_by is 'The load that brings the mended record, and its number there: amended_row.';
 comment on column sluice.load_amendments.amended_at is
   'When that load completed with it; null: it has not ended, and the record counts as refused.';
+
+-- What a plan found: the profiles that are new or would change, as they are and as they would be. Without a foreign key, which would look
+-- up the load of every row; they are removed with the file of the load, which goes first. Written by COPY where all are new.
+
+create table sluice.planned_rows (
+  load_id bigint not null,
+  chunk_no integer not null,
+  is_new boolean not null,
+  is_repeated boolean not null default false,
+  entity text not null,
+  key text collate "C" not null,
+  before jsonb,
+  company_before text collate "C",
+  after jsonb not null,
+  company_after text collate "C",
+  times_before jsonb,
+  seen_before timestamptz,
+  times_after jsonb,
+  constraint planned_rows_entity_check check (entity in ('users', 'companies')),
+  constraint planned_rows_new_has_no_before check (is_new = (before is null))
+);
+comment on table sluice.planned_rows is 'Profiles that a planned load would make or change; unchanged ones are not here.';
+comment on column sluice.planned_rows.chunk_no is 'The chunk, of several the last; behind all chunks: made because a user names it.';
+comment on column sluice.planned_rows.is_repeated is 'The key stands in several chunks.';
+comment on column sluice.planned_rows.before is 'The properties as they were; null: there is no such profile.';
+comment on column sluice.planned_rows.seen_before is
+  'last_seen_at of the profile, where a record with a time of its own is laid over it: then this and times_before decide too.';
+comment on column sluice.planned_rows.times_after is 'As sluice.users.times, of keys that stand in several chunks.';
+create index planned_rows_place_idx on sluice.planned_rows (load_id, entity, is_new, chunk_no);
+create unique index planned_rows_repeated_key on sluice.planned_rows (load_id, entity, key) where is_repeated;
+
+create table sluice.planned_chunks (
+  load_id bigint not null,
+  chunk_no integer not null,
+  entity text not null,
+  rows_new bigint not null default 0,
+  rows_changed bigint not null default 0,
+  properties jsonb not null default '{}',
+  companies text[] not null default '{}',
+  constraint planned_chunks_pkey primary key (load_id, chunk_no, entity),
+  constraint planned_chunks_load_fkey foreign key (load_id) references sluice.loads on delete cascade,
+  constraint planned_chunks_entity_check check (entity in ('users', 'companies'))
+);
+comment on table sluice.planned_chunks is 'What each chunk adds to the summary of a plan, until it is written.';
+comment on column sluice.planned_chunks.chunk_no is 'Below 0: corrections.';
+comment on column sluice.planned_chunks.properties is
+  '{name: [values that appear, change, go, change their type]}';
+comment on column sluice.planned_chunks.companies is 'Companies that users name and that were not there.';
 
 -- A received file has no load for a moment. Who is killed in that moment leaves a file that nothing else names.
 

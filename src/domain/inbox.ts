@@ -6,7 +6,7 @@ export const inboxFolders = ['', 'users', 'companies'] as const;
 export type InboxFolder = (typeof inboxFolders)[number];
 
 /** How the files of a folder are to be loaded; what its mapping.yaml leaves out is filled in. */
-export interface InboxOptions extends Omit<LoadOptions, 'dryRun'> {
+export interface InboxOptions extends Omit<LoadOptions, 'dryRun' | 'plan'> {
   /** Null: the content and the name say it. */
   readonly format: SourceFormat | null;
   /** The saved mapping that stands in place of a map; null: none. It is looked up when a file is taken in. */

@@ -180,6 +180,16 @@ export const MAX_SAMPLE_CHARS = 200;
 /** Of a cause: records on which mends are tried, and their bytes. */
 export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
+/** Properties that the summary of a plan names, those with the most changes; and rows of it that are shown. */
+export const MAX_PLAN_PROPERTIES = 1_000;
+export const PLAN_SAMPLE_ROWS = 50;
+/** Of a value that is shown in it, as JSON. */
+export const MAX_SAMPLE_VALUE_CHARS = 256;
+/** Properties of a row that is shown in it. */
+export const MAX_SAMPLE_PROPERTIES = 50;
+/** Rows of a plan, and bytes of them, that a download holds at a time. */
+export const PLANNED_ROWS_AT_A_TIME = 1_000;
+export const PLANNED_BYTES_AT_A_TIME = MiB;
 /** Refused records of a job that are counted by code. */
 export const MAX_COUNTED_REJECTS = 100_000;
 /** Records of one file of mended records. */

@@ -3,7 +3,7 @@
  * folder. Begin with this file for a load, `task.ts` for background work, `errors.ts` for what can go
  * wrong, `limits.ts` for every bound.
  */
-import type { LoadEntity } from './entity.ts';
+import type { Entity, LoadEntity } from './entity.ts';
 import { type RecordKind, recordKinds } from './event.ts';
 import type { ReadAs, SourceOptions } from './source.ts';
 
@@ -18,6 +18,18 @@ export const endedStatuses = ['completed', 'failed', 'cancelled'] as const satis
 
 /** `failure.code` of a load whose every record was refused: there is nothing of it to be retried. */
 export const ALL_RECORDS_REFUSED = 'all_records_refused';
+
+/**
+ * What the chunks of a load do. load: they write. dry_run: they look and count. plan: they keep what they find. guard: as plan, and validate:
+ * they only map; then, unless a guard is hit, the load goes on as `load`. apply: the plan is to be loaded, and nothing has begun.
+ */
+export const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
+export type LoadPass = (typeof loadPasses)[number];
+
+/** Whether the chunks keep what they find. */
+export function keepsPlan(pass: LoadPass): boolean {
+  return pass === 'plan' || pass === 'guard';
+}
 
 /** How the stored file is written: JSON arrays, Parquet and Avro are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
@@ -34,6 +46,8 @@ export interface LoadOptions {
   /** The product whose records they are; null: they are ours. Not together with a map. */
   readonly preset: Preset | null;
   readonly dryRun: boolean;
+  /** A dry run that keeps what it finds, and can be applied. */
+  readonly plan: boolean;
   /** More rejects than this fail the load: a count, or a share of the records in percent. */
   readonly maxErrors: MaxErrors | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
@@ -47,6 +61,7 @@ export const defaultLoadOptions: LoadOptions = {
   map: {},
   preset: null,
   dryRun: false,
+  plan: false,
   maxErrors: null,
   ifDuplicate: 'load',
   source: {},
@@ -69,7 +84,13 @@ export interface Load {
   readonly tally: Tally;
   /** Null unless some record says by its `event_type` what it is. */
   readonly tallyByKind: TallyByKind | null;
+  /** The caller asked for nothing to be written, or has not asked for more yet. */
   readonly dryRun: boolean;
+  readonly pass: LoadPass;
+  /** The received file is still there. */
+  readonly hasFile: boolean;
+  /** Null unless there is one, and it is complete. */
+  readonly plan: LoadPlan | null;
   readonly failure: { readonly code: string; readonly message: string } | null;
   /** What the last try ran into, as long as the job goes on trying. */
   readonly lastError: string | null;
@@ -93,6 +114,46 @@ export interface Amendment {
   readonly status: LoadStatus;
   /** Records in its file. */
   readonly totalRows: number;
+}
+
+/** What a load would do, or was to do before it was applied. */
+export interface LoadPlan {
+  readonly summary: PlanSummary;
+  readonly plannedAt: Date;
+  /** When it was last asked to be applied. */
+  readonly appliedAt: Date | null;
+  readonly onDrift: OnDrift | null;
+}
+
+/** What happens to a plan of which something has changed since: nothing is written, or it is loaded all the same. */
+export const onDriftChoices = ['refuse', 'proceed'] as const;
+export type OnDrift = (typeof onDriftChoices)[number];
+
+/** As it stands in the ledger. */
+export interface PlanSummary {
+  readonly counts: Tally;
+  readonly countsByKind: TallyByKind | null;
+  /** Profiles, also those that records of others name or describe. */
+  readonly profiles: Readonly<Record<Entity, { readonly new: number; readonly changed: number }>>;
+  readonly values: ValueChanges;
+  /** Those with the most changes first, at most MAX_PLAN_PROPERTIES. */
+  readonly properties: readonly PlannedProperty[];
+  readonly morePropertyNames: number;
+}
+
+/** Values of properties. `retype`: those among `change` whose type in JSON changes. */
+export interface ValueChanges {
+  readonly appear: number;
+  readonly change: number;
+  readonly go: number;
+  readonly retype: number;
+}
+
+export interface PlannedProperty extends ValueChanges {
+  readonly entity: Entity;
+  readonly name: string;
+  /** The environment has no property of this name yet. */
+  readonly isNew: boolean;
 }
 
 /** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */

@@ -81,6 +81,7 @@ import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from '.
 import { showLiveness } from './routes/show-liveness.ts';
 import { savedMapping, showMapping } from './routes/show-mapping.ts';
 import { showMetrics } from './routes/show-metrics.ts';
+import { plan, showPlanOfJob } from './routes/show-plan.ts';
 import { companyProfile, showProfile, userProfile } from './routes/show-profile.ts';
 import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
@@ -123,6 +124,7 @@ const components = [
   importRecord,
   inspection,
   jobDetail,
+  plan,
   jobListItem,
   jobRecord,
   keyedItem,
@@ -231,6 +233,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   showJob(app, system);
   listRejectsOfJob(app, system);
   listOutcomesOfJob(app, system);
+  showPlanOfJob(app, system);
   cancelJob(app, system);
   retryJob(app, system);
   listMappingsRoute(app, system);

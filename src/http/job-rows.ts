@@ -71,7 +71,7 @@ interface RowsRequest {
 }
 
 /** Files of which the next piece is read at a time: the others wait, and leave the database to those who bring data in. */
-const piecesAtATime = 2;
+export const piecesAtATime = 2;
 
 /** A page as JSON, or all of them as a file, by what the caller accepts. */
 export function addRowsOfJob(app: FastifyInstance, system: System, kind: RowsOfJob): void {
@@ -125,8 +125,8 @@ function firstThatFit({ rows, more }: ListedRows): { readonly rows: string[]; re
   return { rows: texts, last: isLast ? null : (rows[texts.length - 1]?.position ?? null) };
 }
 
-async function sendFile(
-  kind: RowsOfJob,
+export async function sendFile(
+  kind: Pick<RowsOfJob, 'name' | 'requireJob' | 'export'>,
   request: FastifyRequest,
   query: RowQuery,
   reply: FastifyReply,

@@ -162,7 +162,7 @@ async function writeLoad(
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
   const duplicateOf =
-    options.dryRun || request.amends !== undefined
+    options.dryRun || options.plan || request.amends !== undefined
       ? null
       : await findDuplicate(db, environmentId, {
           ...options,
@@ -196,7 +196,7 @@ async function writeLoad(
     readAs: received.readAs,
     preset: options.preset,
     totalRows: received.totalRows,
-    dryRun: options.dryRun,
+    pass: options.plan ? 'plan' : options.dryRun ? 'dry_run' : 'load',
     maxErrors: allowedErrors(options.maxErrors, received.totalRows),
     duplicateOf,
     amends: request.amends ?? null,

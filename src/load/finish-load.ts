@@ -1,15 +1,17 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
-import { ALL_RECORDS_REFUSED, balances } from '../domain/load.ts';
+import { ALL_RECORDS_REFUSED, balances, keepsPlan, type LoadPass } from '../domain/load.ts';
 import { type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
 import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
+import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { completeLoad, type LoadSource, readFinishState, readLoadSource } from '../postgres/stores/loads.ts';
-import { countRejects } from '../postgres/stores/read-loads.ts';
+import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
+import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
@@ -29,19 +31,33 @@ const notOurs = 'another worker finishes the load, or it has ended';
  * and the events that stood in several chunks, check that the ledger balances, complete, start the next of the lane. May be called twice, late, or again after half of it.
  */
 export async function finishLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
-  const hasRepeats = await findRepeats(context.db, claim.subjectId);
-  if (hasRepeats === null) throw new ConflictError(notOurs);
-  if (hasRepeats) await countRepeats(context, claim);
+  const done = await findRepeats(context.db, claim.subjectId);
+  if (done === null) throw new ConflictError(notOurs);
+  if (done.hasRepeats) await countRepeats(context, claim, done.pass);
   await replayLoad(context, claim);
   await replayEvents(context, claim);
+  if (keepsPlan(done.pass)) await concludePlan(context, claim);
   await afterCompletion(context, claim, await complete(context, claim));
 }
 
-async function countRepeats(context: LoadContext, claim: TaskClaim): Promise<void> {
+/** Of a plan: its rows are all there and right; sums them up, once. */
+async function concludePlan(context: LoadContext, claim: TaskClaim): Promise<void> {
+  const { environmentId, subjectId, jobId } = claim;
+  const load = await requireLoad(context, environmentId, jobId ?? '');
+  if (load.plan !== null) return;
+  await inTransaction(context.pool, async ({ db }) => {
+    await nameTaskSession(db, claim);
+    await summarisePlan(db, subjectId, { counts: load.tally, countsByKind: load.tallyByKind });
+    if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
+  });
+}
+
+async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPass): Promise<void> {
   await inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     await noteEventRepeats(db, claim.subjectId);
     await resolveRepeats(db, claim.subjectId);
+    if (keepsPlan(pass)) await takeBackRepeated(db, claim.subjectId);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });
 }
@@ -100,7 +116,7 @@ export async function replayLoad(context: LoadContext, claim: TaskClaim): Promis
   const chunks = await chunksToReplay(context.db, claim.subjectId);
   if (chunks.length === 0) return;
   const source = await readLoadSource(context.db, claim.subjectId);
-  if (source.dryRun) return;
+  if (source.dryRun && !keepsPlan(source.pass)) return;
   context.log.info(
     { ...taskFields(claim), chunks: chunks.length },
     'replaying keys written out of file order',
@@ -138,7 +154,8 @@ async function replayChunk(
       if (batch.text.length === 0) continue;
       await copyBatch(transaction, batch);
       if ((await keepReplayed(db, claim.subjectId, entity)) === 0) continue;
-      await remergeIncoming(db, entity, { ...batch.scope, counted: 'none', keepKeys: false });
+      const scope = { ...batch.scope, counted: 'none', keepKeys: false } as const;
+      await (keepsPlan(source.pass) ? replanIncoming : remergeIncoming)(db, entity, scope);
     }
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
   });

@@ -1,13 +1,15 @@
-import { noOutcomes } from '../domain/load.ts';
+import { keepsPlan, noOutcomes } from '../domain/load.ts';
 import { fromByteString, unescapeCopy } from '../mapping/json-text.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Database, Transaction } from '../postgres/database.ts';
-import { insertNewUsers } from '../postgres/merge/merge-batch.ts';
+import { insertNewUsers, newUserStamp } from '../postgres/merge/merge-batch.ts';
+import { planNewUsers, plannedUserStamp } from '../postgres/merge/plan-batch.ts';
 import type { LoadSource } from '../postgres/stores/loads.ts';
 import { hasNoUsers } from '../postgres/stores/profiles.ts';
 import { addEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 import type { MergedKinds } from './merge-rows.ts';
+import type { ReadScope } from './read-chunk.ts';
 
 const NEW_ROW = 1;
 
@@ -17,9 +19,18 @@ export async function expectsNewUsers(
   source: LoadSource,
   memory: LoadMemory,
 ): Promise<boolean> {
-  if (source.dryRun || source.entity === 'companies') return false;
+  if (source.entity === 'companies') return false;
+  // A plan writes none of them: that its users have been new so far says nothing of the next.
+  if (keepsPlan(source.pass)) return memory.users !== 'known' && (await hasNoUsers(db, source.environmentId));
+  if (source.dryRun) return false;
   if (memory.users === 'unknown' && (await hasNoUsers(db, source.environmentId))) memory.users = 'new';
   return memory.users === 'new';
+}
+
+/** How a chunk is read of which this is expected: what its rows end with. */
+export function scopeOfNewUsers(source: LoadSource, chunkNo: number): ReadScope {
+  if (!keepsPlan(source.pass)) return { stamp: newUserStamp({ ...source, chunkNo }) };
+  return { stamp: plannedUserStamp({ ...source, chunkNo }), hasDigests: false };
 }
 
 /** Whether the rows read are fit for it: users only, each of a record of its own, and none that removes anything. */
@@ -48,16 +59,14 @@ export async function insertRows(
     counted: 'all',
     keepKeys: severalChunks,
   } as const;
-  await insertNewUsers(
-    transaction,
-    scope,
-    {
-      text: users.finishInOrder(),
-      keyHashes: severalChunks ? users.keyHashes(NEW_ROW) : null,
-      companies: users.companies().map((company) => fromByteString(unescapeCopy(company))),
-    },
-    severalChunks && source.entity === 'auto',
-  );
+  const isPlan = keepsPlan(source.pass);
+  const newUsers = {
+    text: isPlan ? users.finish() : users.finishInOrder(),
+    keyHashes: severalChunks || isPlan ? users.keyHashes(NEW_ROW) : null,
+    companies: users.companies().map((company) => fromByteString(unescapeCopy(company))),
+  };
+  if (isPlan) await planNewUsers(transaction, scope, newUsers);
+  else await insertNewUsers(transaction, scope, newUsers, severalChunks && source.entity === 'auto');
   const { repeated } = users;
   const inserted = { ...noOutcomes, inserted: users.rows - repeated, superseded: repeated };
   const added = events.rows === 0 ? {} : await addEvents(transaction, source, chunkNo, events, memory);

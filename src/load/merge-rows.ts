@@ -1,12 +1,13 @@
 import type pg from 'pg';
 import { type Entity, entities } from '../domain/entity.ts';
 import { eventKinds, type RecordKind } from '../domain/event.ts';
-import { addOutcomes, type CountedKind, noOutcomes, type Outcomes } from '../domain/load.ts';
+import { addOutcomes, type CountedKind, keepsPlan, noOutcomes, type Outcomes } from '../domain/load.ts';
 import type { RecordFilter } from '../mapping/event-buffer.ts';
 import type { Rows } from '../mapping/rows.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { type MergeScope, prepareIncoming } from '../postgres/merge/incoming.ts';
 import { type Batch, classifyBatch, type Merged, mergeBatch } from '../postgres/merge/merge-batch.ts';
+import { noteNewCompanies, planBatch } from '../postgres/merge/plan-batch.ts';
 import { noteUnchanged } from '../postgres/merge/unchanged.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
@@ -154,7 +155,8 @@ async function noteUnchangedRecords(
     const count = unchanged.countOf(entity);
     if (count === 0) continue;
     kinds[kindOfEntity[entity]] = { ...noOutcomes, unchanged: count };
-    if (source.chunkCount === 1) continue;
+    // A plan needs them once more, when it is applied.
+    if (source.chunkCount === 1 && source.pass !== 'plan') continue;
     await noteUnchanged(db, entity, { loadId: source.loadId, chunkNo }, unchanged.keyHashes(entity));
   }
   return kinds;
@@ -167,8 +169,10 @@ async function createTheirCompanies(
   chunkNo: number,
   rows: Rows,
 ): Promise<void> {
-  if (profilesOf(rows).users.rows === 0 || source.dryRun) return;
+  if (profilesOf(rows).users.rows === 0) return;
   const scope = scopeOf(source, chunkNo, rows, 'users');
+  if (keepsPlan(source.pass)) return noteNewCompanies(db, scope);
+  if (source.dryRun) return;
   // Only where companies may have records of their own does it matter who made them.
   await createCompanies(db, { ...scope, keepKeys: scope.keepKeys && source.entity === 'auto' });
 }
@@ -183,6 +187,7 @@ function mergeEntity(
   includes: RecordFilter | null,
 ): Promise<Merged> {
   const batch = batchOf(source, chunkNo, rows, entity, includes);
+  if (keepsPlan(source.pass)) return planBatch(transaction, batch);
   return source.dryRun ? classifyBatch(transaction, batch) : mergeBatch(transaction, batch);
 }
 

@@ -13,7 +13,6 @@ import type { Reject } from '../domain/reject.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { inTransaction, type Transaction } from '../postgres/database.ts';
-import { newUserStamp } from '../postgres/merge/merge-batch.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
 import {
   type ChunkTally,
@@ -29,7 +28,7 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
-import { canBeInserted, expectsNewUsers, insertRows, learn } from './insert-rows.ts';
+import { canBeInserted, expectsNewUsers, insertRows, learn, scopeOfNewUsers } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
 
@@ -94,7 +93,7 @@ async function tryInserting(
 ): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
   if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
-  const rows = await reader.read(chunk, { stamp: newUserStamp({ ...source, chunkNo: claim.part }) });
+  const rows = await reader.read(chunk, scopeOfNewUsers(source, claim.part));
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);
     try {

@@ -28,6 +28,8 @@ const maxNotAsked = 64;
 export interface ReadScope extends Omit<ChunkScope, 'origin'> {
   /** Is given the records that may be unchanged; those that it finds to be are not mapped. */
   readonly findUnchanged?: (offered: UnchangedRecords) => Promise<void>;
+  /** Rows bear the digests of their records; by default they do. */
+  readonly hasDigests?: boolean;
 }
 
 /** Reads chunks of one load. Its `rows` are the last chunk's, and are reused by the next. */
@@ -55,7 +57,7 @@ export function createChunkReader(
         : chunk.byteEnd;
       const bytes = await files.readRange(fileRef, chunk.byteStart, end);
       rows.bytes = bytes;
-      rows.digests.open(bytes, key);
+      rows.digests.open(bytes, scope?.hasDigests === false ? null : key);
       if (scope?.findUnchanged !== undefined && key !== null && 'offerUnchanged' in parser) {
         parser.offerUnchanged(bytes);
         await scope.findUnchanged(rows.unchanged);

@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import type { Load } from '../domain/load.ts';
+import type { Load, LoadPlan, ValueChanges } from '../domain/load.ts';
 import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
+import type { ShownPlan } from './plans.ts';
 
 /* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
@@ -60,8 +61,50 @@ export function renderLoadDetail(
       links: loadUrl(baseUrl, jobId),
     })),
     dry_run: load.dryRun,
+    plan: load.plan && renderPlan(load.plan, item.links),
     read_as: load.readAs && renderReadAs(load.readAs),
   };
+}
+
+/** What a load would do, without its properties and rows. */
+export function renderPlan({ summary, plannedAt, appliedAt, onDrift }: LoadPlan, jobUrl: string) {
+  return {
+    planned_at: plannedAt.toISOString(),
+    applied_at: appliedAt?.toISOString() ?? null,
+    on_drift: onDrift,
+    counts: summary.counts,
+    counts_by_kind: summary.countsByKind,
+    profiles: summary.profiles,
+    values: renderChanges(summary.values),
+    links: `${jobUrl}/plan`,
+  };
+}
+
+function renderChanges({ appear, change, go, retype }: ValueChanges) {
+  return { appear, change, go, change_type: retype };
+}
+
+/** A plan in full, as JSON: values of rows are as PostgreSQL wrote them, whose numbers have digits that ours lose. */
+export function planJson({ jobId, sample, ...plan }: ShownPlan, baseUrl: string): string {
+  const { properties, morePropertyNames } = plan.summary;
+  const rows = sample.map(
+    (row) =>
+      `{"entity":"${row.entity}","id":${JSON.stringify(row.key)},"before":${row.before},"after":${row.after},` +
+      `"company_before":${JSON.stringify(row.companyBefore)},"company_after":${JSON.stringify(row.companyAfter)},` +
+      `"more_properties":${row.moreProperties}}`,
+  );
+  const rest = JSON.stringify({
+    job_id: jobId,
+    ...renderPlan(plan, loadUrl(baseUrl, jobId)),
+    properties: properties.map(({ entity, name, isNew, ...values }) => ({
+      entity,
+      name,
+      ...renderChanges(values),
+      is_new: isNew,
+    })),
+    more_properties: morePropertyNames,
+  });
+  return `${rest.slice(0, -1)},"sample":[${rows.join(',')}]}`;
 }
 
 /** How the file was read. */

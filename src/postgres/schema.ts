@@ -524,10 +524,18 @@ export interface Loads {
    * The load whose refused records this one mends; null: none, or its record is gone.
    */
   amends: number | null;
+  applied_at: Date | null;
   attempts: Generated<number>;
+  /**
+   * Before its chunks start, what the last pass left is forgotten.
+   */
+  begins_anew: Generated<boolean>;
   chunk_count: number;
   chunks_done: Generated<number>;
   column_map: Generated<Json>;
+  /**
+   * The pass writes neither profiles nor events.
+   */
   dry_run: Generated<boolean>;
   duplicate_of: string | null;
   ended_at: Date | null;
@@ -553,7 +561,26 @@ export interface Loads {
    */
   lane_position: Generated<number>;
   load_id: Generated<number>;
+  max_changed: number | null;
   max_errors: number | null;
+  max_removed_values: number | null;
+  on_drift: string | null;
+  /**
+   * What its chunks do: load; dry_run, plan: only look; guard, validate: look first whether a guard is hit, then load; apply: its plan is to be loaded.
+   */
+  pass: Generated<string>;
+  /**
+   * The summary of its plan.
+   */
+  plan: Json | null;
+  /**
+   * Which transactions the plan saw for certain: what others wrote since is drift.
+   */
+  plan_snapshot: string | null;
+  /**
+   * When its plan was begun.
+   */
+  planned_at: Date | null;
   /**
    * The product whose records the file holds; null: they are ours.
    */
@@ -680,6 +707,56 @@ export interface NotificationSubscriptions {
   secret: string | null;
   subscription_id: Generated<number>;
   target: string;
+}
+
+export interface PlannedChunks {
+  /**
+   * Below 0: corrections.
+   */
+  chunk_no: number;
+  /**
+   * Companies that users name and that were not there.
+   */
+  companies: Generated<string[]>;
+  entity: string;
+  load_id: number;
+  /**
+   * {name: [values that appear, change, go, change their type]}
+   */
+  properties: Generated<Json>;
+  rows_changed: Generated<number>;
+  rows_new: Generated<number>;
+}
+
+export interface PlannedRows {
+  after: Json;
+  /**
+   * The properties as they were; null: there is no such profile.
+   */
+  before: Json | null;
+  /**
+   * The chunk, of several the last; behind all chunks: made because a user names it.
+   */
+  chunk_no: number;
+  company_after: string | null;
+  company_before: string | null;
+  entity: string;
+  is_new: boolean;
+  /**
+   * The key stands in several chunks.
+   */
+  is_repeated: Generated<boolean>;
+  key: string;
+  load_id: number;
+  /**
+   * last_seen_at of the profile, where a record with a time of its own is laid over it: then this and times_before decide too.
+   */
+  seen_before: Date | null;
+  /**
+   * As sluice.users.times, of keys that stand in several chunks.
+   */
+  times_after: Json | null;
+  times_before: Json | null;
 }
 
 export interface Properties {
@@ -1029,6 +1106,8 @@ export interface DB {
   notification_deliveries: NotificationDeliveries;
   notification_events: NotificationEvents;
   notification_subscriptions: NotificationSubscriptions;
+  planned_chunks: PlannedChunks;
+  planned_rows: PlannedRows;
   properties: Properties;
   received_files: ReceivedFiles;
   schedule_memory: ScheduleMemory;

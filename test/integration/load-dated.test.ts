@@ -10,6 +10,7 @@ import {
 } from '../../src/postgres/stores/profiles.ts';
 import {
   countLeftovers,
+  type FileOptions,
   type ManualLoad,
   newEnvironment,
   readProfiles,
@@ -18,6 +19,7 @@ import {
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
+import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
 import {
   batchRecords,
   datedFile,
@@ -39,7 +41,7 @@ interface LoadStep {
   readonly chunkBytes: number;
   readonly ranks: readonly number[];
   readonly atOnce: number;
-  readonly dryRunFirst: boolean;
+  readonly first: 'nothing' | 'dry run' | 'plan';
   readonly cancelAfter: number | null;
 }
 
@@ -48,7 +50,7 @@ const loadStep: fc.Arbitrary<LoadStep> = fc.record({
   chunkBytes: fc.constantFrom(1, 1, 150, 400, 10_000),
   ranks: fc.array(fc.nat(), { minLength: 30, maxLength: 30 }),
   atOnce: fc.integer({ min: 1, max: 3 }),
-  dryRunFirst: fc.boolean(),
+  first: fc.constantFrom('nothing', 'dry run', 'plan'),
   cancelAfter: fc.option(fc.nat(8), { nil: null, freq: 2 }),
 });
 
@@ -62,7 +64,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 );
 
 describe('records with and without times, and events, in files, batches and one by one', () => {
-  test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run says so before', async () => {
+  test('end as one by one, whatever the chunks, their order, and however often they are tried; the dry run, and the plan row by row, say so before', async () => {
     const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 5 }), async (steps) => {
       const environmentId = await newEnvironment(t.system);
       const oracle = new SerialOracle();
@@ -100,11 +102,14 @@ async function loadAndExpect(
   load: LoadStep,
 ): Promise<void> {
   const { file, chunkBytes } = load;
-  const start = (dryRun: boolean) =>
-    startManually(t.system, environmentId, file.text, { format: file.format, chunkBytes, dryRun });
-  const dry = load.dryRunFirst ? await runShuffled(await start(true), environmentId, load, null) : null;
-  expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
-  const real = await runShuffled(await start(false), environmentId, load, load.cancelAfter);
+  const start = (options: FileOptions) =>
+    startManually(t.system, environmentId, file.text, { format: file.format, chunkBytes, ...options });
+  const asked = { dryRun: load.first === 'dry run', plan: load.first === 'plan' };
+  const dry =
+    load.first === 'nothing' ? null : await runShuffled(await start(asked), environmentId, load, null);
+  const before = oracle.profiles();
+  expect(await readProfiles(t.system, environmentId)).toEqual(before);
+  const real = await runShuffled(await start({}), environmentId, load, load.cancelAfter);
   const added = events.load(file.events);
   const profiles = oracle.load(file.says);
   const expected = {
@@ -115,6 +120,11 @@ async function loadAndExpect(
   };
   expectTally(real.tally, expected);
   if (dry !== null) expectTally(dry.tally, expected);
+  if (dry?.pass === 'plan') {
+    const rows = expectedRows(before, oracle.profiles());
+    expect(await readPlannedRows(t.system, dry.jobId)).toEqual(rows);
+    expect(dry.plan?.summary).toMatchObject(expectedChanges(rows));
+  }
   expect(await countLeftovers(t.system, real.jobId)).toBe(0);
 }
 

@@ -4,12 +4,14 @@ import {
   acceptFile,
   countLeftovers,
   endedLoad,
+  type FileOptions,
   newEnvironment,
   readProfiles,
   readVersions,
   runManually,
   startManually,
 } from '../support/load-file.ts';
+import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
 import { ndjsonFile, type RandomFile, randomFile } from '../support/random-files.ts';
 import { redisAvailable } from '../support/redis.ts';
 import { expectTally, SerialOracle } from '../support/serial-oracle.ts';
@@ -34,15 +36,15 @@ describe('chunks merged in any order, some at a time', () => {
   });
   afterAll(() => t.close());
 
-  test('a load onto any table ends as its records one by one, and the dry run before it counts the same', async () => {
+  test('a load onto any table ends as its records one by one; the dry run before it counts the same, and the plan before it has the rows that it writes', async () => {
     const shuffle = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
     const property = fc.asyncProperty(
       fc.option(randomFile, { nil: null, freq: 3 }),
       step,
       shuffle,
       fc.integer({ min: 1, max: 4 }),
-      fc.boolean(),
-      async (stored, { file, chunkBytes: bytes }, ranks, atOnce, dryRunFirst) => {
+      fc.constantFrom('nothing', 'dry run', 'plan', 'plan'),
+      async (stored, { file, chunkBytes: bytes }, ranks, atOnce, first) => {
         const environmentId = await newEnvironment(t.system);
         const oracle = new SerialOracle();
         if (stored !== null) {
@@ -50,19 +52,31 @@ describe('chunks merged in any order, some at a time', () => {
           const { text, format } = stored;
           await runManually(await startManually(t.system, environmentId, text, { format }));
         }
-        const dry = dryRunFirst
-          ? await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, true)
-          : null;
-        expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
-        const real = await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, false);
+        const before = oracle.profiles();
+        const untouched = await readVersions(t.system, environmentId);
+        const dry =
+          first === 'nothing'
+            ? null
+            : await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, {
+                dryRun: first === 'dry run',
+                plan: first === 'plan',
+              });
+        expect(await readProfiles(t.system, environmentId)).toEqual(before);
+        expect(await readVersions(t.system, environmentId)).toEqual(untouched);
+        const real = await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, {});
         expectEnd(real);
+        if (dry?.pass === 'plan') {
+          const rows = expectedRows(before, await readProfiles(t.system, environmentId));
+          expect(await readPlannedRows(t.system, dry.jobId)).toEqual(rows);
+          expect(dry.plan?.summary).toMatchObject({ ...expectedChanges(rows), counts: dry.tally });
+        }
         expectTally(real.tally, oracle.load(file.says));
         expect(await readProfiles(t.system, environmentId)).toEqual(oracle.profiles());
         if (dry !== null) expect(dry.tally).toEqual(real.tally);
         expect(await countLeftovers(t.system, real.jobId)).toBe(0);
       },
     );
-    await fc.assert(property, { ...parameters, numRuns: 12 });
+    await fc.assert(property, { ...parameters, numRuns: 15 });
   });
 
   async function runShuffled(
@@ -70,12 +84,12 @@ describe('chunks merged in any order, some at a time', () => {
     { file, chunkBytes: bytes }: Step,
     ranks: readonly number[],
     atOnce: number,
-    dryRun: boolean,
+    options: FileOptions,
   ) {
     const load = await startManually(t.system, environmentId, file.text, {
       format: file.format,
       chunkBytes: bytes,
-      dryRun,
+      ...options,
     });
     const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
       (a, b) => (ranks[a % 60] ?? 0) - (ranks[b % 60] ?? 0) || a - b,

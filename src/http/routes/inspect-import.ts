@@ -16,12 +16,12 @@ import { findOffered, inspectAndOffer } from '../../load/saved-mappings.ts';
 import { hintsOf, openUpload, type WholeUpload } from '../../load/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, orNull, refusals } from '../schemas/answers.ts';
+import { readAs } from '../schemas/read-as.ts';
 import type { UploadOptions } from '../upload/options.ts';
 import { keepFile } from '../upload/receive-upload.ts';
 import { uploadLimits } from '../upload/upload.ts';
 import { importBody, importHeaders, importKind, importParameters } from './create-import.ts';
 import { reject } from './list-rejects.ts';
-import { readAs } from './show-job.ts';
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 

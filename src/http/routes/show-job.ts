@@ -3,15 +3,9 @@ import { type Static, Type } from 'typebox';
 import { renderJobDetail, requireJob } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
 import { deletionTypes } from '../../domain/deletion.ts';
-import {
-  MAX_COUNTED_AHEAD,
-  MAX_COUNTED_REJECTS,
-  MAX_READ_AS_COLUMNS,
-  MAX_SHOWN_AMENDMENTS,
-} from '../../domain/limits.ts';
+import { MAX_COUNTED_AHEAD, MAX_COUNTED_REJECTS, MAX_SHOWN_AMENDMENTS } from '../../domain/limits.ts';
 import { loadTypes } from '../../domain/load.ts';
 import { rejectCodes } from '../../domain/reject.ts';
-import { sourceFormats } from '../../domain/source.ts';
 import { baseUrl } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { component, jobRefusals, orNull } from '../schemas/answers.ts';
@@ -25,6 +19,8 @@ import {
   listItemFields,
   warnings,
 } from '../schemas/job-record.ts';
+import { planFieldsOf, planOf } from '../schemas/plan.ts';
+import { readAs } from '../schemas/read-as.ts';
 
 const queuePosition = orNull(
   Type.Integer({
@@ -111,83 +107,6 @@ const rejects = Type.Object(
   { additionalProperties: false, description: 'The refused records of the job.' },
 );
 
-const exampleColumns = ['user_id', 'name', 'plan'];
-const exampleNote = 'Lines 1 to 2 stand before the header and were passed over.';
-
-const csvReadAs = Type.Object(
-  {
-    delimiter: Type.String({
-      description: 'Between the cells; `blanks`: any number of blanks.',
-      examples: [';'],
-    }),
-    quote: Type.String({ description: 'Round cells; empty: nothing.', examples: ['"'] }),
-    escape: Type.String({
-      description:
-        'Makes an ordinary character of a quote: the quote itself, doubled, or a backslash; empty: nothing.',
-      examples: ['"'],
-    }),
-    comment: Type.String({
-      description: 'Lines that start with it are no records; empty: none.',
-      examples: [''],
-    }),
-    nulls: Type.Array(Type.String(), {
-      description: 'Cells without quotes that mean the same as an empty one.',
-      examples: [[]],
-    }),
-    ragged: Type.Enum(['refuse', 'pad'], {
-      type: 'string',
-      description: 'What becomes of records with fewer or more cells than the header.',
-    }),
-    header_line: orNull(
-      Type.Integer({
-        minimum: 1,
-        description: 'Line on which the header starts; null: there is none.',
-        examples: [3],
-      }),
-    ),
-    columns: Type.Array(Type.String(), {
-      maxItems: MAX_READ_AS_COLUMNS,
-      description: `Names of the columns, as \`map\` can name them; of a wide file the first ${MAX_READ_AS_COLUMNS}.`,
-      examples: [exampleColumns],
-    }),
-  },
-  {
-    additionalProperties: false,
-    description: 'How the records of a CSV are written; null for other formats.',
-  },
-);
-
-export const readAs = Type.Object(
-  {
-    format: Type.Enum([...sourceFormats], {
-      type: 'string',
-      description: 'What the file is.',
-      examples: ['csv'],
-    }),
-    encoding: orNull(
-      Type.String({
-        description: 'The encoding of the text; null for a file that is none.',
-        examples: ['windows-1252'],
-      }),
-    ),
-    csv: orNull(csvReadAs),
-    sheet: orNull(
-      Type.String({ description: 'The sheet of a workbook; null for other files.', examples: [null] }),
-    ),
-    member: orNull(
-      Type.String({ description: 'The file in a ZIP archive; null for other files.', examples: [null] }),
-    ),
-    notes: Type.Array(Type.String(), {
-      description: 'What a person should know of it, one sentence each.',
-      examples: [[exampleNote]],
-    }),
-  },
-  {
-    additionalProperties: false,
-    description: 'How the file was read: what was said of it, and what was found.',
-  },
-);
-
 const amendment = Type.Object(
   {
     job_id: jobFields.job_id,
@@ -197,6 +116,9 @@ const amendment = Type.Object(
   },
   { additionalProperties: false },
 );
+
+/** What every plan has. */
+export const planFields = planFieldsOf(tally.ref, orNull(tallyByKind));
 
 export const jobDetail = component(
   'JobDetail',
@@ -238,7 +160,11 @@ export const jobDetail = component(
         description: 'Jobs that mend refused records of this one, latest first.',
         examples: [[]],
       }),
-      dry_run: Type.Boolean({ description: 'Everything was checked and nothing written.' }),
+      dry_run: Type.Boolean({
+        description:
+          'Everything was checked and nothing written; so it is with a plan that is not applied yet.',
+      }),
+      plan: orNull(planOf(planFields)),
       read_as: orNull(readAs),
     },
     { additionalProperties: false, description: 'Everything there is to know of a background job.' },

@@ -86,6 +86,16 @@ const commonOptions = {
       'dry_run must be true or false',
     ),
   ),
+  plan: Type.Optional(
+    worded(
+      Type.Boolean({
+        default: false,
+        description:
+          'Reads and checks everything, writes nothing, and keeps what would change: see `/v1/background_jobs/{job_id}/plan`. The job can be applied.',
+      }),
+      'plan must be true or false',
+    ),
+  ),
   max_errors: Type.Optional(maxErrorsOption()),
   if_duplicate: Type.Optional(
     worded(
@@ -227,6 +237,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         map: typeof map === 'string' ? {} : map,
         preset: options.preset ?? defaults.preset,
         dryRun: options.dry_run ?? defaults.dryRun,
+        plan: options.plan ?? defaults.plan,
         maxErrors: options.max_errors === undefined ? null : readMaxErrors(options.max_errors),
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
         source: readSource(options),

@@ -85,6 +85,7 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
     map: columnMap,
     preset,
     dryRun: false,
+    plan: false,
     maxErrors: null,
     ifDuplicate: 'load',
     source: fileFormat === 'csv' ? read : {},

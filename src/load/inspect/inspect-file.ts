@@ -224,6 +224,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: Options): Loa
     header: received.header,
     columnMap: map,
     preset,
+    pass: 'dry_run',
     dryRun: true,
     chunkCount: received.chunks.length,
     recordKey: '',

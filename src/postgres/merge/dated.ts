@@ -79,7 +79,7 @@ const accepted = ({ acceptedAt }: MergeScope): RawBuilder<number> =>
   sql<number>`sluice.micros(${acceptedAt}::timestamptz)`;
 
 /** What the stored row `stored` would be with the incoming one laid over it: a row `merged, merged_times, merged_company`. */
-function mergedDated(
+export function mergedDated(
   entity: Entity,
   stored: string,
   incoming: { readonly properties: string; readonly times: string; readonly company: string },
@@ -94,7 +94,7 @@ function mergedDated(
   )`;
 }
 
-const ofBatch = { properties: 'i.properties', times: 'i.times', company: 'i.company' };
+export const ofBatch = { properties: 'i.properties', times: 'i.times', company: 'i.company' };
 const excluded = { properties: 'excluded.metadata', times: 'excluded.times', company: 'excluded.company_id' };
 
 /** Whether the stored row `p` is the same with the incoming row `i` laid over it; with `times`, to the times. */

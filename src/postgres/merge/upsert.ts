@@ -238,13 +238,12 @@ function outcome(table: Entity, scope: MergeScope) {
 /**
  * Creates the companies that the batch's users belong to, where they are new. In key order, like every write.
  * Call it when the chunk's own records of companies are merged: it is they that count as inserted. For those that
- * other chunks hold, the new ones are noted, as found unchanged by no record. `named` is a query with one column,
- * `company`; by default those that the batch in `incoming_users` names.
+ * other chunks hold, the new ones are noted, as found unchanged by no record. `named` as `namedCompanies`, the default.
  */
 export async function createCompanies(
   db: Database,
   scope: MergeScope,
-  named: RawBuilder<unknown> = scope.dated ? namedByDated : namedByBatch,
+  named: RawBuilder<unknown> = namedCompanies(scope),
 ): Promise<void> {
   const { environmentId } = scope;
   const create = sql`
@@ -260,6 +259,10 @@ export async function createCompanies(
     on conflict (environment_id, company_id) do nothing`;
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
+
+/** Those that the batch in `incoming_users` names: a query with one column, `company`. */
+export const namedCompanies = ({ dated }: MergeScope): RawBuilder<unknown> =>
+  dated ? namedByDated : namedByBatch;
 
 const namedByBatch = sql`select distinct company from incoming_users where company <> ''`;
 

@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
+import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 import { restartTasks } from './tasks.ts';
 
@@ -44,8 +45,9 @@ export async function findKeptFiles(db: Database, deletionId: number, limit: num
   return rows.map(({ load_id, file_ref }) => ({ loadId: load_id, ref: file_ref as FileRef }));
 }
 
-/** Their files are gone, and so is what was kept for a retry. */
+/** Their files are gone, and so is what was kept for a retry, and what their plans say of profiles. */
 export async function forgetFiles(db: Database, loadIds: readonly number[]): Promise<void> {
+  await forgetPlannedRows(db, loadIds);
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', 'in', loadIds).execute();
   await forgetRepeats(db, loadIds);
 }

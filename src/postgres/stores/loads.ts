@@ -4,6 +4,7 @@ import { Fault } from '../../domain/errors.ts';
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
+  type LoadPass,
   type LoadType,
   type Preset,
   type StoredFormat,
@@ -16,7 +17,7 @@ import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
 import { releaseClaims } from './amendments.ts';
-import { forgetRepeats } from './repeats.ts';
+import { forgetRepeats, forgetReplays } from './repeats.ts';
 import { deleteTasks, insertTask, NOTIFIED_TASKS } from './tasks.ts';
 
 /*
@@ -47,7 +48,7 @@ export interface NewLoad extends JobIdentity {
   readonly source: SourceOptions;
   readonly readAs: ReadAs;
   readonly totalRows: number;
-  readonly dryRun: boolean;
+  readonly pass: LoadPass;
   readonly maxErrors: number | null;
   readonly duplicateOf: string | null;
   readonly amends: Amends | null;
@@ -75,7 +76,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       source_options: JSON.stringify(load.source),
       read_as: JSON.stringify(load.readAs, storable),
       total_rows: load.totalRows,
-      dry_run: load.dryRun,
+      pass: load.pass,
       max_errors: load.maxErrors,
       duplicate_of: load.duplicateOf,
       amends: load.amends?.loadId ?? null,
@@ -118,11 +119,19 @@ export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
+/** From here on a plan looks at what is stored. */
+const beginsPlan = {
+  planned_at: sql<Date | null>`case when pass in ('plan', 'guard') then now() else planned_at end`,
+  plan_snapshot: sql<
+    string | null
+  >`case when pass in ('plan', 'guard') then pg_current_snapshot() else plan_snapshot end`,
+};
+
 /** Queued → processing, with a task for each chunk that is not done. Null if it was cancelled since it was looked at. */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await db
     .updateTable('loads')
-    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())` })
+    .set({ status: 'processing', started_at: sql`coalesce(started_at, now())`, ...beginsPlan })
     .where('load_id', '=', loadId)
     .where('status', '=', 'queued')
     .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
@@ -141,7 +150,7 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
   return { ...load, tasks: finish === null ? [] : [finish] };
 }
 
-/** What a worker must know of a load to read any of its chunks. Never changes once the load is accepted. */
+/** What a worker must know of a load to do any of its chunks. Changes between two passes, never while there are tasks of one. */
 export interface LoadSource {
   readonly loadId: number;
   readonly jobId: string;
@@ -154,6 +163,8 @@ export interface LoadSource {
   readonly header: CsvHeader | null;
   readonly columnMap: Readonly<Record<string, string>>;
   readonly preset: Preset | null;
+  readonly pass: LoadPass;
+  /** The pass writes neither profiles nor events. */
   readonly dryRun: boolean;
   readonly chunkCount: number;
   /** Secret of the environment: see `digestKey`. */
@@ -173,6 +184,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
       'header',
       'column_map',
       'preset',
+      'pass',
       'dry_run',
       'chunk_count',
       'record_key',
@@ -194,6 +206,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     header: row.header as CsvHeader | null,
     columnMap: row.column_map as Readonly<Record<string, string>>,
     preset: row.preset as Preset | null,
+    pass: row.pass as LoadPass,
     dryRun: row.dry_run,
     chunkCount: row.chunk_count,
     recordKey: row.record_key,
@@ -268,15 +281,19 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
   };
 }
 
-/** Processing → completed; what only a running load needs is forgotten. Call it in the transaction that ends the finish. */
+/**
+ * Processing → completed; what only a running load needs is forgotten. A plan keeps the hashes of its keys until it is applied. Call
+ * it in the transaction that ends the finish.
+ */
 export async function completeLoad(db: Database, loadId: number): Promise<void> {
-  await db
+  const completed = await db
     .updateTable('loads')
     .set({ status: 'completed', ended_at: sql`now()` })
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
-    .execute();
-  await forgetRepeats(db, [loadId]);
+    .returning('pass')
+    .executeTakeFirst();
+  await (completed?.pass === 'plan' ? forgetReplays : forgetRepeats)(db, [loadId]);
 }
 
 /** A load that has just ended. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { NOTIFICATION_RETENTION_DAYS } from '../../domain/limits.ts';
 import type { FileRef } from '../../files/file-store.ts';
 import type { Database } from '../database.ts';
+import { forgetPlannedRows } from './plans.ts';
 import { forgetRepeats } from './repeats.ts';
 
 export interface RetentionDays {
@@ -88,8 +89,9 @@ export async function findExpiredFiles(
   return rows.map((row) => ({ loadId: row.load_id, ref: row.file_ref as FileRef }));
 }
 
-/** The file of a load is gone, and with it what was kept for a retry, which without the file there cannot be. */
+/** The file of a load is gone, and with it what was kept for a retry, which without the file there cannot be, and the rows of its plan. */
 export async function forgetFile(db: Database, loadId: number): Promise<void> {
+  await forgetPlannedRows(db, [loadId]);
   await db.updateTable('loads').set({ file_ref: null }).where('load_id', '=', loadId).execute();
   await forgetRepeats(db, [loadId]);
 }

@@ -7,10 +7,14 @@ import {
   countedKinds,
   type Load,
   type LoadOptions,
+  type LoadPass,
+  type LoadPlan,
   type LoadStatus,
   type LoadType,
   noOutcomes,
+  type OnDrift,
   type Outcomes,
+  type PlanSummary,
   type StoredFormat,
   type Tally,
   type TallyByKind,
@@ -153,7 +157,12 @@ const loadColumns = [
   'loads.rows_rejected',
   'loads.rows_amended',
   outcomesByKind,
-  'loads.dry_run',
+  'loads.pass',
+  sql<boolean>`loads.file_ref is not null`.as('has_file'),
+  'loads.plan',
+  'loads.planned_at',
+  'loads.applied_at',
+  'loads.on_drift',
   'loads.failure_code',
   'loads.failure_message',
   lastError,
@@ -181,7 +190,12 @@ interface LoadRow {
   rows_rejected: number;
   rows_amended: number;
   outcomes_by_kind: KindCounts | null;
-  dry_run: boolean;
+  pass: string;
+  has_file: boolean;
+  plan: unknown;
+  planned_at: Date | null;
+  applied_at: Date | null;
+  on_drift: string | null;
   failure_code: string | null;
   failure_message: string | null;
   last_error: string | null;
@@ -213,7 +227,10 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
       amended: row.rows_amended,
     },
     tallyByKind: row.outcomes_by_kind && toTallyByKind(row.outcomes_by_kind),
-    dryRun: row.dry_run,
+    dryRun: asksForNothing.includes(row.pass),
+    pass: row.pass as LoadPass,
+    hasFile: row.has_file,
+    plan: toPlan(row),
     failure:
       row.failure_code === null
         ? null
@@ -226,6 +243,19 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     amends: null,
     amendments: [],
     readAs: null,
+  };
+}
+
+/** Passes of loads whose caller has not asked for anything to be written, or of whose plan it is not known yet whether it can be. */
+const asksForNothing: readonly string[] = ['dry_run', 'plan', 'apply'] satisfies LoadPass[];
+
+function toPlan({ plan, planned_at, applied_at, on_drift }: LoadRow): LoadPlan | null {
+  if (plan === null || planned_at === null) return null;
+  return {
+    summary: plan as PlanSummary,
+    plannedAt: planned_at,
+    appliedAt: applied_at,
+    onDrift: on_drift as OnDrift | null,
   };
 }
 

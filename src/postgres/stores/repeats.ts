@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type { Entity } from '../../domain/entity.ts';
+import type { LoadPass } from '../../domain/load.ts';
 import type { Database } from '../database.ts';
 import { unchangedEvents } from './event-repeats.ts';
 
@@ -21,25 +22,30 @@ const unresolved = sql`
       )
     )`;
 
-/**
- * Whether keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. Null if the load does not run, or
- * not all of its chunks are done.
- */
-export async function findRepeats(db: Database, loadId: number): Promise<boolean | null> {
+/** A load whose chunks are all done. */
+export interface ChunksDone {
+  readonly pass: LoadPass;
+  /** Keys may stand in several chunks of which some rows were not marked: see `resolveRepeats`. */
+  readonly hasRepeats: boolean;
+}
+
+/** Null if the load does not run, or not all of its chunks are done. */
+export async function findRepeats(db: Database, loadId: number): Promise<ChunksDone | null> {
   const row = await db
     .selectFrom('loads')
+    .select('pass')
     .select(
       sql<boolean>`repeats_resolved_at is null
         and chunk_count > 1
         and (attempts > 1 or dry_run or exists (${unresolved}) or exists (${unchangedEvents(sql.ref('loads.load_id'))}))`.as(
-        'repeats',
+        'has_repeats',
       ),
     )
     .where('load_id', '=', loadId)
     .where('status', '=', 'processing')
     .whereRef('chunks_done', '=', 'chunk_count')
     .executeTakeFirst();
-  return row?.repeats ?? null;
+  return row === undefined ? null : { pass: row.pass as LoadPass, hasRepeats: row.has_repeats };
 }
 
 /**
@@ -186,6 +192,11 @@ export async function keepReplayed(db: Database, loadId: number, entity: Entity)
 /** Events too. What only a running load needs, or one that may be retried. */
 export async function forgetRepeats(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('load_chunk_keys').where('load_id', 'in', loadIds).execute();
+  await forgetReplays(db, loadIds);
+}
+
+/** The same but for the hashes of keys. */
+export async function forgetReplays(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('load_replays').where('load_id', 'in', loadIds).execute();
   await db.deleteFrom('load_event_replays').where('load_id', 'in', loadIds).execute();
 }

@@ -100,7 +100,7 @@ async function accept(
       type: 'import',
       filename: file.name,
       received,
-      options: { ...options, dryRun: false },
+      options: { ...options, dryRun: false, plan: false },
       idempotencyKey: null,
       inSameTransaction: async (db, { jobId, created }) => {
         await useMapping(db, file.environmentId, mapping);

@@ -194,6 +194,7 @@ function toLoad(load: GivenLoad): ScheduledLoad {
       map,
       preset: preset ?? null,
       dryRun: false,
+      plan: false,
       maxErrors: readMaxErrors(max_errors),
       ifDuplicate: if_duplicate,
       source: toSourceOptions(load),

@@ -58,6 +58,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'GET /v1/background_jobs/{job_id}',
     'GET /v1/background_jobs/{job_id}/rejects',
     'GET /v1/background_jobs/{job_id}/outcomes',
+    'GET /v1/background_jobs/{job_id}/plan',
     'GET /v1/users',
     'GET /v1/users/{user_id}',
     'GET /v1/users/{user_id}/events',

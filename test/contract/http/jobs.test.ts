@@ -229,6 +229,7 @@ describe('one job', () => {
       amends: null,
       amendments: [],
       dry_run: false,
+      plan: null,
       read_as: {
         format: 'csv',
         encoding: 'utf-8',

@@ -23,6 +23,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     header: header === null ? null : { delimiter: ',', columns: [], ...header },
     columnMap: {},
     preset: null,
+    pass: 'load',
     dryRun: false,
     chunkCount: 1,
     recordKey: '',

@@ -1,0 +1,148 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import pLimit from 'p-limit';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import {
+  MAX_PLAN_PROPERTIES,
+  MAX_SAMPLE_PROPERTIES,
+  MAX_SAMPLE_VALUE_CHARS,
+  PLAN_SAMPLE_ROWS,
+} from '../../domain/limits.ts';
+import { exportPlan, type PlanFormat, planFormats, requirePlannedRows, showPlan } from '../../load/plans.ts';
+import { planJson } from '../../load/render-load.ts';
+import { worded } from '../../validation.ts';
+import { piecesAtATime, sendFile } from '../job-rows.ts';
+import { baseUrl, sendJson } from '../page.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { listQuery } from '../plugins/validation.ts';
+import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
+import { jobFields, jobIdOf, jobParameters } from '../schemas/job-record.ts';
+import { entityField, valueFields } from '../schemas/plan.ts';
+import { planFields } from './show-job.ts';
+
+const closed = { additionalProperties: false };
+
+const plannedProperty = Type.Object(
+  {
+    entity: entityField,
+    name: Type.String({ description: 'Name of the property.', examples: ['plan'] }),
+    ...valueFields,
+    is_new: Type.Boolean({ description: 'The environment has no property of this name yet.' }),
+  },
+  closed,
+);
+
+const someOf = (description: string, example: object) =>
+  Type.Object({}, { additionalProperties: true, description, examples: [example] });
+const company = (description: string) => orNull(Type.String({ description, examples: ['acme'] }));
+
+const sampledRow = Type.Object(
+  {
+    entity: entityField,
+    id: Type.String({ description: 'Id of the profile.', examples: ['u1'] }),
+    before: someOf('Of the properties that differ, those that are there.', { plan: 'free' }),
+    after: someOf('Of the properties that differ, those that would be there.', { plan: 'pro' }),
+    company_before: company('The company of the user; null: none.'),
+    company_after: company('The company that the user would have; null: none.'),
+    more_properties: Type.Integer({
+      minimum: 0,
+      description: `Properties that differ beyond ${MAX_SAMPLE_PROPERTIES}, which are not shown.`,
+      examples: [0],
+    }),
+  },
+  closed,
+);
+
+export const plan = component(
+  'Plan',
+  Type.Object(
+    {
+      job_id: jobFields.job_id,
+      ...planFields,
+      properties: Type.Array(plannedProperty, {
+        maxItems: MAX_PLAN_PROPERTIES,
+        description: 'By property, those with the most changes first.',
+      }),
+      more_properties: Type.Integer({
+        minimum: 0,
+        description: `Properties beyond ${MAX_PLAN_PROPERTIES}, which are not listed.`,
+        examples: [0],
+      }),
+      sample: Type.Array(sampledRow, {
+        maxItems: PLAN_SAMPLE_ROWS,
+        description: `Some rows that change. Values of more than ${MAX_SAMPLE_VALUE_CHARS} characters of JSON are cut, as text with an ellipsis. None once the rows have expired.`,
+      }),
+    },
+    { ...closed, description: 'What a load would do.' },
+  ),
+);
+
+const planQuery = listQuery({
+  format: Type.Optional(
+    worded(
+      Type.Enum(['json', ...planFormats], {
+        type: 'string',
+        default: 'json',
+        description: 'The summary as JSON, or all rows as a file.',
+      }),
+      'format must be json, csv or ndjson',
+    ),
+  ),
+});
+
+const csvExample = `entity,id,outcome,property,before,after
+users,u1,changed,plan,free,pro
+users,u2,new,company_id,,acme
+`;
+const ndjsonExample =
+  '{"entity" : "users", "id" : "u1", "outcome" : "changed", "before" : {"plan": "free"}, "after" : {"plan": "pro"}, "company_before" : null, "company_after" : null}\n';
+
+const showPlanSchema = {
+  operationId: 'showPlan',
+  summary: 'Show what a planned load would do',
+  description:
+    'Of a load with `plan=true`, or with a guard, once all of its records were looked at. By `format`: the summary, or all rows: as CSV a line for each value that differs, as NDJSON each profile as it is and as it would be.',
+  tags: ['jobs'],
+  params: jobParameters,
+  querystring: planQuery,
+  response: {
+    200: {
+      description: 'The plan. `Content-Disposition` comes with files.',
+      headers: named('Content-Disposition'),
+      content: {
+        'application/json': { schema: plan.ref },
+        'text/csv': withExamples(Type.String({ description: 'A line for each value.' }), {
+          plan: { summary: 'Two profiles', value: csvExample },
+        }),
+        'application/x-ndjson': withExamples(Type.String({ description: 'A line for each profile.' }), {
+          plan: { summary: 'One profile', value: ndjsonExample },
+        }),
+      },
+    },
+    ...jobRefusals('job_expired'),
+  },
+} satisfies FastifySchema;
+
+/** The plan of a load, as a file too. */
+export function showPlanOfJob(app: FastifyInstance, system: System): void {
+  const inTurn = pLimit(piecesAtATime);
+  const options = { config: { scope: 'read' }, schema: showPlanSchema } as const;
+  app.get<{ Querystring: Static<typeof planQuery> }>(
+    '/v1/background_jobs/:job_id/plan',
+    options,
+    async (request, reply) => {
+      const jobId = jobIdOf(request);
+      const { format = 'json' } = request.query;
+      if (format === 'json') {
+        const found = await showPlan(system.reader, environmentId(request), jobId);
+        return sendJson(reply, planJson(found, baseUrl(request, system.config.publicUrl)));
+      }
+      const file = {
+        name: 'plan',
+        requireJob: (environment: number, job: string) => requirePlannedRows(system.reader, environment, job),
+        export: (_environment: number, job: string, as: PlanFormat) => exportPlan(system, job, as),
+      };
+      return sendFile(file, request, {}, reply, jobId, format, inTurn);
+    },
+  );
+}

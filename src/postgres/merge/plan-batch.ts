@@ -1,0 +1,253 @@
+/*
+ * The plan: what merging a batch would come to, kept row by row in `planned_rows` and not written to a profile. A chunk looks at what
+ * is stored, as a dry run does; keys that stand in several chunks are laid over each other afterwards, in file order
+ * (`replanIncoming`). What it says is what `merge-batch.ts` would do: the expressions are the same.
+ */
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type RawBuilder, sql } from 'kysely';
+import { from as copyFrom } from 'pg-copy-streams';
+import { type Entity, idColumn } from '../../domain/entity.ts';
+import type { Database, Transaction } from '../database.ts';
+import { mergedDated, ofBatch } from './dated.ts';
+import { holdsUndated, incomingTable, keyHash, type MergeScope, merged } from './incoming.ts';
+import { type Batch, copyBatch, type Merged, type NewUsers } from './merge-batch.ts';
+import { namedCompanies } from './upsert.ts';
+
+/** Keeps what merging the batch would change; returns what it would come to. */
+export async function planBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
+  const { db } = transaction;
+  const { entity, scope } = batch;
+  await copyBatch(transaction, batch);
+  const place = sql`${scope.loadId}, ${scope.chunkNo}`;
+  const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
+  const { rows } = await sql<Merged>`
+    with classified as materialized (${classified(entity, scope)}),
+    planned as (
+      insert into planned_rows (
+        load_id, chunk_no, is_new, entity, key, before, company_before, after, company_after, times_before, seen_before
+      )
+      select ${place}, before is null, ${entity}, key, before, company_before, after, company_after,
+        ${scope.dated ? sql`times_before, seen_before` : sql`null, null`}
+      from classified
+      where held is not true
+    ),
+    summed as (
+      insert into planned_chunks (load_id, chunk_no, entity, rows_new, rows_changed, properties)
+      select
+        ${place},
+        ${entity},
+        count(*) filter (where held is null),
+        count(*) filter (where not held),
+        (${changesByName(sql`(select * from classified where held is not true)`, sql`c.properties`)})
+      from classified
+      having count(*) filter (where held is not true) > 0
+    ),
+    noted as (
+      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
+      select
+        ${place},
+        ${entity},
+        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true), '{}'),
+        coalesce(array_agg(${hash}) filter (where held), '{}')
+      from classified
+      on conflict (load_id, chunk_no, entity) do update set
+        written = load_chunk_keys.written || excluded.written,
+        unchanged = load_chunk_keys.unchanged || excluded.unchanged
+    )
+    select
+      count(*) filter (where held is null)::int as inserted,
+      count(*) filter (where not held)::int as updated,
+      count(*) filter (where held)::int as unchanged,
+      0 as superseded
+    from classified
+    where flags & 2 = 0`.execute(db);
+  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+}
+
+/** The batch's rows beside what is stored. `held`: it changes nothing; null: there is no such profile. */
+function classified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+  const after = scope.dated ? sql`merged` : merged(sql.ref('before'), sql.ref('properties'), scope.removes);
+  const company = scope.dated
+    ? sql`merged_company`
+    : sql`case when company is null then company_before else nullif(company, '') end`;
+  const held = scope.dated
+    ? sql`m.merged = p.metadata and m.merged_company is not distinct from p.company_id`
+    : holdsUndated(entity, scope);
+  return sql`
+    select
+      key, flags, properties, before, company_before, times_before, seen_before, held,
+      case when held is null then ${asNew(scope)} when not held then ${after} end as after,
+      case when held is null then nullif(company, '') when not held then ${company} end as company_after
+    from (
+      select
+        i.key, i.flags, i.properties, i.company,
+        p.metadata as before,
+        p.company_id as company_before,
+        p.times as times_before,
+        p.last_seen_at as seen_before,
+        case when p.metadata is not null then ${held} end as held
+        ${scope.dated ? sql`, m.merged, m.merged_company` : sql``}
+      from ${sql.table(incomingTable[entity])} i
+      left join lateral (${stored(entity, scope)}) p on true
+      ${scope.dated ? sql`left join lateral ${mergedDated(entity, 'p', ofBatch, scope)} m on true` : sql``}
+    ) found`;
+}
+
+/** What a new profile gets of the row. */
+const asNew = (scope: MergeScope): RawBuilder<unknown> =>
+  scope.removes || scope.dated ? sql`sluice.without_nulls(properties)` : sql`properties`;
+
+/** The profile of the incoming row `i`. With a limit it is always an index look-up per row; see `dropUnchanged`. */
+const stored = (entity: Entity, scope: MergeScope): RawBuilder<unknown> => sql`
+  select p.metadata, p.times, p.last_seen_at, ${entity === 'users' ? sql`p.company_id` : sql`null::text as company_id`}
+  from ${sql.table(entity)} p
+  where p.environment_id = ${scope.environmentId} and p.${sql.ref(idColumn[entity])} = i.key
+  limit 1`;
+
+/** Of rows `c` with `before` and `after`, over the names that `names` has: how many values appear, change, go, change their type. */
+export const changesByName = (
+  rows: RawBuilder<unknown>,
+  names: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`
+  select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, change, go, retype)), '{}')
+  from (
+    select
+      n.name,
+      count(*) filter (where c.before -> n.name is null and c.after -> n.name is not null) as appear,
+      count(*) filter (where c.before -> n.name <> c.after -> n.name) as change,
+      count(*) filter (where c.before -> n.name is not null and c.after -> n.name is null) as go,
+      count(*) filter (where jsonb_typeof(c.before -> n.name) <> jsonb_typeof(c.after -> n.name)) as retype
+    from ${rows} c
+    cross join lateral jsonb_object_keys(${names}) n (name)
+    group by n.name
+  ) counted
+  where appear + change + go > 0`;
+
+/** What each row ends with that is brought by `planNewUsers`: load, chunk, entity, that it is new. */
+export function plannedUserStamp({ loadId, chunkNo }: Pick<MergeScope, 'loadId' | 'chunkNo'>): Buffer {
+  return Buffer.from(`\t${loadId}\t${chunkNo}\tusers\tt\n`);
+}
+
+/** For users of whom none is there: COPY straight into the plan. Their text has no digests; `before` stands in their place. */
+export async function planNewUsers(
+  { client, db }: Transaction,
+  scope: MergeScope,
+  users: NewUsers,
+): Promise<void> {
+  const copy = copyFrom(`
+    copy planned_rows (key, after, company_after, before, load_id, chunk_no, entity, is_new)
+    from stdin`);
+  await pipeline(Readable.from([users.text], { objectMode: false }), client.query(copy));
+  const place = sql`${scope.loadId}, ${scope.chunkNo}`;
+  await sql`
+    insert into load_chunk_keys (load_id, chunk_no, entity, written)
+    values (${place}, 'users', ${users.keyHashes}::bigint[])`.execute(db);
+  await sql`
+    with planned as materialized (
+      select before, after
+      from planned_rows
+      where load_id = ${scope.loadId} and entity = 'users' and is_new and chunk_no = ${scope.chunkNo}
+    )
+    insert into planned_chunks (load_id, chunk_no, entity, rows_new, properties)
+    select ${place}, 'users', count(*), (${appearing(sql`planned`)})
+    from planned`.execute(db);
+  if (users.companies.length > 0) {
+    await noteNewCompanies(db, scope, sql`select company from unnest(${users.companies}::text[]) company`);
+  }
+}
+
+/** As `changesByName`, of rows that are all new. */
+const appearing = (rows: RawBuilder<unknown>): RawBuilder<unknown> => sql`
+  select coalesce(jsonb_object_agg(name, jsonb_build_array(appear, 0, 0, 0)), '{}')
+  from (
+    select n.name, count(*) as appear
+    from ${rows} c
+    cross join lateral jsonb_object_keys(c.after) n (name)
+    group by n.name
+  ) counted`;
+
+/** Notes the companies that users name and that are not there; `named` as of `createCompanies`. */
+export async function noteNewCompanies(
+  db: Database,
+  scope: MergeScope,
+  named: RawBuilder<unknown> = namedCompanies(scope),
+): Promise<void> {
+  await sql`
+    insert into planned_chunks (load_id, chunk_no, entity, companies)
+    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(named.company)
+    from (${named}) named
+    where (
+      select true
+      from companies c
+      where c.environment_id = ${scope.environmentId} and c.company_id = named.company
+    ) is null
+    having count(*) > 0
+    on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
+}
+
+/**
+ * Lays what `copyBatch` brought over what the plan has of its keys, or over what is stored where it has nothing. Chunks must come in
+ * file order; one that came before changes nothing, so that half of a replay may be done again.
+ */
+export async function replanIncoming(db: Database, entity: Entity, scope: MergeScope): Promise<void> {
+  const own = (column: string) => sql.ref(`s.${column}`);
+  const incoming = {
+    properties: 's.properties',
+    times: 's.incoming_times',
+    company: 's.incoming_company',
+  };
+  const changed = scope.dated
+    ? sql`select m.merged, m.merged_times, m.merged_company from ${mergedDated(entity, 's', incoming, scope)} m`
+    : sql`select
+        ${merged(own('metadata'), own('properties'), scope.removes)} as merged,
+        case
+          when s.times is null and not ${scope.removes}::boolean then null
+          else sluice.touch_times(
+            s.times, s.last_seen_at, s.metadata, s.company_id, s.properties, s.incoming_company, ${scope.acceptedAt}::timestamptz
+          )
+        end as merged_times,
+        case when s.incoming_company is null then s.company_id else nullif(s.incoming_company, '') end as merged_company`;
+  await sql`
+    insert into planned_rows as r (
+      load_id, chunk_no, is_new, is_repeated, entity, key, before, company_before, after, company_after,
+      times_before, seen_before, times_after
+    )
+    select
+      ${scope.loadId}, ${scope.chunkNo}, s.before is null, true, ${entity}, s.key, s.before, s.company_before,
+      case when s.metadata is null then sluice.without_nulls(s.properties) else m.merged end,
+      case when s.metadata is null then nullif(s.incoming_company, '') else m.merged_company end,
+      s.times_before, s.seen_before,
+      case when s.metadata is null then s.incoming_times else m.merged_times end
+    from (
+      select
+        i.key, i.properties, i.company as incoming_company, i.times as incoming_times,
+        r.key is not null as is_planned,
+        case when r.key is null then p.metadata else r.before end as before,
+        case when r.key is null then p.company_id else r.company_before end as company_before,
+        coalesce(r.after, p.metadata) as metadata,
+        case when r.key is null then p.company_id else r.company_after end as company_id,
+        case when r.key is null then p.times else r.times_after end as times,
+        case when r.key is null then p.last_seen_at else now() end as last_seen_at,
+        case when r.seen_before is not null then r.times_before ${scope.dated ? sql`else p.times` : sql``} end as times_before,
+        ${scope.dated ? sql`coalesce(r.seen_before, p.last_seen_at)` : sql`r.seen_before`} as seen_before
+      from ${sql.table(incomingTable[entity])} i
+      left join planned_rows r
+        on r.load_id = ${scope.loadId} and r.entity = ${entity} and r.key = i.key and r.is_repeated
+      left join lateral (${stored(entity, scope)}) p on true
+      where r.key is null or r.chunk_no < ${scope.chunkNo}
+    ) s
+    cross join lateral (${changed}) m
+    where s.is_planned
+      or s.metadata is null
+      or m.merged <> s.metadata
+      or m.merged_company is distinct from s.company_id
+      or m.merged_times is distinct from s.times
+    on conflict (load_id, entity, key) where is_repeated do update set
+      chunk_no = excluded.chunk_no,
+      after = excluded.after,
+      company_after = excluded.company_after,
+      times_before = excluded.times_before,
+      seen_before = excluded.seen_before,
+      times_after = excluded.times_after`.execute(db);
+}

@@ -1,0 +1,167 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
+import { readProfiles } from '../../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../../support/system.ts';
+
+interface Plan {
+  readonly job_id: string;
+  readonly applied_at: string | null;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly profiles: unknown;
+  readonly values: unknown;
+  readonly properties: readonly { readonly name: string; readonly is_new: boolean }[];
+  readonly sample: readonly object[];
+}
+interface Detail {
+  readonly job_id: string;
+  readonly status: string;
+  readonly dry_run: boolean;
+  readonly plan: Omit<Plan, 'properties' | 'sample' | 'job_id'> | null;
+}
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+const csv = { 'content-type': 'text/csv' };
+const ndjson = { 'content-type': 'application/x-ndjson' };
+
+async function post(path: string, body: string, headers: Record<string, string> = csv): Promise<string> {
+  const answer = await server.json<Detail>(path, { method: 'POST', body, headers });
+  expect(answer.status).toBe(200);
+  await t.ended(answer.body.job_id);
+  return answer.body.job_id;
+}
+const detail = async (jobId: string) => (await server.json<Detail>(`/v1/background_jobs/${jobId}`)).body;
+const planOf = async (jobId: string) => (await server.json<Plan>(`/v1/background_jobs/${jobId}/plan`)).body;
+const file = async (jobId: string, format: string) =>
+  (await server.fetch(`/v1/background_jobs/${jobId}/plan?format=${format}`)).text();
+const profiles = () => readProfiles(t.system, t.environment.environmentId);
+
+describe('a plan', () => {
+  test('says what would change, row by row and by property, and writes nothing', async () => {
+    const stored = [
+      { user_id: 'p1', metadata: { tier: 'free', seats: 1, old: 'x' } },
+      { user_id: 'p2', metadata: { tier: 'free' } },
+      { user_id: 'p3', metadata: { tier: 'free' } },
+    ];
+    await post('/v1/imports', stored.map((each) => `${JSON.stringify(each)}\n`).join(''), ndjson);
+    const before = await profiles();
+    const lines = [
+      { user_id: 'p1', company_id: 'pc', metadata: { tier: 'pro', seats: '2', old: null, added: 1 } },
+      { user_id: 'p2', metadata: { tier: 'pro' } },
+      { user_id: 'p2', metadata: { tier: 'free' } },
+      { user_id: 'p3', metadata: { tier: 'free' } },
+      { user_id: '=p4', metadata: { tier: '@x' } },
+      { user_id: '' },
+    ];
+    const text = lines.map((each) => `${JSON.stringify(each)}\n`).join('');
+    const jobId = await post('/v1/imports?plan=true', text, ndjson);
+    expect(await profiles()).toEqual(before);
+    const expected = {
+      applied_at: null,
+      counts: { read: 6, inserted: 1, updated: 1, unchanged: 2, superseded: 1, rejected: 1, amended: 0 },
+      profiles: { users: { new: 1, changed: 1 }, companies: { new: 1, changed: 0 } },
+      values: { appear: 2, change: 2, go: 1, change_type: 1 },
+    };
+    expect(await detail(jobId)).toMatchObject({ status: 'completed', dry_run: true, plan: expected });
+    const found = await planOf(jobId);
+    expect(found).toMatchObject({ job_id: jobId, ...expected, more_properties: 0 });
+    expect(found.properties).toEqual([
+      { entity: 'users', name: 'tier', appear: 1, change: 1, go: 0, change_type: 0, is_new: false },
+      { entity: 'users', name: 'added', appear: 1, change: 0, go: 0, change_type: 0, is_new: true },
+      { entity: 'users', name: 'old', appear: 0, change: 0, go: 1, change_type: 0, is_new: false },
+      { entity: 'users', name: 'seats', appear: 0, change: 1, go: 0, change_type: 1, is_new: false },
+    ]);
+    expect(found.sample).toEqual([
+      {
+        entity: 'users',
+        id: 'p1',
+        before: { tier: 'free', seats: 1, old: 'x' },
+        after: { tier: 'pro', seats: '2', added: 1 },
+        company_before: null,
+        company_after: 'pc',
+        more_properties: 0,
+      },
+    ]);
+    expect(await file(jobId, 'csv')).toBe(
+      [
+        'entity,id,outcome,property,before,after',
+        'companies,pc,new,,,',
+        'users,p1,changed,company_id,,pc',
+        'users,p1,changed,added,,1',
+        'users,p1,changed,old,x,',
+        'users,p1,changed,seats,1,2',
+        'users,p1,changed,tier,free,pro',
+        "users,'=p4,new,tier,,'@x",
+        '',
+      ].join('\n'),
+    );
+    const rows = (await file(jobId, 'ndjson')).trimEnd().split('\n');
+    expect(rows.map((row) => JSON.parse(row))).toMatchObject([
+      { entity: 'companies', id: 'pc', outcome: 'new', before: null, after: {} },
+      {
+        id: 'p1',
+        outcome: 'changed',
+        before: { tier: 'free', seats: 1, old: 'x' },
+        after: { tier: 'pro', seats: '2', added: 1 },
+        company_after: 'pc',
+      },
+      { id: '=p4', outcome: 'new', before: null, after: { tier: '@x' } },
+    ]);
+  });
+
+  test('shows numbers with all their digits, and cuts what is long', async () => {
+    await post('/v1/imports', '{"user_id":"d1","a":"x","n":1}\n', ndjson);
+    const long = 'y'.repeat(1_000);
+    const next = `{"user_id":"d1","a":"${long}","n":123456789012345678901}\n`;
+    const jobId = await post('/v1/imports?plan=true', next, ndjson);
+    const text = await (await server.fetch(`/v1/background_jobs/${jobId}/plan`)).text();
+    expect(text).toContain('123456789012345678901');
+    expect(text).toContain(`"${'y'.repeat(256)}…"`);
+    expect(await file(jobId, 'ndjson')).toContain('123456789012345678901');
+  });
+
+  test('is asked for in a form and for an array too', async () => {
+    const form = new FormData();
+    form.append('plan', 'true');
+    form.append('file', new Blob(['user_id\nf1\n']), 'f.csv');
+    const sent = await server.json<Detail>('/v1/imports', { method: 'POST', body: form });
+    await t.ended(sent.body.job_id);
+    expect((await detail(sent.body.job_id)).plan?.profiles).toMatchObject({ users: { new: 1 } });
+    const array = JSON.stringify({ companies: [{ company_id: 'f2' }] });
+    const path = '/v1/companies/bulk_identify?plan=true';
+    const answer = await server.json<Detail>(path, {
+      method: 'POST',
+      body: array,
+      headers: { 'content-type': 'application/json' },
+    });
+    await t.ended(answer.body.job_id);
+    expect((await planOf(answer.body.job_id)).profiles).toMatchObject({ companies: { new: 1 } });
+  });
+
+  test('of a job that has none, or of another environment, is not found', async () => {
+    const loaded = await post('/v1/imports', 'user_id\ng1\n');
+    const none = await server.json<ErrorBody>(`/v1/background_jobs/${loaded}/plan`);
+    expect([none.status, none.body.errors[0]?.message]).toEqual([404, 'the job has no plan']);
+    expect((await detail(loaded)).plan).toBeNull();
+    const planned = await post('/v1/imports?plan=true', 'user_id\ng2\n');
+    const { key } = await t.addEnvironment('others');
+    for (const format of ['json', 'csv']) {
+      const other = await server.json(`/v1/background_jobs/${planned}/plan?format=${format}`, { key });
+      expect(other.status).toBe(404);
+    }
+    const wrong = await server.json<ErrorBody>(`/v1/background_jobs/${planned}/plan?format=xml`);
+    expect([wrong.status, wrong.body.errors[0]?.message]).toEqual([
+      400,
+      'format must be json, csv or ndjson',
+    ]);
+  });
+});

@@ -1,0 +1,84 @@
+import { isDeepStrictEqual } from 'node:util';
+import { type Entity, entities } from '../../src/domain/entity.ts';
+import type { PlanSummary } from '../../src/domain/load.ts';
+import type { LoadContext } from '../../src/load/context.ts';
+import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
+import type { Json, Profiles, StoredProfile } from './serial-oracle.ts';
+
+/** A row of a plan, as the table has it. */
+export interface PlannedRow {
+  readonly entity: Entity;
+  readonly key: string;
+  readonly before: StoredProfile | null;
+  readonly after: StoredProfile;
+}
+
+export async function readPlannedRows(context: LoadContext, jobId: string): Promise<PlannedRow[]> {
+  const rows = await context.db
+    .selectFrom('planned_rows as r')
+    .innerJoin('loads as l', 'l.load_id', 'r.load_id')
+    .select(['r.entity', 'r.key', 'r.before', 'r.after', 'r.company_before', 'r.company_after'])
+    .where('l.job_id', '=', jobId)
+    .orderBy('r.entity')
+    .orderBy('r.key')
+    .execute();
+  return rows.map((row) => {
+    const entity = row.entity as Entity;
+    const profile = (metadata: unknown, company: string | null) =>
+      ({ metadata, ...(entity === 'users' && { company }) }) as StoredProfile;
+    return {
+      entity,
+      key: row.key,
+      before: row.before === null ? null : profile(row.before, row.company_before),
+      after: profile(row.after, row.company_after),
+    };
+  });
+}
+
+/** The rows that a plan must have, from what was before the load and what is after it. */
+export function expectedRows(before: Profiles, after: Profiles): PlannedRow[] {
+  return [...entities]
+    .sort()
+    .flatMap((entity) =>
+      Object.entries(after[entity]).map(([key, profile]) => ({
+        entity,
+        key,
+        before: before[entity][key] ?? null,
+        after: profile,
+      })),
+    )
+    .filter((row) => !isDeepStrictEqual(row.before, row.after))
+    .sort((a, b) => (a.entity === b.entity ? (Buffer.from(a.key) < Buffer.from(b.key) ? -1 : 1) : 0));
+}
+
+export async function readSummary(
+  context: LoadContext,
+  environmentId: number,
+  jobId: string,
+): Promise<PlanSummary> {
+  const { plan } = await requireLoad(context, environmentId, jobId);
+  if (plan === null) throw new Error('there is no plan');
+  return plan.summary;
+}
+
+/** What the summary must say of these rows. */
+export function expectedChanges(rows: readonly PlannedRow[]): Pick<PlanSummary, 'profiles' | 'values'> {
+  const values = { appear: 0, change: 0, go: 0, retype: 0 };
+  const profiles = { users: { new: 0, changed: 0 }, companies: { new: 0, changed: 0 } };
+  for (const { entity, before, after } of rows) {
+    profiles[entity][before === null ? 'new' : 'changed']++;
+    const old = before?.metadata ?? {};
+    for (const name of new Set([...Object.keys(old), ...Object.keys(after.metadata)])) {
+      const [was, is] = [old[name], after.metadata[name]];
+      if (was === undefined) values.appear++;
+      else if (is === undefined) values.go++;
+      else if (!isDeepStrictEqual(was, is)) values.change++;
+      if (was !== undefined && is !== undefined && typeOf(was) !== typeOf(is)) values.retype++;
+    }
+  }
+  return { profiles, values };
+}
+
+function typeOf(value: Json): string {
+  return Array.isArray(value) ? 'array' : value === null ? 'null' : typeof value;
+}
