@@ -10,6 +10,7 @@ import {
   requireJob,
   requireRetryable,
 } from '../background-jobs/jobs.ts';
+import { readCauseId } from '../domain/cause.ts';
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { type Load, loadStatuses } from '../domain/load.ts';
 import { exportRejects, listRejects } from '../load/rejects.ts';
@@ -18,10 +19,11 @@ import { retryLoad } from '../load/retry-load.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
-import { exitCodes } from './errors.ts';
+import { exitCodes, UsageError } from './errors.ts';
 import { followJob, followLoad } from './follow.ts';
 import { formatCount, printList } from './format.ts';
 import { choice, flag, parseCount, parsed, parseJobId, required } from './options.ts';
+import { printCauses } from './print-causes.ts';
 import { jobCells, jobColumns, printJob } from './print-job.ts';
 import { createProgress } from './progress.ts';
 import { formatOfRejects } from './rejects-file.ts';
@@ -183,24 +185,32 @@ const rejects = defineCommand({
   summary: 'the refused records of a load',
   description:
     'Prints the refused records with their reasons: as csv or ndjson in the shape of the file they came from, to be\n' +
-    'mended and imported again, or as json with where each stood, long records cut.',
+    'mended and imported again, or as json with where each stood, long records cut. With --by-cause, why they were\n' +
+    'refused, counted, and what would mend them.',
   argument: jobId,
   options: {
     format: choice('--format <format>', 'by default that of the file', ['csv', 'ndjson', 'json']),
+    byCause: flag('--by-cause', 'causes instead of records, the most frequent first'),
+    cause: parsed('--cause <id>', 'only the records of this cause, from --by-cause', parseCause),
   },
   environment: true,
   json: 'the same as --format json',
   examples: [
     'sluice jobs rejects 0195… > mend-me.csv',
+    'sluice jobs rejects 0195… --by-cause',
     'sluice jobs rejects 0195… --format json | jq .[].message',
   ],
   inEnvironment: async (call) => {
     const { argument: jobId, flags, terminal, json, system, environmentId } = call;
     await requireLoad(system, environmentId, jobId);
     const asked = json ? 'json' : flags.format;
+    if (flags.byCause) return printCauses(call, jobId, { terminal, json: asked === 'json' });
+    const { cause = null } = flags;
     const format = asked ?? (await formatOfRejects(system, environmentId, jobId));
     const bytes =
-      format === 'json' ? rejectsAsJson(call, jobId) : exportRejects(system, environmentId, jobId, format);
+      format === 'json'
+        ? rejectsAsJson(call, jobId, cause)
+        : exportRejects(system, environmentId, jobId, format, cause);
     for await (const piece of bytes) {
       if (terminal.closed) return;
       await terminal.write(piece);
@@ -208,14 +218,21 @@ const rejects = defineCommand({
   },
 });
 
+function parseCause(text: string): number {
+  const cause = readCauseId(text);
+  if (cause === null) throw new UsageError('--cause wants the id of a cause, as --by-cause prints it.');
+  return cause;
+}
+
 /** One array, a page of it at a time. */
 async function* rejectsAsJson(
   { system, environmentId }: EnvironmentSession,
   jobId: string,
+  cause: number | null,
 ): AsyncGenerator<string> {
   let before = '[';
   for (let after: number | null = 0; after !== null; ) {
-    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after });
+    const page = await listRejects(system, environmentId, jobId, { limit: MAX_PAGE_SIZE, after, cause });
     for (const reject of page.rejects) {
       yield `${before}\n${JSON.stringify(renderReject(reject))}`;
       before = ',';

@@ -33,7 +33,7 @@ interface RowsOfJob {
   requireJob(environmentId: number, jobId: string): Promise<{ readonly jobId: string }>;
   export(environmentId: number, jobId: string, format: RowsFormat, query: RowQuery): AsyncIterable<Buffer>;
   /** What JSON is answered with instead of rows; null: this query asks for rows. */
-  summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object> | null;
+  summary?(environmentId: number, jobId: string, query: RowQuery): Promise<object | null>;
 }
 
 interface RowsPage {

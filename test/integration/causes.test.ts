@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createProgram } from '../../src/cli/program.ts';
+import { createTerminal } from '../../src/cli/terminal.ts';
 import { listCauses } from '../../src/load/causes/list-causes.ts';
 import { mendedRejects } from '../../src/load/causes/mended-rejects.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
@@ -26,6 +28,27 @@ async function mended(jobId: string, proposalId: string): Promise<string> {
   for await (const piece of mendedRejects(t.system, t.environment.environmentId, jobId, proposalId))
     pieces.push(piece);
   return Buffer.concat(pieces).toString();
+}
+
+/** Runs the command in this process; what it printed, or the error that it ended with. */
+async function sluice(...args: string[]): Promise<string> {
+  let printed = '';
+  const terminal = {
+    ...createTerminal({}),
+    print: (text: string) => {
+      printed += `${text}\n`;
+    },
+    write: async (text: string | Uint8Array) => {
+      printed += Buffer.from(text as string).toString();
+    },
+    json: (value: unknown) => {
+      printed += JSON.stringify(value);
+    },
+    inform: () => undefined,
+  };
+  const cli = { processEnv: t.variables, fromDotEnv: new Set<string>(), terminal, entry: '' };
+  await (await createProgram(cli, args)).parseAsync(['node', 'sluice', ...args]);
+  return printed;
 }
 
 const event = (n: number, time: string) => `track,u${n},opened,${time}`;
@@ -85,6 +108,21 @@ describe('the causes of refused records', () => {
       [2, '2026-01-01'],
     ]);
     expect(await tallyOf(await load(file))).toMatchObject({ inserted: 2, rejected: 0 });
+  });
+
+  test('are printed with what would mend them, and the records of one alone', async () => {
+    const jobId = await load('user_id,name,plan\nu1;Ada;pro\nu2;Grace;free\n,Nobody,pro\n');
+    const table = await sluice('jobs', 'rejects', jobId, '--by-cause');
+    expect(table).toMatch(
+      /^Cause +Records +Reason +Shape +For example +Proposal .*\n─.*\n[0-9a-f]{13} +2 +wrong_field_count +1 cell where 3 are named +u1;Ada;pro +semicolon-delimiter +read with a semicolon/,
+    );
+    const found = JSON.parse(await sluice('jobs', 'rejects', jobId, '--by-cause', '--json')) as {
+      data: { id: string }[];
+    };
+    const [first] = found.data;
+    const records = await sluice('jobs', 'rejects', jobId, '--cause', first?.id ?? '', '--json');
+    expect((JSON.parse(records) as { row: number }[]).map(({ row }) => row)).toEqual([1, 2]);
+    await expect(sluice('jobs', 'rejects', jobId, '--cause', 'x')).rejects.toThrow('the id of a cause');
   });
 
   test('of a dry run are told as those of a load', async () => {

@@ -5,6 +5,7 @@ import { readCauseId } from '../../domain/cause.ts';
 import { MAX_SHOWN_RAW_BYTES } from '../../domain/limits.ts';
 import { rejectCodes, rejectColumns } from '../../domain/reject.ts';
 import { listCauses } from '../../load/causes/list-causes.ts';
+import { renderCauses } from '../../load/causes/render-causes.ts';
 import { exportRejects, listRejects } from '../../load/rejects.ts';
 import { renderReject } from '../../load/render-load.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
@@ -13,7 +14,7 @@ import { addRowsOfJob } from '../job-rows.ts';
 import { envelope, rowPage } from '../page.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { component, jobRefusals, named, orNull, withExamples } from '../schemas/answers.ts';
-import { causePage, renderCauses } from '../schemas/cause-record.ts';
+import { type CausePage, causePage } from '../schemas/cause-record.ts';
 import { jobParameters } from '../schemas/job-record.ts';
 
 const notACause = 'cause is the id of one, from group_by=cause';
@@ -143,8 +144,10 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
     requireJob: (...which) => requireLoad(system.reader, ...which),
     export: (environmentId, jobId, format, query) =>
       exportRejects(system, environmentId, jobId, format, causeOf(query)),
-    summary: (environmentId, jobId, { group_by }) =>
-      group_by === undefined ? null : listCauses(system.reader, environmentId, jobId).then(renderCauses),
+    summary: async (environmentId, jobId, { group_by }) => {
+      if (group_by === undefined) return null;
+      return renderCauses(await listCauses(system.reader, environmentId, jobId)) satisfies CausePage;
+    },
   });
 }
 

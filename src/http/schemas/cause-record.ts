@@ -7,7 +7,6 @@ import {
   TRIED_RECORDS,
 } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
-import { type ListedCauses, renderCause } from '../../load/causes/list-causes.ts';
 import { component, orNull } from './answers.ts';
 
 /* Why records of a job were refused, counted together, and what would mend them. */
@@ -110,7 +109,6 @@ export const cause = component(
     },
   ),
 );
-type CauseRecord = Static<typeof cause.schema>;
 
 const count = (description: string) => Type.Integer({ minimum: 0, description });
 
@@ -132,16 +130,4 @@ export const causePage = component(
     { ...closed, description: 'Refused records by cause.' },
   ),
 );
-
-export function renderCauses({ causes, records, total }: ListedCauses): Static<typeof causePage.schema> {
-  const listed = causes.reduce((sum, { count }) => sum + count, 0);
-  return {
-    data: causes.map((each) => renderCause(each) satisfies CauseRecord),
-    metadata: {
-      total_count: records,
-      causes: total,
-      other_causes: total - causes.length,
-      other_count: records - listed,
-    },
-  };
-}
+export type CausePage = Static<typeof causePage.schema>;

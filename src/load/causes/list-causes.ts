@@ -1,9 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
-import { writeCauseId } from '../../domain/cause.ts';
 import {
   CAUSE_SAMPLES,
   MAX_REJECT_RAW_BYTES,
-  MAX_SAMPLE_CHARS,
   MAX_SHOWN_CAUSES,
   TRIED_BYTES,
   TRIED_RECORDS,
@@ -19,7 +17,6 @@ import {
 } from '../../postgres/stores/rejects.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
-import type { MendedRecord } from './mending.ts';
 import { Mending } from './mending.ts';
 import { type Proposal, proposeMends } from './proposals.ts';
 import { createValueReader } from './refused-values.ts';
@@ -93,49 +90,4 @@ async function readTried(db: Database, loadId: number, { cause, firstRow }: Coun
 function textOf(value: unknown): string | null {
   if (value === undefined) return null;
   return typeof value === 'string' ? value : JSON.stringify(value);
-}
-
-export function renderCause(cause: ListedCause) {
-  return {
-    id: writeCauseId(cause.cause),
-    error_code: cause.code,
-    column: cause.column,
-    shape: cause.shape === '' ? null : cause.shape,
-    count: cause.count,
-    first_row: cause.firstRow,
-    samples: cause.samples.map(({ reject, value }) => ({
-      row: reject.row,
-      line: reject.line,
-      value: value === null ? null : shorten(value),
-      raw: shorten(Buffer.from(reject.raw).toString('utf8')),
-    })),
-    proposals: cause.proposals.map((proposal) => renderProposal(cause, proposal)),
-  };
-}
-
-function renderProposal(cause: ListedCause, proposal: Proposal) {
-  return {
-    id: proposal.id,
-    sentence: sentenceOf(cause, proposal),
-    tried: proposal.tried,
-    accepted: proposal.accepted,
-    ambiguous: proposal.isAmbiguous,
-    samples: proposal.samples.map(renderSample),
-  };
-}
-
-function renderSample({ reject, before, after }: MendedRecord) {
-  return { row: reject.row, before: shorten(before), after: shorten(after) };
-}
-
-/** `39 981 × 99/99/9999: read as day first`. */
-function sentenceOf({ count, shape, code }: ListedCause, { sentence, tried, accepted }: Proposal): string {
-  const number = String(count).replace(/\B(?=(?:\d{3})+$)/g, ' ');
-  const some = accepted === tried ? '' : ` (mends ${accepted} of ${tried} tried)`;
-  return `${number} × ${shape === '' ? code : shape}: ${sentence}${some}`;
-}
-
-function shorten(text: string): string {
-  const cut = text.length > MAX_SAMPLE_CHARS ? `${text.slice(0, MAX_SAMPLE_CHARS - 1)}…` : text;
-  return cut.toWellFormed();
 }
