@@ -34,6 +34,8 @@ create table sluice.loads (
   applied_at timestamptz,
   duplicate_of uuid,
   request_id text,
+  origin text,
+  origin_name text,
   accepted_at timestamptz not null default now(),
   started_at timestamptz,
   ended_at timestamptz,
@@ -69,6 +71,7 @@ create table sluice.loads (
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
   constraint loads_sha256_check check (octet_length(sha256) = 32),
+  constraint loads_origin_check check (origin in ('api_key', 'schedule', 'inbox', 'command_line')),
   constraint loads_request_id_check check (length(request_id) <= 128),
   constraint loads_ended_at_set check (
     (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
@@ -98,6 +101,8 @@ comment on column sluice.loads.plan is 'The summary of its plan.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
 comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
 comment on column sluice.loads.read_as is 'How the file turned out to be written.';
+comment on column sluice.loads.origin is 'Who or what started it; null: not said.';
+comment on column sluice.loads.origin_name is 'Id of the key, name of the schedule, or place in the inbox.';
 comment on column sluice.loads.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.loads.rows_amended is
   'Refused records that amendments took the place of since; rows_rejected has the others.';

@@ -12,6 +12,8 @@ create table sluice.exports (
   warnings jsonb not null default '[]',
   retention_days integer,
   request_id text,
+  origin text,
+  origin_name text,
   requested_at timestamptz not null default now(),
   started_at timestamptz,
   ended_at timestamptz,
@@ -29,6 +31,7 @@ create table sluice.exports (
   constraint exports_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
   constraint exports_format_check check (format in ('ndjson', 'csv', 'parquet', 'avro')),
   constraint exports_compression_check check (compression in ('gzip', 'none')),
+  constraint exports_origin_check check (origin in ('api_key', 'schedule', 'inbox', 'command_line')),
   constraint exports_request_id_check check (length(request_id) <= 128),
   constraint exports_ended_at_set check (
     (ended_at is not null) = (status in ('completed', 'failed', 'cancelled'))
@@ -39,6 +42,8 @@ comment on table sluice.exports is 'One row per export; job_id is what the API s
 comment on column sluice.exports.request is 'What was asked for, as src/domain/export.ts has it; never run as SQL.';
 comment on column sluice.exports.warnings is 'What of the request was ignored: [{"message", "details"}].';
 comment on column sluice.exports.retention_days is 'Days that its files are kept; null: as the configuration says.';
+comment on column sluice.exports.origin is 'Who or what started it; null: not said.';
+comment on column sluice.exports.origin_name is 'Id of the key, name of the schedule, or place in the inbox.';
 comment on column sluice.exports.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.exports.rows_expected is 'The planner''s estimate, for the progress.';
 comment on column sluice.exports.files_expired_at is 'When its files were removed; null while they are there.';

@@ -10,6 +10,8 @@ create table sluice.deletions (
   status text not null default 'queued',
   purge_exports boolean not null default false,
   request_id text,
+  origin text,
+  origin_name text,
   ids_requested integer not null,
   ids_deleted integer not null default 0,
   ids_not_found integer not null default 0,
@@ -28,6 +30,7 @@ create table sluice.deletions (
   constraint deletions_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint deletions_entity_check check (entity in ('users', 'companies')),
   constraint deletions_status_check check (status in ('queued', 'processing', 'completed', 'failed')),
+  constraint deletions_origin_check check (origin in ('api_key', 'schedule', 'inbox', 'command_line')),
   constraint deletions_request_id_check check (length(request_id) <= 128),
   constraint deletions_ended_at_set check ((ended_at is not null) = (status in ('completed', 'failed'))),
   constraint deletions_failed_has_reason check ((failure_code is not null) = (status = 'failed')),
@@ -39,6 +42,8 @@ comment on table sluice.deletions is 'One row per deletion of users or companies
 comment on column sluice.deletions.lane_position is 'Of the sequence that loads take theirs from.';
 comment on column sluice.deletions.accepted_at is
   'By the clock, while the lane is locked: loads that were accepted before it are earlier.';
+comment on column sluice.deletions.origin is 'Who or what started it; null: not said.';
+comment on column sluice.deletions.origin_name is 'Id of the key, name of the schedule, or place in the inbox.';
 comment on column sluice.deletions.request_id is 'Of the HTTP request that it came by; null if it came another way.';
 comment on column sluice.deletions.events_removed is
   'Events of the users that were removed; of companies, those from which the company was taken.';

@@ -1,14 +1,23 @@
 -- What all jobs share: the list that shows every one, the keys of requests that made them, the workers that do them.
 
 create view sluice.background_jobs as
-select job_id, environment_id, type, status, accepted_at
+select
+  job_id, environment_id, type, status, accepted_at, request_id, origin, origin_name, filename, sha256,
+  status in ('queued', 'processing') as is_cancellable,
+  status in ('failed', 'cancelled') and failure_code is distinct from 'all_records_refused' and file_ref is not null
+    as is_retryable
 from sluice.loads
 union all
-select job_id, environment_id, 'export', status, requested_at
+select
+  job_id, environment_id, 'export', status, requested_at, request_id, origin, origin_name, null, null,
+  status in ('queued', 'processing'), false
 from sluice.exports
 union all
-select job_id, environment_id, 'delete_' || entity, status, accepted_at
+select
+  job_id, environment_id, 'delete_' || entity, status, accepted_at, request_id, origin, origin_name, null, null,
+  false, false
 from sluice.deletions;
+comment on column sluice.background_jobs.is_retryable is 'As far as its own row says: a deletion that came after it may forbid it.';
 
 create table sluice.idempotency_keys (
   environment_id integer not null,

@@ -53,7 +53,10 @@ accepted, and workers that run, or the next that do, end it.`,
       const stop = listenForStop();
       await withEnvironment(invocation, async (session) => {
         const { system, environmentId } = session;
-        const jobId = await requestDeletion(system, environmentId, entity, { ids, purgeExports });
+        const jobId = await requestDeletion(system, environmentId, entity, { ids, purgeExports }, null, {
+          requestId: null,
+          origin: { kind: 'command_line', name: null },
+        });
         await withWorkers(session, invocation.cli.entry, stop, async () => {
           const seen = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
           await print(invocation, session, seen);

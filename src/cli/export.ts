@@ -105,7 +105,9 @@ Ctrl-C, which cancels the export.`,
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
       const { system, environmentId } = session;
-      const jobId = await requestExport(system, environmentId, toBody(wish));
+      const jobId = await requestExport(system, environmentId, toBody(wish), null, {
+        origin: { kind: 'command_line', name: null },
+      });
       try {
         await withWorkers(session, cli.entry, stop, async () => {
           const followed = { environmentId, jobId, signal: stop.signal };

@@ -157,6 +157,7 @@ export async function importFile(
       options: loadOptions(options),
       idempotencyKey: null,
       inSameTransaction: (db) => useMapping(db, environmentId, options.mapping),
+      origin: { kind: 'command_line', name: null },
     });
     const followed = { environmentId, jobId, signal: wait ? signal : AbortSignal.abort() };
     const load = await followLoad(system, followed, progress);

@@ -4,6 +4,7 @@ import { uuidv7 } from 'uuidv7';
 import { type Entity, idColumn } from '../domain/entity.ts';
 import { idempotencyConflict, inputError } from '../domain/errors.ts';
 import { MAX_DELETION_IDS, MAX_ID_BYTES } from '../domain/limits.ts';
+import type { Origin } from '../domain/origin.ts';
 import { jobFields } from '../domain/task.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import { startLaneSoon } from '../load/end-load.ts';
@@ -16,6 +17,8 @@ import { lockLane } from '../postgres/stores/lanes.ts';
 import { compileSchema, ruled, textProblem, throwProblems, type Wording, worded } from '../validation.ts';
 import type { DeletionContext } from './context.ts';
 
+const nobody = { requestId: null, origin: null };
+
 /**
  * Accepts a deletion: ledger first, behind every load that is accepted, then the queue. Returns its job id; that of the
  * first one, if the same idempotency key asked before. Throws `InputError` `idempotency_conflict`.
@@ -26,7 +29,7 @@ export async function requestDeletion(
   entity: Entity,
   request: DeletionRequest,
   idempotency: Idempotency | null = null,
-  requestId: string | null = null,
+  from: { readonly requestId: string | null; readonly origin: Origin | null } = nobody,
 ): Promise<string> {
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
@@ -38,12 +41,12 @@ export async function requestDeletion(
     }
     // Nobody retries an earlier load from now on: see `retryLoad`.
     await lockLane(db, environmentId);
-    await insertDeletion(db, { jobId, requestId, environmentId, entity, ...request });
+    await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
     return jobId;
   });
   if (answer !== jobId) return answer;
   context.log.info(
-    { ...jobFields({ jobId, requestId }), entity, ids: request.ids.length },
+    { ...jobFields({ jobId, requestId: from.requestId }), entity, ids: request.ids.length },
     'deletion accepted',
   );
   startLaneSoon(context, environmentId);

@@ -25,6 +25,7 @@ export const errorCodes = {
   job_not_retryable: 409,
   job_not_amendable: 409,
   already_amended: 409,
+  count_changed: 409,
   idempotency_conflict: 409,
   duplicate_file: 409,
   offset_conflict: 409,

@@ -386,6 +386,13 @@ export const MAX_SHOWN_DUE_TIMES = 400;
 export const SHOWN_DUE_DAYS = 7;
 /** Latest runs that a list shows of each schedule. */
 export const SHOWN_RUNS = 14;
+/** A text that a list is filtered by. */
+export const MAX_FILTER_BYTES = 512;
+/** Jobs that one request cancels or retries by a filter. */
+export const MAX_BULK_JOBS = 500;
+/** Of the parameters that a job shows of itself: items of a list. */
+export const MAX_SHOWN_PARAMETERS = 100;
+
 /** Schedules of a file. */
 export const MAX_SCHEDULES = 500;
 /** Due times that nobody was there for and that are made up at once. */

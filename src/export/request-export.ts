@@ -1,6 +1,7 @@
 import { uuidv7 } from 'uuidv7';
 import { InputError, idempotencyConflict, type Problem } from '../domain/errors.ts';
 import { namesAmong } from '../domain/export.ts';
+import type { Origin } from '../domain/origin.ts';
 import { type DueTask, jobFields } from '../domain/task.ts';
 import type { Idempotency } from '../ingest/records.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
@@ -16,6 +17,8 @@ import { noSuchSegment, type ReadRequest, readRequest } from './read-request.ts'
 export interface ExportExtras {
   /** Of the HTTP request that it came by; by default none. */
   readonly requestId?: string;
+  /** Who or what asked for it; by default that is not known. */
+  readonly origin?: Origin;
   /** Null: as the configuration says. */
   readonly retentionDays?: number | null;
   /** Written in the transaction of the export, so that both are there or neither. */
@@ -63,10 +66,11 @@ async function accept(
     if (claim.outcome !== 'claimed') throw idempotencyConflict();
   }
   await requireValid(db, environmentId, read);
-  const { requestId = null, retentionDays = null } = extras ?? {};
+  const { requestId = null, origin = null, retentionDays = null } = extras ?? {};
   const task = await insertExport(db, {
     jobId,
     requestId,
+    origin,
     environmentId,
     request: read.request,
     emails: read.emails,

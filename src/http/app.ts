@@ -28,6 +28,7 @@ import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
 import { addValidation } from './plugins/validation.ts';
+import { actOnJobsRoute, bulkResult } from './routes/act-on-jobs.ts';
 import { amendJob } from './routes/amend-job.ts';
 import { appendUploadRoute } from './routes/append-upload.ts';
 import { batch, batchItem, batchResult } from './routes/batch.ts';
@@ -44,6 +45,7 @@ import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
 import { inspectImport, inspection } from './routes/inspect-import.ts';
+import { chunkPage, listChunksRoute, loadChunk } from './routes/list-chunks.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
 import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
 import {
@@ -77,6 +79,7 @@ import { activity, showActivity } from './routes/show-activity.ts';
 import { showConsole } from './routes/show-console.ts';
 import { showDocument } from './routes/show-document.ts';
 import { exportJob, showExport } from './routes/show-export.ts';
+import { jobHistory, showHistory } from './routes/show-history.ts';
 import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
 import { savedMapping, showMapping } from './routes/show-mapping.ts';
@@ -106,6 +109,10 @@ const components = [
   batchItem,
   batchResult,
   callerRecord,
+  bulkResult,
+  chunkPage,
+  loadChunk,
+  jobHistory,
   companyItem,
   companyPage,
   companyProfile,
@@ -231,6 +238,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   watch(app, system);
   listJobsRoute(app, system);
   showJob(app, system);
+  showHistory(app, system);
+  listChunksRoute(app, system);
   listRejectsOfJob(app, system);
   listOutcomesOfJob(app, system);
   showPlanOfJob(app, system);
@@ -274,6 +283,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     track(scope, system);
     identifyCompany(scope, system);
     createExport(scope, system);
+    actOnJobsRoute(scope, system, 'cancel');
+    actOnJobsRoute(scope, system, 'retry');
     previewExportRoute(scope, system);
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);

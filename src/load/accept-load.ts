@@ -13,6 +13,7 @@ import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import type { LoadOptions, LoadType, MaxErrors, Preset } from '../domain/load.ts';
+import type { Origin } from '../domain/origin.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
@@ -44,6 +45,8 @@ export interface AcceptRequest {
   readonly requestId?: string;
   /** The load whose refused records it mends. */
   readonly amends?: Amends;
+  /** Who or what started it; by default that is not known. */
+  readonly origin?: Origin;
   /** Part of the same transaction: for a caller whose own books must say what the ledger says. */
   readonly inSameTransaction?: (db: Database, accepted: Accepted) => Promise<void>;
 }
@@ -182,6 +185,7 @@ async function writeLoad(
   await insertLoad(db, {
     jobId,
     requestId: request.requestId ?? null,
+    origin: request.origin ?? null,
     environmentId,
     type: request.type,
     entity,

@@ -47,7 +47,17 @@ export interface ApiKeys {
 export interface BackgroundJobs {
   accepted_at: Date | null;
   environment_id: number | null;
+  filename: string | null;
+  is_cancellable: boolean | null;
+  /**
+   * As far as its own row says: a deletion that came after it may forbid it.
+   */
+  is_retryable: boolean | null;
   job_id: string | null;
+  origin: string | null;
+  origin_name: string | null;
+  request_id: string | null;
+  sha256: Buffer | null;
   status: string | null;
   type: string | null;
 }
@@ -144,6 +154,14 @@ export interface Deletions {
    * Of the sequence that loads take theirs from.
    */
   lane_position: Generated<number>;
+  /**
+   * Who or what started it; null: not said.
+   */
+  origin: string | null;
+  /**
+   * Id of the key, name of the schedule, or place in the inbox.
+   */
+  origin_name: string | null;
   purge_exports: Generated<boolean>;
   rejects_removed: Generated<number>;
   /**
@@ -289,6 +307,14 @@ export interface Exports {
   files_expired_at: Date | null;
   format: string;
   job_id: string;
+  /**
+   * Who or what started it; null: not said.
+   */
+  origin: string | null;
+  /**
+   * Id of the key, name of the schedule, or place in the inbox.
+   */
+  origin_name: string | null;
   /**
    * What was asked for, as src/domain/export.ts has it; never run as SQL.
    */
@@ -581,6 +607,14 @@ export interface Loads {
    * When its plan was begun.
    */
   planned_at: Date | null;
+  /**
+   * Who or what started it; null: not said.
+   */
+  origin: string | null;
+  /**
+   * Id of the key, name of the schedule, or place in the inbox.
+   */
+  origin_name: string | null;
   /**
    * The product whose records the file holds; null: they are ours.
    */

@@ -231,6 +231,7 @@ describe('the lane', () => {
     const asked = {
       jobId,
       requestId: null,
+      origin: null,
       environmentId,
       entity: 'users',
       ids: ['k'],

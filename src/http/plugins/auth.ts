@@ -4,6 +4,7 @@ import { type Caller, isRefusal, KeyCache, type KeyRefusal, verifyKey } from '..
 import type { System } from '../../context.ts';
 import { inputError, TransientError } from '../../domain/errors.ts';
 import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
+import type { Origin } from '../../domain/origin.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import { crossOriginProblem, sessionCookie } from '../session-cookie.ts';
@@ -117,10 +118,19 @@ export function callerKeyId(request: FastifyRequest): string {
   return callerOf(request).keyId;
 }
 
+/** As jobs remember who started them. */
+export function callerOrigin(request: FastifyRequest): Origin {
+  return { kind: 'api_key', name: callerKeyId(request) };
+}
+
+/** For what a key may do besides. */
+export function hasScope(request: FastifyRequest, scope: Scope): boolean {
+  return callerOf(request).scopes.includes(scope);
+}
+
 /** For what takes more than the route's own scope. @throws InputError `insufficient_scope`. */
 export function requireScope(request: FastifyRequest, scope: Scope): void {
-  const { scopes } = callerOf(request);
-  if (!scopes.includes(scope)) throw insufficient(scope, scopes);
+  if (!hasScope(request, scope)) throw insufficient(scope, callerOf(request).scopes);
 }
 
 export function callerOf(request: FastifyRequest): Caller {

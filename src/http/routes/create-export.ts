@@ -6,7 +6,7 @@ import { renderCreated, requireExport } from '../../export/inspect-exports.ts';
 import { exportRequest } from '../../export/read-request.ts';
 import { requestExport } from '../../export/request-export.ts';
 import { baseUrl } from '../page.ts';
-import { callerEnvironment } from '../plugins/auth.ts';
+import { callerEnvironment, callerOrigin } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
 import { component, refusals, withExamples } from '../schemas/answers.ts';
@@ -83,6 +83,7 @@ export function createExport(scope: FastifyInstance, system: System): void {
     await requireQueueRoom(system.db, environmentId, idempotency?.key ?? null, system.config.maxQueuedJobs);
     const jobId = await requestExport(system, environmentId, readJsonObject(body), idempotency, {
       requestId: request.id,
+      origin: callerOrigin(request),
     });
     const found = await requireExport(system, environmentId, jobId);
     return reply

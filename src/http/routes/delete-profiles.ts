@@ -6,7 +6,7 @@ import { renderDeletion, requireDeletion } from '../../deletion/inspect-deletion
 import { deletionBodies, readDeletionRequest, requestDeletion } from '../../deletion/request-deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
 import { baseUrl } from '../page.ts';
-import { environmentId } from '../plugins/auth.ts';
+import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { bodyBytes } from '../plugins/json-body.ts';
 import { bodyHeaders, readIdempotency } from '../request-headers.ts';
 import { refusals, withExamples } from '../schemas/answers.ts';
@@ -62,7 +62,10 @@ export function deleteProfilesRoute(scope: FastifyInstance, system: System, enti
     const idempotency = readIdempotency(request, body);
     const asked = readDeletionRequest(entity, body);
     await requireQueueRoom(system.db, environment, idempotency?.key ?? null, system.config.maxQueuedJobs);
-    const jobId = await requestDeletion(system, environment, entity, asked, idempotency, request.id);
+    const jobId = await requestDeletion(system, environment, entity, asked, idempotency, {
+      requestId: request.id,
+      origin: callerOrigin(request),
+    });
     const found = await requireDeletion(system, environment, jobId);
     return reply
       .code(202)

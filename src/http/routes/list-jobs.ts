@@ -2,8 +2,9 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import { jobTypes, listJobs, renderJobListItem } from '../../background-jobs/jobs.ts';
 import type { System } from '../../context.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
-import { ruled, worded } from '../../validation.ts';
+import { DEFAULT_PAGE_SIZE, MAX_FILTER_BYTES, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import type { JobFilter } from '../../postgres/stores/background-jobs.ts';
+import { ruled, textProblem, worded } from '../../validation.ts';
 import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
@@ -26,8 +27,10 @@ const since = Type.String({
   examples: ['2026-11-20T12:00:00Z'],
 });
 
-const query = listQuery({
-  ...jobPage,
+const notUntil = 'until is YYYY-MM-DD or an ISO 8601 instant';
+
+/** What jobs are found by, in a query or in the filter of a request. */
+export const jobFilterFields = {
   status: statusParameter('Only jobs in this state.'),
   type: Type.Optional(
     worded(
@@ -41,7 +44,65 @@ const query = listQuery({
       { says: { code: 'invalid_date', message: notSince } },
     ),
   ),
-});
+  until: Type.Optional(
+    worded(
+      ruled(
+        Type.String({ description: 'Only jobs accepted before this; as `since`.', examples: ['2026-11-21'] }),
+        (text) => (readInstant(text) === null ? notUntil : null),
+      ),
+      { says: { code: 'invalid_date', message: notUntil } },
+    ),
+  ),
+  filename: filterText('filename', 'Only loads with this in the name of their file, in any case.'),
+  sha256: Type.Optional(
+    worded(
+      Type.String({
+        pattern: '^[0-9a-fA-F]{64}$',
+        description: 'Only loads of a file with these bytes, as received.',
+        examples: ['3b'.repeat(32)],
+      }),
+      'sha256 has 64 hexadecimal digits',
+    ),
+  ),
+  key: filterText('key', 'Only jobs that were started with the API key of this id.'),
+  request_id: filterText('request_id', 'Only jobs of the request with this `x-request-id`.'),
+  idempotency_key: filterText(
+    'idempotency_key',
+    'Only the job of the request with this `Idempotency-Key`, in the last 24 hours.',
+  ),
+};
+
+const query = listQuery({ ...jobPage, ...jobFilterFields });
+
+/** What a request says of jobs, as the ledger is asked for it. */
+export function readJobFilter(given: JobFilterFields): JobFilter {
+  const { type, status, since = '', until = '', filename, sha256, key } = given;
+  return {
+    type,
+    status,
+    since: readInstant(since) ?? undefined,
+    until: readInstant(until) ?? undefined,
+    filename,
+    sha256,
+    key,
+    requestId: given.request_id,
+    idempotencyKey: given.idempotency_key,
+  };
+}
+
+export type JobFilterFields = Omit<Static<typeof query>, 'limit' | 'cursor'>;
+
+function filterText(name: string, description: string) {
+  const text = ruled(Type.String({ description }), (value) => {
+    const problem = textProblem(value, MAX_FILTER_BYTES);
+    return problem === null ? null : `${name} ${problem}`;
+  });
+  return Type.Optional(
+    worded(text, {
+      says: (value) => ({ message: `${name} ${textProblem(String(value), MAX_FILTER_BYTES)}` }),
+    }),
+  );
+}
 
 const listJobsSchema = {
   operationId: 'listJobs',
@@ -64,8 +125,8 @@ const listJobsSchema = {
 export function listJobsRoute(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'read', answerBytes: MAX_PAGE_BYTES }, schema: listJobsSchema } as const;
   app.get<{ Querystring: Static<typeof query> }>('/v1/background_jobs', options, async (request, reply) => {
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', type, status, since = '' } = request.query;
-    const filter = { type, status, since: readInstant(since) ?? undefined };
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', ...given } = request.query;
+    const filter = readJobFilter(given);
     const after = readJobCursor(cursor);
     const page = await listJobs(system.reader, environmentId(request), filter, { limit, after });
     const base = baseUrl(request, system.config.publicUrl);

@@ -94,6 +94,10 @@ const errorTexts: Readonly<Record<ErrorCode, readonly [message: string, details:
     'refused rows are mended once, and others are mending these, or have: 17, 18',
     jobDetails,
   ],
+  count_changed: [
+    'the filter matches another number of jobs now; look again',
+    'count: 12, expected_count: 10',
+  ],
   idempotency_conflict: [
     'this Idempotency-Key was used for another request in the last 24 hours',
     'Idempotency-Key',

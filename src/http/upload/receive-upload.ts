@@ -10,7 +10,7 @@ import { Intake } from '../../load/receive/intake.ts';
 import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
-import { environmentId } from '../plugins/auth.ts';
+import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
 import { type FileTaker, noFile, readForm, receiveForm } from './form.ts';
@@ -68,6 +68,7 @@ export async function receiveUpload(
     idempotencyKey,
     requestId: request.id,
     inSameTransaction: (db) => useMapping(db, environment, mapping),
+    origin: callerOrigin(request),
   });
   const load = await requireLoad(system, environment, accepted.jobId);
   // A repeated request gets the first answer again; only `skip` shows an earlier job as it is.

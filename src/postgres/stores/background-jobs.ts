@@ -8,19 +8,51 @@ export interface JobFilter {
   readonly status?: string | undefined;
   /** Accepted at or after. */
   readonly since?: Date | undefined;
+  /** Accepted before. */
+  readonly until?: Date | undefined;
+  /** Part of the name of a load's file, in any case. */
+  readonly filename?: string | undefined;
+  /** Hex, of a load's file as received. */
+  readonly sha256?: string | undefined;
+  /** Id of the API key that started it. */
+  readonly key?: string | undefined;
+  readonly requestId?: string | undefined;
+  /** Of the request that made or changed it, in the last 24 hours. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** The jobs of an environment that match. */
+function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
+  const { type, status, since, until, filename, sha256, key, requestId, idempotencyKey } = filter;
+  let jobs = db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
+  if (type !== undefined) jobs = jobs.where('type', '=', type);
+  if (status !== undefined) jobs = jobs.where('status', '=', status);
+  if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
+  if (until !== undefined) jobs = jobs.where('accepted_at', '<', until);
+  if (filename !== undefined)
+    jobs = jobs.where('filename', 'ilike', `%${filename.replace(/[\\%_]/g, '\\$&')}%`);
+  if (sha256 !== undefined) jobs = jobs.where('sha256', '=', Buffer.from(sha256, 'hex'));
+  if (key !== undefined) jobs = jobs.where('origin', '=', 'api_key').where('origin_name', '=', key);
+  if (requestId !== undefined) jobs = jobs.where('request_id', '=', requestId);
+  if (idempotencyKey !== undefined) {
+    jobs = jobs.where('job_id', 'in', ({ selectFrom }) =>
+      selectFrom('idempotency_keys')
+        .select('idempotency_keys.job_id')
+        .where('environment_id', '=', environmentId)
+        .where('idempotency_key', '=', idempotencyKey),
+    );
+  }
+  return jobs;
 }
 
 /** Ids of jobs, newest first. `after` is the job id at which the page before ended; `total` counts the jobs of all pages. */
 export async function pageJobIds(
   db: Database,
   environmentId: number,
-  { type, status, since }: JobFilter,
+  filter: JobFilter,
   page: { readonly limit: number; readonly after: string | null },
 ): Promise<{ readonly ids: readonly string[]; readonly total: number; readonly next: string | null }> {
-  let matching = db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
-  if (type !== undefined) matching = matching.where('type', '=', type);
-  if (status !== undefined) matching = matching.where('status', '=', status);
-  if (since !== undefined) matching = matching.where('accepted_at', '>=', since);
+  const matching = matchingJobs(db, environmentId, filter);
   const { total } = await matching
     .select((eb) => eb.fn.countAll<number>().as('total'))
     .executeTakeFirstOrThrow();
@@ -33,6 +65,23 @@ export async function pageJobIds(
   const found = (await rows.execute()).flatMap((row) => row.job_id ?? []);
   const ids = found.slice(0, page.limit);
   return { ids, total, next: found.length > page.limit ? (ids.at(-1) ?? null) : null };
+}
+
+export type JobAction = 'cancel' | 'retry';
+
+/** Of the jobs that match, those with which it can be done as they stand, oldest first; `limit` of them at most. */
+export async function findActionable(
+  db: Database,
+  environmentId: number,
+  action: JobAction,
+  filter: JobFilter,
+  { limit, withExports }: { readonly limit: number; readonly withExports: boolean },
+): Promise<string[]> {
+  const able = action === 'cancel' ? 'is_cancellable' : 'is_retryable';
+  let jobs = matchingJobs(db, environmentId, filter).where(able, '=', true);
+  if (!withExports) jobs = jobs.where('type', '<>', 'export');
+  const rows = await jobs.select('job_id').orderBy('job_id').limit(limit).execute();
+  return rows.flatMap((row) => row.job_id ?? []);
 }
 
 /** Reads as many entries of an index as there are unfinished jobs, and no more than count. */

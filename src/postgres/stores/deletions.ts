@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Deletion, DeletionOutcome, DeletionStatus, IdOutcome } from '../../domain/deletion.ts';
 import type { Entity } from '../../domain/entity.ts';
+import { type Origin, originColumns } from '../../domain/origin.ts';
 import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import { leaseFor } from '../lease.ts';
@@ -14,6 +15,7 @@ export interface DeletionWork {
 }
 
 export interface NewDeletion extends JobIdentity {
+  readonly origin: Origin | null;
   readonly environmentId: number;
   readonly entity: Entity;
   readonly ids: readonly string[];
@@ -27,6 +29,7 @@ export async function insertDeletion(db: Database, asked: NewDeletion): Promise<
     .values({
       job_id: asked.jobId,
       request_id: asked.requestId,
+      ...originColumns(asked.origin),
       environment_id: asked.environmentId,
       entity: asked.entity,
       purge_exports: asked.purgeExports,

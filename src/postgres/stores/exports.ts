@@ -1,6 +1,7 @@
 import { sql, type UpdateObject } from 'kysely';
 import type { ExportFile, ExportRequest, ExportWarning } from '../../domain/export.ts';
 import { LEASE_MS } from '../../domain/limits.ts';
+import { type Origin, originColumns } from '../../domain/origin.ts';
 import type { DueTask, JobIdentity, TaskClaim, TaskFailure } from '../../domain/task.ts';
 import type { Database } from '../database.ts';
 import type { DB } from '../schema.ts';
@@ -11,6 +12,7 @@ import { deleteTasks, insertTask } from './tasks.ts';
  * exactly while it has not ended. Whoever ends it takes its task first and then touches its row, so that no two wait for each other.
  */
 export interface NewExport extends JobIdentity {
+  readonly origin: Origin | null;
   readonly environmentId: number;
   readonly request: ExportRequest;
   readonly emails: readonly string[];
@@ -26,6 +28,7 @@ export async function insertExport(db: Database, asked: NewExport): Promise<DueT
     .values({
       job_id: asked.jobId,
       request_id: asked.requestId,
+      ...originColumns(asked.origin),
       environment_id: asked.environmentId,
       request: JSON.stringify(asked.request),
       format: asked.request.format,

@@ -134,12 +134,8 @@ const jobsPart = `
   from deletions
   where deletion_id in (${wanted('deletions', 'deletion_id')})`;
 
-/**
- * A chunk that is done stays as it is. Its time is taken just before its transaction ends; those that were longer in
- * committing are found when the load has ended, and all are looked at once more.
- */
-const chunksPart = `
-  select
+/** Of `loads l`, `load_chunks c` and their `tasks t`. */
+export const chunkColumns = `
     l.job_id as "jobId", c.chunk_no as chunk,
     case when c.done_at is not null then 'done' when t.lease_until is not null then 'running' else 'waiting' end as state,
     coalesce(nullif(c.attempts, 0), t.attempt, 0) as attempt, greatest(c.losses, coalesce(t.losses, 0)) as losses,
@@ -147,7 +143,15 @@ const chunksPart = `
     ${time(`case when c.done_at is not null then c.started_at when t.lease_until is not null then t.claimed_at end`)} as "startedAt",
     ${time('c.done_at')} as "doneAt",
     c.row_count as rows, c.byte_end - c.byte_start as bytes, c.rows_rejected as rejected,
-    case when c.done_at is null then t.last_error end as "lastError"
+    case when c.done_at is null then t.last_error end as "lastError"`;
+
+/**
+ * A chunk that is done stays as it is. Its time is taken just before its transaction ends; those that were longer in
+ * committing are found when the load has ended, and all are looked at once more.
+ */
+const chunksPart = `
+  select
+    ${chunkColumns}
   from loads l
   cross join lateral (
     select *

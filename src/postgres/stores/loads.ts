@@ -10,6 +10,7 @@ import {
   type StoredFormat,
   type Tally,
 } from '../../domain/load.ts';
+import { type Origin, originColumns } from '../../domain/origin.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import type { DueTask, JobIdentity, TaskFailure } from '../../domain/task.ts';
 import type { FileRef } from '../../files/file-store.ts';
@@ -34,6 +35,7 @@ export interface Amends {
 }
 
 export interface NewLoad extends JobIdentity {
+  readonly origin: Origin | null;
   readonly environmentId: number;
   readonly type: LoadType;
   readonly entity: LoadEntity;
@@ -62,6 +64,7 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
     .values({
       job_id: load.jobId,
       request_id: load.requestId,
+      ...originColumns(load.origin),
       environment_id: load.environmentId,
       type: load.type,
       entity: load.entity,

@@ -106,6 +106,7 @@ async function accept(
         await useMapping(db, file.environmentId, mapping);
         await markLoading(db, file.fileId, attempt, { jobId, isDuplicate: !created, sha256 });
       },
+      origin: { kind: 'inbox', name: file.folder === '' ? file.name : `${file.folder}/${file.name}` },
     });
   } catch (error) {
     if (!(error instanceof InputError)) throw error;

@@ -46,6 +46,7 @@ export async function runExportRun(
       ? work.body
       : { ...work.body, to: range.to, ...(range.from !== null && { from: range.from }) };
   await requestExport(context, run.environmentId, body, null, {
+    origin: { kind: 'schedule', name: run.name },
     retentionDays: work.retentionDays,
     inSameTransaction: async (db, jobId) => {
       await holdRun(db, run);

@@ -82,6 +82,7 @@ async function takeItem(
       received,
       options,
       idempotencyKey: null,
+      origin: { kind: 'schedule', name: run.name },
       inSameTransaction: async (db, { jobId, created }) => {
         await useMapping(db, run.environmentId, load.mapping);
         await holdRun(db, run);

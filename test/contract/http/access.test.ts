@@ -38,6 +38,8 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'DELETE /v1/mappings/{name}',
     'POST /v1/users/bulk_identify',
     'POST /v1/companies/bulk_identify',
+    'POST /v1/background_jobs/cancel',
+    'POST /v1/background_jobs/retry',
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/schedules/{schedule}/runs',
@@ -56,6 +58,8 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'GET /v1/stream',
     'GET /v1/background_jobs',
     'GET /v1/background_jobs/{job_id}',
+    'GET /v1/background_jobs/{job_id}/history',
+    'GET /v1/background_jobs/{job_id}/chunks',
     'GET /v1/background_jobs/{job_id}/rejects',
     'GET /v1/background_jobs/{job_id}/outcomes',
     'GET /v1/background_jobs/{job_id}/plan',
@@ -370,7 +374,11 @@ describe('a parameter that a list does not know', () => {
   const lookup = '/api/v1/analytics/exports/lookups';
   test.each([
     ['/v1/background_jobs?statsu=completed', 'statsu', 'did you mean status?'],
-    ['/v1/background_jobs?colour=red', 'colour', 'known: limit, cursor, status, type, since'],
+    [
+      '/v1/background_jobs?colour=red',
+      'colour',
+      'known: limit, cursor, status, type, since, until, filename',
+    ],
     ['/api/v1/analytics/exports/jobs?since=2026-01-01', 'since', 'known: limit, cursor, status'],
     ['/api/v1/analytics/exports/jobs?Status=failed', 'Status', 'did you mean status?'],
     [`${job}/rejects?limt=5`, 'limt', 'did you mean limit?'],

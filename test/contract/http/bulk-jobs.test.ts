@@ -1,0 +1,222 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../../src/postgres/stores/api-keys.ts';
+import { type ErrorBody, form, refusalOf, serve, type TestServer, walkPages } from '../../support/http.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+
+let t: TestSystem;
+let server: TestServer;
+beforeAll(async () => {
+  t = await openTestSystem({ settings: { CHUNK_BYTES: '64k' } });
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+});
+
+let serial = 0;
+interface Job {
+  readonly job_id: string;
+  readonly status: string;
+  readonly start_time: string;
+}
+
+async function load(
+  { key }: Tenant,
+  { filename = 'users.csv', rows = 1, headers = {} as Record<string, string>, query = '' } = {},
+): Promise<string> {
+  const file = `user_id,name\n${Array.from({ length: rows }, (_, row) => `u${++serial},n${row}\n`).join('')}`;
+  const path = `/v1/imports${query}`;
+  const { body } = await server.json<Job>(path, {
+    method: 'POST',
+    key,
+    headers,
+    body: form(file, { filename }),
+  });
+  return body.job_id;
+}
+
+async function askExport({ key }: Tenant): Promise<string> {
+  const headers = { 'content-type': 'application/json' };
+  const { body } = await server.json<Job>('/api/v1/analytics/exports', {
+    method: 'POST',
+    key,
+    headers,
+    body: '{}',
+  });
+  return body.job_id;
+}
+
+const list = async ({ key }: Tenant, query: string) => {
+  const { body } = await server.json<Job[]>(`/v1/background_jobs?${query}`, { key });
+  return body.map(({ job_id }) => job_id);
+};
+
+const act = (action: 'cancel' | 'retry', key: string, body: object) =>
+  server.json<{ count: number; done: number; refused: object[] }>(`/v1/background_jobs/${action}`, {
+    method: 'POST',
+    key,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
+describe('the list of jobs', () => {
+  test('is found by file, bytes, key, request, Idempotency-Key and time', async () => {
+    const tenant = await t.addEnvironment('filters');
+    const { environmentId } = tenant.environment;
+    const own = await createApiKey(t.system.db, environmentId, { label: 'own' });
+    const percent = await load(tenant, { filename: '100%_Users.CSV' });
+    const idempotent = await load(tenant, {
+      headers: { 'idempotency-key': 'nightly', 'x-request-id': 'r-1' },
+    });
+    const byKey = await load({ ...tenant, key: own.key });
+    const exported = await askExport(tenant);
+    const all = [exported, byKey, idempotent, percent];
+    expect(await list(tenant, '')).toEqual(all);
+    expect(await list(tenant, 'filename=users.csv')).toEqual(all.slice(1));
+    expect(await list(tenant, `filename=${encodeURIComponent('0%_users')}`)).toEqual([percent]);
+    expect(await list(tenant, 'filename=0__users')).toEqual([]);
+    expect(await list(tenant, 'idempotency_key=nightly')).toEqual([idempotent]);
+    expect(await list(tenant, 'request_id=r-1')).toEqual([idempotent]);
+    expect(await list(tenant, `key=${own.keyId}`)).toEqual([byKey]);
+    const { body } = await server.json<{ sha256: string }>(`/v1/background_jobs/${byKey}`, {
+      key: tenant.key,
+    });
+    expect(await list(tenant, `sha256=${body.sha256.toUpperCase()}`)).toEqual([byKey]);
+    const { body: newest } = await server.json<Job[]>('/v1/background_jobs?limit=1', { key: tenant.key });
+    expect(await list(tenant, `until=${newest[0]?.start_time}`)).toEqual(all.slice(1));
+    expect(await list(await t.addEnvironment('others'), 'idempotency_key=nightly')).toEqual([]);
+  });
+
+  test.each([
+    ['until=soon', 'invalid_date'],
+    ['sha256=abc', 'invalid_field'],
+    ['key=%00', 'invalid_field'],
+    [`request_id=${'x'.repeat(513)}`, 'invalid_field'],
+  ])('refuses ?%s: %s', async (query, code) => {
+    expect(await refusalOf(server, `/v1/background_jobs?${query}`)).toEqual([400, [code]]);
+  });
+});
+
+describe('jobs that match a filter', () => {
+  test('are cancelled and retried together, when their number is known: else the number is answered and nothing done', async () => {
+    const tenant = await t.addEnvironment('bulk');
+    const other = await t.addEnvironment('bulk-other');
+    const foreign = await load(other);
+    const ids = [await load(tenant), await load(tenant), await load(tenant, { filename: 'companies.csv' })];
+    const exported = await askExport(tenant);
+    const filter = { filename: 'users' };
+    expect((await act('cancel', tenant.key, { filter })).body).toEqual({ count: 2, done: 0, refused: [] });
+    const changed = await server.json<ErrorBody>('/v1/background_jobs/cancel', {
+      method: 'POST',
+      key: tenant.key,
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ filter, expected_count: 3 }),
+    });
+    expect([changed.status, changed.body.errors[0]?.error_code]).toEqual([409, 'count_changed']);
+    expect(changed.body.errors[0]?.details).toBe('count: 2, expected_count: 3');
+    expect(await list(tenant, 'status=cancelled')).toEqual([]);
+    const done = await act('cancel', tenant.key, { filter, expected_count: 2 });
+    expect(done.body).toEqual({ count: 2, done: 2, refused: [] });
+    expect(await list(tenant, 'status=cancelled')).toEqual(ids.slice(0, 2).reverse());
+    const imports = await createApiKey(t.system.db, tenant.environment.environmentId, {
+      label: 'x',
+      scopes: ['import'],
+    });
+    expect((await act('cancel', imports.key, { filter: {} })).body.count).toBe(1);
+    expect((await act('cancel', tenant.key, { filter: {}, expected_count: 2 })).body.done).toBe(2);
+    expect(await list(tenant, 'status=cancelled')).toContain(exported);
+    expect(
+      (await act('retry', tenant.key, { filter: { status: 'cancelled' }, expected_count: 3 })).body.done,
+    ).toBe(3);
+    expect(await list(tenant, 'status=cancelled')).toEqual([exported]);
+    expect(await list(other, 'status=cancelled')).not.toContain(foreign);
+  });
+
+  test.each([
+    [{}, 'missing_field'],
+    [{ filter: 'all' }, 'invalid_field'],
+    [{ filter: { statsu: 'queued' } }, 'invalid_field'],
+    [{ filter: {}, expected_count: -1 }, 'invalid_field'],
+    [{ filter: { since: 'now' } }, 'invalid_date'],
+  ])('are none if the request is wrong: %j', async (body, code) => {
+    const headers = { 'content-type': 'application/json' };
+    const options = { method: 'POST', headers, body: JSON.stringify(body) };
+    expect(await refusalOf(server, '/v1/background_jobs/cancel', options)).toEqual([400, [code]]);
+  });
+});
+
+interface History {
+  readonly request_id: string | null;
+  readonly origin: { readonly kind: string; readonly name: string | null } | null;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly phases: readonly { readonly phase: string; readonly at: string }[];
+}
+
+describe('a job', () => {
+  test('says who started it, by which request, with what, when it reached each phase, and who did each chunk', async () => {
+    const tenant = await t.addEnvironment('history');
+    const { key } = tenant;
+    const keyId = key.split('_')[1];
+    const headers = { 'x-request-id': 'asked-for' };
+    const jobId = await load(tenant, { rows: 20_000, headers, query: '?max_errors=7&entity=users' });
+    const exported = await askExport(tenant);
+    const deleted = await server.json<Job>('/v1/users', {
+      method: 'DELETE',
+      key,
+      headers: { 'content-type': 'application/json' },
+      body: '{"users":["u1"]}',
+    });
+    const history = async (id: string) =>
+      (await server.json<History>(`/v1/background_jobs/${id}/history`, { key })).body;
+    const chunks = () =>
+      walkPages((cursor) =>
+        server
+          .json<{
+            data: Record<string, unknown>[];
+            metadata: { cursor: { after: string | null }; total_count: number };
+          }>(`/v1/background_jobs/${jobId}/chunks?limit=2&cursor=${cursor}`, { key })
+          .then(({ body }) => body),
+      );
+    const before = await chunks();
+    expect(before.length).toBeGreaterThan(2);
+    for (const chunk of before)
+      expect(chunk).toMatchObject({ state: 'waiting', attempt: 0, worker: null, ms: null });
+    const worker = t.startWorker();
+    await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 3);
+    await worker.stop();
+    const found = await history(jobId);
+    expect(found).toMatchObject({
+      request_id: 'asked-for',
+      origin: { kind: 'api_key', name: keyId },
+      parameters: { entity: 'users', max_errors: 7, dry_run: false },
+    });
+    expect(found.phases.map(({ phase }) => phase)).toEqual(
+      expect.arrayContaining(['accepted', 'started', 'merged', 'completed']),
+    );
+    const times = found.phases.map(({ at }) => at);
+    expect(times).toEqual([...times].sort());
+    const done = await chunks();
+    expect(done.map(({ chunk }) => chunk)).toEqual(before.map((_, at) => at));
+    expect(done.reduce((rows, chunk) => rows + Number(chunk['rows']), 0)).toBe(20_000);
+    for (const chunk of done) {
+      expect(chunk).toMatchObject({ state: 'done', attempt: 1, rejected: 0, ms: expect.any(Number) });
+      expect(chunk['worker']).toContain(` ${process.pid}`);
+    }
+    expect(await history(exported)).toMatchObject({
+      origin: { kind: 'api_key', name: keyId },
+      parameters: { request: { format: 'ndjson' } },
+    });
+    expect(await history(deleted.body.job_id)).toMatchObject({
+      parameters: { entity: 'users', ids: 1, purge_exports: false },
+    });
+    expect(await refusalOf(server, `/v1/background_jobs/${exported}/chunks`, { key })).toEqual([
+      404,
+      ['not_found'],
+    ]);
+    for (const path of ['history', 'chunks']) {
+      expect(await refusalOf(server, `/v1/background_jobs/${jobId}/${path}`)).toEqual([404, ['not_found']]);
+    }
+  });
+});
