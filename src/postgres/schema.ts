@@ -592,6 +592,14 @@ export interface Loads {
   max_removed_values: number | null;
   on_drift: string | null;
   /**
+   * Who or what started it; null: not said.
+   */
+  origin: string | null;
+  /**
+   * Id of the key, name of the schedule, or place in the inbox.
+   */
+  origin_name: string | null;
+  /**
    * What its chunks do: load; dry_run, plan: only look; guard, validate: look first whether a guard is hit, then load; apply: its plan is to be loaded.
    */
   pass: Generated<string>;
@@ -607,14 +615,6 @@ export interface Loads {
    * When its plan was begun.
    */
   planned_at: Date | null;
-  /**
-   * Who or what started it; null: not said.
-   */
-  origin: string | null;
-  /**
-   * Id of the key, name of the schedule, or place in the inbox.
-   */
-  origin_name: string | null;
   /**
    * The product whose records the file holds; null: they are ours.
    */
