@@ -33,4 +33,40 @@ export const screens: readonly Screen[] = [
     path: '/jobs/:job',
     component: lazy(() => import('../screens/job.tsx').then(({ Job }) => Job)),
   },
+  {
+    path: '/people',
+    component: lazy(() => import('../screens/profiles.tsx').then(({ People }) => People)),
+    nav: { title: 'People', icon: 'people', group: 'Data', key: 'p' },
+  },
+  {
+    path: '/people/:id',
+    component: lazy(() => import('../screens/profile.tsx').then(({ Person }) => Person)),
+  },
+  {
+    path: '/companies',
+    component: lazy(() => import('../screens/profiles.tsx').then(({ Companies }) => Companies)),
+    nav: { title: 'Companies', icon: 'companies', group: 'Data', key: 'c' },
+  },
+  {
+    path: '/companies/:id',
+    component: lazy(() => import('../screens/profile.tsx').then(({ Company }) => Company)),
+  },
+  {
+    path: '/segments',
+    component: lazy(() => import('../screens/segments.tsx').then(({ Segments }) => Segments)),
+    nav: { title: 'Segments', icon: 'segments', group: 'Data', key: 's' },
+  },
+  {
+    path: '/segments/:id',
+    component: lazy(() => import('../screens/segment.tsx').then(({ Segment }) => Segment)),
+  },
+  {
+    path: '/export',
+    component: lazy(() => import('../screens/export.tsx').then(({ Export }) => Export)),
+    nav: { title: 'Export', icon: 'export', group: 'Out', key: 'e' },
+  },
+  {
+    path: '/export/:job',
+    component: lazy(() => import('../screens/export-history.tsx').then(({ ExportFiles }) => ExportFiles)),
+  },
 ];

@@ -1,0 +1,153 @@
+import type { VNode } from 'preact';
+import { api, withQuery } from '../lib/api.ts';
+import { formatCount, formatShare, plural, timeZone, visibleText } from '../lib/format.ts';
+import { useData } from '../lib/use-data.ts';
+import { useQuery } from '../lib/use-query.ts';
+import { Section } from '../ui/page.tsx';
+import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import { Time } from '../ui/time.tsx';
+import type { Activity, Entity } from './profile-record.ts';
+
+const ranges = [
+  ['30', '30 days'],
+  ['90', '90 days'],
+  ['365', 'a year'],
+] as const;
+
+/** What a user or company did: events by day, in the reader's zone, and by name. */
+export function ActivityPanel({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
+  const query = useQuery();
+  const days = query.get('days') === '' ? '30' : query.get('days');
+  const path = withQuery(`/v1/${entity}/${encodeURIComponent(id)}/activity`, { days, time_zone: timeZone });
+  const { data, error, reload } = useData(path, (signal) => api<Activity>(path, { signal }));
+  const isNobody = error?.status === 404;
+  return (
+    <Section
+      title="Events by day"
+      aside={
+        <fieldset class="choices">
+          <legend class="visually-hidden">Days shown</legend>
+          {ranges.map(([value, text]) => (
+            <label key={value}>
+              <input
+                type="radio"
+                name="days"
+                checked={days === value}
+                onChange={() => query.set({ days: value === '30' ? undefined : value }, { replace: true })}
+              />
+              <span>{text}</span>
+            </label>
+          ))}
+        </fieldset>
+      }
+    >
+      {isNobody ? <Empty title="No events" /> : <Problems error={error} onRetry={reload} />}
+      {data === undefined ? (
+        error === null ? (
+          <Loading rows={4} />
+        ) : null
+      ) : (
+        <Sums of={data} days={Number(days)} />
+      )}
+    </Section>
+  );
+}
+
+function Sums({ of, days }: { readonly of: Activity; readonly days: number }): VNode {
+  if (of.events === 0) return <Empty title="No events" />;
+  return (
+    <div class="stack">
+      <DayBars of={of.days} days={days} />
+      <p class="muted">
+        {of.is_complete ? '' : 'The latest '}
+        {plural(of.events, 'event')}
+        {of.is_complete ? ' in all' : '; there are more'}, the first <Time at={of.first_event_at} ago />, the
+        last <Time at={of.last_event_at} ago />.{' '}
+        {of.archived_until === null ? null : (
+          <>
+            Events before <Time at={of.archived_until} /> may be in archives, which are not counted.
+          </>
+        )}
+      </p>
+      <Table
+        caption="Events by name, the most frequent first"
+        columns={nameColumns(of.events)}
+        rows={of.event_names}
+        keyOf={({ event_name }) => event_name}
+      />
+    </div>
+  );
+}
+
+function nameColumns(total: number): readonly Column<Activity['event_names'][number]>[] {
+  return [
+    {
+      id: 'name',
+      title: 'Event',
+      cell: ({ event_name }) => <span class="break">{visibleText(event_name)}</span>,
+    },
+    { id: 'events', title: 'Count', isNumber: true, cell: ({ events }) => formatCount(events) },
+    {
+      id: 'share',
+      title: 'Share',
+      isNumber: true,
+      isMinor: true,
+      cell: ({ events }) => formatShare(events, total),
+    },
+    { id: 'last', title: 'Last', isNumber: true, cell: ({ last_at }) => <Time at={last_at} ago /> },
+  ];
+}
+
+const height = 64;
+const step = 10;
+
+/** One bar a day, today at the right. The same as a table, for those who do not see it. */
+function DayBars({ of, days }: { readonly of: Activity['days']; readonly days: number }): VNode {
+  const all = lastDays(days);
+  const counts = new Map(of.map(({ day, events }) => [day, events]));
+  const most = Math.max(1, ...of.map(({ events }) => events));
+  const sum = of.reduce((total, { events }) => total + events, 0);
+  return (
+    <figure class="bars">
+      <svg
+        viewBox={`0 0 ${all.length * step} ${height}`}
+        preserveAspectRatio="none"
+        role="img"
+        aria-label={`${plural(sum, 'event')} in ${days} days, ${formatCount(most)} on the busiest`}
+      >
+        {all.map((day, at) => {
+          const count = counts.get(day) ?? 0;
+          const tall = count === 0 ? 1 : Math.max(3, (count / most) * height);
+          return (
+            <rect
+              key={day}
+              class={count === 0 ? 'bar-none' : 'bar'}
+              x={at * step + step * 0.12}
+              y={height - tall}
+              width={step * 0.76}
+              height={tall}
+            >
+              <title>{`${day}: ${plural(count, 'event')}`}</title>
+            </rect>
+          );
+        })}
+      </svg>
+      <figcaption class="faint num">
+        <span>{all[0]}</span>
+        <span>{timeZone}</span>
+        <span>{all.at(-1)}</span>
+      </figcaption>
+    </figure>
+  );
+}
+
+/** In the reader's zone, as the API writes days. */
+function lastDays(count: number): string[] {
+  const form = new Intl.DateTimeFormat('en-CA', { year: 'numeric', month: '2-digit', day: '2-digit' });
+  const today = new Date();
+  return Array.from({ length: count }, (_, at) => {
+    const day = new Date(today.getFullYear(), today.getMonth(), today.getDate() - (count - 1 - at), 12);
+    return form.format(day);
+  });
+}

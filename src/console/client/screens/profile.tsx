@@ -1,0 +1,348 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { useLocation, useRoute } from 'preact-iso';
+import { api, apiPage, mayUse } from '../lib/api.ts';
+import { formatCount, plural, visibleText } from '../lib/format.ts';
+import { publicUrl, screenHref } from '../lib/place.ts';
+import { useData } from '../lib/use-data.ts';
+import { CopyAs, shellWord } from '../ui/copy.tsx';
+import { Confirm } from '../ui/dialog.tsx';
+import { Facts, Page, Section } from '../ui/page.tsx';
+import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { type Column, Table } from '../ui/table.tsx';
+import { Time } from '../ui/time.tsx';
+import { ActivityPanel } from './profile-activity.tsx';
+import {
+  type DeletionPreview,
+  type Entity,
+  type Profile,
+  profileScreen,
+  type SegmentItem,
+  type StoredEvent,
+  segmentsPath,
+  valueText,
+  words,
+} from './profile-record.ts';
+
+/** One user: profile, what it did, its segments; export and deletion of it. */
+export function Person(): VNode {
+  return <OneProfile entity="users" />;
+}
+
+export function Company(): VNode {
+  return <OneProfile entity="companies" />;
+}
+
+function OneProfile({ entity }: { readonly entity: Entity }): VNode {
+  const { id = '' } = useRoute().params;
+  const { title, screen } = words[entity];
+  const path = `/v1/${entity}/${encodeURIComponent(id)}`;
+  const profile = useData(path, (signal) => api<Profile>(path, { signal }));
+  const isEventsOnly = entity === 'users' && profile.error?.status === 404;
+  return (
+    <Page
+      title={visibleText(id)}
+      parent={{ title, href: screenHref(screen) }}
+      actions={<Actions entity={entity} id={id} />}
+    >
+      {isEventsOnly ? null : <Problems error={profile.error} onRetry={profile.reload} />}
+      <div class="columns">
+        <div class="stack">
+          {isEventsOnly ? (
+            <Section title="Profile">
+              <Empty title="There is no profile of this id">
+                Nothing has identified it. If events name it, they are shown here.
+              </Empty>
+            </Section>
+          ) : profile.data === undefined ? (
+            <Loading />
+          ) : (
+            <Stored entity={entity} id={id} profile={profile.data} />
+          )}
+          <Same entity={entity} id={id} />
+        </div>
+        <div class="stack">
+          <ActivityPanel entity={entity} id={id} />
+          {entity === 'users' ? <Events id={id} /> : <Members id={id} />}
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Stored({
+  entity,
+  id,
+  profile,
+}: {
+  readonly entity: Entity;
+  readonly id: string;
+  readonly profile: Profile;
+}): VNode {
+  const { company_id } = profile;
+  const company =
+    entity === 'companies' ? null : company_id === null ? (
+      'none'
+    ) : (
+      <a href={screenHref(profileScreen('companies', company_id))}>{visibleText(company_id)}</a>
+    );
+  return (
+    <>
+      <Section title="Profile">
+        <Facts
+          of={[
+            ['Company', company],
+            ['First seen', <Time key="first" at={profile.first_seen_at} />],
+            ['Last seen', <Time key="last" at={profile.last_seen_at} />],
+            ['Changed', <Time key="changed" at={profile.updated_at} />],
+            ['Segments', entity === 'users' ? <Segments key="segments" id={id} /> : null],
+          ]}
+        />
+      </Section>
+      <Properties entity={entity} of={profile.metadata} />
+    </>
+  );
+}
+
+interface Property {
+  readonly key: string;
+  readonly data_type: string;
+}
+
+function Properties({ entity, of }: { readonly entity: Entity; readonly of: Profile['metadata'] }): VNode {
+  const path = words[entity].properties;
+  const types = useData(path, (signal) => api<readonly Property[]>(path, { signal }));
+  const typeOf = new Map(types.data?.map(({ key, data_type }) => [key, data_type]));
+  const rows = Object.entries(of).sort(([a], [b]) => (a < b ? -1 : 1));
+  const columns: readonly Column<(typeof rows)[number]>[] = [
+    { id: 'name', title: 'Name', cell: ([name]) => <span class="property-name">{visibleText(name)}</span> },
+    { id: 'value', title: 'Value', cell: ([, value]) => <Value of={value} /> },
+    {
+      id: 'type',
+      title: 'Type',
+      isMinor: true,
+      cell: ([name]) => <span class="faint">{typeOf.get(name) ?? 'string'}</span>,
+    },
+  ];
+  return (
+    <Section title="Properties" aside={<span class="faint num">{formatCount(rows.length)}</span>} flush>
+      <Problems error={types.error} onRetry={types.reload} />
+      {rows.length === 0 ? (
+        <Empty title="It has no properties" />
+      ) : (
+        <Table caption="Properties, by name" columns={columns} rows={rows} keyOf={([name]) => name} />
+      )}
+    </Section>
+  );
+}
+
+/** Beyond it a value is folded. */
+const longText = 120;
+
+function Value({ of }: { readonly of: unknown }): VNode {
+  const text = visibleText(valueText(of));
+  if (text.length <= longText) return <span class="break">{text}</span>;
+  return (
+    <details class="long">
+      <summary class="break">{text.slice(0, longText)}…</summary>
+      <p class="break">{text}</p>
+    </details>
+  );
+}
+
+interface UserSegments {
+  readonly segment_ids: readonly number[];
+  readonly asked: number;
+  readonly total: number;
+}
+
+function Segments({ id }: { readonly id: string }): ComponentChildren {
+  const path = `/v1/users/${encodeURIComponent(id)}/segments`;
+  const found = useData(path, (signal) => api<UserSegments>(path, { signal }));
+  const names = useData(segmentsPath, (signal) =>
+    api<{ readonly data: readonly SegmentItem[] }>(segmentsPath, { signal }),
+  );
+  if (found.error !== null) return <Problems error={found.error} onRetry={found.reload} />;
+  if (found.data === undefined) return <span class="faint">…</span>;
+  const { segment_ids, asked, total } = found.data;
+  const titleOf = new Map(names.data?.data.map(({ id: segment, title }) => [segment, title]));
+  const rest = total - asked;
+  return (
+    <span class="tags">
+      {segment_ids.length === 0 && rest === 0 ? 'none' : null}
+      {segment_ids.map((segment) => (
+        <a key={segment} class="tag" href={screenHref(`/segments/${segment}`)}>
+          {visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}
+        </a>
+      ))}
+      {rest > 0 ? <span class="faint">{plural(rest, 'segment')} not asked: that takes too long</span> : null}
+    </span>
+  );
+}
+
+function Events({ id }: { readonly id: string }): VNode {
+  const path = `/v1/users/${encodeURIComponent(id)}/events?limit=12`;
+  const events = useData(path, (signal) => apiPage<StoredEvent>(path, { signal }));
+  return (
+    <Section title="Latest events" flush>
+      {events.error?.status === 404 ? null : <Problems error={events.error} onRetry={events.reload} />}
+      {events.data === undefined && events.error === null ? <Loading rows={5} /> : null}
+      {(events.data?.items.length ?? 0) === 0 && !events.isLoading ? <Empty title="No events" /> : null}
+      <ol class="events">
+        {events.data?.items.map((event) => (
+          <li key={event.event_id}>
+            <details>
+              <summary>
+                <span class="break">{visibleText(event.event_name)}</span>
+                <Time at={event.inserted_at} />
+              </summary>
+              <Facts
+                of={[
+                  ...Object.entries(event.metadata).map(
+                    ([name, value]) => [visibleText(name), <Value key={name} of={value} />] as const,
+                  ),
+                  ['came by', visibleText(event.source)],
+                  [
+                    'event id',
+                    <span key="id" class="mono break">
+                      {visibleText(event.event_id)}
+                    </span>,
+                  ],
+                ]}
+              />
+            </details>
+          </li>
+        ))}
+      </ol>
+    </Section>
+  );
+}
+
+function Members({ id }: { readonly id: string }): VNode {
+  const path = `/v1/users?limit=20&company_id=${encodeURIComponent(id)}`;
+  const users = useData(path, (signal) => apiPage<Profile>(path, { signal }));
+  return (
+    <Section
+      title="People"
+      aside={<a href={screenHref('/people', { company_id: id })}>All people of it</a>}
+      flush
+    >
+      <Problems error={users.error} onRetry={users.reload} />
+      {users.data === undefined ? (
+        <Loading rows={3} />
+      ) : users.data.items.length === 0 ? (
+        <Empty title="Nobody belongs to it" />
+      ) : (
+        <Table
+          caption="People of the company, by id"
+          columns={memberColumns}
+          rows={users.data.items}
+          keyOf={({ user_id = '' }) => user_id}
+          hrefOf={({ user_id = '' }) => screenHref(profileScreen('users', user_id))}
+        />
+      )}
+    </Section>
+  );
+}
+
+const memberColumns: readonly Column<Profile>[] = [
+  { id: 'id', title: 'Id', cell: ({ user_id = '' }) => <span class="break">{visibleText(user_id)}</span> },
+  {
+    id: 'last',
+    title: 'Last seen',
+    isNumber: true,
+    cell: ({ last_seen_at }) => <Time at={last_seen_at} ago />,
+  },
+];
+
+function Actions({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
+  const [isAsking, setAsking] = useState(false);
+  const { one, filter } = words[entity];
+  const mayDelete = mayUse('delete');
+  return (
+    <>
+      <a class="button" href={screenHref('/export', { [filter]: id })}>
+        Export this {one}
+      </a>
+      <button
+        type="button"
+        class="button"
+        disabled={!mayDelete}
+        title={mayDelete ? undefined : 'The key lacks the scope delete'}
+        onClick={() => setAsking(true)}
+      >
+        Delete …
+      </button>
+      {isAsking ? <ConfirmDeletion entity={entity} id={id} onClose={() => setAsking(false)} /> : null}
+    </>
+  );
+}
+
+function ConfirmDeletion({
+  entity,
+  id,
+  onClose,
+}: {
+  readonly entity: Entity;
+  readonly id: string;
+  readonly onClose: () => void;
+}): VNode {
+  const { route } = useLocation();
+  const found = useRef<DeletionPreview | null>(null);
+  const { one } = words[entity];
+  const body = { [entity]: [id] };
+  return (
+    <Confirm
+      title={`Delete ${visibleText(id)}`}
+      isDestructive
+      count={async (signal) => {
+        const preview = await api<DeletionPreview>(`/v1/${entity}/deletion_preview`, {
+          method: 'POST',
+          body,
+          signal,
+        });
+        found.current = preview;
+        return preview.requested - preview.not_found;
+      }}
+      sentence={() => (found.current === null ? '' : <Consequence entity={entity} of={found.current} />)}
+      verb={() => `Delete this ${one}`}
+      act={async () => {
+        const job = await api<{ readonly job_id: string }>(`/v1/${entity}`, { method: 'DELETE', body });
+        route(screenHref(`/jobs/${job.job_id}`));
+      }}
+      onClose={onClose}
+    />
+  );
+}
+
+function Consequence({
+  entity,
+  of,
+}: {
+  readonly entity: Entity;
+  readonly of: DeletionPreview;
+}): ComponentChildren {
+  if (of.requested === of.not_found) return 'There is nothing of it any more.';
+  const atLeast = of.is_complete ? '' : 'at least ';
+  const archived =
+    of.archived_until === null ? '' : ' Archived events are removed too; they are not in this number.';
+  const what =
+    entity === 'users'
+      ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`
+      : `The profile will be removed. ${atLeast}${plural(of.users, 'person', 'people')} and ${plural(of.events, 'event')} will no longer belong to it.`;
+  return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
+}
+
+function Same({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
+  const url = publicUrl(`/v1/${entity}/${encodeURIComponent(id)}`);
+  return (
+    <Section title="The same elsewhere">
+      <CopyAs
+        forms={[
+          { name: 'curl', text: `curl -H "Authorization: Token $SLUICE_KEY" ${shellWord(url)}` },
+          { name: 'command line', text: `sluice ${entity} show ${shellWord(id)}` },
+        ]}
+      />
+    </Section>
+  );
+}

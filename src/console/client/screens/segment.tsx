@@ -1,0 +1,270 @@
+import type { VNode } from 'preact';
+import { useState } from 'preact/hooks';
+import { useRoute } from 'preact-iso';
+import { ApiError, api } from '../lib/api.ts';
+import { formatCount, plural, visibleText } from '../lib/format.ts';
+import { screenHref } from '../lib/place.ts';
+import { useAction, useData } from '../lib/use-data.ts';
+import { CopyAs, CopyButton } from '../ui/copy.tsx';
+import { Field } from '../ui/field.tsx';
+import { Facts, Page, Section } from '../ui/page.tsx';
+import { Loading, Problems } from '../ui/problems.tsx';
+import { profileScreen, type SegmentItem } from './profile-record.ts';
+
+interface Line {
+  readonly depth: number;
+  readonly text: string;
+}
+
+interface SegmentDetail extends SegmentItem {
+  readonly key: string;
+  readonly definition: object;
+  readonly words: readonly Line[];
+}
+
+interface Preview {
+  readonly count: number;
+  readonly user_ids: readonly string[];
+}
+
+interface DefinitionPreview extends Preview {
+  readonly words: readonly Line[];
+}
+
+/** One segment: its definition in words and as JSON, who is in it, and who would be with another definition. */
+export function Segment(): VNode {
+  const { id = '' } = useRoute().params;
+  const path = `/v1/segments/${encodeURIComponent(id)}`;
+  const segment = useData(path, (signal) => api<SegmentDetail>(path, { signal }));
+  const members = useData(`${path}/preview`, (signal) => api<Preview>(`${path}/preview`, { signal }));
+  const { data } = segment;
+  return (
+    <Page
+      title={data === undefined ? `Segment ${id}` : visibleText(data.title)}
+      parent={{ title: 'Segments', href: screenHref('/segments') }}
+      aside={
+        members.data === undefined ? null : (
+          <span class="muted num">{plural(members.data.count, 'person', 'people')}</span>
+        )
+      }
+      actions={
+        <>
+          <a class="button" href={screenHref('/people', { segment_id: id })}>
+            All people in it
+          </a>
+          <a class="button" href={screenHref('/export', { segment_id: id })}>
+            Export it
+          </a>
+        </>
+      }
+    >
+      <Problems error={segment.error} onRetry={segment.reload} />
+      {data === undefined ? (
+        <Loading />
+      ) : (
+        <div class="columns">
+          <div class="stack">
+            <Section title="Who is in it">
+              <Words of={data.words} />
+            </Section>
+            <Changed key={id} definition={data.definition} now={members.data?.count ?? null} />
+          </div>
+          <div class="stack">
+            <Members preview={members.data} error={members.error} onRetry={members.reload} />
+            <Section title="About it">
+              <Facts
+                of={[
+                  [
+                    'Key',
+                    <span key="key" class="mono">
+                      {data.key}
+                    </span>,
+                  ],
+                  ['Category', visibleText(data.category)],
+                  ['Used for', visibleText(data.usage)],
+                  ['Status', visibleText(data.status)],
+                  ['Protected', data.is_protected ? 'yes: it is not removed by mistake' : null],
+                  ['Hidden', data.is_hidden ? 'yes: it is not offered for choice' : null],
+                ]}
+              />
+            </Section>
+            <Section title="The same elsewhere">
+              <CopyAs
+                forms={[
+                  { name: 'command line', text: `sluice segments preview ${data.key}` },
+                  {
+                    name: 'YAML',
+                    text: definitionYaml(data),
+                    hint: 'An item of a definitions file; JSON is YAML too.',
+                  },
+                ]}
+              />
+            </Section>
+          </div>
+        </div>
+      )}
+    </Page>
+  );
+}
+
+function definitionYaml({ key, title, definition }: SegmentDetail): string {
+  return `segments:\n  - key: ${key}\n    title: ${JSON.stringify(title)}\n    definition: ${JSON.stringify(definition)}`;
+}
+
+/** Each group with what stands in it. */
+function Words({ of }: { readonly of: readonly Line[] }): VNode {
+  if (of.length === 0) return <p class="muted">A newer version of the service wrote this definition.</p>;
+  return (
+    <ul class="words">
+      {of.map(({ depth, text }, at) => (
+        <li key={at} data-depth={Math.min(depth, 10)}>
+          {visibleText(text)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Members({
+  preview,
+  error,
+  onRetry,
+}: {
+  readonly preview: Preview | undefined;
+  readonly error: ApiError | null;
+  readonly onRetry: () => void;
+}): VNode {
+  return (
+    <Section
+      title="Members"
+      aside={preview === undefined ? null : <span class="faint num">{formatCount(preview.count)}</span>}
+    >
+      <Problems error={error} onRetry={onRetry} />
+      {preview === undefined ? (
+        error === null ? (
+          <Loading rows={4} label="Counting" />
+        ) : null
+      ) : (
+        <Ids of={preview} />
+      )}
+    </Section>
+  );
+}
+
+function Ids({ of: { count, user_ids } }: { readonly of: Preview }): VNode {
+  const rest = count - user_ids.length;
+  if (count === 0) return <p class="muted">Nobody is in it now.</p>;
+  return (
+    <>
+      <ul class="ids">
+        {user_ids.map((id) => (
+          <li key={id}>
+            <a href={screenHref(profileScreen('users', id))}>{visibleText(id)}</a>
+          </li>
+        ))}
+      </ul>
+      {rest > 0 ? (
+        <p class="faint">
+          The first {user_ids.length} by id; {formatCount(rest)} more.
+        </p>
+      ) : null}
+    </>
+  );
+}
+
+/** The definition, to be changed here and counted; it is kept in the file of the operator only. */
+function Changed({ definition, now }: { readonly definition: object; readonly now: number | null }): VNode {
+  const written = jsonText(definition, '');
+  const [text, setText] = useState(written);
+  const [found, setFound] = useState<DefinitionPreview | null>(null);
+  const preview = useAction(async () => {
+    setFound(null);
+    const body = { definition: parse(text) };
+    setFound(await api<DefinitionPreview>('/v1/segments/preview', { method: 'POST', body }));
+  });
+  const isChanged = text !== written;
+  return (
+    <Section title="Definition" aside={<CopyButton text={text} />}>
+      <form
+        class="stack"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void preview.run();
+        }}
+      >
+        <Field
+          label="As JSON"
+          hint="Change it and look who would be in it. Nothing is stored: segments are kept in the definitions file."
+        >
+          <textarea
+            class="mono"
+            rows={Math.min(24, Math.max(6, text.split('\n').length + 1))}
+            spellcheck={false}
+            value={text}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        </Field>
+        <Problems error={preview.error} />
+        <div class="row">
+          <button type="submit" class="button button-main" disabled={preview.isRunning}>
+            {preview.isRunning ? 'Counting …' : 'Preview'}
+          </button>
+          {isChanged ? (
+            <button
+              type="button"
+              class="button"
+              onClick={() => {
+                setText(written);
+                setFound(null);
+              }}
+            >
+              As it is stored
+            </button>
+          ) : null}
+        </div>
+        <div class="stack" aria-live="polite">
+          {found === null ? null : (
+            <>
+              <p class="figure-line">
+                <strong class="num">{formatCount(found.count)}</strong>{' '}
+                {found.count === 1 ? 'person' : 'people'}
+                {now === null ? '' : difference(found.count - now)}
+              </p>
+              <Words of={found.words} />
+              <Ids of={found} />
+            </>
+          )}
+        </div>
+      </form>
+    </Section>
+  );
+}
+
+/** What fits on a line stands on one. */
+const longestLine = 64;
+
+function jsonText(value: unknown, indent: string): string {
+  const line = JSON.stringify(value);
+  if (typeof value !== 'object' || value === null || line.length + indent.length <= longestLine) return line;
+  const inner = `${indent}  `;
+  const isList = Array.isArray(value);
+  const items = isList
+    ? value.map((item) => jsonText(item, inner))
+    : Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${jsonText(item, inner)}`);
+  const [open, close] = isList ? ['[', ']'] : ['{', '}'];
+  return `${open}\n${items.map((item) => inner + item).join(',\n')}\n${indent}${close}`;
+}
+
+function difference(more: number): string {
+  if (more === 0) return ', as many as now';
+  return `, ${formatCount(Math.abs(more))} ${more > 0 ? 'more' : 'fewer'} than now`;
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new ApiError(400, [{ error_code: 'invalid_json', message, details: '' }], null);
+  }
+}

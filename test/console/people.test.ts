@@ -1,0 +1,174 @@
+import { beforeAll, expect, test } from 'vitest';
+import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { apply, segmentItem } from '../support/definitions.ts';
+
+const stage = consoleStage();
+const script = '<img src=x onerror=alert(1)>';
+
+beforeAll(async () => {
+  const send = async (path: string, body: object) => {
+    const options = {
+      method: 'POST',
+      body: JSON.stringify(body),
+      headers: { 'content-type': 'application/json' },
+    };
+    expect((await stage.server.fetch(path, options)).status).toBeLessThan(300);
+  };
+  const names = ['Ada Lovelace', 'Grace Hopper', 'Alan Turing', 'Katherine Johnson', 'Edsger Dijkstra'];
+  const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
+  const records = names.flatMap((name, at) => [
+    {
+      type: 'identify',
+      user_id: `u${at + 1}`,
+      metadata: {
+        name,
+        email: `${name.split(' ')[0]?.toLowerCase()}@example.com`,
+        plan: at % 2 === 0 ? 'pro' : 'free',
+        logins: 7 * (at + 1),
+        newsletter: at > 1,
+        signup_date: `2026-0${at + 1}-12`,
+        ...(at === 0 && { [script]: script, about: 'Wrote the first program. '.repeat(12) }),
+      },
+      company: { company_id: at < 3 ? 'acme' : 'globex', industry: 'tools', seats: 120 },
+    },
+    ...Array.from({ length: 30 * (5 - at) }, (_, n) => ({
+      type: 'track',
+      user_id: `u${at + 1}`,
+      event_name: n % 7 === 0 ? script : n % 3 === 0 ? 'report_shared' : 'page_opened',
+      inserted_at: daysAgo(((n * n) % 29) + (n % 10) / 10),
+      metadata: { report: 'Q3', pages: n, via: script },
+    })),
+  ]);
+  await send('/v1/batch', { batch: records });
+  await send('/v1/track', { user_id: 'ghost', event_name: 'opened' });
+  await apply(stage.t, stage.t, {
+    segments: [
+      segmentItem('pro', { title: 'Pro plan', category: 'Plans' }),
+      segmentItem('sharers', {
+        title: 'People who share reports',
+        category: 'Engagement',
+        definition: {
+          all: [
+            { event: 'report_shared', at_least: 3, within_days: 30 },
+            {
+              any: [
+                { property: 'plan', in: ['pro', 'enterprise'] },
+                { company_property: 'seats', greater_than: 100 },
+              ],
+            },
+            { not: { property: 'email', contains: '@test.' } },
+          ],
+        },
+      }),
+    ],
+  });
+});
+
+test('people are looked up by the beginning of their id, by property and by segment, all of which stands in the address', async () => {
+  await expectGoodInEveryLook(stage, 'people', '/people', (page) => page.getByText('Grace Hopper').waitFor());
+  const page = await stage.open('/people');
+  await page.getByLabel('Property').fill('plan:pro');
+  await page.getByLabel('Property').press('Enter');
+  await page.getByText('3 people').waitFor();
+  await page.getByLabel('Id begins with').fill('u5');
+  await page.getByLabel('Id begins with').press('Enter');
+  await page.getByText('1 person').waitFor();
+  await page.reload();
+  await page.getByText('Edsger Dijkstra').waitFor();
+  await page.getByRole('link', { name: 'Clear' }).click();
+  await page.getByLabel('Segment').selectOption({ label: 'Pro plan' });
+  await page.getByText('3 people').waitFor();
+});
+
+test('a person is shown with types, company, segments and events by day, and what callers have named stays text', async () => {
+  await expectGoodInEveryLook(stage, 'person', '/people/u1', async (page) => {
+    await page.getByRole('link', { name: 'People who share reports' }).waitFor();
+    await page.getByRole('img', { name: /events in 30 days/ }).waitFor();
+    await page.getByRole('heading', { name: 'Latest events' }).waitFor();
+  });
+  const page = await stage.open('/people/u1');
+  const row = page.getByRole('row', { name: /signup_date/ });
+  await row.getByText('date', { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'acme', exact: true }).click();
+  await page.getByRole('link', { name: 'u3' }).waitFor();
+  await page.goto(stage.address('/people/ghost'));
+  await page.getByText('There is no profile of this id').waitFor();
+  await page.getByText('1 event in all').waitFor();
+});
+
+test('companies are listed, and one is shown with its people', async () => {
+  await expectGoodInEveryLook(stage, 'companies', '/companies', (page) => page.getByText('globex').waitFor());
+  await expectGoodInEveryLook(stage, 'company', '/companies/acme', async (page) => {
+    await page.getByRole('link', { name: 'u1' }).waitFor();
+    await page.getByRole('img', { name: /events in 30 days/ }).waitFor();
+  });
+});
+
+test('a person is deleted after the number of its events was said, which the server counts', async () => {
+  const page = await stage.open('/people/u5');
+  await page.getByRole('button', { name: 'Delete …' }).click();
+  await page.getByText('The profile and 30 events will be removed.').waitFor();
+  await page.getByRole('button', { name: 'Delete this person' }).click();
+  await page.waitForURL(/\/jobs\//);
+  const id = page.url().split('/').at(-1) ?? '';
+  await expect
+    .poll(async () => (await stage.server.json<{ status: string }>(`/v1/background_jobs/${id}`)).body.status)
+    .toBe('completed');
+  await page.goto(stage.address('/people/u5'));
+  await page.getByText('There is no profile of this id').waitFor();
+});
+
+test('a segment says who is in it in words and by number, and a changed definition says who would be', async () => {
+  await expectGoodInEveryLook(stage, 'segments', '/segments', (page) => page.getByText('Pro plan').waitFor());
+  const page = await stage.open('/segments');
+  await page.getByRole('link', { name: 'People who share reports' }).click();
+  await page.getByText('did at least 3 times "report_shared" in the last 30 days').waitFor();
+  const path = new URL(page.url()).pathname.replace('/console', '');
+  await expectGoodInEveryLook(stage, 'segment', path, (each) =>
+    each.getByRole('link', { name: 'u1' }).waitFor(),
+  );
+  await page.getByLabel('As JSON').fill('{"property": "plan"}');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByText(/has no operator/).waitFor();
+  await page.getByLabel('As JSON').fill('{"property": "name", "starts_with": "Ada"}');
+  await page.getByRole('button', { name: 'Preview' }).click();
+  await page.getByText('name begins with "Ada"').waitFor();
+  await page
+    .getByText(/1\s+person/)
+    .first()
+    .waitFor();
+});
+
+test('an export says its rows, its size and how its files begin before it is started, and then has files with hashes', async () => {
+  await expectGoodInEveryLook(stage, 'export', '/export?format=csv&compression=none', async (page) => {
+    await page.getByText('user_id,company_id').waitFor();
+  });
+  const page = await stage.open('/export');
+  await page.getByLabel('People', { exact: true }).check();
+  await page.getByLabel('Segment').selectOption({ label: 'Pro plan' });
+  await page.getByLabel('Ids of companies').fill('acme');
+  await page.getByLabel('Ids of companies').press('Enter');
+  await page.getByRole('radio', { name: 'CSV' }).check();
+  await page.getByText('Properties all of them').click();
+  await page.getByLabel('email').uncheck();
+  await page.waitForURL(/leave_out=email/);
+  const button = page.getByRole('button', { name: 'Export 2 rows' });
+  await button.waitFor();
+  await page.reload();
+  await button.waitFor();
+  expect(await page.getByText('ada@example.com').count()).toBe(0);
+  await page.getByRole('radio', { name: 'schedule' }).check();
+  await page.getByText('range: yesterday').waitFor();
+  await button.click();
+  await page.waitForURL(/\/export\/[0-9a-f-]{36}$/);
+  await page.getByRole('link', { name: 'users.csv.gz' }).waitFor();
+  const path = new URL(page.url()).pathname.replace('/console', '');
+  await expectGoodInEveryLook(stage, 'export-files', path, (each) =>
+    each.getByRole('link', { name: 'manifest.json' }).waitFor(),
+  );
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'users.csv.gz' }).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe('users.csv.gz');
+});
