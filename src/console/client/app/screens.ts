@@ -26,12 +26,12 @@ export type NavGroup = (typeof navGroups)[number];
 export const screens: readonly Screen[] = [
   {
     path: '/jobs',
-    component: lazy(() => import('../screens/jobs.tsx').then(({ Jobs }) => Jobs)),
+    component: lazy(() => import('../screens/jobs/jobs.tsx').then(({ Jobs }) => Jobs)),
     nav: { title: 'Jobs', icon: 'jobs', group: '', key: 'j' },
   },
   {
     path: '/jobs/:job',
-    component: lazy(() => import('../screens/job.tsx').then(({ Job }) => Job)),
+    component: lazy(() => import('../screens/job/job.tsx').then(({ Job }) => Job)),
   },
   {
     path: '/people',

@@ -1,0 +1,302 @@
+import type { ComponentChildren, VNode } from 'preact';
+import { useRoute } from 'preact-iso';
+import { formatBytes, formatCount, formatMs, formatShare, plural, visibleText } from '../../lib/format.ts';
+import { isLoad, isUnfinished, type JobDetail, type JobHistory, jobTypeNames } from '../../lib/job-record.ts';
+import { live } from '../../lib/live.ts';
+import { screenHref } from '../../lib/place.ts';
+import { Badge, StatusBadge } from '../../ui/badge.tsx';
+import { CopyAs, CopyButton } from '../../ui/copy.tsx';
+import { Icon } from '../../ui/icons.tsx';
+import { Facts, Page, Section } from '../../ui/page.tsx';
+import { Loading, Problems } from '../../ui/problems.tsx';
+import { Time } from '../../ui/time.tsx';
+import { Balance } from './balance.tsx';
+import { Chunks } from './chunks.tsx';
+import { JobActions } from './job-actions.tsx';
+import { Phases } from './phases.tsx';
+import { sameAgain } from './same-again.ts';
+import { useJob } from './use-job.ts';
+
+/** One load, export or deletion: what the ledger knows of it, while it goes on and ever after. */
+export function Job(): VNode {
+  const { job: id = '' } = useRoute().params;
+  // With another id it is another screen.
+  return <JobOf key={id} id={id} />;
+}
+
+function JobOf({ id }: { readonly id: string }): VNode {
+  const { detail: job, history, chunks, error, reload } = useJob(id);
+  return (
+    <Page
+      title={job === undefined ? 'Job' : visibleText(job.filename)}
+      parent={{ title: 'Jobs', href: screenHref('/jobs') }}
+      aside={job === undefined ? null : <State job={job} />}
+      actions={job === undefined ? null : <JobActions job={job} onDone={reload} />}
+    >
+      <Problems error={error} onRetry={reload} />
+      {live.value.staleSince === null ? null : (
+        <p class="notice">
+          <Icon name="warning" />
+          <span>
+            The server has not been able to read the ledger since <Time at={live.value.staleSince} />. This is
+            how the job stood then.
+          </span>
+        </p>
+      )}
+      {job === undefined ? (
+        error === null ? (
+          <Loading rows={10} />
+        ) : null
+      ) : (
+        <Shown job={job} history={history} chunks={chunks} />
+      )}
+    </Page>
+  );
+}
+
+interface ShownProps {
+  readonly job: JobDetail;
+  readonly history: JobHistory | undefined;
+  readonly chunks: Parameters<typeof Chunks>[0]['chunks'];
+}
+
+function Shown({ job, history, chunks }: ShownProps): VNode {
+  return (
+    <>
+      <Trouble job={job} />
+      {isUnfinished(job) ? <Progress job={job} /> : null}
+      {isLoad(job) && job.counts !== undefined ? (
+        <Section title="Balance" aside={<Refusals job={job} />}>
+          <Balance jobId={job.job_id} counts={job.counts} total={job.total_rows} />
+        </Section>
+      ) : null}
+      {history === undefined ? null : (
+        <Section title="Time line" aside={<Took job={job} />}>
+          <Phases phases={history.phases} isRunning={isUnfinished(job)} />
+        </Section>
+      )}
+      {chunks.length === 0 ? null : (
+        <Section
+          title="Chunks"
+          aside={<span class="faint num">{plural(chunks.length, 'part')} of the file</span>}
+        >
+          <Chunks chunks={chunks} />
+        </Section>
+      )}
+      <div class="columns">
+        <Section title={isLoad(job) ? 'File' : 'What'}>
+          <Facts of={factsOf(job)} />
+        </Section>
+        {history === undefined ? null : (
+          <Section title="Asked for">
+            <Facts of={originFacts(job, history)} />
+            <Parameters of={history.parameters} />
+          </Section>
+        )}
+      </div>
+      {history === undefined ? null : (
+        <Section title="The same again">
+          <CopyAs forms={sameAgain(job, history)} />
+        </Section>
+      )}
+    </>
+  );
+}
+
+function State({ job }: { readonly job: JobDetail }): VNode {
+  return (
+    <>
+      <StatusBadge status={job.status} />
+      {job.dry_run === true ? <Badge tone="off">dry run</Badge> : null}
+      {job.status === 'queued' && job.queue_position != null && job.queue_position > 0 ? (
+        <span class="faint">{plural(job.queue_position, 'job')} before it</span>
+      ) : null}
+    </>
+  );
+}
+
+/** Why it failed, or what its last try ran into; it stays. */
+function Trouble({ job }: { readonly job: JobDetail }): VNode | null {
+  if (job.failure !== null) {
+    return (
+      <div class="problems">
+        <Icon name="warning" />
+        <div>
+          <p class="break">{job.failure.message}</p>
+          <p class="problem-codes">{job.failure.error_code}</p>
+        </div>
+      </div>
+    );
+  }
+  if (job.last_error === null) return null;
+  return (
+    <div class="notice">
+      <Icon name="warning" />
+      <div>
+        <p>It goes on trying. The last try ran into this:</p>
+        <p class="mono break">{job.last_error}</p>
+      </div>
+    </div>
+  );
+}
+
+function Progress({ job }: { readonly job: JobDetail }): VNode {
+  const { completed_rows: done, total_rows: total, rows_per_second: rate } = job;
+  const isEstimate = job.type === 'export';
+  const left = rate == null || rate === 0 ? null : ((total - done) / rate) * 1_000;
+  return (
+    <div class="panel job-progress">
+      <progress value={job.progress} max={1} aria-label="Progress" />
+      <p class="job-progress-text num">
+        <strong>{formatShare(Math.round(job.progress * 10_000), 10_000)}</strong>
+        <span>
+          {formatCount(done)} of {isEstimate ? 'about ' : ''}
+          {formatCount(total)} rows
+        </span>
+        {rate == null ? null : <span>{formatCount(rate)} rows/s</span>}
+        {left === null || left <= 0 ? null : <span>about {formatMs(left)} left</span>}
+      </p>
+    </div>
+  );
+}
+
+function Refusals({ job }: { readonly job: JobDetail }): VNode | null {
+  const { rejects } = job;
+  if (rejects === undefined || rejects.count === 0) return null;
+  const codes = Object.entries(rejects.by_code).slice(0, 3);
+  return (
+    <a class="job-refusals" href={screenHref(`/jobs/${job.job_id}/refused`)}>
+      <Icon name="warning" size={12} />
+      {plural(rejects.count, 'record')} refused:{' '}
+      {codes.map(([code, count]) => `${code} ${formatCount(count)}`).join(', ')}
+    </a>
+  );
+}
+
+function Took({ job }: { readonly job: JobDetail }): VNode {
+  const end = job.end_time === null ? Date.now() : Date.parse(job.end_time);
+  const rate = job.rows_per_second;
+  return (
+    <span class="faint num">
+      {formatMs(Math.max(0, end - Date.parse(job.start_time)))}
+      {rate == null ? '' : ` · ${formatCount(rate)} rows/s`}
+      {job.attempts > 1 ? ` · begun ${job.attempts} times` : ''}
+    </span>
+  );
+}
+
+type FactList = readonly (readonly [string, ComponentChildren])[];
+
+function factsOf(job: JobDetail): FactList {
+  const common: FactList = [
+    ['Type', jobTypeNames[job.type] ?? job.type],
+    ['Job', <Copied key="job" text={job.job_id} />],
+  ];
+  if (isLoad(job)) return [...common, ...loadFacts(job)];
+  if (job.type === 'export') {
+    return [
+      ...common,
+      ['Rows', formatCount(job.completed_rows)],
+      ['Size', formatBytes(job.file_size)],
+      ...(job.warnings ?? []).map(({ message, details }) => ['Ignored', `${details}: ${message}`] as const),
+    ];
+  }
+  const { counts = {}, removed = {} } = job;
+  return [
+    ...common,
+    ['Ids', `${formatCount(counts['requested'] ?? 0)} asked for`],
+    ['Deleted', formatCount(counts['deleted'] ?? 0)],
+    ['Not found', formatCount(counts['not_found'] ?? 0)],
+    ...Object.entries(removed).map(([name, count]) => [`Removed ${name}`, formatCount(count)] as const),
+  ];
+}
+
+function loadFacts(job: JobDetail): FactList {
+  const { read_as: readAs } = job;
+  const format = readAs === null || readAs === undefined ? null : describeFormat(readAs);
+  return [
+    ['Name', visibleText(job.filename)],
+    ['Size', `${formatBytes(job.file_size)}, ${plural(job.total_rows, 'row')}`],
+    ['Read as', format],
+    ['SHA-256', job.sha256 === undefined ? null : <Copied key="sha" text={job.sha256} />],
+    ['Same bytes as', job.duplicate_of == null ? null : <JobLink key="dup" id={job.duplicate_of} />],
+    ['Mends', job.amends == null ? null : <JobLink key="amends" id={job.amends} />],
+    ...(job.amendments ?? []).map(
+      (each) =>
+        [
+          'Mended by',
+          <span key={each.job_id}>
+            <JobLink id={each.job_id} /> {plural(each.total_rows, 'record')}, {each.status}
+          </span>,
+        ] as const,
+    ),
+    ...(readAs?.notes ?? []).map((text) => ['To know', text] as const),
+  ];
+}
+
+function describeFormat({ format, encoding, csv, sheet, member }: NonNullable<JobDetail['read_as']>): string {
+  const parts = [format.toUpperCase()];
+  if (encoding !== null) parts.push(encoding);
+  if (csv !== null)
+    parts.push(`delimiter ${JSON.stringify(csv.delimiter)}`, plural(csv.columns.length, 'column'));
+  if (sheet !== null) parts.push(`sheet ${visibleText(sheet)}`);
+  if (member !== null) parts.push(`file ${visibleText(member)}`);
+  return parts.join(', ');
+}
+
+const origins: Readonly<Record<string, string>> = {
+  api_key: 'API key',
+  schedule: 'Schedule',
+  inbox: 'Inbox',
+  command_line: 'Command line',
+};
+
+function originFacts(job: JobDetail, { origin, request_id }: JobHistory): FactList {
+  const { kind, name } = origin ?? { kind: '', name: null };
+  return [
+    [
+      'By',
+      origin === null ? 'not known' : [origins[kind] ?? kind, name].filter((part) => part !== null).join(' '),
+    ],
+    ['Request', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
+    ['At', <Time key="at" at={job.start_time} />],
+  ];
+}
+
+/** What it was told, name by name; what it was not told is left out. */
+function Parameters({ of }: { readonly of: JobHistory['parameters'] }): VNode | null {
+  const given = Object.entries(of).filter(([, value]) => isSaid(value));
+  if (given.length === 0) return null;
+  return (
+    <dl class="facts parameters">
+      {given.map(([name, value]) => (
+        <div key={name}>
+          <dt class="mono">{name}</dt>
+          <dd class="mono">{typeof value === 'string' ? visibleText(value) : JSON.stringify(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function isSaid(value: unknown): boolean {
+  if (value === null || value === undefined || value === false) return false;
+  return typeof value !== 'object' || Object.keys(value).length > 0;
+}
+
+function JobLink({ id }: { readonly id: string }): VNode {
+  return (
+    <a class="mono" href={screenHref(`/jobs/${id}`)}>
+      {id}
+    </a>
+  );
+}
+
+function Copied({ text }: { readonly text: string }): VNode {
+  return (
+    <span class="copied">
+      <span class="mono copied-text">{text}</span>
+      <CopyButton text={text} />
+    </span>
+  );
+}

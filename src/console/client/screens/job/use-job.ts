@@ -1,0 +1,78 @@
+import { useState } from 'preact/hooks';
+import { type ApiError, api } from '../../lib/api.ts';
+import {
+  type Chunk,
+  isUnfinished,
+  type JobDetail,
+  type JobHistory,
+  type LiveJob,
+} from '../../lib/job-record.ts';
+import { type LiveEvent, live, useLive } from '../../lib/live.ts';
+import { useData } from '../../lib/use-data.ts';
+
+/** Where there is no stream the job is asked for again so often. */
+const pollMs = 2_000;
+
+interface JobEvent extends LiveEvent {
+  readonly job: LiveJob | null;
+  readonly chunks: readonly Chunk[];
+}
+
+export interface ShownJob {
+  readonly detail: JobDetail | undefined;
+  readonly history: JobHistory | undefined;
+  readonly chunks: readonly Chunk[];
+  readonly error: ApiError | null;
+  readonly reload: () => void;
+}
+
+/** A job as the ledger has it, while it goes on: what the stream says replaces what was loaded. */
+export function useJob(id: string): ShownJob {
+  const path = `/v1/background_jobs/${encodeURIComponent(id)}`;
+  const [now, setNow] = useState<LiveJob | null>(null);
+  const [chunks, setChunks] = useState<readonly Chunk[]>([]);
+  // Loaded again when its state changes: who was told, what it was read as, and the like come with the end.
+  const state = now === null ? '' : `${now.status} ${now.attempts}`;
+  const mayPoll = now === null || isUnfinished(now);
+  const everyMs = live.value.isOpen || !mayPoll ? undefined : pollMs;
+  const detail = useData(`${path} ${state}`, (signal) => api<JobDetail>(path, { signal }), { everyMs });
+  const history = useData(`${path}/history ${state}`, (signal) =>
+    api<JobHistory>(`${path}/history`, { signal }),
+  );
+  useLive<JobEvent>(detail.error?.status === 404 ? null : `job:${id}`, (event) => {
+    setNow(event.job);
+    setChunks((before) => (event.snapshot ? event.chunks : merge(before, event.chunks)));
+  });
+  return {
+    detail: detail.data === undefined ? undefined : withLive(detail.data, now),
+    history: history.data,
+    chunks,
+    error: detail.error ?? history.error,
+    reload: () => {
+      detail.reload();
+      history.reload();
+    },
+  };
+}
+
+function withLive(detail: JobDetail, now: LiveJob | null): JobDetail {
+  if (now === null) return detail;
+  const { counts, ...fields } = now;
+  const runMs = now.processing_since === null ? 0 : Date.now() - Date.parse(now.processing_since);
+  const progress = now.total_rows === 0 ? detail.progress : now.completed_rows / now.total_rows;
+  return {
+    ...detail,
+    ...fields,
+    ...(counts === null ? {} : { counts }),
+    ...(now.status === 'processing'
+      ? { progress, rows_per_second: runMs > 500 ? Math.round((now.completed_rows / runMs) * 1_000) : null }
+      : {}),
+  };
+}
+
+function merge(before: readonly Chunk[], changed: readonly Chunk[]): readonly Chunk[] {
+  if (changed.length === 0) return before;
+  const all = new Map(before.map((chunk) => [chunk.chunk, chunk]));
+  for (const chunk of changed) all.set(chunk.chunk, chunk);
+  return [...all.values()].sort((a, b) => a.chunk - b.chunk);
+}
