@@ -4,7 +4,7 @@ import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../suppor
 import { form } from '../support/http.ts';
 import { waitFor } from '../support/wait-for.ts';
 
-const stage = consoleStage();
+const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '4k' } });
 
 async function send(text: string, filename: string, after: Record<string, string> = {}): Promise<string> {
   const body = form(text, { filename, before: after });
@@ -60,9 +60,9 @@ test('the page of a job shows the counts of the ledger, who started it with what
   const code = page.locator('.copy-as .code');
   expect(await code.innerText()).toContain('-F file=@customers-november.csv');
   await page.getByLabel('Command line').check();
-  expect(await code.innerText()).toContain('--max-errors 50%');
+  expect(await code.innerText()).toContain('--max-errors 2000');
   await page.getByLabel('Schedule').check();
-  expect(await code.innerText()).toContain('max_errors: "50%"');
+  expect(await code.innerText()).toContain('max_errors: 2000');
 });
 
 test('names and errors that callers choose are text on the page, never code', async () => {

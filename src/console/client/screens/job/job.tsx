@@ -265,7 +265,7 @@ function originFacts(job: JobDetail, { origin, request_id }: JobHistory): FactLi
 
 /** What it was told, name by name; what it was not told is left out. */
 function Parameters({ of }: { readonly of: JobHistory['parameters'] }): VNode | null {
-  const given = Object.entries(of).filter(([, value]) => isSaid(value));
+  const given = Object.entries(of).filter(([name, value]) => name !== 'chunks' && isSaid(value));
   if (given.length === 0) return null;
   return (
     <dl class="facts parameters">

@@ -25,13 +25,15 @@ export function Phases({
 }): VNode {
   const first = Date.parse(phases[0]?.at ?? '');
   const last = isRunning ? Date.now() : Date.parse(phases.at(-1)?.at ?? '');
+  // A transaction has the time at which it began: its end may stand before what was committed meanwhile.
+  const timeOf = (at: string): number => Math.min(last, Date.parse(at));
   const whole = Math.max(1, last - first);
   return (
     <ol class="phases">
       {phases.map(({ phase, at }, index) => {
         const next = phases[index + 1];
-        const end = next === undefined ? (isRunning ? last : null) : Date.parse(next.at);
-        const ms = end === null ? null : Math.max(0, end - Date.parse(at));
+        const end = next === undefined ? (isRunning ? last : null) : timeOf(next.at);
+        const ms = end === null ? null : Math.max(0, end - timeOf(at));
         return (
           <li
             key={phase}

@@ -16,7 +16,8 @@ export function sameAgain(job: JobDetail, { parameters }: JobHistory): readonly 
 
 function loadForms(job: JobDetail, parameters: JobHistory['parameters']): readonly Form[] {
   const options = loadOptions(parameters);
-  const map = parameters['map'] as Readonly<Record<string, string>> | null;
+  const given = (parameters['map'] ?? {}) as Readonly<Record<string, string>>;
+  const map = Object.keys(given).length === 0 ? null : given;
   const isBulk = job.type !== 'import';
   const path = isBulk ? `/v1/${job.type.replace('bulk_identify_', '')}/bulk_identify` : '/v1/imports';
   const file = shellWord(job.filename);
