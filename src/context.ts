@@ -22,6 +22,7 @@ import { createQueueNotifier } from './queue/notify.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics } from './telemetry/metrics.ts';
+import { Rates } from './telemetry/rates.ts';
 
 /** One running system: what HTTP, the CLI and the workers are built on. */
 export interface System extends LoadContext, ExportContext {
@@ -103,6 +104,7 @@ export function openSystem(options: SystemOptions): System {
     storage: () => files.check(),
   };
   const records = new RecordTap();
+  const rates = new Rates({ db, log });
   const live = new Live({ pool: reader.pool, log, records });
   const ingest = openIngest({ pool, db, knownProperties, metrics });
   return {
@@ -126,12 +128,14 @@ export function openSystem(options: SystemOptions): System {
     baseUrl: config.publicUrl ?? `http://${config.host}:${config.port}`,
     log,
     memory: new ChunkMemory(),
+    rates,
     ownTasks: null,
     openQueueDashboard: (path) =>
       openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),
     async close() {
       live.stop();
       await ingest.drained();
+      await rates.close();
       await queue.close();
       await backend.close();
       await endPool(watch);

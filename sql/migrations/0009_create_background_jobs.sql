@@ -42,3 +42,16 @@ create table sluice.workers (
   constraint workers_pkey primary key (worker_id)
 );
 comment on table sluice.workers is 'Sign of life of the worker processes.';
+
+create table sluice.minute_rates (
+  environment_id integer not null,
+  minute timestamptz not null,
+  records bigint not null default 0,
+  refused bigint not null default 0,
+  rows bigint not null default 0,
+  constraint minute_rates_pkey primary key (environment_id, minute)
+);
+comment on table sluice.minute_rates is
+  'What came in by the minute, for a plot of the last hour: added every few seconds by each process. Older rows go with the next.';
+comment on column sluice.minute_rates.records is 'Single records and items of batches that were committed; refused: those that were not taken.';
+comment on column sluice.minute_rates.rows is 'Records of files whose chunks were committed.';

@@ -388,6 +388,12 @@ export const SHOWN_DUE_DAYS = 7;
 export const SHOWN_RUNS = 14;
 /** A text that a list is filtered by. */
 export const MAX_FILTER_BYTES = 512;
+/** How often a process adds to the rates by the minute what it has counted, and the minutes that are kept. */
+export const RATES_FLUSH_MS = 5_000;
+export const KEPT_RATE_MINUTES = 60;
+/** Jobs of a lane that the overview shows, and newest loads whose chunks it counts again. */
+export const SHOWN_LANE_JOBS = 20;
+export const RECOUNTED_LOADS = 200;
 /** Jobs that one request cancels or retries by a filter. */
 export const MAX_BULK_JOBS = 500;
 /** Of the parameters that a job shows of itself: items of a list. */

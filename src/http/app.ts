@@ -84,6 +84,7 @@ import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from '.
 import { showLiveness } from './routes/show-liveness.ts';
 import { savedMapping, showMapping } from './routes/show-mapping.ts';
 import { showMetrics } from './routes/show-metrics.ts';
+import { overview, showOverview } from './routes/show-overview.ts';
 import { plan, showPlanOfJob } from './routes/show-plan.ts';
 import { companyProfile, showProfile, userProfile } from './routes/show-profile.ts';
 import { showQueues } from './routes/show-queues.ts';
@@ -138,6 +139,7 @@ const components = [
   mappingItem,
   mappingPage,
   outcomePage,
+  overview,
   propertyItem,
   proposal,
   reject,
@@ -238,6 +240,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   watch(app, system);
   listJobsRoute(app, system);
   showJob(app, system);
+  showOverview(app, system);
   showHistory(app, system);
   listChunksRoute(app, system);
   listRejectsOfJob(app, system);

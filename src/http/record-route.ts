@@ -65,16 +65,17 @@ export interface RecordRoute<T> {
  * cost each request some microseconds.
  */
 export function commitRecord<T>(
-  system: Pick<System, 'metrics' | 'records'>,
+  system: Pick<System, 'metrics' | 'records' | 'rates'>,
   route: RecordRoute<T>,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
-  const { metrics, records } = system;
+  const { metrics, records, rates } = system;
   const { entity, read, commit } = route;
   const fail = (error: unknown): void => {
     if (records.isWatched) showRecord(records, route.name, request, error);
     metrics.recordsEnded(entity, error instanceof InputError ? 'refused' : 'failed', 1);
+    rates.add(environmentId(request), 'refused', 1);
     reply.send(error);
   };
   let committed: Promise<void>;
@@ -87,6 +88,7 @@ export function commitRecord<T>(
   }
   committed.then(() => {
     metrics.recordsEnded(entity, 'accepted', 1);
+    rates.add(environmentId(request), 'records', 1);
     if (records.isWatched) showRecord(records, route.name, request, null);
     reply.code(202).send();
   }, fail);

@@ -5,6 +5,7 @@ import { EventPartitions } from '../postgres/stores/events.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
 import type { OwnTasks } from '../tasks/runner.ts';
 import type { TaskContext } from '../tasks/task-kind.ts';
+import type { Rates } from '../telemetry/rates.ts';
 
 /** Everything the load route works with. Passed, never imported: two systems can live in one process. */
 export interface LoadContext extends TaskContext {
@@ -14,6 +15,7 @@ export interface LoadContext extends TaskContext {
   /** What links begin with where no request says it, without a slash at the end. */
   readonly baseUrl: string;
   readonly memory: ChunkMemory;
+  readonly rates: Rates;
   /** Does small loads in this process; null: they are left to the workers. */
   readonly ownTasks: OwnTasks | null;
 }

@@ -141,7 +141,7 @@ async function commitChunk(
   write: (transaction: Transaction) => Promise<MergedKinds>,
 ): Promise<DoneChunk> {
   try {
-    return await inTransaction(
+    const done = await inTransaction(
       context.pool,
       async (transaction) => {
         await nameTaskSession(transaction.db, claim);
@@ -158,6 +158,8 @@ async function commitChunk(
       // Rows and ledger are lost together and done again together; completing the load waits for the disk.
       { asynchronous: source.chunkCount > 1 },
     );
+    context.rates.add(claim.environmentId, 'rows', chunk.rowCount);
+    return done;
   } catch (error) {
     if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();
     throw error;

@@ -690,6 +690,20 @@ export interface Migrations {
   name: string;
 }
 
+export interface MinuteRates {
+  environment_id: number;
+  minute: Date;
+  /**
+   * Single records and items of batches that were committed; refused: those that were not taken.
+   */
+  records: Generated<number>;
+  refused: Generated<number>;
+  /**
+   * Records of files whose chunks were committed.
+   */
+  rows: Generated<number>;
+}
+
 export interface NotificationDeliveries {
   /**
    * Those that were begun, also before a replay.
@@ -1137,6 +1151,7 @@ export interface DB {
   loads: Loads;
   mappings: Mappings;
   migrations: Migrations;
+  minute_rates: MinuteRates;
   notification_deliveries: NotificationDeliveries;
   notification_events: NotificationEvents;
   notification_subscriptions: NotificationSubscriptions;

@@ -131,7 +131,7 @@ const batchSchema = {
 
 /** Many records in one request. */
 export function batch(scope: FastifyInstance, system: System): void {
-  const { ingest, metrics, records } = system;
+  const { ingest, metrics, records, rates } = system;
   const options = { config: { scope: 'ingest' }, schema: batchSchema } as const;
   scope.post('/v1/batch', options, async (request, reply) => {
     try {
@@ -143,6 +143,8 @@ export function batch(scope: FastifyInstance, system: System): void {
       const answer = await ingest.batch(environment, read, body.length, readIdempotency(request, body));
       metrics.recordsEnded('batches', 'accepted', answer.accepted);
       metrics.recordsEnded('batches', 'refused', answer.rejected.length);
+      rates.add(environment, 'records', answer.accepted);
+      rates.add(environment, 'refused', answer.rejected.length);
       if (texts !== null) showItems(records, request, texts, answer);
       return reply.send(answer satisfies BatchAnswer);
     } catch (error) {

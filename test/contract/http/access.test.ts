@@ -56,6 +56,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
   ],
   read: [
     'GET /v1/stream',
+    'GET /v1/overview',
     'GET /v1/background_jobs',
     'GET /v1/background_jobs/{job_id}',
     'GET /v1/background_jobs/{job_id}/history',

@@ -220,3 +220,73 @@ describe('a job', () => {
     }
   });
 });
+
+interface Overview {
+  readonly minutes: readonly { readonly records: number; readonly refused: number; readonly rows: number }[];
+  readonly lane: readonly { readonly position: number; readonly job_id: string; readonly status: string }[];
+  readonly findings: { readonly is_known: boolean; readonly items: readonly { readonly check: string }[] };
+  readonly queued: number;
+  readonly failed_24h: number;
+  readonly unaccounted: number;
+}
+
+describe('the overview', () => {
+  const show = async (key: string) => (await server.json<Overview>('/v1/overview', { key })).body;
+
+  test('has what came in by the minute, the lane in its order, what failed, and that nothing is unaccounted for', async () => {
+    const tenant = await t.addEnvironment('overview');
+    const { key } = tenant;
+    const post = (path: string, body: object) =>
+      server.fetch(path, {
+        method: 'POST',
+        key,
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+    await post('/v1/identify', { user_id: 'u1' });
+    await post('/v1/track', {});
+    await post('/v1/batch', [{ type: 'track', user_id: 'u1', event_name: 'e' }, {}] as object);
+    const ids = [await load(tenant, { rows: 5 }), await load(tenant, { query: '?max_errors=0' })];
+    const waiting = await show(key);
+    expect(waiting.lane.map(({ job_id, position }) => [job_id, position])).toEqual(
+      ids.map((id, at) => [id, at]),
+    );
+    const refused = await server.json<Job>('/v1/imports', {
+      method: 'POST',
+      key,
+      body: form('user_id,name\n,x\n'),
+    });
+    const worker = t.startWorker();
+    await waitFor('all to end', async () => (await list(tenant, 'status=completed')).length === 2);
+    await waitFor(
+      'the failure',
+      async () => (await list(tenant, 'status=failed'))[0] === refused.body.job_id,
+    );
+    await worker.stop();
+    await t.system.rates.flush();
+    const found = await show(key);
+    expect(found).toMatchObject({ queued: 0, failed_24h: 1, unaccounted: 0, lane: [] });
+    const sum = (name: 'records' | 'refused' | 'rows') =>
+      found.minutes.reduce((total, minute) => total + minute[name], 0);
+    expect([found.minutes.length, sum('records'), sum('refused'), sum('rows')]).toEqual([60, 2, 2, 7]);
+    expect(found.findings.items).toEqual([]);
+  });
+
+  test('shows the number that must be 0 when it is not', async () => {
+    const tenant = await t.addEnvironment('unaccounted');
+    const jobId = await load(tenant, { rows: 4 });
+    await t.system.pool.query('update loads set rows_read = 3, rows_inserted = 2 where job_id = $1', [jobId]);
+    // One of the records read has no outcome, and none of the three stands in a chunk that is done.
+    expect((await show(tenant.key)).unaccounted).toBe(4);
+  });
+
+  test('has what the doctor finds, for the environment that the service is run from only', async () => {
+    const found = await waitFor('the checks', async () => {
+      const seen = await show(t.key);
+      return seen.findings.is_known && seen.findings;
+    });
+    expect(found.items.map(({ check }) => check)).toContain('node');
+    const other = await t.addEnvironment('no-operator');
+    expect((await show(other.key)).findings).toMatchObject({ is_known: true, items: [] });
+  });
+});

@@ -1,0 +1,172 @@
+import { hostname } from 'node:os';
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { type Finding, findingStatuses } from '../../doctor/check.ts';
+import { SHOWN_LANE_JOBS } from '../../domain/limits.ts';
+import { loadStatuses } from '../../domain/load.ts';
+import { readEnvironmentOverview } from '../../postgres/stores/environment-overview.ts';
+import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
+import { readRates } from '../../postgres/stores/minute-rates.ts';
+import { createProbe, parts } from '../../telemetry/health.ts';
+import { callerOf } from '../plugins/auth.ts';
+import { component, orNull, refusals } from '../schemas/answers.ts';
+import { jobFields } from '../schemas/job-record.ts';
+
+const count = (description: string) => Type.Integer({ minimum: 0, description });
+const closed = { additionalProperties: false };
+
+const finding = Type.Object(
+  {
+    check: Type.String({ description: 'What was looked at.', examples: ['disk'] }),
+    status: Type.Enum([...findingStatuses], {
+      type: 'string',
+      description:
+        '`warning`: it works, and somebody should know. `failed`: it does not, or will not for long.',
+    }),
+    found: Type.String({ description: 'A sentence for a person.', examples: ['84 GB free of 120 GB'] }),
+    advice: orNull(Type.String({ description: 'What to do; null: nothing.', examples: [null] })),
+  },
+  closed,
+);
+
+const minute = Type.Object(
+  {
+    minute: Type.String({ format: 'date-time', description: 'Its beginning.' }),
+    records: count('Single records and items of batches that were committed.'),
+    refused: count('Those that were not taken.'),
+    rows: count('Records of files whose chunks were committed.'),
+  },
+  closed,
+);
+
+const laneItem = Type.Object(
+  {
+    position: count('Its place in the lane; 0 runs.'),
+    job_id: jobFields.job_id,
+    type: jobFields.type,
+    status: Type.Enum([...loadStatuses], { type: 'string', description: '`queued` or `processing`.' }),
+    filename: orNull(Type.String({ description: 'Of a load.', examples: ['users.csv'] })),
+    done: count('Records read so far; of a deletion, ids done.'),
+    total: count('Of them all.'),
+    start_time: jobFields.start_time,
+  },
+  closed,
+);
+
+export const overview = component(
+  'Overview',
+  Type.Object(
+    {
+      server: Type.String({
+        description: 'Host and process id of the server that answers.',
+        examples: ['sluice-1 4711'],
+      }),
+      health: Type.Object(
+        {
+          status: Type.Enum(['ready', 'degraded', 'not_ready'], {
+            type: 'string',
+            description: 'As `/health/ready`.',
+          }),
+          parts: Type.Object(
+            Object.fromEntries(
+              parts.map((part) => [
+                part,
+                Type.Enum(['ok', 'away'], { type: 'string', description: `The ${part}.` }),
+              ]),
+            ),
+            { ...closed, description: 'What the service stands on.' },
+          ),
+        },
+        { ...closed, description: 'Whether it is ready.' },
+      ),
+      findings: Type.Object(
+        {
+          warnings: count('Checks that found something somebody should know.'),
+          failed: count('Checks that found something broken.'),
+          items: Type.Array(finding, {
+            description: `What they found, for keys of the environment \`${defaultEnvironmentName}\` and for who signed in with ADMIN_KEY; to others the server is none of their business.`,
+          }),
+          is_known: Type.Boolean({ description: 'False: the checks have not ended yet; ask again.' }),
+        },
+        { ...closed, description: 'What `sluice doctor` finds on this server, at most five minutes ago.' },
+      ),
+      minutes: Type.Array(minute, { description: 'The last hour by the minute, oldest first.' }),
+      queued: count('Jobs that wait.'),
+      processing: count('Jobs that run.'),
+      failed_24h: count('Jobs that failed in the last 24 hours.'),
+      unaccounted: count(
+        'Records that the ledger lost or counted twice, of all loads that are kept: read against their outcomes, completed loads also against what was received, the newest 200 also against their chunks. Must be 0.',
+      ),
+      lane: Type.Array(laneItem, {
+        description: `Loads and deletions in the order in which they take effect; the first ${SHOWN_LANE_JOBS}.`,
+      }),
+    },
+    { ...closed, description: 'What an environment is at.' },
+  ),
+);
+
+const showOverviewSchema = {
+  operationId: 'showOverview',
+  summary: 'Show what the environment is at',
+  description: 'Health, rates of the last hour, the lane, what failed, and the number that must be 0.',
+  tags: ['jobs'],
+  response: {
+    200: { description: 'The overview.', content: { 'application/json': { schema: overview.ref } } },
+    ...refusals(),
+  },
+} satisfies FastifySchema;
+
+/** Checks open connections of their own; they are made once in this time, whoever asks, and nobody waits long for them. */
+const keepFindingsMs = 300_000;
+const findingsDeadlineMs = 1_500;
+
+export function showOverview(app: FastifyInstance, system: System): void {
+  const options = { config: { scope: 'read' }, schema: showOverviewSchema } as const;
+  const findings = createProbe(() => findAll(system), {
+    deadlineMs: findingsDeadlineMs,
+    keepMs: () => keepFindingsMs,
+  });
+  const server = `${hostname()} ${process.pid}`;
+  app.get('/v1/overview', options, async (request, reply) => {
+    const { environment, session } = callerOf(request);
+    const { environmentId, name } = environment;
+    const { db, inTurn } = system.reader;
+    const [health, found, minutes, { lane, ...state }] = await Promise.all([
+      system.health.check(),
+      findings(),
+      readRates(db, environmentId),
+      inTurn(() => readEnvironmentOverview(db, environmentId)),
+    ]);
+    const known = 'value' in found ? found.value : [];
+    const mayRead = name === defaultEnvironmentName || session?.isAdmin === true;
+    const answer: Static<typeof overview.schema> = {
+      server,
+      health: { status: health.status, parts: { ...health.parts } },
+      findings: {
+        warnings: known.filter(({ status }) => status === 'warning').length,
+        failed: known.filter(({ status }) => status === 'failed').length,
+        items: mayRead ? known.map((each) => ({ ...each })) : [],
+        is_known: 'value' in found,
+      },
+      minutes: minutes.map(({ minute, ...counts }) => ({ minute: minute.toISOString(), ...counts })),
+      queued: state.queued,
+      processing: state.processing,
+      failed_24h: state.failedLately,
+      unaccounted: state.unaccounted,
+      lane: lane.map(({ jobId, acceptedAt, ...item }, position) => ({
+        position,
+        job_id: jobId,
+        ...(item as Pick<Static<typeof laneItem>, 'type' | 'status' | 'filename' | 'done' | 'total'>),
+        start_time: acceptedAt.toISOString(),
+      })),
+    };
+    return reply.send(answer);
+  });
+}
+
+/** Of schedules the doctor asks with the variables of the process, which a route does not know; they have a page of their own. */
+async function findAll({ config }: System): Promise<readonly Finding[]> {
+  const { examine } = await import('../../doctor/examine.ts');
+  return (await examine(config)).filter(({ check }) => check !== 'schedules');
+}
