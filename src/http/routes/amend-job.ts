@@ -1,7 +1,12 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
 import type { System } from '../../context.ts';
+import { InputError, inputError } from '../../domain/errors.ts';
+import { receivingStore } from '../../load/accept-load.ts';
 import { acceptAmendment, amendmentOptions, requireParent } from '../../load/amend/accept-amendment.ts';
+import { mendedRejects } from '../../load/causes/mended-rejects.ts';
+import { readProposalId } from '../../load/causes/proposals.ts';
+import { receive } from '../../load/receive/receive.ts';
 import { renderLoad } from '../../load/render-load.ts';
 import type { Parent } from '../../postgres/stores/amendments.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
@@ -12,10 +17,21 @@ import { bodyHeaders } from '../request-headers.ts';
 import { jobRefusals, withExamples } from '../schemas/answers.ts';
 import { type JobRecord, jobIdOf, jobParameters, jobRecord } from '../schemas/job-record.ts';
 import { csvBody, ndjsonBody } from '../upload/bodies.ts';
-import { amendOptions, readAmendOptions } from '../upload/options.ts';
+import { amendOptions, readAmendOptions, type UploadOptions } from '../upload/options.ts';
 import { asAccepted, takeUpload } from '../upload/receive-upload.ts';
-import type { UploadKind } from '../upload/upload.ts';
+import { type Upload, type Uploaded, type UploadKind, uploadLimits } from '../upload/upload.ts';
 import { importKind } from './create-import.ts';
+
+const proposal = withExamples(
+  Type.Object(
+    {
+      apply: Type.String({ description: 'The id of a proposal, from the causes of the job.' }),
+      wins: amendOptions.wins,
+    },
+    { additionalProperties: false, description: 'What mends the records of a cause.' },
+  ),
+  { proposal: { summary: 'A proposal', value: { apply: '05c8a1f0c2d3e-day-first' } } },
+);
 
 const form = withExamples(
   Type.Object(
@@ -37,7 +53,7 @@ const amendJobSchema = {
   operationId: 'amendJob',
   summary: 'Amend a background job',
   description:
-    'Takes refused records of a load back, mended: the CSV or NDJSON that `/rejects` gives, with `sluice_row` (`sluice_reject.row`) and the order as they are; records that are left out stay refused. A job of its own puts them at their place in the file: they yield to later records of the file and to what was written since, unless `wins=true`. As it completes, the counts of this job turn from `rejected` to `amended`. A refused record is mended once; of two who send it, one gets `already_amended`.',
+    'Takes refused records of a load back, mended: the CSV or NDJSON that `/rejects` gives, with `sluice_row` (`sluice_reject.row`) and the order as they are; records that are left out stay refused. Or applies a proposal from `/rejects?group_by=cause`: `{"apply": id}`. A job of its own puts them at their place in the file: they yield to later records of the file and to what was written since, unless `wins=true`. As it completes, the counts of this job turn from `rejected` to `amended`. A refused record is mended once; of two who send it, one gets `already_amended`.',
   tags: ['jobs'],
   params: jobParameters,
   headers: Type.Object(bodyHeaders),
@@ -47,6 +63,7 @@ const amendJobSchema = {
       'multipart/form-data': form,
       'text/csv': csvBody,
       'application/x-ndjson': ndjsonBody,
+      'application/json': proposal,
     },
   },
   response: {
@@ -77,18 +94,41 @@ function amendKind(parent: Parent, said: { wins: boolean }): UploadKind {
   const options = amendmentOptions(parent);
   return {
     ...importKind,
-    takesUploads: false,
+    named: { option: 'apply', store: (...upload) => storeMended(parent, ...upload) },
     defaultFilename: `mended ${parent.filename}`,
     readOptions(given) {
-      const { wins, source, format, filename } = readAmendOptions(given);
+      const { apply, wins, source, format, filename } = readAmendOptions(given);
+      if (apply !== undefined) readProposalId(apply);
       said.wins = wins;
       const load = { ...options, source: { ...options.source, ...source } };
-      return { load, format, filename, uploadId: undefined, mapping: null };
+      return { load, format, filename, named: apply, mapping: null };
     },
   };
 }
 
-/** Mended records, in a form or as the body itself. */
+/** The refused records of a cause, as a proposal mends them. */
+async function storeMended(
+  { jobId, fileFormat }: Parent,
+  { system, kind, signal }: Upload,
+  environment: number,
+  { load, filename = kind.defaultFilename, named = '', mapping }: UploadOptions,
+): Promise<Uploaded> {
+  const { source, map } = load;
+  const hints = { filename, format: fileFormat, source, map, chunkBytes: system.config.chunkBytes };
+  // Nobody sends it.
+  const limits = { ...uploadLimits(system.config), minBytesPerSecond: 0 };
+  const mended = mendedRejects(system, environment, jobId, named);
+  try {
+    const received = await receive(mended, receivingStore(system), hints, limits, signal);
+    return { received, filename, options: load, mapping };
+  } catch (error) {
+    if (!(error instanceof InputError) || error.problems[0].code !== 'empty_file') throw error;
+    const message = 'no refused record is left that this proposal mends';
+    throw inputError('already_amended', message, `job_id: ${jobId}`);
+  }
+}
+
+/** Mended records, in a form or as the body itself; or what a proposal makes of refused ones. */
 export function amendJob(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'import' }, schema: amendJobSchema } as const;
   app.post('/v1/background_jobs/:job_id/amend', options, async (request, reply) => {

@@ -21,7 +21,7 @@ import {
 } from '../upload/bodies.ts';
 import { importOptions, optionsReader, uploadOptions } from '../upload/options.ts';
 import { receiveUpload } from '../upload/receive-upload.ts';
-import type { UploadKind } from '../upload/upload.ts';
+import { storeKept, type UploadKind } from '../upload/upload.ts';
 
 /** Media types of a body that is the file of an import itself. */
 const importMediaTypes = {
@@ -151,7 +151,7 @@ export const importKind: UploadKind = {
     'text/x-ndjson',
   ],
   defaultFilename: 'upload',
-  takesUploads: true,
+  named: { option: 'upload_id', store: storeKept },
 };
 
 /** A file of users or companies, in a form or as the body itself. */

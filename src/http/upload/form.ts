@@ -10,7 +10,7 @@ import { readNext, UploadRate } from '../../load/receive/intake.ts';
 import type { ReceivedFile, ReceiveHints } from '../../load/receive/receive.ts';
 import { inflateGuard, type Sent } from '../../load/receive/unpack.ts';
 import { cleanFilename, type GivenOption, type UploadOptions } from './options.ts';
-import { readOptions, storeFile, storeKept, type Upload, type Uploaded } from './upload.ts';
+import { readOptions, storeFile, type Upload, type Uploaded } from './upload.ts';
 
 /** What is done with the file of a form, as it comes. */
 export interface FileTaker<T> {
@@ -70,8 +70,8 @@ export function receiveForm(
   return readForm(upload, query, taker, async ({ file, given }) => {
     const options = await readOptions(upload, given);
     if (file !== null) return complete(upload, file, options);
-    if (options.uploadId === undefined) throw noFile();
-    return storeKept(upload, environmentId, options);
+    if (upload.kind.named === undefined || options.named === undefined) throw noFile();
+    return upload.kind.named.store(upload, environmentId, options);
   });
 }
 
@@ -81,8 +81,9 @@ export function noFile(): InputError {
 
 function complete({ kind }: Upload, file: TakenFile<ReceivedFile>, options: UploadOptions): Uploaded {
   const { taken: received } = file;
-  if (options.uploadId !== undefined) {
-    throw inputError('invalid_field', 'give a file or upload_id, not both', 'upload_id');
+  if (kind.named !== undefined && options.named !== undefined) {
+    const { option } = kind.named;
+    throw inputError('invalid_field', `give a file or ${option}, not both`, option);
   }
   if (options.format !== undefined && (options.format === 'csv') !== (received.format === 'csv')) {
     const message = 'format must come before the file, or in the query: the file was read as something else';

@@ -127,6 +127,13 @@ const commonOptions = {
 
 /** The options of a file of mended records; all else is as it was for the job whose records they are. */
 export const amendOptions = {
+  apply: Type.Optional(
+    Type.String({
+      description:
+        'The id of a proposal, in place of a file: the refused records of its cause, as it mends them.',
+      examples: ['05c8a1f0c2d3e-day-first'],
+    }),
+  ),
   wins: Type.Optional(
     worded(
       Type.Boolean({
@@ -146,6 +153,7 @@ const readAmendTexts = compileTexts(optionFields(amendOptions));
 
 /** What is said of a file of mended records, besides how the job reads its own. */
 export interface AmendOptions {
+  readonly apply: string | undefined;
   readonly wins: boolean;
   readonly source: SourceOptions;
   readonly format: SourceFormat | undefined;
@@ -156,6 +164,7 @@ export interface AmendOptions {
 export function readAmendOptions(given: readonly GivenOption[]): AmendOptions {
   const options = readAmendTexts(gather(given));
   return {
+    apply: options.apply,
     wins: options.wins ?? false,
     source: readSource(options),
     format: options.format,
@@ -210,8 +219,8 @@ export interface UploadOptions {
   readonly load: LoadOptions;
   readonly format: SourceFormat | undefined;
   readonly filename: string | undefined;
-  /** The file was sent before. */
-  readonly uploadId: string | undefined;
+  /** What stands in place of a file: the id of one that was sent before, or of a proposal. */
+  readonly named: string | undefined;
   /** The name of a saved mapping. */
   readonly mapping: string | null;
 }
@@ -244,7 +253,7 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
       },
       format: options.format,
       filename: options.filename === undefined ? undefined : cleanFilename(options.filename),
-      uploadId: options.upload_id?.toLowerCase(),
+      named: options.upload_id?.toLowerCase(),
       mapping,
     };
   };

@@ -19,7 +19,6 @@ import {
   bodyOf,
   readOptions,
   storeFile,
-  storeKept,
   type Upload,
   type Uploaded,
   type UploadHeaders,
@@ -101,15 +100,15 @@ export async function keepFile(system: System, request: FastifyRequest, kind: Up
   const { headers, signal } = upload;
   const limits = uploadLimits(system.config);
   const find = async (options: UploadOptions): Promise<KeptFile> => {
-    if (options.uploadId === undefined) throw noFile();
-    return { kept: await requireWholeUpload(system, environment, options.uploadId), options };
+    if (options.named === undefined) throw noFile();
+    return { kept: await requireWholeUpload(system, environment, options.named), options };
   };
   const options = await readOptions(upload, query);
-  if (options.uploadId !== undefined) return find(options);
+  if (options.named !== undefined) return find(options);
   askForBody(request.raw);
   if (headers.mediaType !== 'multipart/form-data') {
     const small = await readSmallJson(upload);
-    const named = small === null ? null : namedUpload(small);
+    const named = small === null ? null : namedRecords(small, kind);
     if (named !== null) return find(await readOptions(upload, [...query, ...named]));
     const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']) ?? null;
     const said = { filename, contentType: contentTypeOf(headers.mediaType, kind), isGzip: headers.gzip };
@@ -142,10 +141,14 @@ async function receiveBody(
 ): Promise<Uploaded> {
   const { request, kind, headers } = upload;
   const options = await readOptions(upload, given);
-  if (options.uploadId !== undefined) return storeKept(upload, environment, options);
+  if (kind.named !== undefined && options.named !== undefined) {
+    return kind.named.store(upload, environment, options);
+  }
   const small = await readSmallJson(upload);
-  const named = small === null ? null : namedUpload(small);
-  if (named !== null) return storeKept(upload, environment, await readOptions(upload, [...given, ...named]));
+  const named = small === null ? null : namedRecords(small, kind);
+  if (kind.named !== undefined && named !== null) {
+    return kind.named.store(upload, environment, await readOptions(upload, [...given, ...named]));
+  }
   const filename = options.filename ?? dispositionFilename(request.headers['content-disposition']);
   const body = small === null ? bodyOf(request.raw) : Readable.from([small], { objectMode: false });
   const received = await storeFile(upload, body, {
@@ -160,25 +163,26 @@ async function receiveBody(
   return { received, filename: filename ?? kind.defaultFilename, options: load, mapping };
 }
 
-/** A JSON body that may be an object with `upload_id`; those of a file are mostly longer. */
+/** A JSON body that may be an object which names records; those of a file are mostly longer. */
 const MAX_UPLOAD_REQUEST_BYTES = 64 * 1024;
 
-/** A JSON body of a known length that may be an object with `upload_id`; null: any other, and nothing of it is read. */
+/** A JSON body of a known length that may be an object which names records; null: any other, and nothing of it is read. */
 async function readSmallJson({ system, request, kind, headers, signal }: Upload): Promise<Buffer | null> {
   const length = Number(request.headers['content-length'] ?? Number.POSITIVE_INFINITY);
-  const mayNameUpload = kind.takesUploads === true && meansJson(headers.mediaType) && !headers.gzip;
-  if (!mayNameUpload || length > MAX_UPLOAD_REQUEST_BYTES) return null;
+  const mayNameRecords = kind.named !== undefined && meansJson(headers.mediaType) && !headers.gzip;
+  if (!mayNameRecords || length > MAX_UPLOAD_REQUEST_BYTES) return null;
   const pieces: Buffer[] = [];
   const intake = new Intake(bodyOf(request.raw), uploadLimits(system.config), signal, performance);
   for await (const bytes of intake.read()) pieces.push(bytes);
   return Buffer.concat(pieces);
 }
 
-/** The options that such an object gives, `upload_id` among them; null if it is none. */
-function namedUpload(body: Buffer): GivenOption[] | null {
+/** The options that such an object gives, the one that names records among them; null if it is none. */
+function namedRecords(body: Buffer, { named }: UploadKind): GivenOption[] | null {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, 'upload_id')) return null;
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, named?.option ?? ''))
+      return null;
     return Object.entries(value).flatMap(([name, given]) =>
       (Array.isArray(given) ? given : [given]).map(
         (each): GivenOption => [name, typeof each === 'string' ? each : JSON.stringify(each)],

@@ -23,8 +23,15 @@ export interface UploadKind {
   readonly otherMediaTypes: readonly string[];
   /** The name of a file that was sent without one. */
   readonly defaultFilename: string;
-  /** It may be a file that was sent to be inspected. */
-  readonly takesUploads?: boolean;
+  /** What may be named in place of a file that is sent. */
+  readonly named?: NamedRecords;
+}
+
+/** Records that are here already. */
+export interface NamedRecords {
+  /** That names them, in the query, in a form, or in a small JSON object. */
+  readonly option: 'upload_id' | 'apply';
+  store(upload: Upload, environment: number, options: UploadOptions): Promise<Uploaded>;
 }
 
 export interface UploadHeaders {
@@ -92,7 +99,7 @@ export async function storeKept(
   options: UploadOptions,
 ): Promise<Uploaded> {
   const { system, kind } = upload;
-  const kept = await requireWholeUpload(system, environment, options.uploadId ?? '');
+  const kept = await requireWholeUpload(system, environment, options.named ?? '');
   const filename = options.filename ?? kept.filename ?? kind.defaultFilename;
   const { source, map } = options.load;
   const bytes = openUpload(system.files, kept);

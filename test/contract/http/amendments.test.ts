@@ -248,3 +248,61 @@ test('the same Idempotency-Key gives the first answer again', async () => {
   await ended(owner, first.body.job_id);
   expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 1 });
 });
+
+describe('a proposal', () => {
+  const file = 'user_id,name,spent\nu1,Ada,1\nu2,Bo,7,5\nu3,Cy,8,25\nu4,Di\n';
+  const causes = async ({ key }: Tenant, jobId: string) =>
+    (
+      await server.json<{ data: { count: number; proposals: { id: string }[] }[] }>(
+        `/v1/background_jobs/${jobId}/rejects?group_by=cause`,
+        { key },
+      )
+    ).body.data;
+
+  test.each([
+    [
+      'a JSON object',
+      (owner: Tenant, jobId: string, id: string) =>
+        amend(owner, jobId, `{"apply":"${id}"}`, 'application/json'),
+    ],
+    [
+      'the query',
+      (owner: Tenant, jobId: string, id: string) => amend(owner, jobId, '', 'text/csv', `?apply=${id}`),
+    ],
+  ])('that is named in %s mends the records of its cause, once', async (_, apply) => {
+    const owner = await tenant();
+    const parent = await load(owner, file);
+    expect(parent.counts).toMatchObject({ inserted: 1, rejected: 3 });
+    const [cause] = await causes(owner, parent.job_id);
+    const id = cause?.proposals[0]?.id ?? '';
+    expect([cause?.count, id]).toEqual([2, expect.stringMatching(/-joined-decimals$/)]);
+    const answer = await apply(owner, parent.job_id, id);
+    expect(answer.status).toBe(202);
+    expect(await ended(owner, answer.body.job_id)).toMatchObject({
+      status: 'completed',
+      amends: parent.job_id,
+      counts: { read: 2, inserted: 2, rejected: 0 },
+    });
+    expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 1, amended: 2 });
+    expect(await users(owner)).toMatchObject({ u2: { spent: '7.5' }, u3: { spent: '8.25' } });
+    const again = await amend<ErrorBody>(owner, parent.job_id, `{"apply":"${id}"}`, 'application/json');
+    expect([again.status, again.body.errors[0]?.error_code]).toEqual([409, 'already_amended']);
+  });
+
+  test('that is none is refused, and leaves nothing', async () => {
+    const owner = await tenant();
+    const parent = await load(owner, file);
+    for (const id of ['x', '0000000000000-nothing']) {
+      const answer = await amend<ErrorBody>(
+        owner,
+        parent.job_id,
+        JSON.stringify({ apply: id }),
+        'application/json',
+      );
+      expect([answer.status, answer.body.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    }
+    const nobody = await amend<ErrorBody>(owner, parent.job_id, '', 'text/csv', '?apply=0000000000000-trim');
+    expect([nobody.status, nobody.body.errors[0]?.error_code]).toEqual([409, 'already_amended']);
+    expect((await show(owner, parent.job_id)).amendments).toEqual([]);
+  });
+});
