@@ -1,9 +1,10 @@
 /**
  * npm run bench:read [-- --users N] [--events N] [--seconds N] [--plans] [--indexes]
+ * npm run bench:read -- --causes N
  *
  * Reads users, companies, events and lists back from the real service at 64 connections and, beside it, a user from a bare
  * route with a bare query by primary key. --plans prints `explain (analyze, buffers)` of every query; --indexes measures what
- * indexes on properties would cost instead.
+ * indexes on properties would cost instead. --causes: only the causes of N refused records.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,6 +20,7 @@ import { readProfile } from '../src/postgres/stores/read-profiles.ts';
 import { listProfiles, type ProfileFilter } from '../src/profiles/list-profiles.ts';
 import { readPropertyFilter } from '../src/profiles/property-filter.ts';
 import { readSegment } from '../src/segments/read-segment.ts';
+import { measureCauses } from './causes.ts';
 import { addEvents, days } from './export-data.ts';
 import { compareIndexes } from './read-indexes.ts';
 import { Plans } from './read-plans.ts';
@@ -32,6 +34,7 @@ const { values: flags } = parseArgs({
     seconds: { type: 'string', default: '10' },
     plans: { type: 'boolean', default: false },
     indexes: { type: 'boolean', default: false },
+    causes: { type: 'string' },
   },
 });
 const [users, events, duration] = [Number(flags.users), Number(flags.events), Number(flags.seconds)];
@@ -49,13 +52,18 @@ const service = await startService({ WORKERS: '1' });
 const client = new pg.Client({ connectionString: service.databaseUrl });
 await client.connect();
 try {
-  await storeUsers();
-  if (flags.indexes) await compareIndexes(client, print);
-  else await measureAll();
+  if (flags.causes !== undefined) await measureCauses(service, folder, Number(flags.causes), print);
+  else await measureProfilesAndLists();
 } finally {
   await client.end();
   await service.stop();
   await rm(folder, { recursive: true, force: true });
+}
+
+async function measureProfilesAndLists(): Promise<void> {
+  await storeUsers();
+  if (flags.indexes) await compareIndexes(client, print);
+  else await measureAll();
 }
 
 async function storeUsers(): Promise<void> {

@@ -126,7 +126,7 @@ async function mergeChunk(
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
         })
       : await mergeRows(transaction, source, claim.part, rows, memory);
-    await insertRejects(transaction.db, claim.subjectId, refused, causesOf(source));
+    await insertRejects(transaction, claim.subjectId, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;
   });
@@ -147,7 +147,7 @@ async function commitChunk(
         await nameTaskSession(transaction.db, claim);
         const kinds = await write(transaction);
         const rejects = countRejects(source, chunk, rows);
-        await insertRejects(transaction.db, claim.subjectId, rejects, causesOf(source));
+        await insertRejects(transaction, claim.subjectId, rejects, causesOf(source));
         const tally = countChunk(source, rows, kinds, rejects);
         const progress = await finishChunk(transaction.db, claim, tally);
         if (progress === null) throw new ConflictError(notOurs);

@@ -3,6 +3,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { listCauses } from '../../src/load/causes/list-causes.ts';
 import { mendedRejects } from '../../src/load/causes/mended-rejects.ts';
+import { listRejects } from '../../src/load/rejects.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import { acceptFile, type FileOptions } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
@@ -123,6 +124,17 @@ describe('the causes of refused records', () => {
     const records = await sluice('jobs', 'rejects', jobId, '--cause', first?.id ?? '', '--json');
     expect((JSON.parse(records) as { row: number }[]).map(({ row }) => row)).toEqual([1, 2]);
     await expect(sluice('jobs', 'rejects', jobId, '--cause', 'x')).rejects.toThrow('the id of a cause');
+  });
+
+  test('name a column whatever it is called, and keep the record to the byte', async () => {
+    const name = 'a\tb\\n\\.\nc\r\0d\ud83d';
+    const lines = [JSON.stringify({ user_id: 'u', [name]: '\0' }), '\\.', '\\N'];
+    const jobId = await load(`${lines.join('\n')}\n`, { filename: 'odd.ndjson', format: 'ndjson' });
+    const { environmentId } = t.environment;
+    const { rejects } = await listRejects(t.system, environmentId, jobId, { limit: 9, after: 0 });
+    expect(rejects.map(({ raw }) => Buffer.from(raw).toString())).toEqual(lines);
+    expect(rejects[0]?.column).toBe('a\tb\\n\\.\nc\r␀d\ufffd');
+    expect((await causesOf(jobId)).records).toBe(3);
   });
 
   test('of a dry run are told as those of a load', async () => {

@@ -1,11 +1,14 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { sql } from 'kysely';
+import { from as copyFrom } from 'pg-copy-streams';
 import { type CauseKey, causeColumn, type RejectCause } from '../../domain/cause.ts';
 import type { ChunkRange, CountedKind, StoredFormat } from '../../domain/load.ts';
 import type { Reject, RejectCode } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
-import type { Database } from '../database.ts';
+import type { Database, Transaction } from '../database.ts';
 
-const rowsPerStatement = 1_000;
+const rowsPerPiece = 1_000;
 
 /** A reject, and the kind it is counted under; null where kinds are not counted. */
 export interface CountedReject {
@@ -13,32 +16,64 @@ export interface CountedReject {
   readonly kind: CountedKind | null;
 }
 
-/** Keeps refused records; call it inside the chunk's transaction. */
+/**
+ * Keeps refused records; call it inside the chunk's transaction. By COPY: what it saves of this process's time, compared with
+ * INSERT, pays for the causes.
+ */
 export async function insertRejects(
-  db: Database,
+  { client }: Pick<Transaction, 'client'>,
   loadId: number,
   rejects: readonly CountedReject[],
   causeOf: (reject: Reject) => RejectCause,
 ): Promise<void> {
-  for (let at = 0; at < rejects.length; at += rowsPerStatement) {
-    await db
-      .insertInto('load_rejects')
-      .values(
-        rejects.slice(at, at + rowsPerStatement).map(({ reject, kind }) => ({
-          load_id: loadId,
-          row_number: reject.row,
-          line_number: reject.line,
-          byte_offset: reject.byteOffset,
-          column_name: reject.column?.replaceAll('\0', '␀').toWellFormed() ?? null,
-          error_code: reject.code,
-          message: reject.message.replaceAll('\0', '␀').toWellFormed(),
-          raw: Buffer.from(reject.raw),
-          kind,
-          ...causeOf(reject),
-        })),
-      )
-      .execute();
+  if (rejects.length === 0) return;
+  const sink = client.query(copyFrom(`copy load_rejects (${copiedColumns}) from stdin`));
+  await pipeline(Readable.from(copyText(loadId, rejects, causeOf), { objectMode: false }), sink);
+}
+
+const copiedColumns = [
+  'load_id',
+  'row_number',
+  'line_number',
+  'byte_offset',
+  'column_name',
+  'error_code',
+  'message',
+  'raw',
+  'kind',
+  'cause',
+  'shape',
+].join();
+
+function* copyText(
+  loadId: number,
+  rejects: readonly CountedReject[],
+  causeOf: (reject: Reject) => RejectCause,
+): Generator<Buffer> {
+  for (let at = 0; at < rejects.length; at += rowsPerPiece) {
+    const lines = rejects.slice(at, at + rowsPerPiece).map(({ reject, kind }) => {
+      const { row, line, byteOffset, column, code, message, raw } = reject;
+      const { cause, shape } = causeOf(reject);
+      const bytes = Buffer.from(raw.buffer, raw.byteOffset, raw.length).toString('hex');
+      const name = column === null ? '\\N' : copied(column);
+      const place = `${loadId}\t${row}\t${line}\t${byteOffset}\t${name}`;
+      return `${place}\t${code}\t${copied(message)}\t\\\\x${bytes}\t${kind ?? '\\N'}\t${cause}\t${copied(shape)}\n`;
+    });
+    yield Buffer.from(lines.join(''));
   }
+}
+
+const copyEscapes: Readonly<Record<string, string>> = {
+  '\\': '\\\\',
+  '\t': '\\t',
+  '\n': '\\n',
+  '\r': '\\r',
+  '\0': '␀',
+};
+
+/** Text as COPY reads it, with nothing in it that PostgreSQL cannot keep. */
+function copied(text: string): string {
+  return text.toWellFormed().replace(/[\\\t\n\r\0]/g, (found) => copyEscapes[found] ?? found);
 }
 
 /** Numbers of the chunk's rows that the database refused, though they had passed all checks. */
