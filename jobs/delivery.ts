@@ -1,13 +1,10 @@
-import type { System } from '../src/context.ts';
 import { MAX_SENDS_PER_SUBSCRIPTION, NOTIFICATIONS_AT_A_TIME } from '../src/domain/limits.ts';
-import { linkFilesForMail } from '../src/export/file-links.ts';
 import {
   deliverNotification,
   pauseAfter,
   readDeliveryPolicy,
   type SendContext,
 } from '../src/notifications/deliver-notification.ts';
-import { openMailTransport } from '../src/notifications/mail-transport.ts';
 import { killDelivery, killLostDeliveries } from '../src/postgres/stores/deliveries.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 
@@ -39,19 +36,3 @@ export const deliveryJob: TaskKind<SendContext> = {
       log.error({ deliveries: lost }, 'notifications were given up: the processes that sent them were lost');
   },
 };
-
-/** What sending works with in a system; close its `mail`. */
-export function openSendContext(system: System): SendContext {
-  const { config, pool, db, queue, log, files, baseUrl } = system;
-  const { linkTtlHours } = config;
-  return {
-    pool,
-    db,
-    queue,
-    log,
-    mail: openMailTransport(config, log),
-    deliveryPolicy: readDeliveryPolicy(config),
-    linkFiles: (environmentId, jobId) =>
-      linkFilesForMail({ db, files, baseUrl, linkTtlHours }, environmentId, jobId),
-  };
-}

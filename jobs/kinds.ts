@@ -6,12 +6,13 @@
 import type { System } from '../src/context.ts';
 import type { TaskKindName } from '../src/domain/task.ts';
 import type { SendContext } from '../src/notifications/deliver-notification.ts';
+import { openSendContext } from '../src/notifications/open-send-context.ts';
 import type { ScheduleContext } from '../src/sources/schedules/context.ts';
 import { scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
 import { chunkJob } from './chunk.ts';
 import { deletionJob } from './deletion.ts';
-import { deliveryJob, openSendContext } from './delivery.ts';
+import { deliveryJob } from './delivery.ts';
 import { exportJob } from './export.ts';
 import { finishJob } from './finish.ts';
 import { pruneJob } from './prune.ts';

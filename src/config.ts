@@ -6,7 +6,7 @@ import { ConfigError } from './domain/errors.ts';
 import { readStorage, type Storage, type StorageSettings } from './files/storage.ts';
 import { findProblems } from './operator-file/schema.ts';
 import { readRedisUrl } from './redis-url.ts';
-import type { Setting } from './setting.ts';
+import { type Setting, withoutSecrets } from './setting.ts';
 import { settings } from './settings.ts';
 
 type Settings = typeof settings;
@@ -25,7 +25,18 @@ export type Config = Omit<Values, 'redisTlsCa' | keyof StorageSettings> & {
   readonly redisCa: string | null;
   /** Absolute folder of the messages that are not sent. */
   readonly outboxDir: string;
+  /** Every setting as it may be shown. */
+  readonly inForce: readonly SettingInForce[];
 };
+
+export interface SettingInForce {
+  readonly name: string;
+  /** As it is written; nothing of secrets. */
+  readonly value: string;
+  /** `environment` stands for .env too, which is read into it. */
+  readonly source: 'flag' | 'environment' | 'file' | 'default';
+  readonly meaning: string;
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -62,7 +73,8 @@ export function readConfig(environment: Environment, overrides: Environment = {}
     // So that what is read from several of them can be looked at, too.
     values[key] = parse(fallback);
   }
-  const config = derive(values as Values, attempt);
+  const inForce = byKey.map(([, setting]) => show(setting, environment, overrides));
+  const config = { ...derive(values as Values, attempt), inForce };
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   return Object.freeze(config);
 }
@@ -82,7 +94,21 @@ function givenValue(name: string, environment: Environment): string | undefined 
 /** Does the work, or keeps what is wrong and goes on with something else, so that every problem is reported at once. */
 type Attempt = <T>(work: () => T, instead: T) => T;
 
-function derive(values: Values, attempt: Attempt): Config {
+function show(setting: Setting, environment: Environment, overrides: Environment): SettingInForce {
+  const { name, fallback, meaning } = setting;
+  const [flag = '', value = '', file = ''] = [
+    overrides[name],
+    environment[name],
+    environment[`${name}_FILE`],
+  ];
+  const shown = (text: string): string => withoutSecrets(setting, text);
+  if (flag !== '') return { name, value: shown(flag), source: 'flag', meaning };
+  if (value !== '') return { name, value: shown(value), source: 'environment', meaning };
+  if (file !== '') return { name, value: `what ${file} holds`, source: 'file', meaning };
+  return { name, value: fallback, source: 'default', meaning };
+}
+
+function derive(values: Values, attempt: Attempt): Omit<Config, 'inForce'> {
   const { storageUrl, storagePresign, awsAccessKeyId, awsSecretAccessKey, awsSessionToken, ...others } =
     values;
   const { redisTlsCa, ...rest } = others;

@@ -107,3 +107,21 @@ export function mailAddress(name: string, fallback: string, meaning: string) {
   const schema = Type.Refine(Type.String(), isMailAddress, () => sentence);
   return { name, fallback, meaning, schema, parse: asIs };
 }
+
+/** A value as it may be shown: nothing of a secret, and no password within a URL. */
+export function withoutSecrets({ secret }: Pick<Setting, 'secret'>, value: string): string {
+  return secret === true ? hide(value) : hidePasswords(value);
+}
+
+const hidden = '***';
+
+function hide(value: string): string {
+  return value === '' ? '' : hidden;
+}
+
+/** Up to the last `@`: a password may hold one that nobody has escaped. */
+function hidePasswords(value: string): string {
+  return value
+    .replace(/(:\/\/[^:@/?]*:).*@/s, `$1${hidden}@`)
+    .replace(/([?&][^=&]*(?:password|secret|token)[^=&]*=)[^&]*/gi, `$1${hidden}`);
+}

@@ -27,6 +27,7 @@ create table sluice.api_keys (
   created_at timestamptz not null default now(),
   expires_at timestamptz,
   revoked_at timestamptz,
+  last_used_at timestamptz,
   constraint api_keys_pkey primary key (key_id),
   constraint api_keys_environment_fkey foreign key (environment_id) references sluice.environments,
   constraint api_keys_digest_check check (octet_length(digest) = 32),
@@ -35,4 +36,5 @@ create table sluice.api_keys (
   )
 );
 comment on table sluice.api_keys is 'Only the SHA-256 digest of a key is kept.';
+comment on column sluice.api_keys.last_used_at is 'To the minute; null: never.';
 create index api_keys_environment_idx on sluice.api_keys (environment_id);

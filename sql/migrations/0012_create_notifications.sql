@@ -92,3 +92,18 @@ where channel = 'email';
 create index notification_deliveries_pending_idx on sluice.notification_deliveries (delivery_id) where state = 'pending';
 create index notification_deliveries_subscription_idx on sluice.notification_deliveries (subscription_id);
 create index notification_deliveries_dead_idx on sluice.notification_deliveries (delivery_id) where state = 'dead';
+
+create table sluice.notification_attempts (
+  delivery_id bigint not null,
+  attempt integer not null,
+  begun_at timestamptz not null,
+  took_ms integer not null,
+  status integer,
+  error text,
+  constraint notification_attempts_pkey primary key (delivery_id, attempt),
+  constraint notification_attempts_delivery_fkey foreign key (delivery_id)
+    references sluice.notification_deliveries on delete cascade,
+  constraint notification_attempts_error_check check (length(error) <= 1000)
+);
+comment on table sluice.notification_attempts is 'What each attempt at a delivery was answered; one that was cut short has no row.';
+comment on column sluice.notification_attempts.error is 'One line; null: it went well.';

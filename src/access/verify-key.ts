@@ -7,7 +7,7 @@
  */
 import { type Scope, scopes } from '../domain/scope.ts';
 import type { Database } from '../postgres/database.ts';
-import { digestKey, findKey, keyIdOf, matchesDigest } from '../postgres/stores/api-keys.ts';
+import { digestKey, findKey, keyIdOf, markUsed, matchesDigest } from '../postgres/stores/api-keys.ts';
 import {
   defaultEnvironmentName,
   type Environment,
@@ -82,6 +82,8 @@ async function findCaller(db: Database, keyId: string, text: string): Promise<Ca
   const matches = matchesDigest(text, row?.digest ?? nobody);
   if (row === undefined || !matches) return { refused: 'unknown', keyId };
   if (!row.live) return { refused: row.revoked_at === null ? 'expired' : 'revoked', keyId };
+  // Nobody waits for it, and what it says is for people only.
+  if (row.unused) markUsed(db, keyId).catch(() => undefined);
   return {
     environment: { environmentId: row.environment_id, name: row.name, appToken: row.app_token },
     scopes: scopes.filter((scope) => row.scopes.includes(scope)),

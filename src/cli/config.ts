@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import type { Setting } from '../setting.ts';
+import { type Setting, withoutSecrets } from '../setting.ts';
 import { settings } from '../settings.ts';
 import { defineCommand } from './define-command.ts';
 import { columnsOf, printable, printTable } from './format.ts';
@@ -76,23 +76,10 @@ function lookUp(setting: Setting, cli: Cli, flags: Readonly<Record<string, strin
   const text = given === '' ? fallback : given;
   const value = name === settings.dataDir.name ? resolve(text) : text;
   const source = given === '' ? 'default' : sourceOf(name, flag !== undefined, cli);
-  return { name, value: setting.secret === true ? hide(value) : hidePasswords(value), source, meaning };
+  return { name, value: withoutSecrets(setting, value), source, meaning };
 }
 
 function sourceOf(name: string, isFlag: boolean, { fromDotEnv }: Cli): Source {
   if (isFlag) return `--${flagName(name)}`;
   return fromDotEnv.has(name) ? '.env' : 'environment';
-}
-
-const hidden = '***';
-
-function hide(value: string): string {
-  return value === '' ? '' : hidden;
-}
-
-/** Up to the last `@`: a password may hold one that nobody has escaped. */
-function hidePasswords(value: string): string {
-  return value
-    .replace(/(:\/\/[^:@/?]*:).*@/s, `$1${hidden}@`)
-    .replace(/([?&][^=&]*(?:password|secret|token)[^=&]*=)[^&]*/gi, `$1${hidden}`);
 }

@@ -1,7 +1,9 @@
 /** `sluice notifications deliveries` and `replay`: what was sent, and sending it again. */
 import { MAX_PAGE_SIZE } from '../domain/limits.ts';
 import { replayDeliveries } from '../notifications/deliveries.ts';
-import { type Delivery, listDeliveries, type Replay } from '../postgres/stores/deliveries.ts';
+import { renderDelivery } from '../notifications/render-delivery.ts';
+import type { Replay } from '../postgres/stores/deliveries.ts';
+import { type Delivery, listDeliveries } from '../postgres/stores/read-deliveries.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { defineCommand } from './define-command.ts';
 import { UsageError } from './errors.ts';
@@ -29,7 +31,7 @@ export const deliveries = defineCommand({
     const filter = { failed, limit: Math.min(limit, MAX_PAGE_SIZE) };
     printList(call, {
       items: await listDeliveries(system.db, environmentId, filter),
-      render,
+      render: renderDelivery,
       columns: columnsOf('>delivery', 'state', 'event', 'who', '>tries', 'last try', 'answer'),
       cells,
       none: 'There are no such deliveries.',
@@ -48,27 +50,6 @@ function cells(delivery: Delivery): string[] {
     lastAttemptAt === null ? '' : formatTime(lastAttemptAt),
     printable(lastError ?? (lastStatus === null ? '' : `HTTP ${lastStatus}`), 60),
   ];
-}
-
-function render(delivery: Delivery) {
-  return {
-    delivery_id: delivery.deliveryId,
-    event_id: delivery.eventId,
-    event_type: delivery.eventType,
-    job_id: delivery.jobId,
-    subscription_id: delivery.subscriptionId,
-    channel: delivery.channel,
-    target: delivery.target,
-    state: delivery.state,
-    attempts: delivery.attempts,
-    next_at: delivery.nextAt?.toISOString() ?? null,
-    created_at: delivery.createdAt.toISOString(),
-    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
-    last_took_ms: delivery.lastTookMs,
-    last_status: delivery.lastStatus,
-    last_error: delivery.lastError,
-    delivered_at: delivery.deliveredAt?.toISOString() ?? null,
-  };
 }
 
 export const replay = defineCommand({

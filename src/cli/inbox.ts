@@ -37,9 +37,10 @@ const status = defineCommand({
 
 function render({ environments, recent }: InboxStatus): object {
   return {
-    environments,
-    recent: recent.map(({ jobId, isDuplicate, concludedAt, ...rest }) => ({
+    environments: environments.map(({ files: _files, taken: _taken, ...rest }) => rest),
+    recent: recent.map(({ fileId, jobId, isDuplicate, concludedAt, ...rest }) => ({
       ...rest,
+      file_id: fileId,
       job_id: jobId,
       is_duplicate: isDuplicate,
       concluded_at: concludedAt,

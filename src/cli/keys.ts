@@ -1,6 +1,6 @@
+import { keyStatus, renderKey } from '../access/render-key.ts';
 import { scopes } from '../domain/scope.ts';
 import {
-  type ApiKey,
   createApiKey,
   type IssuedApiKey,
   listApiKeys,
@@ -54,11 +54,11 @@ const list = defineCommand({
     const { system, environmentId, env } = call;
     printList(call, {
       items: await listApiKeys(system.db, environmentId),
-      render,
+      render: renderKey,
       columns: columnsOf('key id', 'status', 'label', 'scopes', 'expires'),
       cells: (key) => [
         key.keyId,
-        statusOf(key),
+        keyStatus(key),
         printable(key.label, 40),
         key.scopes.join(','),
         key.expiresAt?.toISOString().slice(0, 16) ?? 'never',
@@ -109,27 +109,10 @@ const rotate = defineCommand({
   },
 });
 
-function render(key: ApiKey) {
-  return {
-    key_id: key.keyId,
-    label: key.label,
-    scopes: key.scopes,
-    status: statusOf(key),
-    created_at: key.createdAt.toISOString(),
-    expires_at: key.expiresAt?.toISOString() ?? null,
-    revoked_at: key.revokedAt?.toISOString() ?? null,
-  };
-}
-
-function statusOf({ expiresAt, revokedAt }: ApiKey): string {
-  if (revokedAt !== null) return 'revoked';
-  return expiresAt !== null && expiresAt.getTime() <= Date.now() ? 'expired' : 'live';
-}
-
 /** The only time that the key itself is shown. The key alone is on standard output, so that `$(…)` can take it. */
 function printIssued({ terminal, json }: Invocation, issued: IssuedApiKey): void {
   if (json) {
-    terminal.json({ ...render(issued), key: issued.key });
+    terminal.json({ ...renderKey(issued), key: issued.key });
     return;
   }
   terminal.inform(`Key ${issued.keyId} (${issued.label}), shown only this once:`);

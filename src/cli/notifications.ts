@@ -1,5 +1,4 @@
 import { InvalidArgumentError } from 'commander';
-import { openSendContext } from '../../jobs/delivery.ts';
 import {
   defaultJobKinds,
   defaultOutcomes,
@@ -10,8 +9,10 @@ import {
 } from '../domain/notification.ts';
 import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
 import { sendTest } from '../notifications/deliveries.ts';
+import { openSendContext } from '../notifications/open-send-context.ts';
+import { renderSubscription } from '../notifications/render-delivery.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
-import { listSubscriptions, type Subscription } from '../postgres/stores/notifications.ts';
+import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import { defineCommand } from './define-command.ts';
 import { deliveries, replay } from './deliveries.ts';
 import { exitCodes, UsageError } from './errors.ts';
@@ -53,7 +54,8 @@ const add = defineCommand({
     await withEnvironment(invocation, async ({ system, environmentId }) => {
       const policy = readDeliveryPolicy(system.config);
       const { subscription, secret } = await addSubscription(system.db, environmentId, wish, policy);
-      if (json) return terminal.json({ ...render(subscription), ...(secret === null ? {} : { secret }) });
+      if (json)
+        return terminal.json({ ...renderSubscription(subscription), ...(secret === null ? {} : { secret }) });
       const id = subscription.subscriptionId;
       if (secret === null) return terminal.print(`Subscription ${id}: ${subscription.target} is notified.`);
       terminal.inform(`Subscription ${id}. Its secret, shown only this once:`);
@@ -80,7 +82,7 @@ const list = defineCommand({
     const { system, environmentId, env } = call;
     printList(call, {
       items: await listSubscriptions(system.db, environmentId),
-      render,
+      render: renderSubscription,
       columns: columnsOf('>id', 'who', 'on', 'types', 'status'),
       cells: ({ subscriptionId, target, outcomes, kinds, disabled }) => [
         String(subscriptionId),
@@ -93,20 +95,6 @@ const list = defineCommand({
     });
   },
 });
-
-function render(subscription: Subscription) {
-  return {
-    id: subscription.subscriptionId,
-    channel: subscription.channel,
-    target: subscription.target,
-    on: subscription.outcomes,
-    types: subscription.kinds,
-    created_at: subscription.createdAt.toISOString(),
-    disabled_at: subscription.disabled?.at.toISOString() ?? null,
-    disabled_reason: subscription.disabled?.reason ?? null,
-    previous_secret_until: subscription.previousSecretUntil?.toISOString() ?? null,
-  };
-}
 
 const test = defineCommand({
   name: 'test',

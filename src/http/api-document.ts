@@ -81,6 +81,7 @@ const tags = [
   { name: 'exports', description: 'Files of users, companies and events, written by a background job.' },
   { name: 'jobs', description: 'What became of them.' },
   { name: 'schedules', description: 'Loads and exports by the clock.' },
+  { name: 'notifications', description: 'Who is notified of the ends of jobs, and what was sent.' },
   { name: 'reading', description: 'What is stored of users and companies, as it is at this moment.' },
   { name: 'lookups', description: 'What exports can be filtered by.' },
   { name: 'keys', description: 'Whether a key is good.' },

@@ -46,6 +46,7 @@ import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
 import { inspectImport, inspection } from './routes/inspect-import.ts';
 import { chunkPage, listChunksRoute, loadChunk } from './routes/list-chunks.ts';
+import { listDeliveriesRoute, showDelivery } from './routes/list-deliveries.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
 import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
 import {
@@ -63,15 +64,18 @@ import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
 import { listScheduleRuns } from './routes/list-schedule-runs.ts';
 import { listSchedules } from './routes/list-schedules.ts';
 import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
+import { listSubscriptionsRoute, testSubscription } from './routes/list-subscriptions.ts';
 import { listUploadsRoute } from './routes/list-uploads.ts';
 import { eventPageAnswer, listUserEvents, storedEvent } from './routes/list-user-events.ts';
 import { listUserSegments, userSegments } from './routes/list-user-segments.ts';
+import { apiKey, issuedKey, issueKeys, listKeys } from './routes/manage-keys.ts';
 import { pauseScheduleRoute } from './routes/pause-schedule.ts';
 import { definitionPreview, previewDefinition } from './routes/preview-definition.ts';
 import { deletionPreview, previewDeletionRoute } from './routes/preview-deletion.ts';
 import { exportPreview, previewExportRoute } from './routes/preview-export.ts';
 import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
 import { removeUploadRoute } from './routes/remove-upload.ts';
+import { replayDeliveryRoutes } from './routes/replay-deliveries.ts';
 import { retryJob } from './routes/retry-job.ts';
 import { runSchedule } from './routes/run-schedule.ts';
 import { saveMappingRoute } from './routes/save-mapping.ts';
@@ -80,6 +84,7 @@ import { showConsole } from './routes/show-console.ts';
 import { showDocument } from './routes/show-document.ts';
 import { exportJob, showExport } from './routes/show-export.ts';
 import { jobHistory, showHistory } from './routes/show-history.ts';
+import { inboxRecord, showInbox, takeInAgainRoute } from './routes/show-inbox.ts';
 import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
 import { savedMapping, showMapping } from './routes/show-mapping.ts';
@@ -91,6 +96,7 @@ import { showQueues } from './routes/show-queues.ts';
 import { showReadiness } from './routes/show-readiness.ts';
 import { segmentDetail, showSegment } from './routes/show-segment.ts';
 import { showService } from './routes/show-service.ts';
+import { environmentRecord, settingRecord, showSettings } from './routes/show-settings.ts';
 import { showUpload } from './routes/show-upload.ts';
 import { signInRoute } from './routes/sign-in.ts';
 import { watch } from './routes/stream.ts';
@@ -99,6 +105,14 @@ import { validateKey } from './routes/validate-key.ts';
 import { errorRecord } from './schemas/answers.ts';
 import { cause, causePage, proposal } from './schemas/cause-record.ts';
 import { callerRecord, sessionItem } from './schemas/console-session.ts';
+import {
+  delivery,
+  deliveryDetail,
+  deliveryPage,
+  replayed,
+  subscription,
+  testDelivery,
+} from './schemas/delivery-record.ts';
 import { exportItem, jobRecord } from './schemas/job-record.ts';
 import { scheduleItem, scheduleList, scheduleRun } from './schemas/schedule-record.ts';
 import { addTus, uploadRecord } from './schemas/upload-record.ts';
@@ -121,6 +135,17 @@ const components = [
   definitionPreview,
   deletionJobDetail,
   deletionPreview,
+  delivery,
+  apiKey,
+  issuedKey,
+  environmentRecord,
+  settingRecord,
+  deliveryDetail,
+  deliveryPage,
+  inboxRecord,
+  replayed,
+  subscription,
+  testDelivery,
   embedItem,
   errorRecord,
   eventPageAnswer,
@@ -267,6 +292,14 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   showSegment(app, system);
   previewSegmentRoute(app, system);
   listSchedules(app, system);
+  showInbox(app, system);
+  listKeys(app, system);
+  showSettings(app, system);
+  takeInAgainRoute(app, system);
+  listDeliveriesRoute(app, system);
+  showDelivery(app, system);
+  listSubscriptionsRoute(app, system);
+  testSubscription(app, system);
   listScheduleRuns(app, system);
   pauseScheduleRoute(app, system, 'pause');
   pauseScheduleRoute(app, system, 'resume');
@@ -292,6 +325,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);
     runSchedule(scope, system);
+    replayDeliveryRoutes(scope, system);
+    issueKeys(scope, system);
     signInRoute(scope, system);
     chooseEnvironment(scope, system);
   });

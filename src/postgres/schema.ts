@@ -40,6 +40,10 @@ export interface ApiKeys {
   expires_at: Date | null;
   key_id: string;
   label: string;
+  /**
+   * To the minute; null: never.
+   */
+  last_used_at: Date | null;
   revoked_at: Date | null;
   scopes: string[];
 }
@@ -704,6 +708,18 @@ export interface MinuteRates {
   rows: Generated<number>;
 }
 
+export interface NotificationAttempts {
+  attempt: number;
+  begun_at: Date;
+  delivery_id: number;
+  /**
+   * One line; null: it went well.
+   */
+  error: string | null;
+  status: number | null;
+  took_ms: number;
+}
+
 export interface NotificationDeliveries {
   /**
    * Those that were begun, also before a replay.
@@ -1152,6 +1168,7 @@ export interface DB {
   mappings: Mappings;
   migrations: Migrations;
   minute_rates: MinuteRates;
+  notification_attempts: NotificationAttempts;
   notification_deliveries: NotificationDeliveries;
   notification_events: NotificationEvents;
   notification_subscriptions: NotificationSubscriptions;

@@ -22,7 +22,7 @@ import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts'
 import { requireExport } from '../../src/export/inspect-exports.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
-import { listDeliveries } from '../../src/postgres/stores/deliveries.ts';
+import { listDeliveries } from '../../src/postgres/stores/read-deliveries.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';

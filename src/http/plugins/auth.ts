@@ -133,6 +133,13 @@ export function requireScope(request: FastifyRequest, scope: Scope): void {
   if (!hasScope(request, scope)) throw insufficient(scope, callerOf(request).scopes);
 }
 
+/** For what concerns the whole service. @throws InputError `insufficient_scope`. */
+export function requireAdmin(request: FastifyRequest): void {
+  if (callerOf(request).session?.isAdmin === true) return;
+  const details = 'needed: a session begun with ADMIN_KEY, or by a link of the command line';
+  throw inputError('insufficient_scope', 'The key does not allow this', details);
+}
+
 export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error(`the route ${request.routeOptions.url} names no scope`);
   return request.caller;

@@ -13,6 +13,8 @@ export interface ApiKey {
   /** From then on the key is refused; null: never. */
   readonly expiresAt: Date | null;
   readonly revokedAt: Date | null;
+  /** To the minute; null: never. */
+  readonly lastUsedAt: Date | null;
 }
 
 export interface NewApiKey {
@@ -124,7 +126,10 @@ function unknownKey(keyId: string): Error {
   return inputError('not_found', 'the environment has no such key', `key_id: ${keyId}`);
 }
 
-const keyColumns = ['key_id', 'label', 'scopes', 'created_at', 'expires_at', 'revoked_at'] as const;
+const keyColumns = [
+  ...(['key_id', 'label', 'scopes', 'created_at'] as const),
+  ...(['expires_at', 'revoked_at', 'last_used_at'] as const),
+] as const;
 
 interface KeyRow {
   key_id: string;
@@ -133,6 +138,7 @@ interface KeyRow {
   created_at: Date;
   expires_at: Date | null;
   revoked_at: Date | null;
+  last_used_at: Date | null;
 }
 
 function toApiKey(row: KeyRow): ApiKey {
@@ -143,6 +149,7 @@ function toApiKey(row: KeyRow): ApiKey {
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     revokedAt: row.revoked_at,
+    lastUsedAt: row.last_used_at,
   };
 }
 
@@ -230,6 +237,18 @@ export function findKey(db: Database, keyId: string) {
     .innerJoin('environments as e', 'e.environment_id', 'k.environment_id')
     .select(['k.digest', 'k.scopes', 'e.environment_id', 'e.name', 'e.app_token'])
     .select([isLive.as('live'), 'k.revoked_at'])
+    .select(isUnused.as('unused'))
     .where('k.key_id', '=', keyId)
     .executeTakeFirst();
+}
+
+/** For so long it has not been said that a key is used. */
+const isUnused = sql<boolean>`coalesce(k.last_used_at < now() - interval '1 minute', true)`;
+
+/** Says that a key is used, once a minute. */
+export async function markUsed(db: Database, keyId: string): Promise<void> {
+  await sql`
+    update api_keys k
+    set last_used_at = now()
+    where key_id = ${keyId} and ${isUnused}`.execute(db);
 }

@@ -159,6 +159,12 @@ export async function endAttempt(
     })
     .where('delivery_id', '=', deliveryId)
     .execute();
+  await sql`
+    insert into notification_attempts (delivery_id, attempt, begun_at, took_ms, status, error)
+    select delivery_id, attempts, coalesce(last_attempt_at, now()), ${tookMs}, ${status}::int, ${error}::text
+    from notification_deliveries
+    where delivery_id = ${deliveryId}
+    on conflict do nothing`.execute(db);
 }
 
 /** Gives a delivery up, whatever becomes of its task. */
@@ -248,68 +254,4 @@ export async function reopenDeliveries(
     where d.delivery_id = chosen.delivery_id
     returning d.delivery_id as id`.execute(db);
   return rows.map(({ id }) => id);
-}
-
-/** One event for one receiver, and how far it is. */
-export interface Delivery {
-  readonly deliveryId: number;
-  readonly eventId: string;
-  readonly eventType: EventType;
-  readonly jobId: string | null;
-  /** Null: the job itself named the address. */
-  readonly subscriptionId: number | null;
-  readonly channel: Channel;
-  readonly target: string;
-  readonly state: DeliveryState;
-  readonly attempts: number;
-  /** When it is tried next; null unless it is pending. */
-  readonly nextAt: Date | null;
-  readonly createdAt: Date;
-  readonly lastAttemptAt: Date | null;
-  readonly lastTookMs: number | null;
-  readonly lastStatus: number | null;
-  readonly lastError: string | null;
-  readonly deliveredAt: Date | null;
-}
-
-/** Newest first. `failed`: those that were given up, and those whose last attempt failed. */
-export async function listDeliveries(
-  db: Database,
-  environmentId: number,
-  filter: { readonly failed: boolean; readonly limit: number },
-): Promise<Delivery[]> {
-  let rows = db
-    .selectFrom('notification_deliveries as d')
-    .innerJoin('notification_events as e', 'e.event_id', 'd.event_id')
-    .leftJoin('tasks as t', (join) =>
-      join.on('t.kind', '=', 'delivery').onRef('t.subject_id', '=', 'd.delivery_id'),
-    )
-    .select([
-      'd.delivery_id as deliveryId',
-      'd.event_id as eventId',
-      'e.type as eventType',
-      'e.job_id as jobId',
-      'd.subscription_id as subscriptionId',
-      'd.channel',
-      'd.target',
-      'd.state',
-      'd.attempts',
-      't.not_before as nextAt',
-      'd.created_at as createdAt',
-      'd.last_attempt_at as lastAttemptAt',
-      'd.last_took_ms as lastTookMs',
-      'd.last_status as lastStatus',
-      'd.last_error as lastError',
-      'd.delivered_at as deliveredAt',
-    ])
-    .where('e.environment_id', '=', environmentId)
-    .orderBy('d.delivery_id', 'desc')
-    .limit(filter.limit);
-  if (filter.failed) rows = rows.where('d.state', '<>', 'delivered').where('d.last_error', 'is not', null);
-  return (await rows.execute()).map((row) => ({
-    ...row,
-    eventType: row.eventType as EventType,
-    channel: row.channel as Channel,
-    state: row.state as DeliveryState,
-  }));
 }

@@ -1,4 +1,4 @@
-import type { InboxOutcome, InboxReason } from '../../domain/inbox.ts';
+import type { InboxFile, InboxOutcome, InboxReason } from '../../domain/inbox.ts';
 import type { Database } from '../database.ts';
 import { selectInboxFiles, toInboxFile } from './inbox-files.ts';
 
@@ -23,6 +23,9 @@ export async function countOpenInboxFiles(
 
 /** A file that was concluded. */
 export interface RecentInboxFile {
+  readonly fileId: string;
+  /** Bytes. */
+  readonly size: number;
   readonly environment: string;
   readonly name: string;
   readonly outcome: InboxOutcome;
@@ -53,6 +56,8 @@ export async function recentInboxFiles(
   return rows.map((row) => {
     const file = toInboxFile(row);
     return {
+      fileId: file.fileId,
+      size: Number(file.size),
       environment: file.environment,
       name: file.folder === '' ? file.name : `${file.folder}/${file.name}`,
       outcome: file.outcome ?? 'failed',
@@ -63,4 +68,38 @@ export async function recentInboxFiles(
       concludedAt: row.concluded_at ?? file.claimedAt,
     };
   });
+}
+
+/** Files of an environment that are claimed and not concluded, in order of arrival. */
+export async function openInboxFilesOf(
+  db: Database,
+  inboxId: string,
+  environmentId: number,
+  limit: number,
+): Promise<InboxFile[]> {
+  const rows = await selectInboxFiles(db)
+    .where('f.inbox_id', '=', inboxId)
+    .where('f.environment_id', '=', environmentId)
+    .where('f.state', '<>', 'concluded')
+    .orderBy('f.arrival')
+    .limit(limit)
+    .execute();
+  return rows.map(toInboxFile);
+}
+
+/** One that was concluded as failed; null: the environment has no such file. */
+export async function findFailedInboxFile(
+  db: Database,
+  inboxId: string,
+  environmentId: number,
+  fileId: string,
+): Promise<InboxFile | null> {
+  const row = await selectInboxFiles(db)
+    .where('f.inbox_id', '=', inboxId)
+    .where('f.environment_id', '=', environmentId)
+    .where('f.file_id', '=', fileId)
+    .where('f.state', '=', 'concluded')
+    .where('f.outcome', '=', 'failed')
+    .executeTakeFirst();
+  return row === undefined ? null : toInboxFile(row);
 }

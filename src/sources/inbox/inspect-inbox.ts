@@ -1,10 +1,11 @@
 import { join } from 'node:path';
-import { inboxFolders } from '../../domain/inbox.ts';
+import { type InboxFile, inboxFolders } from '../../domain/inbox.ts';
 import type { Database } from '../../postgres/database.ts';
 import { listEnvironments } from '../../postgres/stores/environments.ts';
 import { forgetExpiredInboxFiles } from '../../postgres/stores/inbox-files.ts';
 import {
   countOpenInboxFiles,
+  openInboxFilesOf,
   type RecentInboxFile,
   recentInboxFiles,
 } from '../../postgres/stores/inbox-history.ts';
@@ -13,13 +14,18 @@ import { findFolder, lookInto } from './folders.ts';
 import { findInbox, mappingErrorName } from './inbox.ts';
 
 const MOST_IGNORED = 100;
+const MOST_SHOWN = 200;
 
 interface EnvironmentStatus {
   readonly environment: string;
   /** Files that lie in its folders, complete or not. */
   readonly waiting: number;
+  /** The first MOST_SHOWN of them, the oldest first. */
+  readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
   /** Taken, not received yet. */
   readonly claimed: number;
+  /** Those, and those whose loads run, in order of arrival; the first MOST_SHOWN of them. */
+  readonly taken: readonly InboxFile[];
   /** Their loads are accepted, or there will be none; not moved to their place yet. */
   readonly loading: number;
   /** Files that are left where they are, and why; the first MOST_IGNORED of them. */
@@ -48,14 +54,20 @@ export async function inspectInbox(
   const environments: EnvironmentStatus[] = [];
   for (const { environmentId, name } of wanted) {
     const { claimed, loading } = open.get(environmentId) ?? { claimed: 0, loading: 0 };
-    environments.push({ environment: name, claimed, loading, ...(await lookAt(join(inbox.path, name))) });
+    const taken =
+      claimed + loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
+    const folder = await lookAt(join(inbox.path, name));
+    environments.push({ environment: name, claimed, loading, taken, ...folder });
   }
   const ids = wanted.map(({ environmentId }) => environmentId);
   return { environments, recent: await recentInboxFiles(db, inbox.id, ids, options.limit) };
 }
 
-async function lookAt(path: string): Promise<Pick<EnvironmentStatus, 'waiting' | 'ignored' | 'held'>> {
+async function lookAt(
+  path: string,
+): Promise<Pick<EnvironmentStatus, 'waiting' | 'files' | 'ignored' | 'held'>> {
   let waiting = 0;
+  const files: { name: string; size: number; modifiedAt: Date }[] = [];
   const ignored: { name: string; why: string }[] = [];
   const held: string[] = [];
   for (const folder of inboxFolders) {
@@ -63,10 +75,15 @@ async function lookAt(path: string): Promise<Pick<EnvironmentStatus, 'waiting' |
     if (found === null) continue;
     const view = await lookInto(found);
     waiting += view.files.length;
+    for (const { name, size, modifiedNs } of view.files) {
+      const modifiedAt = new Date(Number(modifiedNs / 1_000_000n));
+      files.push({ name: join(folder, name), size: Number(size), modifiedAt });
+    }
     for (const { name, why } of view.ignored) ignored.push({ name: join(folder, name), why });
     if ((await statOf(join(found.path, mappingErrorName))) !== null) held.push(folder === '' ? '.' : folder);
   }
-  return { waiting, ignored: ignored.slice(0, MOST_IGNORED), held };
+  files.sort((a, b) => a.modifiedAt.getTime() - b.modifiedAt.getTime());
+  return { waiting, files: files.slice(0, MOST_SHOWN), ignored: ignored.slice(0, MOST_IGNORED), held };
 }
 
 const filesPerStatement = 500;

@@ -43,6 +43,10 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/schedules/{schedule}/runs',
+    'POST /v1/inbox/{file_id}/take_again',
+    'POST /v1/deliveries/replay',
+    'POST /v1/deliveries/{delivery_id}/replay',
+    'POST /v1/subscriptions/{subscription_id}/test',
     'POST /v1/schedules/{schedule}/pause',
     'POST /v1/schedules/{schedule}/resume',
     'POST /v1/background_jobs/{job_id}/amend',
@@ -75,6 +79,10 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'GET /v1/segments/{segment_id}',
     'POST /v1/segments/preview',
     'GET /v1/schedules',
+    'GET /v1/inbox',
+    'GET /v1/deliveries',
+    'GET /v1/deliveries/{delivery_id}',
+    'GET /v1/subscriptions',
     'GET /v1/schedules/{schedule}/runs',
     'GET /v1/segments/{segment_id}/preview',
     ...[
@@ -106,6 +114,8 @@ const withoutScope = [
   'DELETE /v1/console/session',
   'GET /v1/console/sessions',
   'DELETE /v1/console/sessions/{session_id}',
+  ...['GET /v1/keys', 'POST /v1/keys', 'POST /v1/keys/{key_id}/rotate', 'POST /v1/keys/{key_id}/revoke'],
+  ...['GET /v1/settings', 'GET /v1/environments'],
 ];
 
 const routes = scopes.flatMap((scope) =>

@@ -1,0 +1,139 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { inputError } from '../../domain/errors.ts';
+import { readInstant } from '../../domain/instant.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../../domain/limits.ts';
+import { channels, deliveryStates } from '../../domain/notification.ts';
+import { renderDelivery } from '../../notifications/render-delivery.ts';
+import {
+  countDeliveries,
+  listDeliveries,
+  readAttempts,
+  readEventBody,
+} from '../../postgres/stores/read-deliveries.ts';
+import { ruled, worded } from '../../validation.ts';
+import { readRowCursor, rowPage, sendEnvelope, writeRowCursor } from '../page.ts';
+import { environmentId } from '../plugins/auth.ts';
+import { listQuery } from '../plugins/validation.ts';
+import { jobRefusals, named, refusals } from '../schemas/answers.ts';
+import { deliveryDetail, deliveryPage, numberParameter } from '../schemas/delivery-record.ts';
+
+const notAnInstant = 'since is a day or an instant such as 2026-11-20T12:00:00Z';
+
+const query = listQuery({
+  ...rowPage,
+  state: Type.Optional(
+    worded(
+      Type.Enum([...deliveryStates], { type: 'string', description: 'Only those in this state.' }),
+      `state is one of ${deliveryStates.join(', ')}`,
+    ),
+  ),
+  channel: Type.Optional(
+    worded(
+      Type.Enum([...channels], { type: 'string', description: 'Only webhooks, or only mail.' }),
+      `channel is one of ${channels.join(', ')}`,
+    ),
+  ),
+  failed: Type.Optional(
+    worded(
+      Type.Boolean({ description: 'Only those that were given up, and those whose last attempt failed.' }),
+      'failed is true or false',
+    ),
+  ),
+  since: Type.Optional(
+    worded(
+      ruled(Type.String({ description: 'Only those made since then.', examples: ['2026-11-20'] }), (text) =>
+        readInstant(text) === null ? notAnInstant : null,
+      ),
+      notAnInstant,
+    ),
+  ),
+});
+
+const listDeliveriesSchema = {
+  operationId: 'listDeliveries',
+  summary: 'List deliveries',
+  description:
+    'What was sent to whom, and what is still to be sent, newest first. Other parameters are refused.',
+  tags: ['notifications'],
+  querystring: query,
+  response: {
+    200: {
+      description: 'A page of deliveries.',
+      headers: named('Link'),
+      content: { 'application/json': { schema: deliveryPage.ref } },
+    },
+    ...refusals('invalid_field', 'invalid_cursor'),
+  },
+} satisfies FastifySchema;
+
+export function listDeliveriesRoute(app: FastifyInstance, { reader, config }: System): void {
+  const options = {
+    config: { scope: 'read', answerBytes: MAX_PAGE_BYTES },
+    schema: listDeliveriesSchema,
+  } as const;
+  app.get<{ Querystring: Static<typeof query> }>('/v1/deliveries', options, async (request, reply) => {
+    const { limit = DEFAULT_PAGE_SIZE, cursor = '', state, channel, failed = false, since } = request.query;
+    const environment = environmentId(request);
+    const from = since === undefined ? null : new Date(readInstant(since)?.ms ?? 0);
+    const filter = { state, channel, failed, since: from, after: readRowCursor(cursor), limit: limit + 1 };
+    const [found, total_count] = await Promise.all([
+      listDeliveries(reader.db, environment, filter),
+      countDeliveries(reader.db, environment, filter),
+    ]);
+    const page = found.slice(0, limit);
+    const last = page.at(-1);
+    return sendEnvelope(request, reply, config.publicUrl, {
+      items: page.map((each) => JSON.stringify(renderDelivery(each))),
+      next: found.length > limit && last !== undefined ? writeRowCursor(last.deliveryId) : null,
+      limit,
+      more: { total_count },
+    });
+  });
+}
+
+export const deliveryParameters = numberParameter('delivery_id', 'delivery');
+
+const showDeliverySchema = {
+  operationId: 'showDelivery',
+  summary: 'Show a delivery',
+  description: 'With what each attempt was answered, and what is sent.',
+  tags: ['notifications'],
+  params: deliveryParameters,
+  response: {
+    200: { description: 'The delivery.', content: { 'application/json': { schema: deliveryDetail.ref } } },
+    ...jobRefusals(),
+  },
+} satisfies FastifySchema;
+
+const mostTries = 100;
+
+export function showDelivery(app: FastifyInstance, { reader }: System): void {
+  const options = { config: { scope: 'read' }, schema: showDeliverySchema } as const;
+  app.get<{ Params: Static<typeof deliveryParameters> }>(
+    '/v1/deliveries/:delivery_id',
+    options,
+    async (request, reply) => {
+      const environment = environmentId(request);
+      const deliveryId = Number(request.params['delivery_id']);
+      const [found] = await listDeliveries(reader.db, environment, { deliveryId, limit: 1 });
+      if (found === undefined) {
+        throw inputError('not_found', 'there is no such delivery', `delivery_id: ${deliveryId}`);
+      }
+      const tries = await readAttempts(reader.db, deliveryId, mostTries);
+      const detail: Static<typeof deliveryDetail.schema> = {
+        ...renderDelivery(found),
+        tries: tries.map(({ attempt, begunAt, tookMs, status, error }) => ({
+          attempt,
+          begun_at: begunAt.toISOString(),
+          took_ms: tookMs,
+          status,
+          error,
+        })),
+        body: (await readEventBody(reader.db, environment, found.eventId)) ?? '',
+      };
+      return reply.send(detail);
+    },
+  );
+}

@@ -1,0 +1,79 @@
+import type { FastifyInstance, FastifySchema } from 'fastify';
+import { type Static, Type } from 'typebox';
+import type { System } from '../../context.ts';
+import { listEnvironments } from '../../postgres/stores/environments.ts';
+import { requireAdmin } from '../plugins/auth.ts';
+import { component, refusals } from '../schemas/answers.ts';
+
+const closed = { additionalProperties: false };
+
+export const settingRecord = component(
+  'Setting',
+  Type.Object(
+    {
+      name: Type.String({ description: 'Of the setting.', examples: ['MAX_UPLOAD_BYTES'] }),
+      value: Type.String({ description: 'As it is written; nothing of secrets.', examples: ['10g'] }),
+      source: Type.Enum(['flag', 'environment', 'file', 'default'], {
+        type: 'string',
+        description: 'Where it comes from; `file`: NAME_FILE names it.',
+      }),
+      meaning: Type.String({ description: 'What it means.' }),
+    },
+    { ...closed, description: 'A setting of this server, as it is in force.' },
+  ),
+);
+
+export const environmentRecord = component(
+  'Environment',
+  Type.Object(
+    {
+      name: Type.String({ description: 'Its name.', examples: ['default'] }),
+      app_token: Type.String({ description: 'Its public token.', examples: ['NX-1A2B3C4D'] }),
+    },
+    { ...closed, description: 'A tenant.' },
+  ),
+);
+
+const admin = 'For a session of the console that was begun with ADMIN_KEY, or by a link of the command line.';
+
+const showSettingsSchema = {
+  operationId: 'showSettings',
+  summary: 'Show the settings in force',
+  description: `Of the server that answers, without secrets. ${admin}`,
+  tags: ['operations'],
+  response: {
+    200: {
+      description: 'All of them.',
+      content: { 'application/json': { schema: Type.Array(settingRecord.ref) } },
+    },
+    ...refusals(),
+  },
+} satisfies FastifySchema;
+
+const listEnvironmentsSchema = {
+  operationId: 'listEnvironments',
+  summary: 'List environments',
+  description: `All of the service. ${admin}`,
+  tags: ['operations'],
+  response: {
+    200: {
+      description: 'All of them.',
+      content: { 'application/json': { schema: Type.Array(environmentRecord.ref) } },
+    },
+    ...refusals(),
+  },
+} satisfies FastifySchema;
+
+export function showSettings(app: FastifyInstance, { db, config }: System): void {
+  const any = { config: { scope: 'any' } } as const;
+  app.get('/v1/settings', { ...any, schema: showSettingsSchema }, async (request, reply) => {
+    requireAdmin(request);
+    const settings: Static<typeof settingRecord.schema>[] = config.inForce.map((each) => ({ ...each }));
+    return reply.header('cache-control', 'no-store').send(settings);
+  });
+  app.get('/v1/environments', { ...any, schema: listEnvironmentsSchema }, async (request, reply) => {
+    requireAdmin(request);
+    const found = await listEnvironments(db);
+    return reply.send(found.map(({ name, appToken }) => ({ name, app_token: appToken })));
+  });
+}

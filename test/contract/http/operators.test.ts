@@ -1,0 +1,203 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { addSubscription } from '../../../src/notifications/subscriptions.ts';
+import { refusalOf, serve, type TestServer } from '../../support/http.ts';
+import { drop } from '../../support/inbox.ts';
+import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
+import { waitFor } from '../../support/wait-for.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts';
+
+/* What operators look at and act on: the inbox, deliveries, keys, settings. */
+
+const adminKey = 'admin-key-of-the-tests-0123';
+let t: TestSystem;
+let server: TestServer;
+let other: Tenant;
+let folder: string;
+let receiver: WebhookReceiver;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-inbox-'));
+  receiver = await startWebhookReceiver();
+  t = await openTestSystem({
+    worker: true,
+    settings: {
+      INBOX_DIR: folder,
+      INBOX_STABLE_MS: '100',
+      INBOX_SCAN_MS: '100',
+      ADMIN_KEY: adminKey,
+      NOTIFY_ALLOW_PRIVATE: 'true',
+      NOTIFY_ALLOW_HTTP: 'true',
+    },
+  });
+  other = await t.addEnvironment('other');
+  server = await serve(t);
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+  await receiver?.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const post = (body?: object) => ({
+  method: 'POST',
+  ...(body && { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }),
+});
+
+interface Inbox {
+  readonly recent: readonly {
+    readonly file_id: string;
+    readonly name: string;
+    readonly outcome: string;
+    readonly path: string;
+  }[];
+}
+
+describe('the inbox', () => {
+  const look = async ({ key }: { readonly key: string } = t) =>
+    (await server.json<Inbox>('/v1/inbox', { key })).body;
+
+  test('shows what became of files, and takes one that failed in again when it is asked to', async () => {
+    await waitFor('the folder', async () => (await readdir(folder)).includes('default'));
+    await drop(join(folder, 'default', 'users.csv'), 'nothing,known\n1,2\n');
+    const [failed] = await waitFor('the file to fail', async () => {
+      const { recent } = await look();
+      return recent.length === 1 && recent;
+    });
+    expect(failed).toMatchObject({
+      name: 'users.csv',
+      outcome: 'failed',
+      reasons: [{ message: expect.any(String) }],
+    });
+    expect((await look(other)).recent).toEqual([]);
+    const path = `/v1/inbox/${failed?.file_id}/take_again`;
+    expect(await refusalOf(server, path, { ...post(), key: other.key })).toEqual([404, ['not_found']]);
+    await drop(join(folder, 'default', 'mapping.yaml'), 'map:\n  nothing: user_id\n');
+    expect((await server.json(path, post())).body).toMatchObject({ name: 'users.csv' });
+    await waitFor('the file to be loaded', async () => {
+      const { recent } = await look();
+      return recent.length === 2 && recent[0]?.outcome === 'done';
+    });
+    expect(await refusalOf(server, path, post())).toEqual([404, ['not_found']]);
+    expect(await refusalOf(server, '/v1/inbox/x/take_again', post())).toEqual([404, ['not_found']]);
+  });
+});
+
+interface Delivery {
+  readonly delivery_id: number;
+  readonly state: string;
+  readonly tries: readonly { readonly status: number | null; readonly error: string | null }[];
+}
+
+describe('deliveries', () => {
+  test('show what each attempt was answered, and are sent once more when that is asked for', async () => {
+    const { environmentId } = t.environment;
+    const wish = {
+      channel: 'webhook',
+      target: receiver.url,
+      outcomes: ['completed'],
+      kinds: ['load'],
+    } as const;
+    const rules = { allowHttp: true, allowPrivate: true };
+    const { subscription } = await addSubscription(t.system.db, environmentId, wish, rules);
+    const id = subscription.subscriptionId;
+    receiver.answer((response) => void response.writeHead(410).end());
+    const ping = await server.json<{ delivery_id: number }>(`/v1/subscriptions/${id}/test`, post());
+    expect(ping).toMatchObject({ status: 200, body: { delivered: false, status: 410 } });
+    const path = `/v1/deliveries/${ping.body.delivery_id}`;
+    expect((await server.json<Delivery>(path)).body).toMatchObject({
+      state: 'dead',
+      tries: [{ attempt: 1, status: 410 }],
+      body: expect.stringContaining('ping'),
+    });
+    const dead = await server.json<{ data: Delivery[]; metadata: object }>(
+      '/v1/deliveries?state=dead&since=2026-01-01',
+    );
+    expect(dead.body).toMatchObject({ data: [{ target: receiver.url }], metadata: { total_count: 1 } });
+    expect((await server.json('/v1/deliveries', { key: other.key })).body).toMatchObject({ data: [] });
+    expect(await refusalOf(server, path, { key: other.key })).toEqual([404, ['not_found']]);
+    await t.system.pool.query(
+      'update notification_subscriptions set disabled_at = null, disabled_reason = null',
+    );
+    receiver.answer((response) => void response.writeHead(200).end());
+    const again = await server.json('/v1/deliveries/replay', post({ failed_since: '2026-01-01' }));
+    expect(again).toMatchObject({ status: 202, body: { count: 1 } });
+    const shown = await waitFor('the delivery', async () => {
+      const { body } = await server.json<Delivery>(path);
+      return body.state === 'delivered' && body;
+    });
+    expect(shown.tries.map(({ status }) => status)).toEqual([200, 410]);
+    expect((await server.json(`${path}/replay`, post())).body).toEqual({ count: 1 });
+    expect((await server.json<object[]>('/v1/subscriptions')).body).toMatchObject([
+      { id, target: receiver.url },
+    ]);
+  });
+});
+
+describe('keys, environments and settings', () => {
+  const signIn = async () => {
+    const origin = { 'sec-fetch-site': 'same-origin' };
+    const signedIn = await server.fetch('/v1/console/sign_in', {
+      ...post({ key: adminKey }),
+      key: null,
+      headers: { 'content-type': 'application/json', ...origin },
+    });
+    const cookie = signedIn.headers.get('set-cookie')?.split(';', 1)[0] ?? '';
+    return { key: null, headers: { cookie, 'content-type': 'application/json', ...origin } };
+  };
+
+  test('are of administrators: no key of an environment opens them', async () => {
+    for (const path of ['/v1/keys', '/v1/environments', '/v1/settings']) {
+      expect([path, ...(await refusalOf(server, path))]).toEqual([path, 403, ['insufficient_scope']]);
+    }
+    for (const path of ['/v1/keys', '/v1/keys/0tzwkpc87gq5/rotate', '/v1/keys/0tzwkpc87gq5/revoke']) {
+      expect(await refusalOf(server, path, post({ label: 'x' }))).toEqual([403, ['insufficient_scope']]);
+    }
+  });
+
+  test('a key is made, used, rotated and revoked; it is shown once, and the list says when it was used', async () => {
+    const admin = await signIn();
+    const as = (body: object) => ({ ...admin, method: 'POST', body: JSON.stringify(body) });
+    const made = await server.json<{ key: string; key_id: string }>(
+      '/v1/keys',
+      as({ label: 'nightly', scopes: ['read'], expires_at: '2999-01-01' }),
+    );
+    expect(made).toMatchObject({
+      status: 201,
+      body: { label: 'nightly', scopes: ['read'], last_used_at: null },
+    });
+    const { key, key_id } = made.body;
+    expect((await server.fetch('/v1/users', { key })).status).toBe(200);
+    const list = async () =>
+      (await server.json<{ key_id: string; last_used_at: string | null }[]>('/v1/keys', admin)).body;
+    await waitFor('its use', async () => (await list()).find((each) => each.key_id === key_id)?.last_used_at);
+    expect(JSON.stringify(await list())).not.toContain(key.split('_')[2]);
+    const fresh = await server.json<{ key: string }>(`/v1/keys/${key_id}/rotate`, as({}));
+    expect((await server.fetch('/v1/users', { key: fresh.body.key })).status).toBe(200);
+    expect((await server.json(`/v1/keys/${key_id}/revoke`, as({}))).status).toBe(204);
+    expect((await server.fetch('/v1/users', { key })).status).toBe(401);
+    for (const body of [
+      { label: '' },
+      { label: 'x', scopes: ['all'] },
+      { label: 'x', expires_at: '2001-01-01' },
+    ]) {
+      expect((await server.fetch('/v1/keys', as(body))).status).toBe(400);
+    }
+  });
+
+  test('settings are shown with their source, and nothing of secrets', async () => {
+    const admin = await signIn();
+    const { body } = await server.json<{ name: string; value: string; source: string }[]>(
+      '/v1/settings',
+      admin,
+    );
+    const find = (name: string) => body.find((each) => each.name === name);
+    expect(find('ADMIN_KEY')).toMatchObject({ value: '***', source: 'environment' });
+    expect(find('MAX_UPLOAD_BYTES')).toMatchObject({ source: 'default' });
+    expect(JSON.stringify(body)).not.toContain(adminKey);
+    const { body: environments } = await server.json('/v1/environments', admin);
+    expect(environments).toMatchObject([{ name: 'default' }, { name: 'other' }]);
+  });
+});
