@@ -93,7 +93,7 @@ export const settings = {
   ),
   adminKey: secretKey(
     'ADMIN_KEY',
-    'If set, /admin/queues shows the queue to whoever logs in as `admin` with it (20 to 200 characters); empty: there is no such page.',
+    'If set, whoever has it (20 to 200 characters) signs in to /console for every environment, and sees the queue at /admin/queues as `admin`; empty: API keys only.',
   ),
   logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', [
     'trace',

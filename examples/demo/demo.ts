@@ -3,6 +3,7 @@
  * came of it, checks its counts, and removes everything. An example of what a program with an API key does: client.ts has
  * the requests, made-up-data.ts the files. The steps are printed in the order of `showAll`.
  */
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import type { Command } from 'commander';
 import { defineCommand } from '../../src/cli/define-command.ts';
 import { exitCodes } from '../../src/cli/errors.ts';
 import { parseCount, parsed } from '../../src/cli/options.ts';
+import { consoleLink } from '../../src/cli/service/http-service.ts';
 import { type Service, startService } from '../../src/cli/service/start-service.ts';
 import { listenForStop } from '../../src/cli/service/stop-signals.ts';
 import { type Cli, readSettings } from '../../src/cli/settings.ts';
@@ -88,6 +90,7 @@ async function runDemo(cli: Cli, command: Command, flags: DemoFlags): Promise<vo
       heading: (text) => heading(cli, text),
     };
     const good = await showAll(stage);
+    await showConsole(stage);
     if (!good) process.exitCode = exitCodes.failed;
   } catch (error) {
     if (!stop.signal.aborted) throw error;
@@ -114,6 +117,21 @@ function showNext(cli: Cli): void {
   ];
   cli.terminal.print(heading(cli, 'Next'));
   for (const [command, what] of next) cli.terminal.print(`   ${command.padEnd(29)}${what}`);
+}
+
+/** Whoever watches may look at it all in a browser, until Enter. */
+async function showConsole({ cli, service, signal, isWatched }: DemoStage): Promise<void> {
+  const { terminal } = cli;
+  terminal.print(heading(cli, 'See it in the console'));
+  if (!isWatched || process.stdin.isTTY !== true) {
+    terminal.print('   at a terminal the demo waits here, with a link to the console of this service');
+    return;
+  }
+  terminal.print(`   ${await consoleLink(service.system.db, service.url)}`);
+  terminal.print('   The link signs in once, within 15 minutes. Enter ends the demo and removes everything.');
+  process.stdin.resume();
+  await once(process.stdin, 'data', { signal }).catch(() => undefined);
+  process.stdin.pause();
 }
 
 /** True if the counts are what they must be. */

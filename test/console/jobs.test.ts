@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { form } from '../support/http.ts';
 
 const stage = consoleStage();
@@ -28,4 +28,29 @@ test('the list of jobs shows what ran, can be read by everybody, and its filters
   await page.waitForURL(/type=import/);
   await page.getByText('2 jobs').waitFor();
   expect(await page.locator('tbody tr').count()).toBe(2);
+});
+
+test('cancelling by filter says how many the server counts, and cancels those', async () => {
+  const { t, server } = stage;
+  await t.system.db.transaction().execute(async (transaction) => {
+    // Held, so that nobody gets on with them.
+    await transaction.selectFrom('users').select('user_id').forUpdate().execute();
+    for (const n of [1, 2, 3]) {
+      const body = form(`user_id,n\nu1,${n}\nu2,${n}\n`, { filename: `waiting-${n}.csv` });
+      await server.json('/v1/imports', { method: 'POST', body });
+    }
+    const page = await stage.open('/jobs?filename=waiting');
+    await page.getByText('3 jobs').waitFor();
+    await page.getByRole('button', { name: 'Cancel jobs' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('3 jobs that match have not ended').waitFor();
+    await expectAccessible(page);
+    await dialog.getByRole('button', { name: 'Cancel 3 jobs' }).click();
+    await page.getByText('3 of 3 done').waitFor();
+    await page.locator('.badge', { hasText: 'cancelled' }).nth(2).waitFor();
+  });
+  const { rows } = await t.system.pool.query(
+    "select count(*)::int as n from loads where filename like 'waiting-%' and status = 'cancelled'",
+  );
+  expect(rows).toEqual([{ n: 3 }]);
 });

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
+import { consolePath } from '../../console/assets.ts';
 import type { System } from '../../context.ts';
 import { readPackage } from '../../package-root.ts';
 import { baseUrl } from '../page.ts';
@@ -29,7 +30,8 @@ const showServiceSchema = {
                   health: link('/health/ready', 'Whether it is ready.'),
                   docs: link('/docs', 'The interface, as a page.'),
                   openapi: link('/openapi.json', 'The interface, for programs.'),
-                  console: Type.Optional(link(queuesPath, 'The queue; where ADMIN_KEY is set.')),
+                  console: link(consolePath, 'Everything, in a browser.'),
+                  queues: Type.Optional(link(queuesPath, 'The queue; where ADMIN_KEY is set.')),
                 },
                 { additionalProperties: false, description: 'Where to go on.' },
               ),
@@ -56,7 +58,8 @@ export function showService(app: FastifyInstance, { config }: System): void {
     health: '/health/ready',
     docs: '/docs',
     openapi: '/openapi.json',
-    ...(config.adminKey === null ? {} : { console: queuesPath }),
+    console: consolePath,
+    ...(config.adminKey === null ? {} : { queues: queuesPath }),
   };
   const page = renderPage(version, paths);
   app.get('/', { schema: showServiceSchema }, (request, reply) => {
@@ -78,7 +81,8 @@ const titles: Readonly<Record<string, string>> = {
   health: 'whether it is ready',
   docs: 'the interface, to read and to try',
   openapi: 'the interface, for programs',
-  console: 'the queue, for whoever has the admin key',
+  console: 'everything, to see and to do',
+  queues: 'the queue, for whoever has the admin key',
 };
 
 /** Links are relative: a proxy may serve it below a path. */

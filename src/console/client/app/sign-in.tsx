@@ -31,7 +31,11 @@ export function SignIn(): VNode {
         <Problems error={action.error} />
         <Field
           label="Key"
-          hint="As `sluice keys create` printed it, or ADMIN_KEY. It is not kept in the browser."
+          hint={
+            <>
+              As <code>sluice keys create</code> printed it, or ADMIN_KEY. The browser does not keep it.
+            </>
+          }
         >
           <input
             ref={input}

@@ -14,8 +14,8 @@ interface PageProps {
   readonly children: ComponentChildren;
 }
 
-/** Of the page that was shown last: whoever comes from another is taken to the heading of this one. */
-let shown: string | null = null;
+/** Whoever comes from another page is taken to the heading of this one; whoever opens the console is left at its top. */
+let isFirst = true;
 
 /** What every screen is: a heading, which is given the focus when somebody comes here, and what stands below. */
 export function Page({ title, aside, actions, parent, children }: PageProps): VNode {
@@ -25,8 +25,9 @@ export function Page({ title, aside, actions, parent, children }: PageProps): VN
     document.title = `${title} · sluice`;
   }, [title]);
   useLayoutEffect(() => {
-    if (shown !== null && shown !== path) heading.current?.focus();
-    shown = path;
+    // The page before is still there, and sees the new path too, until the code of this one has come.
+    if (!isFirst) heading.current?.focus();
+    isFirst = false;
   }, [path]);
   return (
     <>
