@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { preparedDataDir, startService, temporaryFolder } from './cli.ts';
+import { call, type Job } from './service.ts';
 
 const root = resolve(import.meta.dirname, '../..');
 const entry = join(root, 'dist/bundle/main.js');
@@ -15,28 +16,47 @@ interface Command {
 }
 
 test('the commands of the README and the API reference work as they stand, in their order, and are answered as they say', async () => {
-  const readme = await readFile(join(root, 'README.md'), 'utf8');
-  const reference = await readFile(join(root, 'docs/api.md'), 'utf8');
+  const { outcome, calls } = await follow(['README.md', 'docs/api.md']);
+  expect(outcome).toEqual([]);
+  expect(calls).toBeGreaterThan(20);
+});
+
+test('the example of a file whose every row is accounted for works as it stands, and ends with no record refused', async () => {
+  const { outcome, jobs } = await follow(['docs/accountable.md']);
+  expect(outcome).toEqual([]);
+  const counts = { read: 6, inserted: 1, updated: 1, superseded: 1, rejected: 0, amended: 3 };
+  const mends = { rejected: 0, read: 1 };
+  expect(jobs.slice(0, 4).map((job) => job.counts)).toMatchObject([mends, mends, mends, counts]);
+});
+
+/** Runs the commands of the pages, as one session, on a server of its own. `outcome`: those that went otherwise than they say. */
+async function follow(names: readonly string[]) {
+  const pages = await Promise.all(names.map((name) => readFile(join(root, name), 'utf8')));
   const dataDir = await preparedDataDir();
   const service = await startService(dataDir);
-  const commands = [readme, reference].flatMap(commandsOf);
-  const calls = commands.filter(({ statuses }) => statuses.length > 0);
-  expect(calls.length).toBeGreaterThan(20);
+  const commands = pages.flatMap(commandsOf);
   const script = commands
     .map(({ text }, at) => `echo "=== ${at}" >&2\n${text}`)
     .join('\n')
     // What a reader fills in.
     .replaceAll('slk_…', service.key ?? '')
     .replaceAll('http://127.0.0.1:8080', service.url);
-  const told = await runInShell(script, await prepareFolder(readme), dataDir);
+  const told = await runInShell(script, await prepareFolder(pages), dataDir);
   const outcome = commands.map(({ text, statuses }, at) => {
     const [, said = ''] = told.split(`=== ${at}\n`);
     const [section = ''] = said.split(/^=== /m);
     const last = [...section.matchAll(/^HTTP (\d{3})$/gm)].at(-1)?.[1];
     return statuses.length === 0 || statuses.includes(last ?? '') ? null : `${text}\n→ ${section}`;
   });
-  expect(outcome.filter((each) => each !== null)).toEqual([]);
-});
+  const ask = async <T>(path: string): Promise<T> =>
+    (await (await call(service.url, service.key, path)).json()) as T;
+  const newest = await ask<readonly Job[]>('/v1/background_jobs?limit=10');
+  return {
+    outcome: outcome.filter((each) => each !== null),
+    calls: commands.filter(({ statuses }) => statuses.length > 0).length,
+    jobs: await Promise.all(newest.map(({ job_id }) => ask<Job>(`/v1/background_jobs/${job_id}`))),
+  };
+}
 
 /** From the block that sets the variables on: those in blocks, each before the answer that the page shows, and in tables. */
 function commandsOf(page: string): Command[] {
@@ -61,11 +81,14 @@ function readRow(row: string): Command[] {
   return text === undefined ? [] : [{ text, statuses: answer.match(/\b\d{3}\b/g) ?? [] }];
 }
 
-/** A folder with the README's file and samples, and an `npx` that runs what was built. */
-async function prepareFolder(readme: string): Promise<string> {
+/** A folder with the files that the pages show, the samples, and an `npx` that runs what was built. */
+async function prepareFolder(pages: readonly string[]): Promise<string> {
   const folder = await temporaryFolder();
-  const [, csv = ''] = /^```\n(user_id,.*?)^```$/ms.exec(readme) ?? [];
-  await writeFile(join(folder, 'users.csv'), csv);
+  for (const page of pages) {
+    for (const [, name = '', text = ''] of page.matchAll(/`(\w+\.csv)`[^`]*^```\n(.*?)^```$/gms)) {
+      await writeFile(join(folder, name), text);
+    }
+  }
   await symlink(join(root, 'docs'), join(folder, 'docs'));
   await mkdir(join(folder, 'bin'));
   const npx = join(folder, 'bin', 'npx');
