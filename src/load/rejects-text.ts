@@ -16,6 +16,8 @@ export class RejectsAsCsv {
   readonly #delimiter: string;
   /** Positions of the source's own columns; those of an earlier file of rejects are left out. */
   readonly #kept: readonly number[];
+  /** Words that a load of the file takes for nothing where they stand without quotes. */
+  readonly #nulls: ReadonlySet<string>;
   /** The source was such a file itself: what it has defused is not defused twice. */
   readonly #isDefused: boolean;
 
@@ -23,6 +25,7 @@ export class RejectsAsCsv {
     const { columns, delimiter } = header ?? { columns: [], delimiter: ',' };
     this.#records = new RefusedCsv(header ?? { columns, delimiter });
     this.#delimiter = delimiter;
+    this.#nulls = new Set(header?.dialect?.nulls.filter((word) => word !== ''));
     this.#isDefused = header?.defused === 'undone';
     this.#kept = [...columns.keys()].filter((at) => !isRejectColumn(columns[at] ?? ''));
     const names = [...this.#kept.map((at) => columns[at] ?? ''), ...rejectColumns];
@@ -34,13 +37,13 @@ export class RejectsAsCsv {
   }
 
   #added(text: string): string {
-    return csvCell(text, this.#delimiter);
+    return this.#nulls.has(text) ? `"${text.replaceAll('"', '""')}"` : csvCell(text, this.#delimiter);
   }
 
   /** A cell of the record: in its own bytes, if that does no harm. */
   #own({ written, text }: RecordCell): string {
     const safe = this.#safe(text);
-    return safe === text ? written : this.#added(safe);
+    return safe === text && !this.#nulls.has(text) ? written : this.#added(safe);
   }
 
   line(reject: Reject): Buffer {

@@ -108,13 +108,15 @@ function amendKind(parent: Parent, said: { wins: boolean }): UploadKind {
 
 /** The refused records of a cause, as a proposal mends them. */
 async function storeMended(
-  { jobId, fileFormat }: Parent,
+  { jobId, fileFormat, header }: Parent,
   { system, kind, signal }: Upload,
   environment: number,
   { load, filename = kind.defaultFilename, named = '', mapping }: UploadOptions,
 ): Promise<Uploaded> {
   const { source, map } = load;
-  const hints = { filename, format: fileFormat, source, map, chunkBytes: system.config.chunkBytes };
+  // We write it: nothing of it is to be found out, whatever stands in its cells.
+  const written = header === null ? source : { ...source, encoding: 'utf-8', delimiter: header.delimiter };
+  const hints = { filename, format: fileFormat, source: written, map, chunkBytes: system.config.chunkBytes };
   // Nobody sends it.
   const limits = { ...uploadLimits(system.config), minBytesPerSecond: 0 };
   const mended = mendedRejects(system, environment, jobId, named);

@@ -1,5 +1,4 @@
 import { defuse, undoDefuse } from '../../domain/formula.ts';
-import { REJECTS_AT_A_TIME } from '../../domain/limits.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../../postgres/database.ts';
@@ -11,6 +10,9 @@ import {
 } from '../../postgres/stores/amendments.ts';
 import { RefusedCsv } from '../refused-csv.ts';
 import { csvCell, withoutReason } from '../rejects-text.ts';
+
+/** Refused records that are held at a time: each may have MAX_REJECT_RAW_BYTES. */
+const heldAtATime = 100;
 
 /**
  * Moves the counts of the parent when an amendment completes: what it accepted counts as amended; what it refused stays refused, with
@@ -24,12 +26,12 @@ export async function endAmendment(db: Database, loadId: number): Promise<void> 
   const reshape =
     header === null || parentHeader === null ? withoutReason : createReshaping(header, parentHeader);
   for (let after: number | null = 0; after !== null; ) {
-    const refused = await readRefusedAgain(db, loadId, after, REJECTS_AT_A_TIME);
+    const refused = await readRefusedAgain(db, loadId, after, heldAtATime);
     if (refused.length > 0) {
       const sent = refused.map(({ record, raw }) => ({ record, raw: reshape(raw) }));
       await refuseAgain(db, loadId, sent);
     }
-    after = refused.length < REJECTS_AT_A_TIME ? null : (refused.at(-1)?.record ?? null);
+    after = refused.length < heldAtATime ? null : (refused.at(-1)?.record ?? null);
   }
   await concludeClaims(db, parentId, loadId);
 }
