@@ -47,8 +47,8 @@ interface ListedRows {
   readonly rows: readonly { readonly position: number; readonly row: object }[];
   /** Others follow. */
   readonly more: boolean;
-  /** On all pages. */
-  readonly total: number;
+  /** What the answer says of the page, beside its cursor. */
+  readonly metadata: { readonly total_count: number; readonly columns?: readonly string[] | null };
 }
 
 type RowsFormat = 'csv' | 'ndjson';
@@ -109,7 +109,7 @@ async function sendPage(
     items: rows,
     next,
     limit,
-    more: { total_count: page.total },
+    more: page.metadata,
   });
 }
 

@@ -6,6 +6,8 @@ import {
   REJECT_BYTES_AT_A_TIME,
   REJECTS_AT_A_TIME,
 } from '../domain/limits.ts';
+import type { Reject } from '../domain/reject.ts';
+import type { CsvHeader } from '../formats/csv-header.ts';
 import { requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   countOfCause,
@@ -15,13 +17,23 @@ import {
   readRejectsSource,
 } from '../postgres/stores/rejects.ts';
 import type { LoadContext } from './context.ts';
+import { RefusedCsv } from './refused-csv.ts';
 import { RejectsAsCsv, RejectsAsNdjson } from './rejects-text.ts';
 
 export type RejectsFormat = 'csv' | 'ndjson';
 
-export interface RejectsPage extends ReadRejects {
+export interface RejectsPage extends Omit<ReadRejects, 'rejects'> {
+  readonly rejects: readonly ListedReject[];
+  /** The source's own columns, of a CSV; else null. */
+  readonly columns: readonly string[] | null;
   /** Rejects of the load, on all pages. */
   readonly total: number;
+}
+
+export interface ListedReject extends Reject {
+  readonly isCut: boolean;
+  /** Of a record of CSV that can be read as such, what its cells hold, however many they are; else null. */
+  readonly cells: readonly string[] | null;
 }
 
 const heldAtATime = {
@@ -42,11 +54,22 @@ export async function listRejects(
 ): Promise<RejectsPage> {
   const { tally } = await requireLoad(context, environmentId, jobId);
   const { cause = null } = page;
-  const { loadId } = await requireSource(context, environmentId, jobId);
+  const { loadId, header } = await requireSource(context, environmentId, jobId);
   const bounds = { rows: page.limit, bytes: MAX_PAGE_BYTES, rawBytes: MAX_SHOWN_RAW_BYTES };
   const found = await readRejectsPage(context.db, loadId, page.after, bounds, cause);
   const total = cause === null ? tally.rejected : await countOfCause(context.db, loadId, cause);
-  return { ...found, total };
+  const cellsOf = createCellReader(header);
+  const rejects = found.rejects.map((reject) => ({ ...reject, cells: cellsOf(reject) }));
+  return { ...found, rejects, total, columns: header?.columns ?? null };
+}
+
+function createCellReader(header: CsvHeader | null) {
+  const records = header === null ? null : new RefusedCsv(header);
+  return ({ raw, isCut }: Reject & { readonly isCut: boolean }): readonly string[] | null => {
+    if (records === null || isCut) return null;
+    const bytes = Buffer.from(raw);
+    return records.split(bytes)?.map(({ text }) => text) ?? records.allCells(bytes);
+  };
 }
 
 /**

@@ -4,6 +4,7 @@ import type { Reject } from '../domain/reject.ts';
 import type { CsvReadAs, ReadAs } from '../domain/source.ts';
 import { splitBytes } from '../formats/utf8.ts';
 import type { ShownPlan } from './plans.ts';
+import type { ListedReject } from './rejects.ts';
 
 /* A load as callers see it, in the API, in webhooks and with `--json`. Times are ISO 8601, UTC, with milliseconds. */
 
@@ -133,7 +134,7 @@ function rowsPerSecond({ startedAt, endedAt, tally }: Load, now: Date): number |
  * A refused record. `raw` is text: bytes that are not UTF-8 show as U+FFFD, and `raw_base64` has them as they are. One that was
  * cut ends with an ellipsis.
  */
-export function renderReject(reject: Reject & { readonly isCut: boolean }) {
+export function renderReject(reject: Reject & Partial<Pick<ListedReject, 'isCut' | 'cells'>>) {
   const bytes = Buffer.from(reject.raw);
   // Half a character at the end of what was cut is left out.
   const whole = reject.isCut ? bytes.subarray(0, bytes.length - splitBytes(bytes)) : bytes;
@@ -146,5 +147,6 @@ export function renderReject(reject: Reject & { readonly isCut: boolean }) {
     message: reject.message,
     raw: reject.isCut ? `${whole.toString('utf8')}…` : whole.toString('utf8'),
     raw_base64: isUtf8(whole) ? null : bytes.toString('base64'),
+    cells: reject.cells == null ? null : [...reject.cells],
   };
 }

@@ -23,6 +23,8 @@ export interface PageOptions {
   readonly theme?: 'light' | 'dark';
   /** Signs in with another key. */
   readonly key?: string;
+  /** By another way to the server than its own address, such as a proxy. */
+  readonly origin?: string;
 }
 
 export const desktop = 1440;
@@ -64,7 +66,7 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       return server;
     },
     address: (path) => new URL(`/console${path}`, stage.server.address).href,
-    async openSignedOut(path, { width = desktop, theme = 'light' } = {}) {
+    async openSignedOut(path, { width = desktop, theme = 'light', origin = stage.server.address } = {}) {
       if (browser === undefined) throw new Error('there is no browser yet');
       const context = await browser.newContext({
         viewport: { width, height: heights[width] ?? 900 },
@@ -75,18 +77,19 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       });
       contexts.push(context);
       const page = await context.newPage();
-      watch(page, stage.server.address, complaints);
-      await page.goto(stage.address(path));
+      watch(page, origin, complaints);
+      await page.goto(new URL(`/console${path}`, origin).href);
       return page;
     },
     async open(path, { key = stage.t.key, ...rest } = {}) {
+      const { origin = stage.server.address } = rest;
       const page = await stage.openSignedOut('', rest);
-      const signedIn = await page.request.post(new URL('/v1/console/sign_in', stage.server.address).href, {
+      const signedIn = await page.request.post(new URL('/v1/console/sign_in', origin).href, {
         data: { key },
         headers: { 'sec-fetch-site': 'same-origin' },
       });
       expect(signedIn.status()).toBe(200);
-      await page.goto(stage.address(path));
+      await page.goto(new URL(`/console${path}`, origin).href);
       await page.locator('h1').first().waitFor();
       return page;
     },

@@ -5,6 +5,8 @@ export interface StallingProxy {
   readonly port: number;
   /** Connections that are open stay so, and carry nothing any more; new ones work. As after a move to another machine. */
   stall(): void;
+  /** Connections that are open break; new ones work. */
+  cut(): void;
   close(): Promise<void>;
 }
 
@@ -16,6 +18,9 @@ export async function startStallingProxy({ hostname, port }: URL): Promise<Stall
     for (const socket of [incoming, outgoing]) socket.on('error', () => undefined);
     incoming.pipe(outgoing).pipe(incoming);
   });
+  const cut = (): void => {
+    for (const pair of pairs) for (const socket of pair) socket.destroy();
+  };
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -26,9 +31,10 @@ export async function startStallingProxy({ hostname, port }: URL): Promise<Stall
         outgoing.unpipe();
       }
     },
+    cut,
     async close() {
       server.close();
-      for (const pair of pairs) for (const socket of pair) socket.destroy();
+      cut();
       await once(server, 'close');
     },
   };

@@ -84,7 +84,7 @@ export function listOutcomesOfJob(app: FastifyInstance, system: System): void {
         position: outcome.position,
         row: renderOutcome(outcome) satisfies IdOutcomeItem,
       }));
-      return { rows, more, total };
+      return { rows, more, metadata: { total_count: total } };
     },
     requireJob: (...which) => requireDeletion(system.reader, ...which),
     export: (environmentId, jobId, format) => exportOutcomes(system, environmentId, jobId, format),

@@ -43,6 +43,12 @@ export const reject = component(
             'The bytes of `raw` in Base64 where they are not UTF-8 and the text cannot show them; else null. They are those of the file as stored: of a file in another encoding, its text in UTF-8.',
         }),
       ),
+      cells: Type.Unsafe<string[] | null>({
+        type: ['array', 'null'],
+        items: { type: 'string' },
+        description:
+          'Of a record of CSV, what its cells hold, also where there are more or fewer than columns; null if it cannot be told, and of other files.',
+      }),
     },
     {
       additionalProperties: false,
@@ -57,6 +63,7 @@ export const reject = component(
           message: 'user_id is empty',
           raw: ',Nobody,free,',
           raw_base64: null,
+          cells: ['', 'Nobody', 'free', ''],
         },
       ],
     },
@@ -66,6 +73,12 @@ type RejectRecord = Static<typeof reject.schema>;
 
 export const rejectPage = envelope('RejectPage', reject.ref, 'Refused records, in file order.', {
   total_count: Type.Integer({ minimum: 0, description: 'Refused records of the job, on all pages.' }),
+  columns: Type.Unsafe<string[] | null>({
+    type: ['array', 'null'],
+    items: { type: 'string' },
+    description: 'The columns of the source, which the cells stand in; null if it is no CSV.',
+    examples: [['user_id', 'name', 'plan', 'company_id']],
+  }),
 });
 
 const added = rejectColumns.map((column) => `\`${column}\``).join(', ');
@@ -134,12 +147,17 @@ export function listRejectsOfJob(app: FastifyInstance, system: System): void {
     lastPosition: Number.MAX_SAFE_INTEGER,
     list: async (environmentId, jobId, page, query) => {
       const filter = { ...page, cause: causeOf(query) };
-      const { rejects, more, total } = await listRejects(system.reader, environmentId, jobId, filter);
+      const { rejects, more, total, columns } = await listRejects(
+        system.reader,
+        environmentId,
+        jobId,
+        filter,
+      );
       const rows = rejects.map((reject) => ({
         position: reject.row,
         row: renderReject(reject) satisfies RejectRecord,
       }));
-      return { rows, more, total };
+      return { rows, more, metadata: { total_count: total, columns } };
     },
     requireJob: (...which) => requireLoad(system.reader, ...which),
     export: (environmentId, jobId, format, query) =>

@@ -26,7 +26,7 @@ export function renderInspection({ found, saved, mapping }: OfferedInspection) {
     rejects: {
       count,
       by_code: { ...byCode },
-      items: samples.map((reject) => renderReject({ ...reject, isCut: false })),
+      items: samples.map((reject) => renderReject(reject)),
     },
     rows: rows.map(({ row, kind, fields, metadata }) => ({ row, event_type: kind, ...fields, metadata })),
   };

@@ -16,6 +16,7 @@ interface RejectsPage {
     message: string;
     raw: string;
     raw_base64: string | null;
+    cells: string[] | null;
   }[];
   metadata: { cursor: { after: string | null; before: null }; limit: number; total_count: number };
 }
@@ -92,10 +93,22 @@ describe('as JSON', () => {
           message: expect.any(String),
           raw: ',Ada',
           raw_base64: null,
+          cells: ['', 'Ada'],
         },
       ],
-      metadata: { cursor: { after: null, before: null }, limit: 50, total_count: 1 },
+      metadata: {
+        cursor: { after: null, before: null },
+        limit: 50,
+        total_count: 1,
+        columns: ['user_id', 'name'],
+      },
     });
+  });
+
+  test('the cells of a record are shown as they are meant, also where they are too many, and never where they are guessed', async () => {
+    const jobId = await load('user_id,name\n,"Ada ""A"", Countess"\n,a,b\n,"x\nok,1\n');
+    const { data } = await page(jobId);
+    expect(data.map(({ cells }) => cells)).toEqual([['', 'Ada "A", Countess'], ['', 'a', 'b'], null]);
   });
 
   test('pages go through all of them once, in file order', async () => {

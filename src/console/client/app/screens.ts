@@ -34,6 +34,10 @@ export const screens: readonly Screen[] = [
     component: lazy(() => import('../screens/job/job.tsx').then(({ Job }) => Job)),
   },
   {
+    path: '/jobs/:job/refused',
+    component: lazy(() => import('../screens/refused/refused.tsx').then(({ Refused }) => Refused)),
+  },
+  {
     path: '/people',
     component: lazy(() => import('../screens/profiles.tsx').then(({ People }) => People)),
     nav: { title: 'People', icon: 'people', group: 'Data', key: 'p' },
@@ -68,5 +72,10 @@ export const screens: readonly Screen[] = [
   {
     path: '/export/:job',
     component: lazy(() => import('../screens/export-history.tsx').then(({ ExportFiles }) => ExportFiles)),
+  },
+  {
+    path: '/load',
+    component: lazy(() => import('../screens/load/load.tsx').then(({ Load }) => Load)),
+    nav: { title: 'Load a file', icon: 'load', group: 'In', key: 'l' },
   },
 ];

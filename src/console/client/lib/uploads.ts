@@ -1,0 +1,199 @@
+/*
+ * Files on their way to the server, by the tus protocol: created, then sent from wherever the server says that it ends. They go
+ * on while other screens are shown, and after a lost connection. The browser reads nothing of a file: it hands its bytes over.
+ */
+import { signal } from '@preact/signals';
+import { ApiError, api, call, type Problem, session } from './api.ts';
+import { apiHref } from './place.ts';
+
+/** An upload as the server has it. */
+export interface Upload {
+  readonly upload_id: string;
+  readonly filename: string | null;
+  readonly file_size: number;
+  readonly received_bytes: number;
+  readonly sha256: string | null;
+  readonly created_at: string;
+  readonly expires_at: string;
+}
+
+/** A file on its way. */
+export interface Sending {
+  /** Of this page; the upload has an id of its own once it is created. */
+  readonly key: string;
+  readonly uploadId: string | null;
+  readonly name: string;
+  readonly size: number;
+  /** Bytes that are there, or on the wire. */
+  readonly sent: number;
+  /** `waiting`: the connection was lost, and is tried again. */
+  readonly state: 'sending' | 'waiting' | 'done' | 'failed';
+  readonly error: ApiError | null;
+}
+
+export const sendings = signal<readonly Sending[]>([]);
+
+const firstPauseMs = 500;
+const longestPauseMs = 15_000;
+/** Left out of what is shown of progress in between: the page need not be drawn for every packet. */
+const shownEveryMs = 100;
+
+let serial = 0;
+
+/** Sends the file; resolves to its id as soon as it is whole, and to null if it cannot be. What fails is in `sendings`. */
+export async function sendFile(file: File): Promise<string | null> {
+  const key = `sending-${++serial}`;
+  const sending: Sending = {
+    key,
+    uploadId: null,
+    name: file.name,
+    size: file.size,
+    sent: 0,
+    state: 'sending',
+    error: null,
+  };
+  sendings.value = [...sendings.peek(), sending];
+  try {
+    const uploadId = await deliver(key, file);
+    change(key, { state: 'done', sent: file.size });
+    return uploadId;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    change(key, { state: 'failed', error });
+    return null;
+  }
+}
+
+/** Takes it out of the list; what was sent of it stays with the server. */
+export function forgetSending(key: string): void {
+  sendings.value = sendings.peek().filter((each) => each.key !== key);
+}
+
+function change(key: string, changes: Partial<Sending>): void {
+  sendings.value = sendings.peek().map((each) => (each.key === key ? { ...each, ...changes } : each));
+}
+
+/** Tries again as long as trying again may help. */
+async function deliver(key: string, file: File): Promise<string> {
+  let known: Upload | null = null;
+  for (let failures = 0; ; ) {
+    try {
+      known = known === null ? await findOrCreate(file) : await findUpload(known.upload_id);
+      change(key, { uploadId: known.upload_id, sent: known.received_bytes, state: 'sending', error: null });
+      if (known.received_bytes === file.size) return known.upload_id;
+      const before = known.received_bytes;
+      const sent = await append(known, file, (bytes) => {
+        if (bytes > 0) failures = 0;
+        change(key, { sent: before + bytes });
+      });
+      if (sent === file.size) return known.upload_id;
+    } catch (error) {
+      if (!(error instanceof ApiError) || !mayPass(error)) throw error;
+      change(key, { state: 'waiting', error });
+      await pause(Math.min(longestPauseMs, firstPauseMs * 2 ** failures++));
+    }
+  }
+}
+
+/** Whether the same may work in a moment: no answer came, the server is busy, or the upload ends elsewhere than was thought. */
+function mayPass({ status }: ApiError): boolean {
+  return status === 0 || status === 408 || status === 409 || status === 429 || status >= 500;
+}
+
+/** Ends at once when the browser has a network again. */
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      removeEventListener('online', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    addEventListener('online', end);
+  });
+}
+
+function findUpload(uploadId: string): Promise<Upload> {
+  return api<Upload>(`/v1/uploads/${uploadId}`);
+}
+
+/**
+ * The upload that was begun with this very file, by name, size and time of change, in this browser; else a new one. Of other
+ * browsers nobody knows whether they sent the same bytes, so nothing is appended to theirs.
+ */
+async function findOrCreate(file: File): Promise<Upload> {
+  const mark = `sluice-upload ${session.peek()?.environment} ${file.name} ${file.size} ${file.lastModified}`;
+  const begun = localStorage.getItem(mark);
+  if (begun !== null) {
+    const found = await findUpload(begun).catch((error: unknown) => {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    });
+    if (found !== null) return found;
+    localStorage.removeItem(mark);
+  }
+  const metadata = [
+    `filename ${base64(file.name)}`,
+    ...(file.type === '' ? [] : [`filetype ${base64(file.type)}`]),
+  ];
+  const created = await api<Upload>('/v1/uploads', {
+    method: 'POST',
+    headers: {
+      'tus-resumable': '1.0.0',
+      'upload-length': String(file.size),
+      'upload-metadata': metadata.join(','),
+    },
+  });
+  localStorage.setItem(mark, created.upload_id);
+  return created;
+}
+
+/** Whether this browser began the upload: then the same file, chosen again, goes on with it. */
+export function isBegunHere(uploadId: string): boolean {
+  return Object.values({ ...localStorage }).includes(uploadId);
+}
+
+export async function removeUpload(uploadId: string): Promise<void> {
+  await call(`/v1/uploads/${uploadId}`, { method: 'DELETE' });
+  sendings.value = sendings.peek().filter((each) => each.uploadId !== uploadId);
+}
+
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+/** Sends the rest of the file; resolves to where the upload ends then. XMLHttpRequest, because fetch does not say how far it is. */
+function append(upload: Upload, file: File, onProgress: (bytes: number) => void): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    let shownAt = 0;
+    request.open('PATCH', apiHref(`/v1/uploads/${upload.upload_id}`));
+    request.setRequestHeader('content-type', 'application/offset+octet-stream');
+    request.setRequestHeader('tus-resumable', '1.0.0');
+    request.setRequestHeader('upload-offset', String(upload.received_bytes));
+    request.setRequestHeader('sluice-environment', session.peek()?.environment ?? '');
+    request.upload.onprogress = ({ loaded, timeStamp }) => {
+      if (timeStamp - shownAt < shownEveryMs) return;
+      shownAt = timeStamp;
+      onProgress(loaded);
+    };
+    request.onerror = () => reject(new ApiError(0, [lost], null));
+    request.onload = () => {
+      if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
+      if (request.status === 401) session.value = null;
+      const id = request.getResponseHeader('x-request-id');
+      reject(new ApiError(request.status, readProblems(request), id));
+    };
+    request.send(file.slice(upload.received_bytes));
+  });
+}
+
+const lost: Problem = { error_code: 'unreachable', message: 'The connection was lost', details: '' };
+
+function readProblems({ status, responseText }: XMLHttpRequest): readonly Problem[] {
+  try {
+    return (JSON.parse(responseText) as { readonly errors: readonly Problem[] }).errors;
+  } catch {
+    return [{ error_code: '', message: `The server answered ${status}`, details: '' }];
+  }
+}

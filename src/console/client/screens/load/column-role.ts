@@ -1,0 +1,60 @@
+/* What becomes of a column, as it is chosen, and the map that says so. */
+import type { InspectedColumn } from './inspection.ts';
+
+export type Role = 'user_id' | 'company_id' | 'property' | 'ignore' | 'other';
+
+const ids: readonly string[] = ['user_id', 'company_id'];
+/** Names that mean something of their own: a property of such a name is written with `metadata.` before it. */
+const fixed: ReadonlySet<string> = new Set([
+  ...ids,
+  'metadata',
+  'first_seen_at',
+  'last_seen_at',
+  'event_type',
+  'event_id',
+  'insert_id',
+  'event_name',
+  'source',
+  'inserted_at',
+  'url',
+]);
+const within = 'metadata.';
+
+export function roleOf({ becomes }: InspectedColumn): Role {
+  if (becomes === null) return 'ignore';
+  if (ids.includes(becomes)) return becomes as Role;
+  return becomes.startsWith(within) ? 'property' : 'other';
+}
+
+/** The name of the property that it becomes. */
+export function propertyOf({ name, becomes }: InspectedColumn): string {
+  return becomes?.startsWith(within) === true ? becomes.slice(within.length) : name;
+}
+
+type Map = Readonly<Record<string, string>>;
+
+/** The map with another role for a column. An id is one column's only: another that had it becomes a property. */
+export function withRole(map: Map, columns: readonly InspectedColumn[], name: string, role: Role): Map {
+  const changed: Record<string, string> = { ...map };
+  if (role === 'property') setProperty(changed, name, name);
+  else if (role === 'ignore') changed[name] = '';
+  else if (role !== 'other') {
+    const before = columns.find((column) => column.becomes === role && column.name !== name);
+    if (before !== undefined) setProperty(changed, before.name, before.name);
+    changed[name] = role;
+  }
+  return changed;
+}
+
+/** The map with another name for the property that a column becomes. */
+export function withProperty(map: Map, name: string, property: string): Map {
+  const changed: Record<string, string> = { ...map };
+  setProperty(changed, name, property);
+  return changed;
+}
+
+function setProperty(map: Record<string, string>, name: string, property: string): void {
+  const ours = fixed.has(property) ? within + property : property;
+  if (ours === name) delete map[name];
+  else map[name] = ours;
+}

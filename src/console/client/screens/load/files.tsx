@@ -1,0 +1,231 @@
+import type { TargetedDragEvent, VNode } from 'preact';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { api, mayUse } from '../../lib/api.ts';
+import { formatBytes, formatShare } from '../../lib/format.ts';
+import {
+  forgetSending,
+  isBegunHere,
+  removeUpload,
+  type Sending,
+  sendFile,
+  sendings,
+  type Upload,
+} from '../../lib/uploads.ts';
+import { useAction, useData } from '../../lib/use-data.ts';
+import type { Query } from '../../lib/use-query.ts';
+import { Badge } from '../../ui/badge.tsx';
+import { Icon } from '../../ui/icons.tsx';
+import { Section } from '../../ui/page.tsx';
+import { Problems } from '../../ui/problems.tsx';
+import { type Column, Table } from '../../ui/table.tsx';
+import { Time } from '../../ui/time.tsx';
+import { VisibleText } from '../../ui/visible-text.tsx';
+
+const pollMs = 5_000;
+
+/** Files are dropped or chosen; below, all that the server keeps of them, whoever sent it. */
+export function Files({ query }: { readonly query: Query }): VNode {
+  const isHere = useRef(true);
+  const latest = useRef(query);
+  latest.current = query;
+  useEffect(
+    () => () => {
+      isHere.current = false;
+    },
+    [],
+  );
+  const kept = useData('/v1/uploads', (signal) => api<readonly Upload[]>('/v1/uploads', { signal }), {
+    everyMs: pollMs,
+  });
+  const send = async (files: readonly File[]): Promise<void> => {
+    const sent = await Promise.all(files.map(sendFile));
+    kept.reload();
+    const [only] = sent;
+    // Whoever sent a single file wants to see it.
+    if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
+      latest.current.set({ upload: only, step: 'reading', plan: undefined, job: undefined });
+    }
+  };
+  const rows = rowsOf(sendings.value, kept.data ?? []);
+  return (
+    <>
+      <Drop onFiles={(files) => void send(files)} />
+      <Problems error={kept.error} onRetry={kept.reload} />
+      {rows.length === 0 ? null : (
+        <Section title="Uploads" aside={<span class="hint">Kept for a day after the last byte</span>} flush>
+          <Table
+            caption="Uploads, latest first"
+            columns={columnsOf(query, kept.reload)}
+            rows={rows}
+            keyOf={({ key }) => key}
+          />
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Drop({ onFiles }: { readonly onFiles: (files: readonly File[]) => void }): VNode {
+  const [isOver, setOver] = useState(false);
+  const over = (event: TargetedDragEvent<HTMLElement>): void => {
+    event.preventDefault();
+    setOver(true);
+  };
+  const drop = (event: TargetedDragEvent<HTMLElement>): void => {
+    event.preventDefault();
+    setOver(false);
+    onFiles([...(event.dataTransfer?.files ?? [])]);
+  };
+  return (
+    <section
+      class="drop"
+      aria-label="Files to load"
+      data-over={isOver ? '' : undefined}
+      onDragOver={over}
+      onDragLeave={() => setOver(false)}
+      onDrop={drop}
+    >
+      <span class="drop-icon">
+        <Icon name="load" size={22} />
+      </span>
+      <p class="drop-title">Drop files here</p>
+      <label class="button button-main drop-choose">
+        <input
+          type="file"
+          class="visually-hidden"
+          multiple
+          disabled={!mayUse('import')}
+          onChange={(event) => {
+            onFiles([...(event.currentTarget.files ?? [])]);
+            event.currentTarget.value = '';
+          }}
+        />
+        Choose files
+      </label>
+      <p class="hint">
+        CSV, TSV, NDJSON, JSON, Excel, Parquet or Avro, of any size, also gzip or in a ZIP archive. Nothing is
+        loaded yet: you see first what is in them.
+      </p>
+    </section>
+  );
+}
+
+/** An upload: on its way from this page, or as the server has it. */
+interface Row {
+  readonly key: string;
+  readonly name: string;
+  readonly size: number;
+  readonly received: number;
+  readonly uploadId: string | null;
+  readonly createdAt: string | null;
+  readonly sending: Sending | null;
+}
+
+function rowsOf(underWay: readonly Sending[], kept: readonly Upload[]): Row[] {
+  const active = underWay.filter(
+    ({ state, uploadId }) => state !== 'done' || !kept.some((each) => each.upload_id === uploadId),
+  );
+  const taken = new Set(active.map(({ uploadId }) => uploadId));
+  const sent = active.map(
+    (sending): Row => ({
+      key: sending.uploadId ?? sending.key,
+      name: sending.name,
+      size: sending.size,
+      received: sending.sent,
+      uploadId: sending.uploadId,
+      createdAt: null,
+      sending,
+    }),
+  );
+  const stored = kept
+    .filter(({ upload_id }) => !taken.has(upload_id))
+    .map(
+      (upload): Row => ({
+        key: upload.upload_id,
+        name: upload.filename ?? 'without a name',
+        size: upload.file_size,
+        received: upload.received_bytes,
+        uploadId: upload.upload_id,
+        createdAt: upload.created_at,
+        sending: null,
+      }),
+    );
+  return [...sent, ...stored];
+}
+
+function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
+  return [
+    { id: 'name', title: 'File', cell: (row) => <FileName row={row} query={query} /> },
+    { id: 'size', title: 'Size', isNumber: true, cell: ({ size }) => formatBytes(size) },
+    { id: 'state', title: 'State', cell: (row) => <State row={row} /> },
+    {
+      id: 'begun',
+      title: 'Begun',
+      isNumber: true,
+      isMinor: true,
+      cell: ({ createdAt }) => <Time at={createdAt} />,
+    },
+    { id: 'remove', title: 'Action', isNumber: true, cell: (row) => <Remove row={row} onRemoved={reload} /> },
+  ];
+}
+
+function FileName({ row, query }: { readonly row: Row; readonly query: Query }): VNode {
+  const name = <VisibleText text={row.name} />;
+  if (row.uploadId === null || row.received < row.size) return <span class="file-name">{name}</span>;
+  const cleared = { plan: undefined, job: undefined, map: undefined, mapping: undefined };
+  return (
+    <a class="file-name" href={query.href({ ...cleared, upload: row.uploadId, step: 'reading' })}>
+      {name}
+    </a>
+  );
+}
+
+function State({ row }: { readonly row: Row }): VNode {
+  const { sending, received, size, uploadId } = row;
+  if (sending?.state === 'failed') return <Problems error={sending.error} />;
+  if (received >= size) return <Badge tone="good">whole</Badge>;
+  const amount = `${formatBytes(received)} of ${formatBytes(size)}`;
+  return (
+    <div class="upload-state">
+      <progress max={size} value={received} aria-label={`Sent of ${row.name}`} />
+      {sending === null ? (
+        <p class="hint">
+          {amount} came.{' '}
+          {uploadId !== null && isBegunHere(uploadId)
+            ? 'Choose the same file again, and it goes on.'
+            : 'Another browser sends it.'}
+        </p>
+      ) : (
+        <p class="hint num" role="status">
+          {amount} · {formatShare(received, size)}
+          {sending.state === 'waiting' ? (
+            <span class="warn"> · no connection; it goes on by itself</span>
+          ) : null}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Remove({ row, onRemoved }: { readonly row: Row; readonly onRemoved: () => void }): VNode | null {
+  const { uploadId, sending } = row;
+  const action = useAction(async () => {
+    if (sending !== null) forgetSending(sending.key);
+    if (uploadId !== null) await removeUpload(uploadId);
+    onRemoved();
+  });
+  if (sending !== null && sending.state !== 'failed') return null;
+  return (
+    <>
+      <button
+        type="button"
+        class="button button-quiet"
+        disabled={action.isRunning || !mayUse('import')}
+        onClick={() => void action.run()}
+      >
+        Remove<span class="visually-hidden"> {row.name}</span>
+      </button>
+      <Problems error={action.error} />
+    </>
+  );
+}

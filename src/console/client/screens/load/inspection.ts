@@ -1,0 +1,105 @@
+/* What the server says of an upload, and how it is asked: everything that was chosen stands in the address. */
+import { api } from '../../lib/api.ts';
+import { type Loaded, useData } from '../../lib/use-data.ts';
+import type { Query } from '../../lib/use-query.ts';
+
+export interface InspectedColumn {
+  readonly name: string;
+  /** `user_id`, `metadata.plan`, …; null: it is passed over. */
+  readonly becomes: string | null;
+  readonly reason: string;
+  readonly type: string | null;
+  readonly filled: number;
+  readonly distinct: number;
+  readonly samples: readonly unknown[];
+  readonly frequent: readonly { readonly value: unknown; readonly count: number }[];
+}
+
+export interface CsvReadAs {
+  readonly delimiter: string;
+  readonly quote: string;
+  readonly header_line: number | null;
+  readonly columns: readonly string[];
+}
+
+export interface RefusedSample {
+  readonly row: number;
+  readonly line: number;
+  readonly column: string | null;
+  readonly error_code: string;
+  readonly message: string;
+  readonly raw: string;
+}
+
+export interface Inspection {
+  readonly upload_id: string;
+  readonly filename: string | null;
+  readonly file_size: number;
+  readonly sha256: string;
+  readonly read_as: {
+    readonly format: string;
+    readonly encoding: string;
+    readonly csv: CsvReadAs | null;
+    readonly sheet: string | null;
+    readonly member: string | null;
+    readonly notes: readonly string[];
+  } | null;
+  readonly entity: 'users' | 'companies' | 'auto' | null;
+  readonly records: number;
+  readonly whole_file: boolean;
+  readonly head: string;
+  readonly columns: readonly InspectedColumn[];
+  readonly column_names: readonly string[] | null;
+  readonly map: Readonly<Record<string, string>>;
+  readonly mapping: string | null;
+  readonly saved_mappings: readonly string[];
+  readonly problem: {
+    readonly error_code: string;
+    readonly message: string;
+    readonly details: string;
+  } | null;
+  readonly rejects: {
+    readonly count: number;
+    readonly by_code: Readonly<Record<string, number>>;
+    readonly items: readonly RefusedSample[];
+  };
+  readonly rows: readonly StoredRow[];
+}
+
+export interface StoredRow extends Readonly<Record<string, unknown>> {
+  readonly row: number;
+  readonly event_type: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** Options that stand in the address under the names that the API has for them. */
+const texts = ['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'mapping'] as const;
+
+/** Everything about reading the file and its columns, to be taken out of the address together. */
+export const readingOptions = [...texts, 'map'] as const;
+
+/** As `POST /v1/imports` and its inspection take them. */
+export function optionsOf(query: Query): Record<string, unknown> {
+  const map = mapOf(query);
+  const chosen = texts.map((name) => [name, query.get(name)]).filter(([, value]) => value !== '');
+  return { upload_id: query.get('upload'), ...Object.fromEntries(chosen), ...(map === null ? {} : { map }) };
+}
+
+/** The map that was chosen; null: none was. */
+export function mapOf(query: Query): Record<string, string> | null {
+  try {
+    const map: unknown = JSON.parse(query.get('map'));
+    return typeof map === 'object' && map !== null && Object.keys(map).length > 0
+      ? (map as Record<string, string>)
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What the file holds when it is read as the address says. */
+export function useInspection(query: Query): Loaded<Inspection> {
+  const body = optionsOf(query);
+  const key = query.get('upload') === '' ? null : JSON.stringify(body);
+  return useData(key, (signal) => api<Inspection>('/v1/imports/inspect', { method: 'POST', body, signal }));
+}

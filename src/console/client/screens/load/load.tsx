@@ -1,0 +1,108 @@
+import type { VNode } from 'preact';
+import { mayUse } from '../../lib/api.ts';
+import { visibleText } from '../../lib/format.ts';
+import { type Query, useQuery } from '../../lib/use-query.ts';
+import { Icon } from '../../ui/icons.tsx';
+import { Notice } from '../../ui/notice.tsx';
+import { Page } from '../../ui/page.tsx';
+import { Loading, Problems } from '../../ui/problems.tsx';
+import { Columns } from './columns.tsx';
+import { Files } from './files.tsx';
+import { type Inspection, useInspection } from './inspection.ts';
+import { Plan } from './plan.tsx';
+import { Reading } from './reading.tsx';
+import { Result } from './result.tsx';
+
+const steps = [
+  ['file', 'File'],
+  ['reading', 'Reading'],
+  ['columns', 'Columns'],
+  ['plan', 'Plan'],
+  ['result', 'Result'],
+] as const;
+type Step = (typeof steps)[number][0];
+
+/**
+ * A file on its way into the ledger. Everything that was chosen stands in the address, and the file lies with the server:
+ * any step can be gone back to, from any browser, and nothing is sent twice.
+ */
+export function Load(): VNode {
+  const query = useQuery();
+  const step = stepOf(query);
+  const isInspected = step === 'reading' || step === 'columns' || step === 'plan';
+  const inspected = useInspection(query);
+  const name = query.get('upload') === '' ? '' : (inspected.data?.filename ?? '');
+  return (
+    <Page
+      title="Load a file"
+      aside={name === '' ? null : <span class="mono muted">{visibleText(name)}</span>}
+    >
+      <Steps query={query} current={step} />
+      {mayUse('import') ? null : (
+        <Notice>Your key lacks the scope import: you can look, and load nothing.</Notice>
+      )}
+      {step === 'file' ? <Files query={query} /> : null}
+      {isInspected ? <Problems error={inspected.error} onRetry={inspected.reload} /> : null}
+      {isInspected && inspected.data === undefined && inspected.error === null ? <Loading rows={12} /> : null}
+      {isInspected && inspected.data !== undefined && inspected.data.upload_id === query.get('upload') ? (
+        <div class="load-step" aria-busy={inspected.isLoading}>
+          <Inspected step={step} query={query} found={inspected.data} />
+        </div>
+      ) : null}
+      {step === 'result' ? <Result query={query} jobId={query.get('job')} /> : null}
+    </Page>
+  );
+}
+
+function Inspected({
+  step,
+  ...props
+}: {
+  readonly step: Step;
+  readonly query: Query;
+  readonly found: Inspection;
+}): VNode {
+  if (step === 'columns') return <Columns {...props} />;
+  if (step === 'plan') return <Plan {...props} />;
+  return <Reading {...props} />;
+}
+
+function stepOf(query: Query): Step {
+  const asked = steps.find(([step]) => step === query.get('step'))?.[0] ?? 'file';
+  return isReachable(query, asked) ? asked : 'file';
+}
+
+function isReachable(query: Query, step: Step): boolean {
+  if (step === 'file') return true;
+  return query.get(step === 'result' ? 'job' : 'upload') !== '';
+}
+
+/** Where one is, and the way back. */
+function Steps({ query, current }: { readonly query: Query; readonly current: Step }): VNode {
+  const at = steps.findIndex(([step]) => step === current);
+  return (
+    <nav aria-label="Steps">
+      <ol class="steps">
+        {steps.map(([step, title], index) => (
+          <li key={step} data-done={index < at ? '' : undefined}>
+            {isReachable(query, step) ? (
+              <a href={query.href({ step })} aria-current={step === current ? 'step' : undefined}>
+                <StepMark index={index} isDone={index < at} />
+                {title}
+              </a>
+            ) : (
+              <span>
+                <StepMark index={index} isDone={false} />
+                {title}
+              </span>
+            )}
+          </li>
+        ))}
+      </ol>
+    </nav>
+  );
+}
+
+function StepMark({ index, isDone }: { readonly index: number; readonly isDone: boolean }): VNode {
+  return <span class="step-mark num">{isDone ? <Icon name="check" size={10} /> : index + 1}</span>;
+}

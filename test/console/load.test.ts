@@ -1,0 +1,102 @@
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+
+const stage = consoleStage();
+
+const customers = (count: number) =>
+  [
+    'Customer No;Name;Plan;Notes',
+    ...Array.from({ length: count }, (_, n) => `c${n};Kundin ${n}\t;${n % 3 === 0 ? 'pro' : 'free'};`),
+    ...[';Nobody;free;', ';Nobody;free;', 'x1;"Zoe" Ray;pro;'],
+  ].join('\n');
+
+async function upload(text: string, filename: string): Promise<string> {
+  const { body } = await stage.server.json<{ upload_id: string }>(
+    `/v1/imports/inspect?filename=${encodeURIComponent(filename)}`,
+    { method: 'POST', body: text, headers: { 'content-type': 'text/csv' } },
+  );
+  return body.upload_id;
+}
+
+/** As if it was dragged from the desktop. */
+async function drop(page: Page, text: string, name: string): Promise<void> {
+  const files = await page.evaluateHandle(`(() => {
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([${JSON.stringify(text)}], ${JSON.stringify(name)}, { type: 'text/csv' }));
+    return transfer;
+  })()`);
+  await page.dispatchEvent('.drop', 'drop', { dataTransfer: files });
+}
+
+const left = (page: Page) => page.getByText(/ left$/);
+
+test('a CSV is dropped, understood, mapped, planned and loaded, and its refused records are mended to 0 without leaving the page', async () => {
+  const page = await stage.open('/load');
+  await drop(page, customers(300), 'customers.csv');
+  await page.getByText('As it is written').first().waitFor();
+  expect(await page.locator('.head-line').nth(1).textContent()).toContain('c0;Kundin 0\\t;pro;');
+  await page.getByRole('link', { name: 'On to the columns' }).click();
+  await page.getByText('Customer No is proposed').waitFor();
+  await page.getByLabel('What Notes becomes').selectOption('ignore');
+  await page.waitForURL(/map=/);
+  await page.getByLabel('Property that Plan becomes').fill('tier');
+  await page.getByLabel('Property that Plan becomes').press('Enter');
+  await page.waitForURL(/tier/);
+  await page.getByRole('button', { name: 'Plan the load' }).click();
+  await page.getByText('303 records would come to this').waitFor();
+  expect(await stage.t.system.db.selectFrom('users').select('user_id').execute()).toEqual([]);
+  await page.reload();
+  await page.getByRole('button', { name: 'Load: write 300 records' }).click();
+  await page.getByText('303 records read').waitFor();
+  await left(page).waitFor();
+  const rows = page.locator('.refused-grid tbody tr');
+  await rows.nth(2).waitFor();
+  await page.getByLabel('Replace in').selectOption({ label: 'Customer No' });
+  await page.getByLabel('By', { exact: true }).fill('nobody');
+  await page.getByRole('button', { name: 'Replace in 2 records' }).click();
+  await page.getByLabel('Customer No, row 302').fill('somebody');
+  await page.getByLabel('Customer No, row 303').fill('x1');
+  await page.getByLabel('Name, row 303').fill('Zoe "Ray", =1+1');
+  await page.getByRole('button', { name: 'Send 3 records back' }).click();
+  await page.getByText('Nothing is left to mend').waitFor();
+  expect(new URL(page.url()).pathname).toBe('/console/load');
+  const users = await stage.t.system.db
+    .selectFrom('users')
+    .select(['user_id', 'metadata'])
+    .where('user_id', 'in', ['nobody', 'somebody', 'x1', 'c3'])
+    .orderBy('user_id')
+    .execute();
+  expect(users).toEqual([
+    { user_id: 'c3', metadata: { Name: 'Kundin 3\t', tier: 'pro' } },
+    { user_id: 'nobody', metadata: { Name: 'Nobody', tier: 'free' } },
+    { user_id: 'somebody', metadata: { Name: 'Nobody', tier: 'free' } },
+    { user_id: 'x1', metadata: expect.objectContaining({ Name: 'Zoe "Ray", =1+1' }) },
+  ]);
+});
+
+test('the steps of loading a file can be read by everybody, and nothing in a file is taken for markup', async () => {
+  const evil = '<img src=x onerror=alert(1)>';
+  const id = await upload(`user_id,${evil}\nu1,${evil}\n,"${evil}"x\n`, `${evil}.csv`);
+  const looks: [string, string, string][] = [
+    ['load-file', '/load', 'Drop files here'],
+    [
+      'load-reading',
+      `/load?step=reading&upload=${await upload(customers(300), 'customers.csv')}`,
+      'As it is written',
+    ],
+    [
+      'load-columns',
+      `/load?step=columns&upload=${await upload(customers(300), 'customers.csv')}`,
+      '4 columns',
+    ],
+  ];
+  for (const [name, path, text] of looks) {
+    await expectGoodInEveryLook(stage, name, path, (page) => page.getByText(text).first().waitFor());
+  }
+  const page = await stage.open(`/load?step=reading&upload=${id}`);
+  await page.getByText(evil).first().waitFor();
+  await page.goto(stage.address(`/load?step=columns&upload=${id}`));
+  await page.getByLabel(`What ${evil} becomes`).waitFor();
+  expect(await page.locator('img').count()).toBe(0);
+});
