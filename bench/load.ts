@@ -4,6 +4,7 @@
  * npm run bench:load -- --workers [--rows N]
  * npm run bench:load -- --dialects [--rows N]
  * npm run bench:load -- --large [--rows N | --events N]
+ * npm run bench:load -- --plans [--rows N] [--turns N]
  *
  * Loads a deterministic file of users through the real service (upload, chunks, workers, ledger) and beside it, in the same
  * PostgreSQL, by other ways: COPY of ready rows into the table itself (the least that the database has to do), the SQL one would
@@ -13,6 +14,7 @@
  * --against: of the other ways: copy, hand, hand-2, pgloader.
  * --events: only events, N of them, beside COPY of ready rows. --workers: the same file of users with one worker process and with
  * two. --dialects: the same users written in other ways. --large: one load of users, or of events, and what a row costs.
+ * --plans: a plan of each file, and then its load.
  */
 import { rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
@@ -24,6 +26,7 @@ import { compareEvents } from './events.ts';
 import { diskOfBenches, makeFolder } from './folder.ts';
 import { type LargeLoad, measureLarge } from './large.ts';
 import { measureLatency } from './latency.ts';
+import { comparePlans } from './plans.ts';
 import { type Service, startService } from './service.ts';
 import { compareUsers, stepKeys, wayKeys } from './users.ts';
 import { writeUsersFile } from './users-file.ts';
@@ -38,6 +41,7 @@ const { values: flags } = parseArgs({
     large: { type: 'boolean', default: false },
     workers: { type: 'boolean', default: false },
     dialects: { type: 'boolean', default: false },
+    plans: { type: 'boolean', default: false },
     events: { type: 'string' },
   },
 });
@@ -74,12 +78,23 @@ async function measure(): Promise<void> {
     );
     if (flags.large) await measureLarge(service, client, folder, largeLoad(), print);
     else if (flags.events !== undefined) await events(bench, Number(flags.events));
+    else if (flags.plans) await plans(bench);
     else if (flags.dialects) await compareDialects(service, client, folder, Number(flags.rows), print);
     else await users(bench, Number(flags.rows));
   } finally {
     await client.end();
     await service.stop();
   }
+}
+
+function plans({ service, client }: Bench): Promise<void> {
+  return comparePlans(
+    service,
+    client,
+    folder,
+    { rows: Number(flags.rows), turns: Number(flags.turns) },
+    print,
+  );
 }
 
 function largeLoad(): LargeLoad {

@@ -1,0 +1,59 @@
+import { join } from 'node:path';
+import type pg from 'pg';
+import { median } from './figures.ts';
+import type { Service } from './service.ts';
+import { writeUsersFile } from './users-file.ts';
+
+interface Step {
+  readonly title: string;
+  /** Share of the rows that the file changes; null: all rows are new. */
+  readonly changed: number | null;
+}
+
+const steps: readonly Step[] = [
+  { title: 'all new', changed: null },
+  { title: 'all again, unchanged', changed: 0 },
+  { title: '10 % changed', changed: 0.1 },
+  { title: 'half changed', changed: 0.5 },
+];
+
+/**
+ * Plans a file of users and then loads it, turn after turn: all of it new, again, and with some of the rows changed. Prints the median
+ * of both, and of the ratio within a turn.
+ */
+export async function comparePlans(
+  service: Service,
+  client: pg.Client,
+  folder: string,
+  { rows, turns }: { readonly rows: number; readonly turns: number },
+  print: (line: string) => unknown,
+): Promise<void> {
+  const taken = steps.map(() => ({ plan: [] as number[], load: [] as number[] }));
+  for (let turn = 0; turn < turns; turn++) {
+    for (const [at, { changed }] of steps.entries()) {
+      const path = join(folder, `users-${at}.csv`);
+      await writeUsersFile(path, { rows, format: 'csv', changed: changed ?? 0, version: at });
+      if (changed === null) await client.query('truncate sluice.users, sluice.companies');
+      await client.query('vacuum analyze sluice.users');
+      await client.query('checkpoint');
+      const plan = await service.load(path, 'text/csv', 'plan=true');
+      await client.query('checkpoint');
+      const load = await service.load(path, 'text/csv');
+      if (JSON.stringify(plan.job.counts) !== JSON.stringify(load.job.counts)) {
+        throw new Error(`planned ${JSON.stringify(plan.job.counts)}: ${JSON.stringify(load.job.counts)}`);
+      }
+      taken[at]?.plan.push(plan.seconds);
+      taken[at]?.load.push(load.seconds);
+    }
+  }
+  print(`${rows} users, 10 columns; median of ${turns} turns\n`);
+  print('| file | plan, s | load, s | plan ÷ load |');
+  print('|---|---|---|---|');
+  for (const [at, { title }] of steps.entries()) {
+    const { plan, load } = taken[at] ?? { plan: [], load: [] };
+    const ratios = plan.map((seconds, turn) => seconds / (load[turn] ?? Number.NaN));
+    print(
+      `| ${title} | ${median(plan).toFixed(2)} | ${median(load).toFixed(2)} | ${median(ratios).toFixed(2)} |`,
+    );
+  }
+}
