@@ -25,6 +25,16 @@ export type NavGroup = (typeof navGroups)[number];
 
 export const screens: readonly Screen[] = [
   {
+    path: '/',
+    component: lazy(() => import('../screens/pulse/pulse.tsx').then(({ Pulse }) => Pulse)),
+    nav: { title: 'Pulse', icon: 'pulse', group: '', key: 'h' },
+  },
+  {
+    path: '/live',
+    component: lazy(() => import('../screens/live/live.tsx').then(({ Live }) => Live)),
+    nav: { title: 'Live', icon: 'live', group: '', key: 'v' },
+  },
+  {
     path: '/jobs',
     component: lazy(() => import('../screens/jobs/jobs.tsx').then(({ Jobs }) => Jobs)),
     nav: { title: 'Jobs', icon: 'jobs', group: '', key: 'j' },

@@ -1,0 +1,55 @@
+/* What `GET /v1/overview` answers. */
+
+export interface Minute {
+  readonly minute: string;
+  readonly records: number;
+  readonly refused: number;
+  readonly rows: number;
+}
+
+export interface LaneItem {
+  readonly position: number;
+  readonly job_id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly filename: string | null;
+  readonly done: number;
+  readonly total: number;
+  readonly start_time: string;
+}
+
+export interface OverviewHealth {
+  readonly status: 'ready' | 'degraded' | 'not_ready';
+  readonly parts: Readonly<Record<string, 'ok' | 'away'>>;
+}
+
+export interface OverviewFindings {
+  readonly warnings: number;
+  readonly failed: number;
+  readonly items: readonly {
+    readonly check: string;
+    readonly status: 'ok' | 'warning' | 'failed';
+    readonly found: string;
+    readonly advice: string | null;
+  }[];
+  readonly is_known: boolean;
+}
+
+export interface Overview {
+  readonly server: string;
+  readonly health: OverviewHealth;
+  readonly findings: OverviewFindings;
+  readonly minutes: readonly Minute[];
+  readonly queued: number;
+  readonly processing: number;
+  readonly failed_24h: number;
+  readonly unaccounted: number;
+  readonly lane: readonly LaneItem[];
+}
+
+/** Of the live view. */
+export interface RunningJob {
+  readonly job_id: string;
+  readonly completed_rows: number;
+  readonly total_rows: number;
+}

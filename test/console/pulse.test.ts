@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest';
+import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { form } from '../support/http.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '64k' } });
+
+const json = { 'content-type': 'application/json' };
+const post = (path: string, body: unknown) =>
+  stage.server.fetch(path, { method: 'POST', headers: json, body: JSON.stringify(body) });
+
+async function load(text: string, filename: string): Promise<string> {
+  const { body } = await stage.server.json<{ job_id: string }>('/v1/imports', {
+    method: 'POST',
+    body: form(text, { filename }),
+  });
+  return body.job_id;
+}
+
+/** Rates of the minutes before: nobody waits an hour for a plot. */
+async function fillRates(): Promise<void> {
+  await stage.t.system.pool.query(
+    `insert into minute_rates (environment_id, minute, records, refused, rows)
+    select $1, date_trunc('minute', now()) - n * interval '1 minute', 9000 + (n * 7919) % 4000, n % 3, case when n % 20 < 6 then 900000 + (n * 104729) % 400000 else 0 end
+    from generate_series(1, 58) n
+    on conflict do nothing`,
+    [stage.t.environment.environmentId],
+  );
+}
+
+test('Pulse shows health, rates, the lane and the number that must be 0, follows what runs, and leads to the lists', async () => {
+  const users = Array.from({ length: 200 }, (_, n) => `u${n},u${n}@example.com`).join('\n');
+  await stage.t.ended(await load(`user_id,email\n${users}\n`, 'users-2026-11-22.csv'));
+  await post('/v1/identify', { user_id: 'u1', plan: 'pro' });
+  await stage.t.system.rates.flush();
+  await fillRates();
+  const refused = await load('user_id,email\n,a\n', 'broken.csv');
+  await waitFor('the failure', async () => (await stage.t.ended(refused)).status === 'failed');
+  await stage.server.json('/v1/overview');
+  await waitFor('the findings', async () => {
+    const { body } = await stage.server.json<{ findings: { is_known: boolean } }>('/v1/overview');
+    return body.findings.is_known;
+  });
+  await expectGoodInEveryLook(stage, 'pulse', '/', async (page) => {
+    await page.getByText('must be 0, and is').waitFor();
+    await page.locator('.plot canvas').nth(1).waitFor();
+  });
+  const page = await stage.open('/');
+  await page.getByRole('link', { name: /^1\b.*Failed in 24 hours/ }).click();
+  await page.waitForURL(/\/jobs\?status=failed&since=/);
+  await page.getByText('broken.csv').waitFor();
+});
+
+test('Live shows each record as it arrives, refused ones with their reason, says how many there were, and leads to the user', async () => {
+  const page = await stage.open('/live');
+  await page.getByText('connected').waitFor();
+  await post('/v1/identify', { user_id: 'ada', plan: 'pro' });
+  await post('/v1/track', { user_id: 'ada' });
+  await post('/v1/batch', [
+    { type: 'track', user_id: 'ada', event_name: '<img src=x onerror=alert(1)>' },
+    { type: 'nothing' },
+  ]);
+  await page.getByText('4 shown / 4 arrived').waitFor();
+  await page.getByText('<img src=x onerror=alert(1)> · ada').waitFor();
+  await page.getByText(/missing_field: .*event_name/).waitFor();
+  await page.getByLabel('Outcome').selectOption('refused');
+  await page.waitForURL(/outcome=refused/);
+  await waitFor('the refused ones alone', async () => (await page.locator('tbody tr').count()) === 2);
+  await page.getByLabel('Outcome').selectOption('');
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await post('/v1/identify', { user_id: 'grace' });
+  await page.getByText('5 shown / 5 arrived').waitFor();
+  await page.getByText('1 held back').waitFor();
+  expect(await page.getByText('grace').count()).toBe(0);
+  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('cell', { name: 'grace' }).waitFor();
+  await page.getByRole('button', { name: 'Send a test record' }).click();
+  await page.getByRole('button', { name: 'Send and store it' }).click();
+  await page.getByText('console_test · console-test').waitFor();
+  await load('user_id\nx1\nx2\n', 'new-users.csv');
+  await page.getByText('new-users.csv · 2 records, 0 refused').waitFor();
+  await page.locator('tr', { hasText: 'console_test · console-test' }).locator('.row-open').click();
+  await page.getByRole('link', { name: 'console-test', exact: true }).click();
+  await page.waitForURL(/\/people\/console-test$/);
+});
+
+test('Live can be read by everybody', async () => {
+  await expectGoodInEveryLook(stage, 'live', '/live', async (page) => {
+    await page.getByText('connected').waitFor();
+    await post('/v1/identify', { user_id: 'ada', plan: 'pro' });
+    await post('/v1/track', { user_id: 'ada', event_name: 'report_exported', metadata: { format: 'csv' } });
+    await post('/v1/track', { user_id: 'ada' });
+    await page.getByText('report_exported · ada').first().waitFor();
+    await page.locator('tbody .badge-bad').first().waitFor();
+  });
+});
