@@ -18,6 +18,11 @@ export interface TakenRecord {
   readonly refusal: { readonly code: string; readonly message: string } | null;
 }
 
+interface KeptRecord extends TakenRecord {
+  /** When its end was known, in milliseconds since 1970. */
+  readonly at: number;
+}
+
 /**
  * Single records as this process takes them. While nobody watches an environment a record costs it one look at `isWatched`; while
  * somebody does, all are counted, and of those of a quarter of a second some are kept, refused ones before the others.
@@ -51,8 +56,8 @@ export class RecordsView implements View {
   #arrived = 0;
   #refused = 0;
   #shown = 0;
-  #accepted: TakenRecord[] = [];
-  #refusedOnes: TakenRecord[] = [];
+  #accepted: KeptRecord[] = [];
+  #refusedOnes: KeptRecord[] = [];
   #isNew = false;
   /** The latest that were shown. */
   #latest: object[] = [];
@@ -62,7 +67,7 @@ export class RecordsView implements View {
     this.#isNew = true;
     if (record.refusal !== null) this.#refused++;
     const kept = record.refusal === null ? this.#accepted : this.#refusedOnes;
-    if (kept.length < MAX_LIVE_RECORDS_AT_ONCE / 2) kept.push(record);
+    if (kept.length < MAX_LIVE_RECORDS_AT_ONCE / 2) kept.push({ ...record, at: Date.now() });
   }
 
   snapshot(): object {
@@ -77,8 +82,7 @@ export class RecordsView implements View {
   /** What has come since it was asked last; null: nothing. */
   takeNew(): object | null {
     if (!this.#isNew) return null;
-    const now = new Date().toISOString();
-    const records = [...this.#refusedOnes, ...this.#accepted].map((record) => renderRecord(record, now));
+    const records = [...this.#refusedOnes, ...this.#accepted].sort((a, b) => a.at - b.at).map(renderRecord);
     this.#isNew = false;
     this.#accepted = [];
     this.#refusedOnes = [];
@@ -92,11 +96,11 @@ export class RecordsView implements View {
   }
 }
 
-function renderRecord({ route, requestId, keyId, ms, body, refusal }: TakenRecord, at: string) {
+function renderRecord({ at, route, requestId, keyId, ms, body, refusal }: KeptRecord) {
   const isCut = body.length > MAX_LIVE_RECORD_BYTES;
   const text = body.subarray(0, MAX_LIVE_RECORD_BYTES).toString('utf8');
   return {
-    at,
+    at: new Date(at).toISOString(),
     route,
     request_id: requestId,
     key_id: keyId,

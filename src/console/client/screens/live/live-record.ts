@@ -47,7 +47,7 @@ export function lineOf(record: LiveRecord): Line {
     return typeof value === 'string' || typeof value === 'number' ? String(value) : null;
   };
   const [userId, companyId, event] = [text('user_id'), text('company_id'), text('event_name')];
-  const who = userId ?? companyId ?? '';
+  const who = userId ?? companyId ?? record.body.slice(0, 80);
   return {
     key: `r${++serial}`,
     at: record.at,

@@ -113,7 +113,7 @@ export function Live(): VNode {
         <strong>
           {formatCount(counts.shown)} shown / {formatCount(counts.arrived)} arrived
         </strong>
-        , {formatCount(counts.refused)} of them refused, since this view was opened
+        , {formatCount(counts.refused)} of them refused, since somebody began to watch
         {isPaused ? `; paused, ${formatCount(held.current.length)} held back` : ''}. Single records and
         batches that this server takes, and loads when they end; the latest {keptLines}.
       </p>
