@@ -55,6 +55,7 @@ comment on table sluice.notification_events is
   'What is to be notified: written in the transaction that ends the job or run, and only if somebody is to be notified.';
 comment on column sluice.notification_events.body is 'The JSON that webhooks carry, the same bytes for every try.';
 create index notification_events_created_idx on sluice.notification_events (created_at);
+create index notification_events_job_idx on sluice.notification_events (job_id) where job_id is not null;
 
 create table sluice.notification_deliveries (
   delivery_id bigint generated always as identity,

@@ -18,7 +18,9 @@ import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { jobRefusals, named, refusals } from '../schemas/answers.ts';
 import { deliveryDetail, deliveryPage, numberParameter } from '../schemas/delivery-record.ts';
+import { isJobId, jobIdOptions } from '../schemas/job-record.ts';
 
+const notAJob = 'job_id is the id of a job';
 const notAnInstant = 'since is a day or an instant such as 2026-11-20T12:00:00Z';
 
 const query = listQuery({
@@ -33,6 +35,12 @@ const query = listQuery({
     worded(
       Type.Enum([...channels], { type: 'string', description: 'Only webhooks, or only mail.' }),
       `channel is one of ${channels.join(', ')}`,
+    ),
+  ),
+  job_id: Type.Optional(
+    worded(
+      ruled(Type.String(jobIdOptions), (text) => (isJobId(text) ? null : notAJob)),
+      notAJob,
     ),
   ),
   failed: Type.Optional(
@@ -74,10 +82,26 @@ export function listDeliveriesRoute(app: FastifyInstance, { reader, config }: Sy
     schema: listDeliveriesSchema,
   } as const;
   app.get<{ Querystring: Static<typeof query> }>('/v1/deliveries', options, async (request, reply) => {
-    const { limit = DEFAULT_PAGE_SIZE, cursor = '', state, channel, failed = false, since } = request.query;
+    const {
+      limit = DEFAULT_PAGE_SIZE,
+      cursor = '',
+      state,
+      channel,
+      failed = false,
+      since,
+      job_id: jobId,
+    } = request.query;
     const environment = environmentId(request);
     const from = since === undefined ? null : new Date(readInstant(since)?.ms ?? 0);
-    const filter = { state, channel, failed, since: from, after: readRowCursor(cursor), limit: limit + 1 };
+    const filter = {
+      state,
+      channel,
+      failed,
+      jobId,
+      since: from,
+      after: readRowCursor(cursor),
+      limit: limit + 1,
+    };
     const [found, total_count] = await Promise.all([
       listDeliveries(reader.db, environment, filter),
       countDeliveries(reader.db, environment, filter),

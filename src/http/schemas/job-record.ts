@@ -8,6 +8,10 @@ import { component, orNull } from './answers.ts';
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const noSuchJob = 'there is no such job';
 
+export function isJobId(text: string): boolean {
+  return uuid.test(text);
+}
+
 export const jobIdOptions = {
   format: 'uuid',
   description: 'Id of the job, as its record has it.',
@@ -17,7 +21,7 @@ export const jobIdOptions = {
 /** The path of everything that concerns one job. What cannot be a job id is no job either. */
 export const jobParameters = Type.Object({
   job_id: worded(
-    ruled(Type.String(jobIdOptions), (text) => (uuid.test(text) ? null : noSuchJob)),
+    ruled(Type.String(jobIdOptions), (text) => (isJobId(text) ? null : noSuchJob)),
     {
       says: (value) => ({
         code: 'not_found',

@@ -27,6 +27,8 @@ export interface Delivery {
 
 export interface DeliveryFilter {
   readonly deliveryId?: number | undefined;
+  /** Of the end of this job. */
+  readonly jobId?: string | undefined;
   /** Those that were given up, and those whose last attempt failed. */
   readonly failed?: boolean;
   readonly state?: DeliveryState | undefined;
@@ -96,10 +98,11 @@ export async function countDeliveries(
 }
 
 function matching(environmentId: number, filter: DeliveryFilter) {
-  const { deliveryId, failed = false, state, channel, since = null } = filter;
+  const { deliveryId, jobId, failed = false, state, channel, since = null } = filter;
   const conditions = [
     sql<boolean>`e.environment_id = ${environmentId}`,
     ...(deliveryId === undefined ? [] : [sql<boolean>`d.delivery_id = ${deliveryId}`]),
+    ...(jobId === undefined ? [] : [sql<boolean>`e.job_id = ${jobId}`]),
     ...(failed ? [sql<boolean>`d.state <> 'delivered' and d.last_error is not null`] : []),
     ...(state === undefined ? [] : [sql<boolean>`d.state = ${state}`]),
     ...(channel === undefined ? [] : [sql<boolean>`d.channel = ${channel}`]),

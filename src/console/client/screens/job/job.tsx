@@ -14,7 +14,9 @@ import { Balance } from './balance.tsx';
 import { Chunks } from './chunks.tsx';
 import { JobActions } from './job-actions.tsx';
 import { Phases } from './phases.tsx';
+import { Planned } from './planned.tsx';
 import { sameAgain } from './same-again.ts';
+import { Told } from './told.tsx';
 import { useJob } from './use-job.ts';
 
 /** One load, export or deletion: what the ledger knows of it, while it goes on and ever after. */
@@ -83,6 +85,8 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
           <Chunks chunks={chunks} />
         </Section>
       )}
+      {job.plan == null ? null : <Planned jobId={job.job_id} />}
+      {isUnfinished(job) ? null : <Told jobId={job.job_id} />}
       <div class="columns">
         <Section title={isLoad(job) ? 'File' : 'What'}>
           <Facts of={factsOf(job)} />
