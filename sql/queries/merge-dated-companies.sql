@@ -22,8 +22,9 @@ select
   e,
   k,
   p,
-  sluice.incoming_times(p, times, null, null, is_dated, sluice.micros(now()))
+  sluice.incoming_times(p, times, null, null, is_dated, sluice.micros(now()), v.mendable_since is not null)
 from folded
+join sluice.environments v on v.environment_id = folded.e
 order by e, k collate "C"
 on conflict (environment_id, company_id) do update set
   (metadata, times, last_seen_at, updated_at) = (

@@ -12,9 +12,11 @@ with incoming_users as (
   order by i.e, i.k collate "C"
 ),
 written_users as (
-  insert into sluice.users as stored (environment_id, user_id, company_id, metadata)
-  select e, k, c, p
-  from incoming_users
+  insert into sluice.users as stored (environment_id, user_id, company_id, metadata, times)
+  select i.e, i.k, i.c, i.p, case when v.mendable_since is not null then sluice.kept_times(i.p, i.c, now()) end
+  from incoming_users i
+  join sluice.environments v on v.environment_id = i.e
+  order by i.e, i.k collate "C"
   on conflict (environment_id, user_id) do update set
     metadata = case
       when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
@@ -25,9 +27,10 @@ written_users as (
       else nullif(excluded.company_id, '')
     end,
     times = case
-      when stored.times is null and not $3::boolean then null
+      when stored.times is null and excluded.times is null and not $3::boolean then null
       else sluice.touch_times(
-        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, now()
+        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, now(),
+        excluded.times is not null
       )
     end,
     last_seen_at = now(),
@@ -48,17 +51,28 @@ incoming_companies as (
   where (select count(*) from written_users) >= 0
   order by i.e, i.k collate "C"
 )
-insert into sluice.companies as stored (environment_id, company_id, metadata)
-select e, k, p
-from incoming_companies
+insert into sluice.companies as stored (environment_id, company_id, metadata, times)
+select i.e, i.k, i.p, case when v.mendable_since is not null then sluice.kept_times(i.p, null, now()) end
+from incoming_companies i
+join sluice.environments v on v.environment_id = i.e
+order by i.e, i.k collate "C"
 on conflict (environment_id, company_id) do update set
   metadata = case
     when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
     else stored.metadata || excluded.metadata
   end,
   times = case
-    when stored.times is null and not $3::boolean then null
-    else sluice.touch_times(stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, now())
+    when stored.times is null and excluded.times is null and not $3::boolean then null
+    else sluice.touch_times(
+      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, now(), excluded.times is not null
+    )
   end,
   last_seen_at = now(),
-  updated_at = now()
+  updated_at = case
+    when stored.metadata = case
+        when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
+        else stored.metadata || excluded.metadata
+      end
+    then stored.updated_at
+    else now()
+  end

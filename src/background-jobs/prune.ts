@@ -10,8 +10,9 @@ import { removeAbandoned } from '../load/accept-load.ts';
 import type { LoadContext } from '../load/context.ts';
 import { removeExpiredUploads } from '../load/uploads.ts';
 import { pruneNotifications } from '../notifications/deliveries.ts';
-import type { Database } from '../postgres/database.ts';
+import { type Database, inTransaction } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
+import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
 import {
   countPrunable,
@@ -73,6 +74,7 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const { pool, db, files, config } = context;
   const { fileRetentionDays: fileDays, exportRetentionDays: exportDays, jobRetentionDays: jobDays } = config;
   const loads = await pruneFiles({ db, files }, { fileDays, jobDays });
+  await inTransaction(pool, (transaction) => forgetMendable(transaction.db));
   const exports = await pruneExports({ db, files }, { exportDays, jobDays });
   const temporary = await sweep({ pool, db, files });
   const deletions = await forgetDeletions(db, jobDays);

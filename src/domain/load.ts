@@ -156,6 +156,22 @@ export interface PlannedProperty extends ValueChanges {
   readonly isNew: boolean;
 }
 
+/** What the rows of an amendment leave to others. */
+export interface Yields {
+  /** To single records since then: as the parent's chunks were begun. As `Instant` writes it. */
+  readonly since: string;
+  readonly later: readonly Yield[];
+}
+
+/** What a row of an amendment leaves to later records of files. */
+export interface Yield {
+  readonly key: string;
+  /** Properties that a later record sets or removes. */
+  readonly names: readonly string[];
+  /** A later record says which company the user belongs to. */
+  readonly company: boolean;
+}
+
 /** A byte range of the stored file that ends on a record boundary: the unit of work, retry and parallelism. */
 export interface ChunkRange {
   /** First byte in the stored file. */

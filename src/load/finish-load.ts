@@ -17,6 +17,7 @@ import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../po
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { endAmendment } from './amend/end-amendment.ts';
+import { placeRows } from './amend/place.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
@@ -126,6 +127,7 @@ export async function replayLoad(context: LoadContext, claim: TaskClaim): Promis
     const range = await readChunkRange(context.db, claim.subjectId, chunkNo);
     const refused = await readRefusedRows(context.db, claim.subjectId, range);
     const rows = await reader.read(range);
+    await placeRows(context, source, range, rows);
     await replayChunk(
       context,
       claim,

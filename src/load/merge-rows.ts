@@ -203,13 +203,16 @@ export function batchOf(
   includes: RecordFilter | null,
 ): Batch {
   const scope = scopeOf(source, chunkNo, rows, entity);
-  if (scope.dated) return { entity, scope, text: rows.dated[entity].text(includes ?? undefined), keys: null };
+  const yields = rows.later?.yields(rows, entity, includes) ?? null;
+  if (scope.dated) {
+    return { entity, scope, yields, text: rows.dated[entity].text(includes ?? undefined), keys: null };
+  }
   const buffer = rows[entity];
   if (includes === null) {
-    return { entity, scope, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
+    return { entity, scope, yields, text: buffer.finish(), keys: buffer.rows - buffer.repeated };
   }
   const groups = buffer.groups(includes);
-  return { entity, scope, text: buffer.text(groups), keys: groups.length };
+  return { entity, scope, yields, text: buffer.text(groups), keys: groups.length };
 }
 
 function scopeOf(source: LoadSource, chunkNo: number, rows: Rows, entity: Entity): MergeScope {

@@ -25,6 +25,7 @@ import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
+import { placeRows } from './amend/place.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
 import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
@@ -63,6 +64,7 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
     const inserted = await tryInserting(context, source, { claim, chunk }, reader);
     if (inserted !== null) return inserted;
     await readChanged(context, source, chunk, reader);
+    await placeRows(context, source, chunk, rows);
     await prepareChunk(context, source, rows);
     try {
       return await mergeChunk(context, source, { claim, chunk }, rows, false);
@@ -92,7 +94,8 @@ async function tryInserting(
   reader: ChunkReader,
 ): Promise<DoneChunk | null> {
   const learned = context.memory.of(claim.subjectId);
-  if (chunk.oversized || !(await expectsNewUsers(context.db, source, learned))) return null;
+  if (chunk.oversized || source.place !== null || !(await expectsNewUsers(context.db, source, learned)))
+    return null;
   const rows = await reader.read(chunk, scopeOfNewUsers(source, claim.part));
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);

@@ -45,7 +45,7 @@ export function createChunkReader(
   rows = new Rows(),
 ): ChunkReader {
   const parser = createParser(source, rows);
-  const key = 'offerUnchanged' in parser && source.preset === null ? digestKeyOf(source) : null;
+  const key = 'offerUnchanged' in parser && isDigested(source) ? digestKeyOf(source) : null;
   const { fileRef } = source;
   if (fileRef === null) throw new MissingFileError(`the file of job ${source.jobId} has expired`);
   return {
@@ -73,6 +73,11 @@ export function createChunkReader(
       return rows;
     },
   };
+}
+
+/** What an amended record lays over its row is not all that it says, and a preset makes several rows of one. */
+function isDigested({ preset, place }: LoadSource): boolean {
+  return preset === null && place === null;
 }
 
 /** All that decides what becomes of a record, beside its bytes. */

@@ -100,6 +100,11 @@ export class DatedRows {
     return [...new Set(this.#records.subarray(0, this.rows))].sort((a, b) => a - b);
   }
 
+  /** Row `row` as COPY reads it. */
+  line(row: number): Buffer {
+    return this.#bytes.subarray(row === 0 ? 0 : this.#ends[row - 1], this.#ends[row]);
+  }
+
   /** How many rows of some records stand for one. */
   countedAmong(includes: (record: number) => boolean): number {
     let counted = 0;
@@ -115,7 +120,7 @@ export class DatedRows {
     const lines: Buffer[] = [];
     for (let row = 0; row < this.rows; row++) {
       if (!includes(this.#records[row] ?? -1)) continue;
-      lines.push(this.#bytes.subarray(row === 0 ? 0 : this.#ends[row - 1], this.#ends[row]));
+      lines.push(this.line(row));
     }
     return Buffer.concat(lines);
   }

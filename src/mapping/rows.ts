@@ -12,6 +12,7 @@ import { DatedBuffer } from './dated-buffer.ts';
 import { EventBuffer, type EventOrigin, EventRow, type IdCounter, instantChars } from './event-buffer.ts';
 import { EventTimes } from './event-time.ts';
 import { doubled } from './key-table.ts';
+import type { LaterHistory } from './later-history.ts';
 import { PropertyTypes } from './property-types.ts';
 import { RecordDigests } from './record-digests.ts';
 import { RowBuffer, UNCOUNTED } from './row-buffer.ts';
@@ -49,6 +50,8 @@ export class Rows {
   readonly times = new EventTimes();
   readonly #eventRow = new EventRow();
   rejects: Reject[] = [];
+  /** Of an amendment: what its rows yield to. */
+  later: LaterHistory | null = null;
   /** The chunk's bytes, to quote refused records from. */
   bytes: Buffer = Buffer.alloc(0);
 
@@ -67,6 +70,7 @@ export class Rows {
     this.users.shrink();
     this.companies.shrink();
     this.rejects = [];
+    this.later = null;
   }
 
   /** Forgets the chunk's bytes. */

@@ -40,6 +40,7 @@ describe('a load into an environment without users is inserted, not merged', () 
       unchanged: 0,
       superseded: 1,
       rejected: 0,
+      amended: 0,
     });
     expect(await readProfiles(t.system, environment)).toEqual({
       users: {

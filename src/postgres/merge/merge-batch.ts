@@ -9,8 +9,10 @@ import { pipeline } from 'node:stream/promises';
 import { type RawBuilder, sql } from 'kysely';
 import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
-import { Fault } from '../../domain/errors.ts';
+import { Fault, TransientError } from '../../domain/errors.ts';
+import type { Yields } from '../../domain/load.ts';
 import type { Database, Transaction } from '../database.ts';
+import { yieldToLater } from './amended.ts';
 import { copyDated, holdsDated } from './dated.ts';
 import { copyIncoming, holdsUndated, incomingTable, isDated, keyHash, type MergeScope } from './incoming.ts';
 import { applyRemovals, createCompanies, upsert } from './upsert.ts';
@@ -22,6 +24,8 @@ export interface Batch {
   /** Keys in it; null: not known, as of dated rows. */
   readonly keys: number | null;
   readonly scope: MergeScope;
+  /** Of an amendment: what its rows leave to what stands later in history. Null: they count as of now. */
+  readonly yields: Yields | null;
 }
 
 /** Outcomes of the rows that stand for a record. */
@@ -36,7 +40,7 @@ export interface Merged {
 export async function mergeBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
   const { db } = transaction;
   const { entity, scope } = batch;
-  const keys = await copyBatch(transaction, batch);
+  const { keys, held } = await copyBatch(transaction, batch);
   const before = (await knowsSome(db, entity, scope.environmentId))
     ? await dropUnchanged(db, entity, scope)
     : nothingUnchanged;
@@ -45,6 +49,9 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   if (before.rows + written.rows + after.rows !== keys) {
     throw new Fault(`of ${keys} ${entity} rows ${before.rows + written.rows + after.rows} were merged`);
   }
+  // A profile that a single record made in between knows better than the amended one.
+  if (held !== null && held + written.created !== keys)
+    throw new TransientError(`${entity} were made while an amendment was merged`);
   if (scope.removes) await applyRemovals(db, entity, scope);
   return {
     inserted: written.inserted,
@@ -54,11 +61,21 @@ export async function mergeBatch(transaction: Transaction, batch: Batch): Promis
   };
 }
 
-/** Brings the batch into the session's table for its entity; returns how many keys it has. */
-export async function copyBatch(
-  transaction: Transaction,
-  { entity, text, keys, scope }: Batch,
-): Promise<number> {
+/** A batch in the session's table for its entity. */
+interface CopiedBatch {
+  readonly keys: number;
+  /** Of an amendment: keys that are stored; their rows are locked. */
+  readonly held: number | null;
+}
+
+/** Brings the batch into the session's table for its entity. */
+export async function copyBatch(transaction: Transaction, batch: Batch): Promise<CopiedBatch> {
+  const { entity, yields, scope } = batch;
+  const keys = await copyRows(transaction, batch);
+  return { keys, held: yields && (await yieldToLater(transaction.db, entity, scope, yields)) };
+}
+
+async function copyRows(transaction: Transaction, { entity, text, keys, scope }: Batch): Promise<number> {
   if (scope.dated) return copyDated(transaction, entity, text, scope);
   await copyIncoming(transaction.client, entity, text);
   return keys ?? 0;

@@ -19,6 +19,8 @@ import {
 export interface Written {
   /** Rows written, whether they stand for a record or not. */
   readonly rows: number;
+  /** Those of them that were not there before. */
+  readonly created: number;
   readonly inserted: number;
   readonly updated: number;
   /** Rows of which nothing but the times changed. */
@@ -53,6 +55,7 @@ export async function upsert(db: Database, entity: Entity, scope: MergeScope): P
     ${scope.keepKeys ? noted(entity, scope, counted) : sql``}
     select
       count(*)::int as rows,
+      count(*) filter (where is_new)::int as created,
       count(*) filter (where is_new and ${counted})::int as inserted,
       count(*) filter (where not is_new and touches = 1 and ${counted})::int as updated,
       count(*) filter (where touches = 0 and ${counted})::int as unchanged,

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
-import type { LoadStatus, LoadType, Preset, StoredFormat } from '../../domain/load.ts';
+import type { ChunkRange, LoadStatus, LoadType, Preset, StoredFormat } from '../../domain/load.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import type { Database } from '../database.ts';
@@ -265,4 +265,77 @@ export async function readAmendmentShapes(db: Database, loadId: number): Promise
     header: row.header as CsvHeader | null,
     parentHeader: row.parent_header as CsvHeader | null,
   };
+}
+
+/** Rows of the parent by the records of a chunk of the amendment that mend them; those that are free again are absent. */
+export async function readPlaces(
+  db: Database,
+  amendmentId: number,
+  { firstRow, rowCount }: ChunkRange,
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await db
+    .selectFrom('load_amendments')
+    .select(['amended_row', 'row_number'])
+    .where('amended_by', '=', amendmentId)
+    .where('amended_row', '>=', firstRow)
+    .where('amended_row', '<', firstRow + rowCount)
+    .execute();
+  return new Map(rows.map((row) => [row.amended_row, row.row_number]));
+}
+
+/** Rows of a chunk that amendments mend, or have mended: they count by these. */
+export async function readAmendedRowsOf(
+  db: Database,
+  loadId: number,
+  { firstRow, rowCount }: ChunkRange,
+): Promise<ReadonlySet<number>> {
+  const rows = await db
+    .selectFrom('load_amendments')
+    .select('row_number')
+    .where('load_id', '=', loadId)
+    .where('row_number', '>=', firstRow)
+    .where('row_number', '<', firstRow + rowCount)
+    .execute();
+  return new Set(rows.map((row) => row.row_number));
+}
+
+/** A load whose records may stand later than those of an amendment. */
+export interface LaterLoad {
+  readonly loadId: number;
+  /** The parent itself; a sibling, another of its amendments, whose records have places in the parent's file; or after all of these. */
+  readonly position: 'parent' | 'sibling' | 'after';
+}
+
+/**
+ * The parent, its other amendments, and what was loaded between the parent and the amendment, which runs now. An amendment of another
+ * load stands where that one stands, unless it wins.
+ */
+export async function findLater(
+  db: Database,
+  parentId: number,
+  amendmentId: number,
+): Promise<readonly LaterLoad[]> {
+  const { rows } = await sql<LaterLoad>`
+    select
+      l.load_id as "loadId",
+      case
+        when l.load_id = p.load_id then 'parent'
+        when l.amends = p.load_id and not l.wins then 'sibling'
+        else 'after'
+      end as position
+    from loads p
+    join loads own on own.load_id = ${amendmentId}
+    join loads l on l.environment_id = p.environment_id and l.load_id <> own.load_id
+    left join loads other on other.load_id = l.amends and not l.wins
+    where p.load_id = ${parentId}
+      and not l.dry_run
+      and l.rows_read > 0
+      and l.lane_position < own.lane_position
+      and (
+        l.load_id = p.load_id
+        or l.amends = p.load_id
+        or coalesce(other.lane_position, l.lane_position) > p.lane_position
+      )
+    order by l.lane_position`.execute(db);
+  return rows;
 }

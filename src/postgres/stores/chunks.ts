@@ -25,6 +25,34 @@ export async function readChunkRange(db: Database, loadId: number, chunkNo: numb
   return toRange(row);
 }
 
+/** When the first of the chunks that hold rows from `first` to `last` was begun; null: none is done. As `Instant` writes it. */
+export async function readChunkStart(
+  db: Database,
+  loadId: number,
+  first: number,
+  last: number,
+): Promise<string | null> {
+  const { rows } = await sql<{ start: string | null }>`
+    select to_char(min(coalesce(started_at, done_at)) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as start
+    from load_chunks
+    where load_id = ${loadId} and first_row <= ${last} and first_row + row_count > ${first}`.execute(db);
+  return rows[0]?.start ?? null;
+}
+
+/** Chunks that are done, from the one that holds row `firstRow` on. */
+export async function readDoneChunks(db: Database, loadId: number, firstRow: number): Promise<ChunkRange[]> {
+  const rows = await db
+    .selectFrom('load_chunks')
+    .select(rangeColumns)
+    .where('load_id', '=', loadId)
+    .where('done_at', 'is not', null)
+    .where(({ eb }) => eb(eb('first_row', '+', eb.ref('row_count')), '>', firstRow))
+    .where('oversized', '=', false)
+    .orderBy('chunk_no')
+    .execute();
+  return rows.map(toRange);
+}
+
 function toRange(row: Pick<Selectable<LoadChunks>, (typeof rangeColumns)[number]>): ChunkRange {
   return {
     byteStart: row.byte_start,
@@ -108,6 +136,7 @@ export async function finishChunk(
       where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
       returning loads.*
     ),
+    ${tally.rejected === 0 ? sql`` : keepingTimes}
     ${tally.kinds === null ? sql`` : countedByKind(tally.kinds)}
     finish as (
       insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
@@ -127,6 +156,18 @@ export async function finishChunk(
   const { finishId, ...progress } = row;
   return { ...progress, finish: finishId === null ? null : { taskId: finishId, kind: 'finish', attempt: 0 } };
 }
+
+/**
+ * From now on single records leave their times in the profiles of the environment, so that the records refused here can take their place
+ * before them once they are mended.
+ */
+const keepingTimes = sql`
+    keeping_times as (
+      update environments e
+      set mendable_since = now()
+      from counted
+      where e.environment_id = counted.environment_id and not counted.dry_run
+    ),`;
 
 /** The kinds that were met; a chunk holds few. Nobody waits for another's row who does not wait for the load's. */
 function countedByKind(kinds: OutcomesByKind) {

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { sql } from 'kysely';
 import { inputError } from '../../domain/errors.ts';
 import type { Database } from '../database.ts';
 import { isUniqueViolation } from '../sqlstate.ts';
@@ -21,6 +22,28 @@ const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
 /** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
+/**
+ * Where no refused record can take its place any more, because its file has expired, single records need not leave their times. The rows
+ * are locked before it is looked: a load that ends with refused records waits, or is seen. Call it in a transaction.
+ */
+export async function forgetMendable(db: Database): Promise<void> {
+  await sql`
+    select
+    from environments
+    where mendable_since is not null
+    order by environment_id
+    for no key update`.execute(db);
+  await sql`
+    update environments e
+    set mendable_since = null
+    where mendable_since is not null
+      and not exists (
+        select
+        from loads l
+        where l.environment_id = e.environment_id and l.rows_rejected > 0 and not l.dry_run and l.file_ref is not null
+      )`.execute(db);
+}
+
 export async function createEnvironment(db: Database, name: string): Promise<Environment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';

@@ -172,30 +172,44 @@ export interface LoadSource {
   readonly chunkCount: number;
   /** Secret of the environment: see `digestKey`. */
   readonly recordKey: string;
+  /** Its records yield to what stands later: see `src/load/amend/place.ts`. Null: they count as of now. */
+  readonly place: Place | null;
+}
+
+/** Of an amendment whose records count as of their place in the file of its parent. `acceptedAt` is the parent's. */
+export interface Place {
+  readonly parentId: number;
 }
 
 export async function readLoadSource(db: Database, loadId: number): Promise<LoadSource> {
   const row = await db
     .selectFrom('loads')
     .innerJoin('environments', 'environments.environment_id', 'loads.environment_id')
+    .leftJoin('loads as parent', (join) =>
+      join.onRef('parent.load_id', '=', 'loads.amends').on('loads.wins', '=', false),
+    )
     .select([
-      'job_id',
+      'loads.job_id',
       'loads.environment_id',
-      'entity',
-      'file_ref',
-      'file_format',
-      'header',
-      'column_map',
-      'preset',
-      'pass',
-      'dry_run',
-      'chunk_count',
+      'loads.entity',
+      'loads.file_ref',
+      'loads.file_format',
+      'loads.header',
+      'loads.column_map',
+      'loads.preset',
+      'loads.pass',
+      'loads.dry_run',
+      'loads.chunk_count',
       'record_key',
+      'parent.load_id as parent_id',
     ])
     .select(
-      sql<string>`to_char(accepted_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`.as('accepted_at'),
+      sql<string>`to_char(
+        coalesce(parent.accepted_at, loads.accepted_at) at time zone 'UTC',
+        'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+      )`.as('accepted_at'),
     )
-    .where('load_id', '=', loadId)
+    .where('loads.load_id', '=', loadId)
     .executeTakeFirst();
   if (row === undefined) throw new Fault(`load ${loadId} is not in the ledger`);
   return {
@@ -213,6 +227,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     dryRun: row.dry_run,
     chunkCount: row.chunk_count,
     recordKey: row.record_key,
+    place: row.parent_id === null ? null : { parentId: row.parent_id },
   };
 }
 

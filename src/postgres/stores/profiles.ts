@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
+import { type Entity, idColumn } from '../../domain/entity.ts';
 import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
 
 /** A profile to be laid over what is stored. */
@@ -122,6 +123,22 @@ function withTime(text: string, { at }: DatedProfileRow): string {
 
 function isRemoving({ removes }: ProfileRow): boolean {
   return removes;
+}
+
+/** Which of some keys are stored. */
+export async function findStored(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  keys: readonly string[],
+): Promise<string[]> {
+  if (keys.length === 0) return [];
+  const id = sql.ref(idColumn[entity]);
+  const { rows } = await sql<{ key: string }>`
+    select ${id} as key
+    from ${sql.table(entity)}
+    where environment_id = ${environmentId} and ${id} = any (${keys}::text[])`.execute(db);
+  return rows.map(({ key }) => key);
 }
 
 export async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {

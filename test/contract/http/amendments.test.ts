@@ -152,6 +152,36 @@ describe('mended records', () => {
   });
 });
 
+describe('what mends them may also be', () => {
+  test('a form, a JSON array, and a proposal of the causes', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, file);
+    const form = new FormData();
+    form.set('wins', 'true');
+    form.set('file', new Blob(['user_id,name,sluice_row\nu2,Grace,2\n']), 'mended.csv');
+    const path = `/v1/background_jobs/${job_id}/amend`;
+    const sent = await server.json<Job>(path, { method: 'POST', key: owner.key, body: form });
+    expect([sent.status, (await ended(owner, sent.body.job_id)).status]).toEqual([202, 'completed']);
+
+    const lines = '{"user_id":"","n":1}\n{"user_id":"u9"}\n';
+    const parent = await load(owner, lines, 'application/x-ndjson');
+    const array = JSON.stringify([{ user_id: 'u8', sluice_reject: { row: 1 } }]);
+    await amended(owner, parent.job_id, array, 'application/json');
+    expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 1 });
+
+    const short = await load(owner, 'user_id,name,plan\nu5,Ada,pro\nu6,Grace\nu7,Joan\n');
+    const causes = await server.json<{ data: { proposals: { id: string }[] }[] }>(
+      `/v1/background_jobs/${short.job_id}/rejects?group_by=cause`,
+      { key: owner.key },
+    );
+    const proposal = causes.body.data[0]?.proposals[0]?.id ?? '';
+    await amended(owner, short.job_id, JSON.stringify({ apply: proposal }), 'application/json');
+    expect((await show(owner, short.job_id)).counts).toMatchObject({ rejected: 0, amended: 2 });
+    const unknown = refusal(amend(owner, short.job_id, '{"apply":"no-such"}', 'application/json'));
+    expect(await unknown).toEqual([400, 'invalid_field', expect.any(String)]);
+  });
+});
+
 describe('refused are', () => {
   test('rows that come twice, out of order, are no refused rows, or are not named', async () => {
     const owner = await tenant();

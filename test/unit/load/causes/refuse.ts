@@ -26,6 +26,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     pass: 'load',
     dryRun: false,
     chunkCount: 1,
+    place: null,
     recordKey: '',
     ...more,
   };
