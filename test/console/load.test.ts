@@ -1,6 +1,12 @@
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { startStallingProxy } from '../support/stalling-proxy.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage();
 
@@ -28,6 +34,22 @@ async function drop(page: Page, text: string, name: string): Promise<void> {
   })()`);
   await page.dispatchEvent('.drop', 'drop', { dataTransfer: files });
 }
+
+interface Kept {
+  readonly filename: string;
+  readonly received_bytes: number;
+  readonly sha256: string | null;
+}
+
+/** The one upload of that name. */
+async function keptOf(name: string): Promise<Kept | undefined> {
+  const { body } = await stage.server.json<Kept[]>('/v1/uploads');
+  const found = body.filter(({ filename }) => filename === name);
+  expect(found.length).toBeLessThanOrEqual(1);
+  return found[0];
+}
+
+const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 
 const left = (page: Page) => page.getByText(/ left$/);
 
@@ -73,6 +95,78 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
     { user_id: 'somebody', metadata: { Name: 'Nobody', tier: 'free' } },
     { user_id: 'x1', metadata: expect.objectContaining({ Name: 'Zoe "Ray", =1+1' }) },
   ]);
+});
+
+test('from the choice of a file to its result a keyboard is enough', async () => {
+  const page = await stage.open('/load');
+  const focusOn = async (name: string) => {
+    const focused = () =>
+      page.evaluate(
+        '(({ tagName, textContent, labels }) => /^(A|BUTTON|INPUT)$/.test(tagName) ? [textContent, labels?.[0]?.textContent].join(" ") : "")(document.activeElement)',
+      );
+    for (let tries = 0; tries < 60; tries++) {
+      if (String(await focused()).includes(name)) return;
+      await page.keyboard.press('Tab');
+    }
+    throw new Error(`${name} cannot be reached with Tab`);
+  };
+  await focusOn('Choose files');
+  const chooser = page.waitForEvent('filechooser');
+  await page.keyboard.press('Space');
+  const text = 'user_id,plan\nk1,pro\nk2,free\n';
+  await (await chooser).setFiles({ name: 'keys.csv', mimeType: 'text/csv', buffer: Buffer.from(text) });
+  await page.getByText('As it is written').first().waitFor();
+  await focusOn('On to the columns');
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Plan the load' }).waitFor();
+  await focusOn('Plan the load');
+  await page.keyboard.press('Enter');
+  await page.getByText('2 records would come to this').waitFor();
+  await focusOn('Load: write 2 records');
+  await page.keyboard.press('Enter');
+  await page.getByText('2 records read').waitFor();
+});
+
+test('an upload whose connection is lost goes on by itself from where it was, and after a reload when the file is chosen again', async () => {
+  const proxy = await startStallingProxy(new URL(stage.server.address));
+  const page = await stage.open('/load', { origin: `http://127.0.0.1:${proxy.port}` });
+  const buffer = Buffer.from(`user_id,text\n${'u1,0123456789abcdef\n'.repeat(1_300_000)}`);
+  // Of a file on disk the browser knows when it was changed: the same file, chosen again, is known by it.
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-upload-'));
+  const fileOf = async (name: string) => {
+    const path = join(folder, name);
+    await writeFile(path, buffer);
+    return path;
+  };
+  const network = await page.context().newCDPSession(page);
+  const limit = (uploadThroughput: number) =>
+    network.send('Network.emulateNetworkConditions', {
+      ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput },
+    });
+  const send = async (name: string) => {
+    await limit(12_000_000);
+    const path = await fileOf(name);
+    await page.locator('input[type=file]').setInputFiles(path);
+    await waitFor('a part of it', async () => ((await keptOf(name))?.received_bytes ?? 0) > 0);
+    expect((await keptOf(name))?.received_bytes).toBeLessThan(buffer.length);
+    return path;
+  };
+  const isWhole = async (name: string) => {
+    await page.getByText('As it is written').first().waitFor();
+    expect(await keptOf(name)).toMatchObject({ received_bytes: buffer.length, sha256: hash(buffer) });
+  };
+  await send('cut.csv');
+  proxy.cut();
+  await isWhole('cut.csv');
+  await page.getByRole('link', { name: 'File', exact: true }).click();
+  const path = await send('reloaded.csv');
+  await page.reload();
+  await page.getByText('Choose the same file again').waitFor();
+  await limit(-1);
+  await page.locator('input[type=file]').setInputFiles(path);
+  await isWhole('reloaded.csv');
+  await proxy.close();
+  await rm(folder, { recursive: true });
 });
 
 test('the steps of loading a file can be read by everybody, and nothing in a file is taken for markup', async () => {

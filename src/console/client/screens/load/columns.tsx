@@ -55,18 +55,20 @@ export function Columns({ query, found }: Props): VNode {
   return (
     <>
       <ProblemNotice found={found} />
-      <Section
-        title={plural(found.columns.length, 'column')}
-        aside={<SavedMappings query={query} found={found} />}
-        flush
-      >
-        <Table
-          caption="Columns of the file"
-          columns={columns}
-          rows={found.columns}
-          keyOf={({ name }) => name}
-        />
-      </Section>
+      <div class="load-columns">
+        <Section
+          title={plural(found.columns.length, 'column')}
+          aside={<SavedMappings query={query} found={found} />}
+          flush
+        >
+          <Table
+            caption="Columns of the file"
+            columns={columns}
+            rows={found.columns}
+            keyOf={({ name }) => name}
+          />
+        </Section>
+      </div>
       <SaveMapping query={query} found={found} />
       <div class="step-foot">
         <StartPlan query={query} found={found} />

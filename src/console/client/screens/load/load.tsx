@@ -1,4 +1,5 @@
 import type { VNode } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
 import { mayUse } from '../../lib/api.ts';
 import { visibleText } from '../../lib/format.ts';
 import { type Query, useQuery } from '../../lib/use-query.ts';
@@ -80,8 +81,15 @@ function isReachable(query: Query, step: Step): boolean {
 /** Where one is, and the way back. */
 function Steps({ query, current }: { readonly query: Query; readonly current: Step }): VNode {
   const at = steps.findIndex(([step]) => step === current);
+  const nav = useRef<HTMLElement>(null);
+  const shown = useRef(current);
+  // Whoever comes to a step by keyboard goes on from here, and not from the top of the page.
+  useEffect(() => {
+    if (shown.current !== current) nav.current?.querySelector<HTMLElement>('[aria-current]')?.focus();
+    shown.current = current;
+  }, [current]);
   return (
-    <nav aria-label="Steps">
+    <nav aria-label="Steps" ref={nav}>
       <ol class="steps">
         {steps.map(([step, title], index) => (
           <li key={step} data-done={index < at ? '' : undefined}>
