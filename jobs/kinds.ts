@@ -10,6 +10,7 @@ import { openSendContext } from '../src/notifications/open-send-context.ts';
 import type { ScheduleContext } from '../src/sources/schedules/context.ts';
 import { scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
+import { beginJob } from './begin.ts';
 import { chunkJob } from './chunk.ts';
 import { deletionJob } from './deletion.ts';
 import { deliveryJob } from './delivery.ts';
@@ -31,6 +32,7 @@ export function openJobContext(
 
 /** Every kind of background work there is. */
 const byName: Readonly<Record<TaskKindName, TaskKind<JobContext>>> = {
+  begin: beginJob,
   chunk: chunkJob,
   finish: finishJob,
   deletion: deletionJob,

@@ -99,13 +99,16 @@ ${rejects.join('\n')}
 
 | failure.error_code | meaning |
 |---|---|
-| \`too_many_rejects\` | More records were refused than \`max_errors\` allows. |
+| \`too_many_rejects\` | More records were refused than \`max_errors\` allows; nothing of the load was written. |
+| \`guard_exceeded\` | More would have been changed or removed than \`max_changed\` or \`max_removed_values\` allows; nothing was written. |
+| \`plan_drifted\` | Profiles have changed since the plan that was to be applied; nothing was written. |
 | \`all_records_refused\` | Every record was refused; the message gives the likely reason. Dry runs fail in the same way. |
-| \`chunk_failed\`, \`finish_failed\` | An error did not pass; the message gives it. |
+| \`begin_failed\`, \`chunk_failed\`, \`finish_failed\` | An error did not pass; the message gives it. |
 | \`database_timeout\` | Ten times in a row, \`statement_timeout\` of the database role, or PostgreSQL 17's \`transaction_timeout\`, ended a chunk or the finish. |
 | \`worker_lost\` | A chunk, or the finish, repeatedly lost its worker. |
 
-Rows that were applied before stay, and the message gives their number. \`retry\` loads the rest. After \`all_records_refused\` nothing is left to retry:
+Rows that were applied before stay, and the message gives their number. \`retry\` loads the rest; after
+\`too_many_rejects\` and \`guard_exceeded\` it accepts what was too much, after \`plan_drifted\` it plans anew. After \`all_records_refused\` nothing is left to retry:
 correct the file and upload it again.
 
 While a job of any kind is being retried, \`last_error\` of its detail shows the error of the last attempt.

@@ -29,7 +29,8 @@ create table sluice.loads (
   max_removed_values bigint,
   on_drift text,
   planned_at timestamptz,
-  plan_snapshot pg_snapshot,
+  plan_since timestamptz,
+  plan_horizon xid8,
   plan jsonb,
   applied_at timestamptz,
   duplicate_of uuid,
@@ -96,7 +97,9 @@ comment on column sluice.loads.pass is
 comment on column sluice.loads.dry_run is 'The pass writes neither profiles nor events.';
 comment on column sluice.loads.begins_anew is 'Before its chunks start, what the last pass left is forgotten.';
 comment on column sluice.loads.planned_at is 'When its plan was begun.';
-comment on column sluice.loads.plan_snapshot is 'Which transactions the plan saw for certain: what others wrote since is drift.';
+comment on column sluice.loads.plan_since is
+  'When the oldest transaction began that was under way then: what it changes bears no earlier time.';
+comment on column sluice.loads.plan_horizon is 'The oldest transaction that was under way then: what earlier ones wrote, the plan saw.';
 comment on column sluice.loads.plan is 'The summary of its plan.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
 comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';

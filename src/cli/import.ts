@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import type { MaxErrors } from '../domain/load.ts';
+import type { GuardLimit } from '../domain/load.ts';
 import { applyMapping, type Mapped } from '../domain/saved-mapping.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { exitCodes } from './errors.ts';
@@ -121,7 +121,7 @@ async function importAll(
 }
 
 /** `100` or `5%`. */
-function parseMaxErrors(text: string): MaxErrors {
+function parseMaxErrors(text: string): GuardLimit {
   const match = /^(\d+(?:\.\d+)?)(%?)$/.exec(text.trim());
   const number = Number(match?.[1]);
   if (match?.[2] === '%' && number <= 100) return { percent: number };

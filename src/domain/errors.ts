@@ -23,6 +23,8 @@ export const errorCodes = {
   upload_too_slow: 408,
   job_not_cancellable: 409,
   job_not_retryable: 409,
+  job_not_appliable: 409,
+  plan_already_applied: 409,
   job_not_amendable: 409,
   already_amended: 409,
   count_changed: 409,

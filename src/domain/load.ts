@@ -31,6 +31,9 @@ export function keepsPlan(pass: LoadPass): boolean {
   return pass === 'plan' || pass === 'guard';
 }
 
+/** `failure.code` of a load of which more would change, or go, than was allowed. */
+export const GUARD_EXCEEDED = 'guard_exceeded';
+
 /** How the stored file is written: JSON arrays, Parquet and Avro are stored as NDJSON while they are received. */
 export type StoredFormat = 'csv' | 'ndjson';
 
@@ -48,13 +51,23 @@ export interface LoadOptions {
   readonly dryRun: boolean;
   /** A dry run that keeps what it finds, and can be applied. */
   readonly plan: boolean;
-  /** More rejects than this fail the load: a count, or a share of the records in percent. */
-  readonly maxErrors: MaxErrors | null;
+  /** Guards: more than this fail the load, and nothing of it is written. Rejects; profiles that change; values that are removed. */
+  readonly maxErrors: GuardLimit | null;
+  readonly maxChanged: GuardLimit | null;
+  readonly maxRemovedValues: GuardLimit | null;
   readonly ifDuplicate: 'load' | 'skip' | 'reject';
   readonly source: SourceOptions;
 }
 
-export type MaxErrors = { readonly count: number } | { readonly percent: number };
+/** A number, or a share of the records of the file in per cent. */
+export type GuardLimit = { readonly count: number } | { readonly percent: number };
+
+/** What guards allow, in numbers; null: anything. */
+export interface Guards {
+  readonly maxErrors: number | null;
+  readonly maxChanged: number | null;
+  readonly maxRemovedValues: number | null;
+}
 
 export const defaultLoadOptions: LoadOptions = {
   entity: 'auto',
@@ -63,6 +76,8 @@ export const defaultLoadOptions: LoadOptions = {
   dryRun: false,
   plan: false,
   maxErrors: null,
+  maxChanged: null,
+  maxRemovedValues: null,
   ifDuplicate: 'load',
   source: {},
 };

@@ -8,6 +8,7 @@ export const exportQueueName = 'sluice-exports';
  * Lower-case letters only: a kind stands in the names of sessions (`task-sessions.ts`).
  */
 export const taskQueues = {
+  begin: queueName,
   chunk: queueName,
   finish: queueName,
   deletion: queueName,

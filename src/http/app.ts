@@ -31,6 +31,7 @@ import { addValidation } from './plugins/validation.ts';
 import { actOnJobsRoute, bulkResult } from './routes/act-on-jobs.ts';
 import { amendJob } from './routes/amend-job.ts';
 import { appendUploadRoute } from './routes/append-upload.ts';
+import { applyPlanOfJob } from './routes/apply-plan.ts';
 import { batch, batchItem, batchResult } from './routes/batch.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
@@ -321,6 +322,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     createExport(scope, system);
     actOnJobsRoute(scope, system, 'cancel');
     actOnJobsRoute(scope, system, 'retry');
+    applyPlanOfJob(scope, system);
     previewExportRoute(scope, system);
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);

@@ -12,7 +12,7 @@ import { resolveMap } from '../domain/column-map.ts';
 import type { LoadEntity } from '../domain/entity.ts';
 import { idempotencyConflict, inputError, TransientError } from '../domain/errors.ts';
 import { ABANDONED_FILE_MS, COMMIT_DOUBT_MS, SMALL_LOAD_BYTES } from '../domain/limits.ts';
-import type { LoadOptions, LoadType, MaxErrors, Preset } from '../domain/load.ts';
+import type { GuardLimit, LoadOptions, LoadPass, LoadType, Preset } from '../domain/load.ts';
 import type { Origin } from '../domain/origin.ts';
 import { jobFields } from '../domain/task.ts';
 import type { FileRef, FileWriter } from '../files/file-store.ts';
@@ -200,8 +200,12 @@ async function writeLoad(
     readAs: received.readAs,
     preset: options.preset,
     totalRows: received.totalRows,
-    pass: options.plan ? 'plan' : options.dryRun ? 'dry_run' : 'load',
-    maxErrors: allowedErrors(options.maxErrors, received.totalRows),
+    pass: firstPass(options, received.chunks.length),
+    guards: {
+      maxErrors: allowed(options.maxErrors, received.totalRows),
+      maxChanged: allowed(options.maxChanged, received.totalRows),
+      maxRemovedValues: allowed(options.maxRemovedValues, received.totalRows),
+    },
     duplicateOf,
     amends: request.amends ?? null,
     chunks: received.chunks,
@@ -209,9 +213,24 @@ async function writeLoad(
   return { jobId, created: true };
 }
 
-function allowedErrors(maxErrors: MaxErrors | null, totalRows: number): number | null {
-  if (maxErrors === null) return null;
-  return 'count' in maxErrors ? maxErrors.count : Math.floor((totalRows * maxErrors.percent) / 100);
+/**
+ * What the chunks do first. A guard is looked at before anything is written. That of refused records needs no look at what is stored, and in a
+ * load of one chunk not even a pass of its own.
+ */
+function firstPass(
+  { plan, dryRun, maxErrors, maxChanged, maxRemovedValues }: LoadOptions,
+  chunks: number,
+): LoadPass {
+  const needsPlan = maxChanged !== null || maxRemovedValues !== null;
+  if (plan || (dryRun && needsPlan)) return 'plan';
+  if (dryRun) return 'dry_run';
+  if (needsPlan) return 'guard';
+  return maxErrors !== null && chunks > 1 ? 'validate' : 'load';
+}
+
+function allowed(limit: GuardLimit | null, totalRows: number): number | null {
+  if (limit === null) return null;
+  return 'count' in limit ? limit.count : Math.floor((totalRows * limit.percent) / 100);
 }
 
 function digest({ type, received, options, amends }: AcceptRequest): Buffer {

@@ -36,13 +36,6 @@ export async function failLoad(context: LoadContext, loadId: number, failure: Ta
   await notifyQueue(context, ended.due);
 }
 
-export function tooManyRejects(rejected: number, maxErrors: number): TaskFailure {
-  return {
-    code: 'too_many_rejects',
-    message: `${rejected} ${rejected === 1 ? 'record was' : 'records were'} refused and max_errors allows ${maxErrors}`,
-  };
-}
-
 /**
  * Stops a load that has not ended; what its finished chunks applied stays. Chunks under way find their task gone at the fence and
  * change nothing. Returns when it was cancelled: before now, if the same idempotency key asked before.

@@ -1,7 +1,7 @@
 import { entities } from '../domain/entity.ts';
 import { ConflictError, Fault, FinalFailure } from '../domain/errors.ts';
 import { ALL_RECORDS_REFUSED, balances, keepsPlan, type LoadPass } from '../domain/load.ts';
-import { type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
+import { type DueTask, type TaskClaim, type TaskFailure, taskFields } from '../domain/task.ts';
 import type { Rows } from '../mapping/rows.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { prepareIncoming } from '../postgres/merge/incoming.ts';
@@ -9,18 +9,27 @@ import { copyBatch, remergeIncoming } from '../postgres/merge/merge-batch.ts';
 import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
-import { completeLoad, type LoadSource, readFinishState, readLoadSource } from '../postgres/stores/loads.ts';
+import { beginPass } from '../postgres/stores/load-passes.ts';
+import {
+  completeLoad,
+  type FinishState,
+  type LoadSource,
+  readFinishState,
+  readLoadSource,
+} from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
+import { notifyQueue } from '../tasks/task-kind.ts';
 import { endAmendment } from './amend/end-amendment.ts';
 import { placeRows } from './amend/place.ts';
 import type { LoadContext } from './context.ts';
-import { afterCompletion, type CompletedLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
+import { afterCompletion, type CompletedLoad, recordLoadEnd } from './end-load.ts';
 import { explainRefusals } from './explain-refusals.ts';
+import { findGuardHit, tooManyRejects } from './guards.ts';
 import { batchOf } from './merge-rows.ts';
 import { createChunkReader } from './read-chunk.ts';
 import { replayEvents } from './replay-events.ts';
@@ -38,7 +47,9 @@ export async function finishLoad(context: LoadContext, claim: TaskClaim): Promis
   await replayLoad(context, claim);
   await replayEvents(context, claim);
   if (keepsPlan(done.pass)) await concludePlan(context, claim);
-  await afterCompletion(context, claim, await complete(context, claim));
+  const completed = await complete(context, claim);
+  if ('tally' in completed) await afterCompletion(context, claim, completed);
+  else await notifyQueue(context, completed.goesOn);
 }
 
 /** Of a plan: its rows are all there and right; sums them up, once. */
@@ -64,29 +75,48 @@ async function countRepeats(context: LoadContext, claim: TaskClaim, pass: LoadPa
 }
 
 /** The commit that completes a load is synchronous: with it, all that its chunks wrote is on disk. */
-async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad> {
+async function complete(context: LoadContext, claim: TaskClaim): Promise<CompletedLoad | GoesOn> {
   return inTransaction(context.pool, async ({ db }) => {
     await nameTaskSession(db, claim);
     if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
     const state = await readFinishState(db, claim.subjectId);
-    const { jobId, tally, totalRows, openChunks, maxErrors } = state;
-    if (!balances(tally) || tally.read !== totalRows) {
-      throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
+    const { jobId, tally, pass, guards, plan } = state;
+    if (pass !== 'validate') requireBalance(state);
+    if (guards.maxErrors !== null && tally.rejected > guards.maxErrors) {
+      throw fails(tooManyRejects(tally.rejected, guards.maxErrors));
     }
-    if (!state.kindsAddUp) throw new Fault('the counts by kind do not add up to those of the load');
-    if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
-    if (maxErrors !== null && tally.rejected > maxErrors) {
-      throw fails(tooManyRejects(tally.rejected, maxErrors));
-    }
+    const hit = plan === null || !keepsPlan(pass) ? null : findGuardHit(guards, plan);
+    if (hit !== null) throw fails(hit);
+    if (pass === 'validate') return goOn(db, claim);
     // What an amendment refuses again stays with its parent: the load has done what there was to do.
     if (tally.read > 0 && tally.rejected === tally.read && !state.isAmendment)
       throw fails(await allRefused(db, claim, jobId));
+    if (pass === 'guard') return goOn(db, claim);
     await completeLoad(db, claim.subjectId);
     await endAmendment(db, claim.subjectId);
     const due = await recordLoadEnd(context, db, claim.environmentId, jobId);
     if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
     return { tally, due };
   });
+}
+
+function requireBalance({ tally, totalRows, kindsAddUp, openChunks }: FinishState): void {
+  if (!balances(tally) || tally.read !== totalRows) {
+    throw new Fault(`the ledger does not balance: ${JSON.stringify(tally)}, ${totalRows} records received`);
+  }
+  if (!kindsAddUp) throw new Fault('the counts by kind do not add up to those of the load');
+  if (openChunks > 0) throw new Fault(`${openChunks} chunks are not done, though all were counted as done`);
+}
+
+/** No guard was hit: now the chunks load, and these are their tasks. */
+interface GoesOn {
+  readonly goesOn: readonly DueTask[];
+}
+
+async function goOn(db: Database, claim: TaskClaim): Promise<GoesOn> {
+  const goesOn = await beginPass(db, claim.subjectId, 'load');
+  if (!(await endTask(db, claim))) throw new ConflictError(notOurs);
+  return { goesOn };
 }
 
 /** Nothing broke: the load ends failed, and this is why. */

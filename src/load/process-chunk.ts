@@ -16,6 +16,7 @@ import { inTransaction, type Transaction } from '../postgres/database.ts';
 import { isDataError, isDeadlock, isMissingPartition } from '../postgres/sqlstate.ts';
 import {
   type ChunkTally,
+  endValidation,
   finishChunk,
   type LoadProgress,
   readChunkRange,
@@ -28,7 +29,8 @@ import { notifyQueue } from '../tasks/task-kind.ts';
 import { placeRows } from './amend/place.ts';
 import { RejectCauses } from './causes/reject-causes.ts';
 import type { LoadContext } from './context.ts';
-import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd, tooManyRejects } from './end-load.ts';
+import { afterCompletion, type CompletedLoad, failLoad, recordLoadEnd } from './end-load.ts';
+import { tooManyRejects } from './guards.ts';
 import { canBeInserted, expectsNewUsers, insertRows, learn, scopeOfNewUsers } from './insert-rows.ts';
 import { type MergedKinds, mergeRows, mergeRowsCarefully } from './merge-rows.ts';
 import { type ChunkReader, createChunkReader, readChanged } from './read-chunk.ts';
@@ -61,23 +63,81 @@ async function loadChunk(context: LoadContext, claim: TaskClaim): Promise<DoneCh
   const chunk = await readChunkRange(db, claim.subjectId, claim.part);
   return memory.withRows(async (rows) => {
     const reader = createChunkReader(source, context.files, rows);
-    const inserted = await tryInserting(context, source, { claim, chunk }, reader);
-    if (inserted !== null) return inserted;
-    await readChanged(context, source, chunk, reader);
-    await placeRows(context, source, chunk, rows);
-    await prepareChunk(context, source, rows);
-    try {
-      return await mergeChunk(context, source, { claim, chunk }, rows, false);
-    } catch (error) {
-      if (!isDataError(error)) throw error;
-      // What an attempt writes that came too late collides with what the chunk's owner has written.
-      if (!(await renewTask(db, claim))) throw new ConflictError(notOurs);
-      context.log.warn(
-        { ...taskFields(claim), err: error },
-        'chunk is merged without the records that the database refuses',
-      );
-      return mergeChunk(context, source, { claim, chunk }, rows, true);
+    if (source.pass === 'validate') {
+      await reader.read(chunk, { hasDigests: false });
+      return keepRejects(context, source, claim, countRejects(source, chunk, rows));
     }
+    try {
+      return await readAndMerge(context, source, { claim, chunk }, reader);
+    } catch (error) {
+      if (!(error instanceof TooManyRefused)) throw error;
+      return keepRejects(context, source, claim, error.rejects);
+    }
+  });
+}
+
+async function readAndMerge(
+  context: LoadContext,
+  source: LoadSource,
+  { claim, chunk }: ClaimedChunk,
+  reader: ChunkReader,
+): Promise<DoneChunk> {
+  const { rows } = reader;
+  const inserted = await tryInserting(context, source, { claim, chunk }, reader);
+  if (inserted !== null) return inserted;
+  await readChanged(context, source, chunk, reader);
+  requireFewRefused(source, () => countRejects(source, chunk, rows));
+  await placeRows(context, source, chunk, rows);
+  await prepareChunk(context, source, rows);
+  try {
+    return await mergeChunk(context, source, { claim, chunk }, rows, false);
+  } catch (error) {
+    if (!isDataError(error)) throw error;
+    // What an attempt writes that came too late collides with what the chunk's owner has written.
+    if (!(await renewTask(context.db, claim))) throw new ConflictError(notOurs);
+    context.log.warn(
+      { ...taskFields(claim), err: error },
+      'chunk is merged without the records that the database refuses',
+    );
+    return mergeChunk(context, source, { claim, chunk }, rows, true);
+  }
+}
+
+/** Of a load of one chunk more records are refused than it allows: none of the others is written. */
+class TooManyRefused extends Error {
+  override readonly name = 'TooManyRefused';
+  readonly rejects: readonly CountedReject[];
+
+  constructor(rejects: readonly CountedReject[]) {
+    super('more records are refused than max_errors allows');
+    this.rejects = rejects;
+  }
+}
+
+/** A load of one chunk has no pass of its own that looks what is refused. Throws `TooManyRefused`. */
+function requireFewRefused(
+  { chunkCount, maxErrors, pass }: LoadSource,
+  findRejects: () => readonly CountedReject[],
+): void {
+  if (pass !== 'load' || chunkCount > 1 || maxErrors === null) return;
+  const rejects = findRejects();
+  if (rejects.length > maxErrors) throw new TooManyRefused(rejects);
+}
+
+/** The end of a chunk of which nothing but what is refused counts. */
+async function keepRejects(
+  context: LoadContext,
+  source: LoadSource,
+  claim: TaskClaim,
+  rejects: readonly CountedReject[],
+): Promise<DoneChunk> {
+  return inTransaction(context.pool, async (transaction) => {
+    const { db } = transaction;
+    await nameTaskSession(db, claim);
+    await insertRejects(transaction, claim.subjectId, rejects, causesOf(source));
+    const progress = await endValidation(db, claim, rejects.length);
+    if (progress === null) throw new ConflictError(notOurs);
+    return { ...progress, completed: null };
   });
 }
 
@@ -97,6 +157,7 @@ async function tryInserting(
   if (chunk.oversized || source.place !== null || !(await expectsNewUsers(context.db, source, learned)))
     return null;
   const rows = await reader.read(chunk, scopeOfNewUsers(source, claim.part));
+  requireFewRefused(source, () => countRejects(source, chunk, rows));
   if (canBeInserted(rows)) {
     await prepareChunk(context, source, rows);
     try {
@@ -129,6 +190,7 @@ async function mergeChunk(
           refused.push({ reject, kind: source.entity === 'auto' ? kind : null });
         })
       : await mergeRows(transaction, source, claim.part, rows, memory);
+    requireFewRefused(source, () => [...countRejects(source, chunk, rows), ...refused]);
     await insertRejects(transaction, claim.subjectId, refused, causesOf(source));
     learn(memory, kinds);
     return kinds;

@@ -10,7 +10,7 @@ import type { LoadContext } from './context.ts';
 import { startLane } from './end-load.ts';
 
 /**
- * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left. Does
+ * Queues a failed or cancelled load again, behind those accepted since; it goes on with the chunks that are left, a plan begins anew. Does
  * nothing if the same idempotency key asked before.
  * Throws `InputError`: `not_found`, `job_not_retryable`, `job_expired` (its file is gone, or a deletion was asked for since,
  * which it would undo), `idempotency_conflict`.
@@ -36,11 +36,19 @@ export async function retryLoad(
 
 async function queueAgain(db: Database, environmentId: number, jobId: string): Promise<void> {
   if (!(await requeueLoad(db, environmentId, jobId))) throw await notRetryable(db, environmentId, jobId);
-  if (await isBeforeDeletion(db, environmentId, jobId)) {
-    const message =
-      'data was deleted since this job was accepted, and it would bring it back; send the file again';
-    throw inputError('job_expired', message, `job_id: ${jobId}`);
-  }
+  await requireNoDeletionSince(db, environmentId, jobId);
+}
+
+/** Throws `InputError` `job_expired`. */
+export async function requireNoDeletionSince(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+): Promise<void> {
+  if (!(await isBeforeDeletion(db, environmentId, jobId))) return;
+  const message =
+    'data was deleted since this job was accepted, and it would bring it back; send the file again';
+  throw inputError('job_expired', message, `job_id: ${jobId}`);
 }
 
 async function notRetryable(db: Database, environmentId: number, jobId: string): Promise<Error> {

@@ -1,7 +1,7 @@
 /** How a load is asked for in a file: what schedules and the mapping.yaml of the inbox have in common. */
-import { type Static, type TSchema, Type } from 'typebox';
+import { type TSchema, Type } from 'typebox';
 import { MAX_MAPPED_COLUMNS } from '../domain/limits.ts';
-import { type MaxErrors, presets } from '../domain/load.ts';
+import { type GuardLimit, type LoadOptions, presets } from '../domain/load.ts';
 import { mappingNamePattern, mappingNameRule } from '../domain/saved-mapping.ts';
 import { sourceFormats } from '../domain/source.ts';
 import { findContradictions } from '../domain/source-conflicts.ts';
@@ -20,19 +20,44 @@ import { choice, rule, text } from './schema.ts';
 
 const shareOrCount = 'must be a number such as 100, or a share such as 5%';
 
-/** `100`, or `5%`. */
-export const maxErrors = Type.Union(
-  [
-    Type.Integer({ minimum: 0, maximum: 999_999_999_999_999 }),
-    Type.String({ pattern: '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$' }),
-  ],
-  {
-    description: 'More refused records than this, a number or a share, fail the load.',
-    problem: rule(shareOrCount),
-  },
-);
+const guard = (description: string) =>
+  Type.Union(
+    [
+      Type.Integer({ minimum: 0, maximum: 999_999_999_999_999 }),
+      Type.String({ pattern: '^(\\d{1,15}|(\\d{1,2}(\\.\\d{1,6})?|100(\\.0{1,6})?)%)$' }),
+    ],
+    {
+      description: `${description} Nothing of it is written then.`,
+      problem: rule(shareOrCount),
+    },
+  );
 
-export function readMaxErrors(value: Static<typeof maxErrors> | undefined): MaxErrors | null {
+/** `100`, or `5%`: members of an object, each optional. */
+export const guardMembers = {
+  max_errors: Type.Optional(guard('More refused records than this, a number or a share, fail the load.')),
+  max_changed: Type.Optional(
+    guard('If more profiles than this would be changed, a number or a share of the records, the load fails.'),
+  ),
+  max_removed_values: Type.Optional(
+    guard(
+      'If more values of properties than this would be removed, a number or a share of the records, the load fails.',
+    ),
+  ),
+};
+
+type GivenGuards = { readonly [name in keyof typeof guardMembers]?: number | string };
+
+export function readGuards(
+  given: GivenGuards,
+): Pick<LoadOptions, 'maxErrors' | 'maxChanged' | 'maxRemovedValues'> {
+  return {
+    maxErrors: readGuard(given.max_errors),
+    maxChanged: readGuard(given.max_changed),
+    maxRemovedValues: readGuard(given.max_removed_values),
+  };
+}
+
+function readGuard(value: number | string | undefined): GuardLimit | null {
   if (value === undefined) return null;
   if (typeof value === 'string' && value.endsWith('%')) return { percent: Number(value.slice(0, -1)) };
   return { count: Number(value) };

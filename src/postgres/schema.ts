@@ -612,9 +612,13 @@ export interface Loads {
    */
   plan: Json | null;
   /**
-   * Which transactions the plan saw for certain: what others wrote since is drift.
+   * The oldest transaction that was under way then: what earlier ones wrote, the plan saw.
    */
-  plan_snapshot: string | null;
+  plan_horizon: string | null;
+  /**
+   * When the oldest transaction began that was under way then: what it changes bears no earlier time.
+   */
+  plan_since: Date | null;
   /**
    * When its plan was begun.
    */

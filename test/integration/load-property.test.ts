@@ -1,15 +1,19 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { applyPlan } from '../../src/load/apply-plan.ts';
 import {
   acceptFile,
   countLeftovers,
   endedLoad,
   type FileOptions,
+  type ManualLoad,
+  manualLoad,
   newEnvironment,
   readProfiles,
   readVersions,
   runManually,
   startManually,
+  withoutQueue,
 } from '../support/load-file.ts';
 import { expectedChanges, expectedRows, readPlannedRows } from '../support/plans.ts';
 import { ndjsonFile, type RandomFile, randomFile } from '../support/random-files.ts';
@@ -36,14 +40,14 @@ describe('chunks merged in any order, some at a time', () => {
   });
   afterAll(() => t.close());
 
-  test('a load onto any table ends as its records one by one; the dry run before it counts the same, and the plan before it has the rows that it writes', async () => {
+  test('a load onto any table ends as its records one by one; the dry run before it counts the same, and the plan before it has the rows that it writes, and applied is that load', async () => {
     const shuffle = fc.array(fc.nat(), { minLength: 60, maxLength: 60 });
     const property = fc.asyncProperty(
       fc.option(randomFile, { nil: null, freq: 3 }),
       step,
       shuffle,
       fc.integer({ min: 1, max: 4 }),
-      fc.constantFrom('nothing', 'dry run', 'plan', 'plan'),
+      fc.constantFrom('nothing', 'dry run', 'plan', 'plan, applied', 'plan, applied'),
       async (stored, { file, chunkBytes: bytes }, ranks, atOnce, first) => {
         const environmentId = await newEnvironment(t.system);
         const oracle = new SerialOracle();
@@ -59,13 +63,16 @@ describe('chunks merged in any order, some at a time', () => {
             ? null
             : await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, {
                 dryRun: first === 'dry run',
-                plan: first === 'plan',
+                plan: first.startsWith('plan'),
               });
         expect(await readProfiles(t.system, environmentId)).toEqual(before);
         expect(await readVersions(t.system, environmentId)).toEqual(untouched);
-        const real = await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, {});
+        const isApplied = first === 'plan, applied' && dry?.status === 'completed';
+        const real = isApplied
+          ? await applyShuffled(environmentId, dry.jobId, ranks, atOnce)
+          : await runShuffled(environmentId, { file, chunkBytes: bytes }, ranks, atOnce, {});
         expectEnd(real);
-        if (dry?.pass === 'plan') {
+        if (dry !== null && dry.plan !== null) {
           const rows = expectedRows(before, await readProfiles(t.system, environmentId));
           expect(await readPlannedRows(t.system, dry.jobId)).toEqual(rows);
           expect(dry.plan?.summary).toMatchObject({ ...expectedChanges(rows), counts: dry.tally });
@@ -91,6 +98,23 @@ describe('chunks merged in any order, some at a time', () => {
       chunkBytes: bytes,
       ...options,
     });
+    return runInOrder(load, ranks, atOnce);
+  }
+
+  async function applyShuffled(
+    environmentId: number,
+    jobId: string,
+    ranks: readonly number[],
+    atOnce: number,
+  ) {
+    const quiet = withoutQueue(t.system);
+    await applyPlan(quiet, environmentId, jobId, 'refuse');
+    const load = await manualLoad(quiet, environmentId, jobId);
+    await load.begin();
+    return runInOrder(load, ranks, atOnce);
+  }
+
+  async function runInOrder(load: ManualLoad, ranks: readonly number[], atOnce: number) {
     const order = Array.from({ length: load.chunkCount }, (_, index) => index).sort(
       (a, b) => (ranks[a % 60] ?? 0) - (ranks[b % 60] ?? 0) || a - b,
     );

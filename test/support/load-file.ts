@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { beginJob } from '../../jobs/begin.ts';
 import { chunkJob } from '../../jobs/chunk.ts';
 import { finishJob } from '../../jobs/finish.ts';
 import type { Entity } from '../../src/domain/entity.ts';
@@ -67,6 +68,8 @@ export interface ManualLoad {
   readonly jobId: string;
   readonly loadId: number;
   readonly chunkCount: number;
+  /** What comes before the chunks of a load that is begun anew. */
+  begin(context?: LoadContext): Promise<Load>;
   /** Claims and merges one chunk. */
   chunk(chunkNo: number, context?: LoadContext): Promise<void>;
   finish(context?: LoadContext): Promise<Load>;
@@ -102,6 +105,10 @@ export async function manualLoad(
     jobId,
     loadId: load_id,
     chunkCount: chunk_count,
+    begin: async (own = quiet) => {
+      await runTaskOf(own, beginJob, load_id);
+      return look();
+    },
     chunk: (chunkNo, own = quiet) => runTaskOf(own, chunkJob, load_id, chunkNo),
     finish: async (own = quiet) => {
       await runTaskOf(own, finishJob, load_id);
@@ -111,12 +118,17 @@ export async function manualLoad(
   };
 }
 
-/** All chunks in the given order (that of the file, unless told), then the finish. */
+/**
+ * All chunks in the given order (that of the file, unless told), then the finish; of a load that then goes on, as one with a guard does, or is
+ * begun anew, the same again.
+ */
 export async function runManually(load: ManualLoad, order?: readonly number[]): Promise<Load> {
+  const { pass } = await load.begin();
   for (const chunkNo of order ?? Array.from({ length: load.chunkCount }, (_, index) => index)) {
     await load.chunk(chunkNo);
   }
-  return load.finish();
+  const done = await load.finish();
+  return done.status === 'processing' && done.pass !== pass ? runManually(load, order) : done;
 }
 
 const nothing = async (): Promise<void> => undefined;

@@ -89,6 +89,8 @@ const errorTexts: Readonly<Record<ErrorCode, readonly [message: string, details:
   upload_too_slow: ['The upload has stalled', 'nothing came for 60000 ms'],
   job_not_cancellable: ['the job is completed already', jobDetails],
   job_not_retryable: ['the job is completed', jobDetails],
+  job_not_appliable: ['the job is no plan', jobDetails],
+  plan_already_applied: ['the plan was applied already', jobDetails],
   job_not_amendable: ['the job is processing; refused records are mended when it is completed', jobDetails],
   already_amended: [
     'refused rows are mended once, and others are mending these, or have: 17, 18',

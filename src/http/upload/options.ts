@@ -3,7 +3,7 @@ import { type TSchema, Type } from 'typebox';
 import { readColumnMap } from '../../domain/column-map.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
-import { defaultLoadOptions, type LoadOptions, type MaxErrors, presets } from '../../domain/load.ts';
+import { defaultLoadOptions, type GuardLimit, type LoadOptions, presets } from '../../domain/load.ts';
 import { mappingNamePattern, mappingNameRule } from '../../domain/saved-mapping.ts';
 import { type SourceFormat, type SourceOptions, sourceFormats } from '../../domain/source.ts';
 import { findContradictions } from '../../domain/source-conflicts.ts';
@@ -96,7 +96,21 @@ const commonOptions = {
       'plan must be true or false',
     ),
   ),
-  max_errors: Type.Optional(maxErrorsOption()),
+  max_errors: Type.Optional(
+    guardOption('max_errors', 'More refused records than this, a number or a share, fail the job.'),
+  ),
+  max_changed: Type.Optional(
+    guardOption(
+      'max_changed',
+      'If more profiles than this would be changed, a number or a share of the records, the job fails.',
+    ),
+  ),
+  max_removed_values: Type.Optional(
+    guardOption(
+      'max_removed_values',
+      'If more values of properties than this would be removed, a number or a share of the records, the job fails.',
+    ),
+  ),
   if_duplicate: Type.Optional(
     worded(
       Type.Enum(['load', 'skip', 'reject'], {
@@ -192,11 +206,12 @@ function sourceField(name: SourceOptionName): TSchema {
   return worded(ruled(field, problem), says);
 }
 
-function maxErrorsOption() {
-  const message = 'max_errors must be a number such as 100, or a share such as 5%';
+/** A guard: it is looked at before anything is written. */
+function guardOption(name: string, description: string) {
+  const message = `${name} must be a number such as 100, or a share such as 5%`;
   const text = Type.String({
     pattern: '^(\\d{1,15}|\\d{1,3}(\\.\\d{1,6})?%)$',
-    description: 'More refused records than this, a number or a share, fail the job.',
+    description: `${description} Nothing of it is written then.`,
     examples: ['5%'],
   });
   const isTooMuch = (value: string) => value.endsWith('%') && Number(value.slice(0, -1)) > 100;
@@ -247,7 +262,9 @@ export function optionsReader(entities: readonly LoadEntity[], isImport = false)
         preset: options.preset ?? defaults.preset,
         dryRun: options.dry_run ?? defaults.dryRun,
         plan: options.plan ?? defaults.plan,
-        maxErrors: options.max_errors === undefined ? null : readMaxErrors(options.max_errors),
+        maxErrors: readGuard(options.max_errors),
+        maxChanged: readGuard(options.max_changed),
+        maxRemovedValues: readGuard(options.max_removed_values),
         ifDuplicate: options.if_duplicate ?? defaults.ifDuplicate,
         source: readSource(options),
       },
@@ -275,7 +292,8 @@ function readSource(options: GivenSource): SourceOptions {
   return source;
 }
 
-function readMaxErrors(text: string): MaxErrors {
+function readGuard(text: string | undefined): GuardLimit | null {
+  if (text === undefined) return null;
   return text.endsWith('%') ? { percent: Number(text.slice(0, -1)) } : { count: Number(text) };
 }
 

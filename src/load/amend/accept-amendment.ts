@@ -87,6 +87,8 @@ export function amendmentOptions({ entity, columnMap, preset, source, fileFormat
     dryRun: false,
     plan: false,
     maxErrors: null,
+    maxChanged: null,
+    maxRemovedValues: null,
     ifDuplicate: 'load',
     source: fileFormat === 'csv' ? read : {},
   };

@@ -227,6 +227,7 @@ function sourceOf(received: ReceivedFile, { map, entity, preset }: Options): Loa
     pass: 'dry_run',
     dryRun: true,
     chunkCount: received.chunks.length,
+    maxErrors: null,
     place: null,
     recordKey: '',
   };

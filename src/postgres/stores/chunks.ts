@@ -151,7 +151,52 @@ export async function finishChunk(
       status = 'completed' as "isCompleted",
       (select task_id from finish) as "finishId"
     from counted`.execute(db);
-  const [row] = rows;
+  return toProgress(rows[0]);
+}
+
+/**
+ * As `finishChunk`, of a chunk of which was only looked what is refused: nothing else counts. The load is then in its validating pass, if it
+ * was not before.
+ */
+export async function endValidation(
+  db: Database,
+  claim: TaskClaim,
+  rejected: number,
+): Promise<LoadProgress | null> {
+  const { rows } = await sql<Omit<LoadProgress, 'finish'> & { finishId: number | null }>`
+    with own as (
+      delete from tasks where ${isOwn(claim)} returning attempt
+    ),
+    counted as (
+      update loads
+      set
+        pass = 'validate',
+        chunks_done = chunks_done + 1,
+        rows_read = rows_read + ${rejected},
+        rows_rejected = rows_rejected + ${rejected}
+      from own
+      where loads.load_id = ${claim.subjectId} and loads.status = 'processing'
+      returning loads.*
+    ),
+    finish as (
+      insert into tasks (kind, subject_id, environment_id, job_id, request_id, notified_at)
+      select 'finish', load_id, environment_id, job_id, request_id, now()
+      from counted
+      where chunks_done = chunk_count
+      returning task_id
+    )
+    select
+      rows_rejected as rejected,
+      max_errors as "maxErrors",
+      false as "isCompleted",
+      (select task_id from finish) as "finishId"
+    from counted`.execute(db);
+  return toProgress(rows[0]);
+}
+
+function toProgress(
+  row: (Omit<LoadProgress, 'finish'> & { readonly finishId: number | null }) | undefined,
+): LoadProgress | null {
   if (row === undefined) return null;
   const { finishId, ...progress } = row;
   return { ...progress, finish: finishId === null ? null : { taskId: finishId, kind: 'finish', attempt: 0 } };

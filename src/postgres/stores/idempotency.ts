@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { sql } from 'kysely';
 import { idempotencyConflict } from '../../domain/errors.ts';
+import type { OnDrift } from '../../domain/load.ts';
 import type { Database } from '../database.ts';
 
 const keptHours = 24;
@@ -93,7 +94,7 @@ export async function answerWithJob(
 export async function claimJobAction(
   db: Database,
   environmentId: number,
-  action: 'cancel' | 'retry',
+  action: 'cancel' | 'retry' | `apply ${OnDrift}`,
   jobId: string,
   idempotencyKey: string | null,
 ): Promise<Date | null> {

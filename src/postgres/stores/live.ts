@@ -110,7 +110,7 @@ const jobsPart = `
     ) as counts,
     ${time('accepted_at')} as "acceptedAt", ${time('started_at')} as "startedAt", ${time('ended_at')} as "endedAt",
     failure_code as "failureCode", failure_message as "failureMessage",
-    case when status = 'processing' then ${lastError(`'chunk', 'finish'`, 'load_id')} end as "lastError",
+    case when status = 'processing' then ${lastError(`'begin', 'chunk', 'finish'`, 'load_id')} end as "lastError",
     attempts, dry_run as "dryRun"
   from loads
   where load_id in (${wanted('loads', 'load_id')})

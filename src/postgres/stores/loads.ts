@@ -1,11 +1,14 @@
-import { sql, type UpdateObject } from 'kysely';
+import { type RawBuilder, sql, type UpdateObject } from 'kysely';
 import type { LoadEntity } from '../../domain/entity.ts';
 import { Fault } from '../../domain/errors.ts';
 import {
   ALL_RECORDS_REFUSED,
   type ChunkRange,
+  GUARD_EXCEEDED,
+  type Guards,
   type LoadPass,
   type LoadType,
+  type PlanSummary,
   type Preset,
   type StoredFormat,
   type Tally,
@@ -51,7 +54,7 @@ export interface NewLoad extends JobIdentity {
   readonly readAs: ReadAs;
   readonly totalRows: number;
   readonly pass: LoadPass;
-  readonly maxErrors: number | null;
+  readonly guards: Guards;
   readonly duplicateOf: string | null;
   readonly amends: Amends | null;
   readonly chunks: readonly ChunkRange[];
@@ -80,7 +83,9 @@ export async function insertLoad(db: Database, load: NewLoad): Promise<void> {
       read_as: JSON.stringify(load.readAs, storable),
       total_rows: load.totalRows,
       pass: load.pass,
-      max_errors: load.maxErrors,
+      max_errors: load.guards.maxErrors,
+      max_changed: load.guards.maxChanged,
+      max_removed_values: load.guards.maxRemovedValues,
       duplicate_of: load.duplicateOf,
       amends: load.amends?.loadId ?? null,
       wins: load.amends?.wins ?? false,
@@ -122,24 +127,64 @@ export interface StartedLoad extends JobIdentity {
   readonly tasks: readonly DueTask[];
 }
 
-/** From here on a plan looks at what is stored. */
-const beginsPlan = {
-  planned_at: sql<Date | null>`case when pass in ('plan', 'guard') then now() else planned_at end`,
-  plan_snapshot: sql<
-    string | null
-  >`case when pass in ('plan', 'guard') then pg_current_snapshot() else plan_snapshot end`,
+/** How long a transaction may be under way of which the server does not say to us when it began. */
+const hiddenTransactionHours = 1;
+
+/**
+ * From here on a plan looks at what is stored. Whatever it does not see is written by a transaction that began later, or that is under way now
+ * and holds its virtual id; the latter's changes bear the time of its beginning.
+ */
+export const planBegins = {
+  planned_at: sql<Date>`now()`,
+  plan_since: sql<Date>`(
+    select least(now(), min(coalesce(a.xact_start, now() - ${sql.lit(hiddenTransactionHours)} * interval '1 hour')))
+    from pg_locks l
+    join pg_stat_activity a using (pid)
+    where l.locktype = 'virtualxid' and l.granted and l.mode = 'ExclusiveLock'
+      and a.datname = current_database() and a.usesysid is not null
+  )`,
+  plan_horizon: sql<string>`pg_snapshot_xmin(pg_current_snapshot())`,
 };
 
-/** Queued → processing, with a task for each chunk that is not done. Null if it was cancelled since it was looked at. */
+const ifPlan = <T>(begins: RawBuilder<T>, column: string): RawBuilder<T | null> =>
+  sql<T | null>`case when pass in ('plan', 'guard') then ${begins} else ${sql.ref(column)} end`;
+
+const beginsPlan = {
+  planned_at: ifPlan(planBegins.planned_at, 'planned_at'),
+  plan_since: ifPlan(planBegins.plan_since, 'plan_since'),
+  plan_horizon: ifPlan(planBegins.plan_horizon, 'plan_horizon'),
+};
+
+/**
+ * Queued → processing, with a task for each chunk that is not done, or with the one that begins it anew. Null if it was cancelled since it
+ * was looked at.
+ */
 export async function startLoad(db: Database, loadId: number): Promise<StartedLoad | null> {
   const load = await db
     .updateTable('loads')
     .set({ status: 'processing', started_at: sql`coalesce(started_at, now())`, ...beginsPlan })
     .where('load_id', '=', loadId)
     .where('status', '=', 'queued')
-    .returning(['job_id as jobId', 'request_id as requestId', 'environment_id as environmentId'])
+    .returning([
+      'job_id as jobId',
+      'request_id as requestId',
+      'environment_id as environmentId',
+      'begins_anew',
+    ])
     .executeTakeFirst();
   if (load === undefined) return null;
+  const { begins_anew: beginsAnew, ...job } = load;
+  if (!beginsAnew) return { ...job, tasks: await insertChunkTasks(db, loadId, job) };
+  const begin = await insertTask(db, { kind: 'begin', subjectId: loadId, part: 0, ...job });
+  return { ...job, tasks: begin === null ? [] : [begin] };
+}
+
+/** A task for each chunk that is not done, or the one that finishes the load; returns those that the queue is to be notified of. */
+export async function insertChunkTasks(
+  db: Database,
+  loadId: number,
+  load: JobIdentity & { readonly environmentId: number },
+): Promise<DueTask[]> {
   const { rows } = await sql<DueTask & { isTold: boolean }>`
     insert into tasks (kind, subject_id, part, environment_id, job_id, request_id, notified_at)
     select 'chunk', load_id, chunk_no, ${load.environmentId}, ${load.jobId}, ${load.requestId},
@@ -148,9 +193,9 @@ export async function startLoad(db: Database, loadId: number): Promise<StartedLo
     where load_id = ${loadId} and done_at is null
     order by chunk_no
     returning task_id as "taskId", kind, attempt, notified_at is not null as "isTold"`.execute(db);
-  if (rows.length > 0) return { ...load, tasks: rows.filter(({ isTold }) => isTold) };
+  if (rows.length > 0) return rows.filter(({ isTold }) => isTold);
   const finish = await insertTask(db, { kind: 'finish', subjectId: loadId, part: 0, ...load });
-  return { ...load, tasks: finish === null ? [] : [finish] };
+  return finish === null ? [] : [finish];
 }
 
 /** What a worker must know of a load to do any of its chunks. Changes between two passes, never while there are tasks of one. */
@@ -170,6 +215,7 @@ export interface LoadSource {
   /** The pass writes neither profiles nor events. */
   readonly dryRun: boolean;
   readonly chunkCount: number;
+  readonly maxErrors: number | null;
   /** Secret of the environment: see `digestKey`. */
   readonly recordKey: string;
   /** Its records yield to what stands later: see `src/load/amend/place.ts`. Null: they count as of now. */
@@ -200,6 +246,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
       'loads.pass',
       'loads.dry_run',
       'loads.chunk_count',
+      'loads.max_errors',
       'record_key',
       'parent.load_id as parent_id',
     ])
@@ -226,6 +273,7 @@ export async function readLoadSource(db: Database, loadId: number): Promise<Load
     pass: row.pass as LoadPass,
     dryRun: row.dry_run,
     chunkCount: row.chunk_count,
+    maxErrors: row.max_errors,
     recordKey: row.record_key,
     place: row.parent_id === null ? null : { parentId: row.parent_id },
   };
@@ -239,7 +287,9 @@ export interface FinishState {
   readonly isAmendment: boolean;
   /** Chunks that are not done; none, if the counter of done chunks tells the truth. */
   readonly openChunks: number;
-  readonly maxErrors: number | null;
+  readonly pass: LoadPass;
+  readonly guards: Guards;
+  readonly plan: PlanSummary | null;
   readonly tally: Tally;
   /** Whether the counts by kind, where there are any, add up to these. */
   readonly kindsAddUp: boolean;
@@ -263,7 +313,11 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
       'job_id',
       'total_rows',
       'amends',
+      'pass',
       'max_errors',
+      'max_changed',
+      'max_removed_values',
+      'plan',
       'rows_read',
       'rows_inserted',
       'rows_updated',
@@ -285,7 +339,13 @@ export async function readFinishState(db: Database, loadId: number): Promise<Fin
     totalRows: row.total_rows,
     isAmendment: row.amends !== null,
     openChunks: row.open_chunks,
-    maxErrors: row.max_errors,
+    pass: row.pass as LoadPass,
+    guards: {
+      maxErrors: row.max_errors,
+      maxChanged: row.max_changed,
+      maxRemovedValues: row.max_removed_values,
+    },
+    plan: row.plan as PlanSummary | null,
     kindsAddUp: row.kinds_add_up,
     tally: {
       read: row.rows_read,
@@ -330,10 +390,12 @@ export async function failLoad(
   return end(db, loadId, ['processing'], {
     status: 'failed',
     failure_code: failure.code,
-    failure_message: sql<string>`${failure.message}::text || ' (' || (rows_inserted + rows_updated)
-      || case when rows_inserted + rows_updated = 1 then ' row' else ' rows' end || ' had been applied)'`,
+    failure_message: sql<string>`${failure.message}::text || ' (' || (${applied})
+      || case when ${applied} = 1 then ' row' else ' rows' end || ' had been applied)'`,
   });
 }
+
+const applied = sql`(case when dry_run then 0 else rows_inserted + rows_updated end)`;
 
 /** Queued or processing → cancelled. Null if the environment has no such load, or it has ended already. */
 export async function cancelLoad(
@@ -377,10 +439,13 @@ async function end(
   return ended;
 }
 
-const loadTasks = ['chunk', 'finish'] as const;
+const loadTasks = ['begin', 'chunk', 'finish'] as const;
+
+const isGuarded = sql`coalesce(failure_code = ${GUARD_EXCEEDED}, false)`;
 
 /**
- * Failed or cancelled → queued, behind all that is accepted; it goes on with the chunks that are left. False if it cannot be: see
+ * Failed or cancelled → queued, behind all that is accepted; it goes on with the chunks that are left, but a pass that writes nothing
+ * begins anew. False if it cannot be: see
  * `retryLoad` of src/load/. Call it in the transaction that holds the lane's lock.
  */
 export async function requeueLoad(db: Database, environmentId: number, jobId: string): Promise<boolean> {
@@ -393,8 +458,17 @@ export async function requeueLoad(db: Database, environmentId: number, jobId: st
       failure_message: null,
       lane_position: sql`nextval('sluice.lane_positions')`,
       attempts: eb('attempts', '+', 1),
-      // A load that failed for its rejects would fail again at once: retrying says that they are accepted.
+      // A load that failed for its rejects, or another guard, would fail again at once: retrying says that they are accepted.
       max_errors: sql`case when failure_code = 'too_many_rejects' then null else max_errors end`,
+      max_changed: sql`case when ${isGuarded} then null else max_changed end`,
+      max_removed_values: sql`case when ${isGuarded} then null else max_removed_values end`,
+      pass: sql<string>`case
+        when pass = 'guard' and ${isGuarded} then 'load'
+        when pass = 'validate' and failure_code = 'too_many_rejects' then 'load'
+        when pass = 'apply' then 'plan'
+        else pass
+      end`,
+      begins_anew: sql<boolean>`begins_anew or pass in ('plan', 'guard', 'validate', 'apply')`,
     }))
     .where('environment_id', '=', environmentId)
     .where('job_id', '=', jobId)

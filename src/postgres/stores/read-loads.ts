@@ -93,7 +93,7 @@ export async function countRejects(
 const lastError = sql<string | null>`(
   select case when t.kind = 'chunk' then 'chunk ' || t.part || ': ' else '' end || t.last_error
   from tasks t
-  where t.subject_id = loads.load_id and t.kind in ('chunk', 'finish') and t.last_error is not null
+  where t.subject_id = loads.load_id and t.kind in ('begin', 'chunk', 'finish') and t.last_error is not null
   order by t.part
   limit 1
 )`.as('last_error');
@@ -206,6 +206,8 @@ interface LoadRow {
 
 function toLoad(row: LoadRow, ahead: number | null): Load {
   const status = row.status as LoadStatus;
+  // Until its chunks start, a plan that is applied has the counts that it was planned with.
+  const begins = row.pass === 'apply' && (status === 'queued' || status === 'processing');
   return {
     jobId: row.job_id,
     type: row.type as LoadType,
@@ -217,16 +219,18 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     acceptedAt: row.accepted_at,
     startedAt: row.started_at,
     endedAt: row.ended_at,
-    tally: {
-      read: row.rows_read,
-      inserted: row.rows_inserted,
-      updated: row.rows_updated,
-      unchanged: row.rows_unchanged,
-      superseded: row.rows_superseded,
-      rejected: row.rows_rejected,
-      amended: row.rows_amended,
-    },
-    tallyByKind: row.outcomes_by_kind && toTallyByKind(row.outcomes_by_kind),
+    tally: begins
+      ? noTally
+      : {
+          read: row.rows_read,
+          inserted: row.rows_inserted,
+          updated: row.rows_updated,
+          unchanged: row.rows_unchanged,
+          superseded: row.rows_superseded,
+          rejected: row.rows_rejected,
+          amended: row.rows_amended,
+        },
+    tallyByKind: begins ? null : row.outcomes_by_kind && toTallyByKind(row.outcomes_by_kind),
     dryRun: asksForNothing.includes(row.pass),
     pass: row.pass as LoadPass,
     hasFile: row.has_file,
@@ -245,6 +249,8 @@ function toLoad(row: LoadRow, ahead: number | null): Load {
     readAs: null,
   };
 }
+
+const noTally = toTally(noOutcomes);
 
 /** Passes of loads whose caller has not asked for anything to be written, or of whose plan it is not known yet whether it can be. */
 const asksForNothing: readonly string[] = ['dry_run', 'plan', 'apply'] satisfies LoadPass[];

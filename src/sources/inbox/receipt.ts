@@ -1,5 +1,5 @@
 import type { InboxFile, InboxOutcome, InboxReason } from '../../domain/inbox.ts';
-import type { Load } from '../../domain/load.ts';
+import type { GuardLimit, Load } from '../../domain/load.ts';
 import type { ReadAs, SourceOptions } from '../../domain/source.ts';
 import { sourceOptionNames, sourceOptions } from '../../domain/source-options.ts';
 import { renderReadAs } from '../../load/render-load.ts';
@@ -45,7 +45,9 @@ export function renderReceipt(
       map: file.options.map,
       entity: file.options.entity,
       preset: file.options.preset,
-      max_errors: renderMaxErrors(file.options.maxErrors),
+      max_errors: renderGuard(file.options.maxErrors),
+      max_changed: renderGuard(file.options.maxChanged),
+      max_removed_values: renderGuard(file.options.maxRemovedValues),
       if_duplicate: file.options.ifDuplicate,
       format: file.options.format,
       ...renderSource(file.options.source),
@@ -65,9 +67,9 @@ function renderSource(source: SourceOptions): object {
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 
-function renderMaxErrors(maxErrors: InboxFile['options']['maxErrors']): number | string | null {
-  if (maxErrors === null) return null;
-  return 'count' in maxErrors ? maxErrors.count : `${maxErrors.percent}%`;
+function renderGuard(limit: GuardLimit | null): number | string | null {
+  if (limit === null) return null;
+  return 'count' in limit ? limit.count : `${limit.percent}%`;
 }
 
 export interface Outcome {

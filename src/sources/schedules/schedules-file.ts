@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { ConfigError } from '../../domain/errors.ts';
 import { sourceOptionNames, toSourceOptions } from '../../domain/source-options.ts';
 import { readRequest } from '../../export/read-request.ts';
-import { checkMapping, checkSource, readMaxErrors } from '../../operator-file/load-options.ts';
+import { checkMapping, checkSource, readGuards } from '../../operator-file/load-options.ts';
 import {
   type FileReading,
   type OperatorFile,
@@ -183,7 +183,7 @@ function toSchedule(given: GivenSchedule, timeZone: string): Schedule {
 }
 
 function toLoad(load: GivenLoad): ScheduledLoad {
-  const { entity, map, preset, mapping, max_errors, if_duplicate, format } = load;
+  const { entity, map, preset, mapping, if_duplicate, format } = load;
   return {
     kind: 'load',
     source: toSource(load),
@@ -195,7 +195,7 @@ function toLoad(load: GivenLoad): ScheduledLoad {
       preset: preset ?? null,
       dryRun: false,
       plan: false,
-      maxErrors: readMaxErrors(max_errors),
+      ...readGuards(load),
       ifDuplicate: if_duplicate,
       source: toSourceOptions(load),
     },

@@ -7,8 +7,8 @@ import { isTimeZone } from '../../domain/time-zone.ts';
 import {
   columnMap,
   fileFormat,
+  guardMembers,
   ifDuplicate,
-  maxErrors,
   preset,
   savedMapping,
   sourceMembers,
@@ -188,7 +188,7 @@ const load = Type.Object(
     mapping: Type.Optional(savedMapping),
     format: Type.Optional(fileFormat),
     ...sourceMembers,
-    max_errors: Type.Optional(maxErrors),
+    ...guardMembers,
     if_duplicate: withDefault(ifDuplicate, 'skip'),
   },
   {

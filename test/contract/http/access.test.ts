@@ -42,6 +42,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/background_jobs/retry',
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/retry',
+    'POST /v1/background_jobs/{job_id}/apply',
     'POST /v1/schedules/{schedule}/runs',
     'POST /v1/inbox/{file_id}/take_again',
     'POST /v1/deliveries/replay',

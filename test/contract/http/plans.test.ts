@@ -165,3 +165,74 @@ describe('a plan', () => {
     ]);
   });
 });
+
+describe('applying a plan', () => {
+  const apply = (jobId: string, body: object | null = null, headers: Record<string, string> = {}) =>
+    server.json<Detail & ErrorBody>(`/v1/background_jobs/${jobId}/apply`, {
+      method: 'POST',
+      ...(body !== null && { body: JSON.stringify(body) }),
+      headers: { ...(body !== null && { 'content-type': 'application/json' }), ...headers },
+    });
+
+  test('loads it as the same job, once, whatever is asked again with the same key', async () => {
+    const jobId = await post('/v1/imports?plan=true', 'user_id,a\nh1,1\nh2,2\n');
+    const key = { 'idempotency-key': 'apply-h' };
+    const answer = await apply(jobId, null, key);
+    expect([answer.status, answer.body.job_id, answer.body.status]).toEqual([202, jobId, 'queued']);
+    await t.ended(jobId);
+    expect((await apply(jobId, {}, key)).status).toBe(202);
+    expect(await detail(jobId)).toMatchObject({
+      status: 'completed',
+      dry_run: false,
+      counts: { inserted: 2 },
+      plan: { applied_at: expect.any(String), on_drift: 'refuse', counts: { inserted: 2 } },
+    });
+    expect((await profiles()).users['h2']?.metadata).toEqual({ a: '2' });
+    const again = await apply(jobId);
+    expect([again.status, again.body.errors[0]?.error_code]).toEqual([409, 'plan_already_applied']);
+    const other = await apply(jobId, { on_drift: 'proceed' }, key);
+    expect(other.body.errors[0]?.error_code).toBe('idempotency_conflict');
+  });
+
+  test('is refused if something has changed since, unless that is to be passed over', async () => {
+    const jobId = await post('/v1/imports?plan=true', 'user_id,a\ni1,1\n');
+    await post('/v1/imports', 'user_id,a\ni1,2\n');
+    await apply(jobId);
+    const refused = await t.ended(jobId);
+    expect(refused.failure?.code).toBe('plan_drifted');
+    expect((await profiles()).users['i1']?.metadata).toEqual({ a: '2' });
+    expect((await apply(jobId, { on_drift: 'proceed' })).status).toBe(202);
+    await t.ended(jobId);
+    expect((await profiles()).users['i1']?.metadata).toEqual({ a: '1' });
+  });
+
+  test('names what is wrong with the request', async () => {
+    const jobId = await post('/v1/imports?plan=true', 'user_id\nj1\n');
+    for (const body of [{ on_drift: 'maybe' }, { ondrift: 'refuse' }]) {
+      const { status, body: refusal } = await apply(jobId, body);
+      expect([status, refusal.errors[0]?.error_code]).toEqual([400, 'invalid_field']);
+    }
+    const loaded = await post('/v1/imports', 'user_id\nj2\n');
+    const none = await apply(loaded);
+    expect([none.status, none.body.errors[0]?.error_code]).toEqual([409, 'job_not_appliable']);
+    const { key } = await t.addEnvironment('elsewhere');
+    const other = await server.json(`/v1/background_jobs/${jobId}/apply`, { method: 'POST', key });
+    expect(other.status).toBe(404);
+  });
+});
+
+test('a guard that is hit fails the job and nothing of it is written', async () => {
+  await post('/v1/imports', 'user_id,a\nk1,1\nk2,1\n');
+  const jobId = await post('/v1/imports?max_changed=50%25&max_removed_values=0', 'user_id,a\nk1,2\nk2,2\n');
+  const { failure } = await t.ended(jobId);
+  expect(failure?.code).toBe('guard_exceeded');
+  expect((await profiles()).users['k1']?.metadata).toEqual({ a: '1' });
+  const wrong = await server.json<ErrorBody>('/v1/imports?max_changed=101%25', {
+    method: 'POST',
+    body: 'user_id\nk1\n',
+    headers: csv,
+  });
+  expect(wrong.body.errors[0]?.message).toBe(
+    'max_changed must be a number such as 100, or a share such as 5%',
+  );
+});

@@ -25,6 +25,7 @@ export function sourceOf(header: Partial<CsvHeader> | null, more: Partial<LoadSo
     preset: null,
     pass: 'load',
     dryRun: false,
+    maxErrors: null,
     chunkCount: 1,
     place: null,
     recordKey: '',

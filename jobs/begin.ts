@@ -1,0 +1,16 @@
+import { MAX_CHUNK_FAILURES, MAX_CHUNK_LOSSES, MAX_TIMEOUTS, TASK_PAUSE_MS } from '../src/domain/limits.ts';
+import { beginLoad } from '../src/load/begin-load.ts';
+import type { LoadContext } from '../src/load/context.ts';
+import { failLoad } from '../src/load/end-load.ts';
+import type { TaskKind } from '../src/tasks/task-kind.ts';
+
+/** What comes before the chunks of a load that is begun anew: of a plan that is applied, whether anything has changed since. */
+export const beginJob: TaskKind<LoadContext> = {
+  name: 'begin',
+  stops: 'at the deadline',
+  tolerance: { transient: Number.POSITIVE_INFINITY, timeout: MAX_TIMEOUTS, defect: MAX_CHUNK_FAILURES },
+  maxLosses: MAX_CHUNK_LOSSES,
+  pauseMs: () => TASK_PAUSE_MS,
+  run: beginLoad,
+  fail: (context, { subjectId }, failure) => failLoad(context, subjectId, failure),
+};

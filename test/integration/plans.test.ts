@@ -1,0 +1,285 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { OnDrift } from '../../src/domain/load.ts';
+import { applyPlan } from '../../src/load/apply-plan.ts';
+import { cancelLoad } from '../../src/load/end-load.ts';
+import { retryLoad } from '../../src/load/retry-load.ts';
+import { writeCompanies, writeUsers } from '../../src/postgres/stores/profiles.ts';
+import { forgetFile } from '../../src/postgres/stores/prunable.ts';
+import { acceptDeletion } from '../support/deletions.ts';
+import {
+  type FileOptions,
+  manualLoad,
+  newEnvironment,
+  readProfiles,
+  readRejects,
+  readVersions,
+  runManually,
+  startManually,
+  withoutQueue,
+} from '../support/load-file.ts';
+import { readPlannedRows } from '../support/plans.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem();
+});
+afterAll(() => t.close());
+
+const lines = (...records: readonly object[]): string =>
+  records.map((record) => `${JSON.stringify(record)}\n`).join('');
+const user = (user_id: string, metadata: object, rest: object = {}): object => ({
+  user_id,
+  metadata,
+  ...rest,
+});
+
+async function load(environmentId: number, content: string, options: FileOptions = {}) {
+  return runManually(await startManually(t.system, environmentId, content, options));
+}
+
+/** Applies a plan and does all that follows. */
+async function apply(environmentId: number, jobId: string, onDrift: OnDrift = 'refuse') {
+  const quiet = withoutQueue(t.system);
+  await applyPlan(quiet, environmentId, jobId, onDrift);
+  return runManually(await manualLoad(quiet, environmentId, jobId));
+}
+
+const identify = (environmentId: number, key: string, properties: object, companyId: string | null = null) =>
+  writeUsers(
+    t.system.pool,
+    [{ environmentId, key, companyId, properties: JSON.stringify(properties), removes: false }],
+    [],
+  );
+
+const stored = lines(user('same', { a: 1 }), user('other', { a: 1 }), user('out', { a: 1 }));
+const file = lines(
+  user('same', { a: 1 }),
+  user('other', { a: 2 }),
+  user('new', { a: 1 }),
+  user('twice', { a: 1 }),
+  user('twice', { a: 2 }, { company_id: 'firm' }),
+);
+
+describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
+  'a plan in chunks of $chunkBytes bytes',
+  (options) => {
+    async function planned(): Promise<{ environmentId: number; jobId: string }> {
+      const environmentId = await newEnvironment(t.system);
+      await load(environmentId, stored);
+      const { jobId, status } = await load(environmentId, file, { ...options, plan: true });
+      expect(status).toBe('completed');
+      return { environmentId, jobId };
+    }
+
+    test('is applied once; its counts start anew, and its summary stays', async () => {
+      const { environmentId, jobId } = await planned();
+      const applied = await apply(environmentId, jobId);
+      expect(applied).toMatchObject({
+        status: 'completed',
+        dryRun: false,
+        tally: { read: 5, inserted: 2, updated: 1, unchanged: 1, superseded: 1, rejected: 0 },
+        plan: { summary: { profiles: { users: { new: 2, changed: 1 }, companies: { new: 1, changed: 0 } } } },
+      });
+      const { users } = await readProfiles(t.system, environmentId);
+      expect(users['twice']).toEqual({ metadata: { a: 2 }, company: 'firm' });
+      await expect(applyPlan(t.system, environmentId, jobId, 'proceed')).rejects.toMatchObject({
+        problems: [{ code: 'plan_already_applied' }],
+      });
+    });
+
+    test.each([
+      ['a profile that was new is there', 'new', { a: 1 }],
+      ['a profile that would change has changed', 'other', { b: 1 }],
+      ['a profile that would not change has changed', 'same', { b: 1 }],
+      ['a profile of several records is there', 'twice', { b: 1 }],
+    ])(
+      'is refused if %s, and leaves everything as it was; loaded all the same if asked',
+      async (_, key, properties) => {
+        const { environmentId, jobId } = await planned();
+        await identify(environmentId, key, properties);
+        const before = await readVersions(t.system, environmentId);
+        const refused = await apply(environmentId, jobId);
+        expect(refused.status).toBe('failed');
+        expect(refused.failure).toMatchObject({ code: 'plan_drifted' });
+        expect(refused.failure?.message).toMatch(
+          /^1 profile has changed since the plan; .* \(0 rows had been applied\)$/,
+        );
+        expect(await readVersions(t.system, environmentId)).toEqual(before);
+        expect(await readPlannedRows(t.system, jobId)).not.toEqual([]);
+        expect(await apply(environmentId, jobId, 'proceed')).toMatchObject({ status: 'completed' });
+        const { users } = await readProfiles(t.system, environmentId);
+        expect(users['other']?.metadata).toMatchObject({ a: 2 });
+      },
+    );
+
+    test('is applied though other profiles have changed, and its own were written anew as they were', async () => {
+      const { environmentId, jobId } = await planned();
+      await identify(environmentId, 'out', { a: 2 });
+      await identify(environmentId, 'other', { a: 1 });
+      await identify(environmentId, 'same', { a: 1 });
+      expect(await apply(environmentId, jobId)).toMatchObject({ status: 'completed' });
+    });
+
+    test('that drifted is planned anew by a retry, and can then be applied', async () => {
+      const { environmentId, jobId } = await planned();
+      await identify(environmentId, 'new', { a: 1 });
+      expect(await apply(environmentId, jobId)).toMatchObject({ status: 'failed' });
+      const quiet = withoutQueue(t.system);
+      await retryLoad(quiet, environmentId, jobId);
+      const again = await manualLoad(quiet, environmentId, jobId);
+      expect(await again.begin()).toMatchObject({ status: 'processing', pass: 'plan', plan: null });
+      expect(await runManually(again)).toMatchObject({
+        status: 'completed',
+        plan: { appliedAt: null, summary: { profiles: { users: { new: 1, changed: 1 } } } },
+      });
+      expect(await apply(environmentId, jobId)).toMatchObject({
+        status: 'completed',
+        tally: { inserted: 1 },
+      });
+    });
+  },
+);
+
+test('what a transaction changed that was under way when the plan began counts as drift when it commits', async () => {
+  const environmentId = await newEnvironment(t.system);
+  await load(environmentId, stored);
+  const client = await t.system.pool.connect();
+  try {
+    await client.query('begin');
+    await client.query(
+      `update sluice.users set metadata = '{"a": 9}', updated_at = now() where environment_id = $1 and user_id = 'same'`,
+      [environmentId],
+    );
+    const { jobId } = await load(environmentId, file, { plan: true });
+    await client.query('commit');
+    expect(await apply(environmentId, jobId)).toMatchObject({ failure: { code: 'plan_drifted' } });
+  } finally {
+    client.release();
+  }
+});
+
+test('a company that a user names and that is there by now counts as drift', async () => {
+  const environmentId = await newEnvironment(t.system);
+  const { jobId } = await load(environmentId, file, { plan: true });
+  const company = { environmentId, key: 'firm', companyId: null, properties: '{}', removes: false };
+  await writeCompanies(t.system.pool, [company]);
+  expect(await apply(environmentId, jobId)).toMatchObject({ failure: { code: 'plan_drifted' } });
+});
+
+test('a plan that is cancelled before it is applied can be applied; one whose file is gone, or after a deletion, cannot', async () => {
+  const quiet = withoutQueue(t.system);
+  const environmentId = await newEnvironment(t.system);
+  const { jobId } = await load(environmentId, file, { plan: true });
+  await applyPlan(quiet, environmentId, jobId, 'refuse');
+  await cancelLoad(quiet, environmentId, jobId);
+  expect(await apply(environmentId, jobId)).toMatchObject({ status: 'completed', tally: { inserted: 4 } });
+  const expired = await load(environmentId, file, { plan: true });
+  const { load_id } = await t.system.db
+    .selectFrom('loads')
+    .select('load_id')
+    .where('job_id', '=', expired.jobId)
+    .executeTakeFirstOrThrow();
+  await forgetFile(t.system.db, load_id);
+  const expiredProblem = { problems: [{ code: 'job_expired' }] };
+  await expect(applyPlan(quiet, environmentId, expired.jobId, 'refuse')).rejects.toMatchObject(
+    expiredProblem,
+  );
+  const later = await load(environmentId, lines(user('u', { a: 1 })), { plan: true });
+  expect(await readPlannedRows(t.system, later.jobId)).toHaveLength(1);
+  await acceptDeletion(quiet, environmentId, 'users', ['other']);
+  await expect(applyPlan(quiet, environmentId, later.jobId, 'proceed')).rejects.toMatchObject(expiredProblem);
+});
+
+test('a load that is no plan, and a plan that is under way, cannot be applied', async () => {
+  const environmentId = await newEnvironment(t.system);
+  const loaded = await load(environmentId, file);
+  const running = await startManually(t.system, environmentId, file, { plan: true });
+  for (const { jobId } of [loaded, running]) {
+    await expect(applyPlan(t.system, environmentId, jobId, 'refuse')).rejects.toMatchObject({
+      problems: [{ code: 'job_not_appliable' }],
+    });
+  }
+});
+
+describe.each([{ chunkBytes: 1 }, { chunkBytes: 10_000 }])(
+  'a guard, in chunks of $chunkBytes bytes',
+  (options) => {
+    const bad = '{"user_id":""}\n';
+    const removing = lines(user('same', { a: null }), user('other', { a: 2 }), user('out', { a: 3 }));
+
+    test.each([
+      [{ maxChanged: { count: 2 } }, '3 profiles would be changed and max_changed allows 2'],
+      [{ maxChanged: { percent: 50 } }, '3 profiles would be changed and max_changed allows 2'],
+      [{ maxRemovedValues: { count: 0 } }, '1 value would be removed and max_removed_values allows 0'],
+      [{ maxErrors: { count: 1 } }, '2 records were refused and max_errors allows 1'],
+    ])(
+      '%o that is hit fails the load and leaves everything as it was; a retry accepts it',
+      async (guard, message) => {
+        const environmentId = await newEnvironment(t.system);
+        await load(environmentId, stored);
+        const before = await readVersions(t.system, environmentId);
+        const started = await startManually(t.system, environmentId, removing + bad + bad, {
+          ...options,
+          ...guard,
+        });
+        const failed = await runManually(started);
+        const code = 'maxErrors' in guard ? 'too_many_rejects' : 'guard_exceeded';
+        expect(failed).toMatchObject({
+          status: 'failed',
+          dryRun: false,
+          failure: { code, message: `${message} (0 rows had been applied)` },
+        });
+        expect(await readVersions(t.system, environmentId)).toEqual(before);
+        expect(await readRejects(t.system, failed.jobId)).toHaveLength(2);
+        const quiet = withoutQueue(t.system);
+        await retryLoad(quiet, environmentId, failed.jobId);
+        const done = await runManually(started);
+        expect(done).toMatchObject({ status: 'completed', tally: { read: 5, updated: 3, rejected: 2 } });
+        expect(await readRejects(t.system, failed.jobId)).toHaveLength(2);
+      },
+    );
+
+    test('that is not hit lets the load go on by itself', async () => {
+      const environmentId = await newEnvironment(t.system);
+      await load(environmentId, stored);
+      const guards = { maxChanged: { count: 3 }, maxRemovedValues: { count: 1 }, maxErrors: { count: 1 } };
+      const done = await runManually(
+        await startManually(t.system, environmentId, removing + bad, { ...options, ...guards }),
+      );
+      expect(done).toMatchObject({
+        status: 'completed',
+        tally: { read: 4, inserted: 0, updated: 3, unchanged: 0, superseded: 0, rejected: 1 },
+        plan: { summary: { values: { change: 2, go: 1 } } },
+      });
+      const errorsOnly = await runManually(
+        await startManually(t.system, environmentId, removing + bad, { ...options, maxErrors: { count: 1 } }),
+      );
+      expect(errorsOnly).toMatchObject({ status: 'completed', tally: { unchanged: 3, rejected: 1 } });
+    });
+
+    test('fails a plan too, which shows what would have changed', async () => {
+      const environmentId = await newEnvironment(t.system);
+      await load(environmentId, stored);
+      const guarded = await load(environmentId, removing, {
+        ...options,
+        plan: true,
+        maxChanged: { count: 0 },
+      });
+      expect(guarded).toMatchObject({
+        failure: { code: 'guard_exceeded' },
+        plan: { summary: { profiles: { users: { changed: 3 } } } },
+      });
+    });
+  },
+);
+
+test('a load of one chunk keeps max_errors also for records that only the database refuses', async () => {
+  const environmentId = await newEnvironment(t.system);
+  // jsonb takes no number of so many digits behind the point.
+  const refused = `{"user_id":"n","a":1e-20000}\n`;
+  const content = lines(user('x', { a: 1 })) + refused;
+  const loaded = await load(environmentId, content, { maxErrors: { count: 0 } });
+  expect(loaded.status).toBe('failed');
+  expect((await readProfiles(t.system, environmentId)).users).toEqual({});
+});
