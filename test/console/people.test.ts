@@ -112,7 +112,10 @@ test('a person is deleted after the number of its events was said, which the ser
   await page.waitForURL(/\/jobs\//);
   const id = page.url().split('/').at(-1) ?? '';
   await expect
-    .poll(async () => (await stage.server.json<{ status: string }>(`/v1/background_jobs/${id}`)).body.status)
+    .poll(
+      async () => (await stage.server.json<{ status: string }>(`/v1/background_jobs/${id}`)).body.status,
+      { timeout: 30_000 },
+    )
     .toBe('completed');
   await page.goto(stage.address('/people/u5'));
   await page.getByText('There is no profile of this id').waitFor();
