@@ -185,6 +185,28 @@ test('the steps of loading a file can be read by everybody, and nothing in a fil
       '4 columns',
     ],
   ];
+  const planned = await upload(
+    'Customer No;Name;Plan;Since\nc1;Kundin 1;free;2024\nc2;Kundin 2;team;2025\nn1;Neu;pro;2026\n;x;;\n',
+    'november.csv',
+  );
+  const map = { 'Customer No': 'user_id' };
+  const jobs = [];
+  for (const options of [
+    { upload_id: looks[1]?.[1].split('=').at(-1) },
+    { upload_id: planned, plan: true },
+  ]) {
+    const { body } = await stage.server.json<{ job_id: string }>('/v1/imports', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...options, map }),
+    });
+    await stage.t.ended(body.job_id);
+    jobs.push(body.job_id);
+  }
+  looks.push(
+    ['load-plan', `/load?step=plan&upload=${planned}&plan=${jobs[1]}`, 'Before → after'],
+    ['load-result', `/load?step=result&upload=${planned}&job=${jobs[0]}`, 'Why they were refused'],
+  );
   for (const [name, path, text] of looks) {
     await expectGoodInEveryLook(stage, name, path, (page) => page.getByText(text).first().waitFor());
   }

@@ -69,8 +69,10 @@ export function Table<T>(props: TableProps<T>): VNode {
       </button>
     );
   };
+  // Rows without anything to focus: then what is scrolled to the side has to be.
+  const isPlain = hrefOf === undefined && onOpen === undefined;
   return (
-    <div class="table-scroll">
+    <div class="table-scroll" {...(isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {})}>
       <table class="table">
         <caption class="visually-hidden">{caption}</caption>
         <thead>

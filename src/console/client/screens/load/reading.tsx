@@ -153,7 +153,7 @@ function Head({ text }: { readonly text: string }): VNode {
   return (
     <Section
       title="As it is written"
-      aside={<span class="hint">Control characters are shown by their symbols</span>}
+      aside={<span class="hint">Control characters are shown by name</span>}
       flush
     >
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: long lines are scrolled by keyboard too */}
