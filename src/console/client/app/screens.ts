@@ -88,4 +88,32 @@ export const screens: readonly Screen[] = [
     component: lazy(() => import('../screens/load/load.tsx').then(({ Load }) => Load)),
     nav: { title: 'Load a file', icon: 'load', group: 'In', key: 'l' },
   },
+  {
+    path: '/schedules',
+    component: lazy(() => import('../screens/schedules.tsx').then(({ Schedules }) => Schedules)),
+    nav: { title: 'Schedules', icon: 'schedules', group: 'In', key: 'h' },
+  },
+  {
+    path: '/schedules/:schedule',
+    component: lazy(() => import('../screens/schedule-runs.tsx').then(({ ScheduleRuns }) => ScheduleRuns)),
+  },
+  {
+    path: '/inbox',
+    component: lazy(() => import('../screens/inbox.tsx').then(({ Inbox }) => Inbox)),
+    nav: { title: 'Inbox', icon: 'inbox', group: 'In', key: 'i' },
+  },
+  {
+    path: '/deliveries',
+    component: lazy(() => import('../screens/deliveries.tsx').then(({ Deliveries }) => Deliveries)),
+    nav: { title: 'Deliveries', icon: 'deliveries', group: 'Out', key: 'd' },
+  },
+  {
+    path: '/deliveries/:delivery',
+    component: lazy(() => import('../screens/deliveries.tsx').then(({ Delivered }) => Delivered)),
+  },
+  {
+    path: '/access',
+    component: lazy(() => import('../screens/access.tsx').then(({ Access }) => Access)),
+    nav: { title: 'Access', icon: 'access', group: 'Service', key: 'a' },
+  },
 ];

@@ -1,0 +1,171 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { addSubscription } from '../../src/notifications/subscriptions.ts';
+import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { drop } from '../support/inbox.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-console-'));
+const inbox = join(folder, 'inbox');
+const adminKey = 'admin-key-of-the-tests-0123';
+writeFileSync(
+  join(folder, 'schedules.yaml'),
+  `schedules:
+  - name: nightly-users
+    cron: "0 2 * * *"
+    timezone: Europe/Berlin
+    load: { files: { pattern: ${folder}/users-*.csv } }
+  - name: hourly-crm
+    cron: "*/15 * * * *"
+    enabled: false
+    load: { http: { url: "https://crm.example.com/users.ndjson" } }
+  - name: weekly-export
+    cron: "30 5 * * 1"
+    export: { range: last_7_days, format: parquet }
+`,
+);
+const stage = consoleStage({
+  worker: true,
+  settings: {
+    SCHEDULES_FILE: join(folder, 'schedules.yaml'),
+    INBOX_DIR: inbox,
+    INBOX_SCAN_MS: '100',
+    INBOX_STABLE_MS: '100',
+    ADMIN_KEY: adminKey,
+    NOTIFY_ALLOW_PRIVATE: 'true',
+    NOTIFY_ALLOW_HTTP: 'true',
+  },
+});
+let receiver: WebhookReceiver;
+beforeAll(async () => {
+  receiver = await startWebhookReceiver();
+});
+afterAll(async () => {
+  await receiver?.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+const script = '<img src=x onerror=alert(1)>';
+
+test('schedules show how the last runs went and what is due in a week; they are paused, and a failed run is run again', async () => {
+  const { pool } = stage.t.system;
+  await pool.query(
+    `insert into schedules (environment_id, schedule_name, considered_until) values ($1, 'nightly-users', now()), ($1, 'weekly-export', now())`,
+    [stage.t.environment.environmentId],
+  );
+  const ended = [
+    'completed',
+    'completed',
+    'completed_with_rejects',
+    'unchanged',
+    'skipped',
+    'completed',
+    'failed',
+  ];
+  for (const [at, status] of ended.entries()) {
+    await pool.query(
+      `insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition, started_at, ended_at, reason_code, reason)
+      values ($1, 'nightly-users', date_trunc('day', now()) - make_interval(days => $2, hours => -1), 'due', $3, '{"timeZone":"UTC","work":{"kind":"load"}}',
+        now() - interval '1 min', now(), $4, $5)`,
+      [
+        stage.t.environment.environmentId,
+        ended.length - at,
+        status,
+        ...(status === 'failed' || status === 'skipped'
+          ? ['source_unreachable', `no answer ${script}`]
+          : [null, null]),
+      ],
+    );
+  }
+  await expectGoodInEveryLook(stage, 'schedules', '/schedules', (page) =>
+    page.getByText('Due in the next seven days').waitFor(),
+  );
+  const page = await stage.open('/schedules');
+  await page.getByRole('button', { name: 'Pause nightly-users' }).click();
+  await page.getByText('paused', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Resume nightly-users' }).click();
+  await page.getByRole('button', { name: 'Pause nightly-users' }).waitFor();
+  await page.getByRole('link', { name: 'nightly-users' }).first().click();
+  await page.getByText(`no answer ${script}`).first().waitFor();
+  await expectGoodInEveryLook(stage, 'schedule', '/schedules/nightly-users', (each) =>
+    each.getByText('completed with rejects').waitFor(),
+  );
+  const again = page.getByRole('button', { name: 'Run again' });
+  const before = await again.count();
+  await again.first().click();
+  await expect.poll(() => again.count()).toBeLessThan(before);
+});
+
+test('the inbox shows why a file failed, and takes it in again', async () => {
+  const own = join(inbox, 'default');
+  await waitFor('the folder', async () =>
+    (await readdir(inbox).catch((): string[] => [])).includes('default'),
+  );
+  await drop(join(own, 'customers.csv'), 'nothing,known\nu1,2\n');
+  await drop(join(own, 'notes.docx'), 'text');
+  const page = await stage.open('/inbox');
+  await page.getByRole('button', { name: 'Take in again' }).waitFor();
+  await expectGoodInEveryLook(stage, 'inbox', '/inbox', (each) => each.getByText('notes.docx').waitFor());
+  await drop(join(own, 'mapping.yaml'), 'map:\n  nothing: user_id\n');
+  await page.getByRole('button', { name: 'Take in again' }).click();
+  await page.getByRole('link', { name: 'its job' }).waitFor();
+});
+
+test('deliveries show every attempt with its answer, and what was given up is counted before it is replayed', async () => {
+  receiver.answer((response) => void response.writeHead(410).end());
+  const wish = {
+    channel: 'webhook',
+    target: receiver.url,
+    outcomes: ['completed'],
+    kinds: ['load'],
+  } as const;
+  const rules = { allowHttp: true, allowPrivate: true };
+  await addSubscription(stage.t.system.db, stage.t.environment.environmentId, wish, rules);
+  const page = await stage.open('/deliveries');
+  await page.getByRole('button', { name: 'Send a ping' }).click();
+  await page.locator('td').getByText('dead').waitFor();
+  await expectGoodInEveryLook(stage, 'deliveries', '/deliveries', (each) =>
+    each.locator('td').getByText('dead').waitFor(),
+  );
+  await stage.t.system.pool.query(
+    'update notification_subscriptions set disabled_at = null, disabled_reason = null',
+  );
+  receiver.answer((response) => void response.writeHead(200).end());
+  await page.getByRole('button', { name: 'Replay what was given up …' }).click();
+  await page.getByText(/^1 delivery since .* was given up/).waitFor();
+  await page.getByRole('button', { name: 'Replay 1 delivery' }).click();
+  await page.getByRole('link', { name: receiver.url }).first().click();
+  await page.getByText('HTTP 200').waitFor();
+  const path = new URL(page.url()).pathname.replace('/console', '');
+  await expectGoodInEveryLook(stage, 'delivery', path, (each) => each.getByText('HTTP 200').waitFor());
+});
+
+test('an administrator makes a key, which is shown once, and revokes it; others are told who may', async () => {
+  const page = await stage.open('/access', { key: adminKey });
+  await page.getByRole('button', { name: 'Make a key …' }).click();
+  await page.getByLabel('What it is for').fill(`nightly ${script}`);
+  await page.getByRole('checkbox', { name: 'import' }).check();
+  await page.getByRole('button', { name: 'Make it' }).click();
+  const key = await page.getByText(/^\s*slk_/).innerText();
+  expect((await stage.server.fetch('/v1/users', { key: key.trim() })).status).toBe(200);
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByText(`nightly ${script}`).first().waitFor();
+  expect(await page.getByText(/slk_/).count()).toBe(0);
+  await page.locator('#main').getByText('ADMIN_KEY', { exact: true }).waitFor();
+  await page.getByRole('button', { name: `Revoke … nightly` }).click();
+  await page.getByRole('button', { name: 'Revoke this key' }).click();
+  await page.getByText('revoked').waitFor();
+  expect((await stage.server.fetch('/v1/users', { key: key.trim() })).status).toBe(401);
+  const asAdmin = {
+    ...stage,
+    open: (path: string, options = {}) => stage.open(path, { ...options, key: adminKey }),
+  };
+  await expectGoodInEveryLook(asAdmin, 'access', '/access', (each) =>
+    each.locator('#main').getByText('ADMIN_KEY', { exact: true }).waitFor(),
+  );
+  const others = await stage.open('/access');
+  await others.getByText(/for administrators/).waitFor();
+});
