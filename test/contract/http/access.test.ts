@@ -346,6 +346,7 @@ describe('addresses', () => {
           health: `${server.address}/health/ready`,
           docs: `${server.address}/docs`,
           openapi: `${server.address}/openapi.json`,
+          console: `${server.address}/console`,
         },
       },
     ]);
@@ -353,9 +354,9 @@ describe('addresses', () => {
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
     const links = [...(await page.text()).matchAll(/href="([^"]+)"/g)].map(([, link = '']) => link);
-    expect(links).toEqual(['health/ready', 'docs', 'openapi.json']);
+    expect(links).toEqual(['health/ready', 'docs', 'openapi.json', 'console']);
     for (const link of links)
-      expect([link, (await server.fetch(`/${link}`, { key: null })).status]).toEqual([link, 200]);
+      expect([link, (await fetch(`${server.address}/${link}`)).status]).toEqual([link, 200]);
     expect((await server.fetch('/', { method: 'POST', key: null })).status).toBe(405);
   });
 
