@@ -9,6 +9,7 @@ import { ALL_RECORDS_REFUSED, defaultLoadOptions, type Load, type LoadOptions } 
 import type { SourceFormat } from '../domain/source.ts';
 import { expandPattern, isPattern } from '../files/expand-pattern.ts';
 import { acceptLoad, receivingStore } from '../load/accept-load.ts';
+import { type ShownPlan, showPlan } from '../load/plans.ts';
 import { type ReceivedFile, receiveLocal } from '../load/receive/receive.ts';
 import { renderLoadDetail } from '../load/render-load.ts';
 import { useMapping } from '../load/saved-mappings.ts';
@@ -16,6 +17,7 @@ import { countLiveWorkers } from '../postgres/stores/workers.ts';
 import { exitCodes, explainError, UsageError } from './errors.ts';
 import { followLoad } from './follow.ts';
 import { formatCount, printable } from './format.ts';
+import { printPlan } from './plans.ts';
 import { describeReading, summarise } from './print-job.ts';
 import { createProgress, showReceiving } from './progress.ts';
 import { type RejectsReport, reportRejects } from './rejects-file.ts';
@@ -106,11 +108,13 @@ async function* counted(
 }
 
 export interface ImportOptions
-  extends Pick<LoadOptions, 'entity' | 'map' | 'dryRun' | 'ifDuplicate' | 'source'> {
+  extends Pick<LoadOptions, 'entity' | 'map' | 'dryRun' | 'plan' | 'ifDuplicate' | 'source'> {
   /** The saved mapping that some of these come from. */
   readonly mapping: string | null;
   readonly preset: LoadOptions['preset'] | undefined;
   readonly maxErrors: LoadOptions['maxErrors'] | undefined;
+  readonly maxChanged: LoadOptions['maxChanged'] | undefined;
+  readonly maxRemovedValues: LoadOptions['maxRemovedValues'] | undefined;
   readonly format: SourceFormat | null;
   readonly rejectsDir: string;
   readonly wait: boolean;
@@ -128,6 +132,8 @@ export interface Imported {
   /** Null if nothing was accepted. */
   readonly load: Load | null;
   readonly rejects: RejectsReport | null;
+  /** What was planned. */
+  readonly plan: ShownPlan | null;
   /** What else there is to say: why nothing was accepted, how to go on. */
   readonly remark: string | null;
   /** Why nothing was accepted, if that is the fault of the file. */
@@ -164,10 +170,11 @@ export async function importFile(
     const rejects =
       load.endedAt === null ? null : await reportRejects(system, environmentId, load, options.rejectsDir);
     const remark = await remarkOn(load, created, session, options.workers);
-    return { name, exitCode: exitCodeOf(load, wait), load, rejects, remark, error: null };
+    const plan = options.plan && load.plan !== null ? await showPlan(system, environmentId, jobId) : null;
+    return { name, exitCode: exitCodeOf(load, wait), load, plan, rejects, remark, error: null };
   } catch (error) {
     progress.end();
-    const refused = { name, load: null, rejects: null };
+    const refused = { name, load: null, plan: null, rejects: null };
     if (signal.aborted) {
       const remark = 'Stopped; nothing of this file was accepted.';
       return { ...refused, exitCode: exitCodes.interrupted, remark, error: null };
@@ -183,7 +190,10 @@ function loadOptions({
   map,
   preset,
   dryRun,
+  plan,
   maxErrors,
+  maxChanged,
+  maxRemovedValues,
   ifDuplicate,
   source,
 }: ImportOptions): LoadOptions {
@@ -193,7 +203,10 @@ function loadOptions({
     map,
     preset: preset ?? null,
     dryRun,
+    plan,
     maxErrors: maxErrors ?? null,
+    maxChanged: maxChanged ?? null,
+    maxRemovedValues: maxRemovedValues ?? null,
     ifDuplicate,
     source,
   };
@@ -225,7 +238,10 @@ async function remarkOn(
 }
 
 /** What a person reads at the end of one file. */
-export function printImported(terminal: Terminal, { name, load, rejects, remark, exitCode }: Imported): void {
+export function printImported(
+  terminal: Terminal,
+  { name, load, plan, rejects, remark, exitCode }: Imported,
+): void {
   if (load === null) {
     terminal.inform(`sluice: ${name}: ${remark ?? ''}`);
     return;
@@ -238,6 +254,7 @@ export function printImported(terminal: Terminal, { name, load, rejects, remark,
   if (readAs !== undefined) terminal.print(`  read as: ${readAs}`);
   for (const line of [...notes, ...summarise(load)]) terminal.print(`  ${line}`);
   if (load.failure !== null) terminal.print(`  Failed: ${load.failure.message}`);
+  if (plan !== null) printPlan(terminal, plan);
   if (rejects !== null) printRejects(terminal, load, rejects);
   if (remark !== null) for (const line of remark.split('\n')) terminal.print(`  ${line}`);
 }

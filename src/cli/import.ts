@@ -33,9 +33,20 @@ export const importFiles = defineCommand({
   argument: several('<files...>', 'files, patterns in quotes such as "data/*.csv", or - for standard input'),
   options: {
     dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
+    plan: flag('--plan', 'a dry run that keeps what would change, prints it, and can be applied'),
     maxErrors: parsed(
       '--max-errors <n>',
       'fail once more records than this are refused: 100, or 5%',
+      parseMaxErrors,
+    ),
+    maxChanged: parsed(
+      '--max-changed <n>',
+      'fail if more profiles than this would be changed: 100, or 5%',
+      parseMaxErrors,
+    ),
+    maxRemovedValues: parsed(
+      '--max-removed-values <n>',
+      'fail if more values than this would be removed: 100, or 5%',
       parseMaxErrors,
     ),
     ifDuplicate: choice(

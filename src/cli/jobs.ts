@@ -24,6 +24,7 @@ import { followJob, followLoad } from './follow.ts';
 import { formatCount, printList } from './format.ts';
 import { mend } from './mend.ts';
 import { choice, flag, parseCount, parsed, parseJobId, required } from './options.ts';
+import { applyPlanOfJob, planOfJob } from './plans.ts';
 import { printCauses } from './print-causes.ts';
 import { jobCells, jobColumns, printJob } from './print-job.ts';
 import { createProgress } from './progress.ts';
@@ -249,5 +250,5 @@ export const jobs = defineCommand({
   description:
     'Looks at the jobs of an environment, loads, exports and deletions, and acts on them. A server need not run.',
   examples: ['sluice jobs list --status failed', 'sluice jobs show 0195… --watch'],
-  commands: [list, show, cancel, retry, rejects, mend],
+  commands: [list, show, cancel, retry, planOfJob, applyPlanOfJob, rejects, mend],
 });

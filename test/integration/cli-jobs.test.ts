@@ -3,7 +3,7 @@ import { createProgram } from '../../src/cli/program.ts';
 import { createTerminal } from '../../src/cli/terminal.ts';
 import { acceptDeletion } from '../support/deletions.ts';
 import { acceptExport } from '../support/exports.ts';
-import { acceptFile, withoutQueue } from '../support/load-file.ts';
+import { acceptFile, runManually, startManually, withoutQueue } from '../support/load-file.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
 
 let t: TestSystem;
@@ -116,4 +116,25 @@ test('status, prune and doctor print what they found', async () => {
   expect(process.exitCode).toBe(1);
   await expect(sluice('status', ...unreachable)).rejects.toThrow('ECONNREFUSED');
   process.exitCode = undefined;
+});
+
+test('jobs plan shows what a load would change, and jobs apply queues it', async () => {
+  const { system } = t;
+  const other = (await t.addEnvironment('plans')).environment;
+  const content = '{"user_id":"p","plan":"pro","company_id":"acme"}\n';
+  const { jobId } = await runManually(
+    await startManually(system, other.environmentId, content, { plan: true }),
+  );
+  const env = ['--env', 'plans'];
+  const shown = await sluice('jobs', 'plan', jobId, ...env);
+  expect(shown).toMatch(/users +1 +0/);
+  expect(shown).toMatch(/companies +1 +0/);
+  expect(shown).toMatch(/users +plan +1 +0 +0 +0 +new/);
+  expect(JSON.parse(await sluice('jobs', 'plan', jobId, ...env, '--json'))).toMatchObject({
+    job_id: jobId,
+    values: { appear: 1, change: 0, go: 0, change_type: 0 },
+  });
+  expect(JSON.parse(await sluice('jobs', 'apply', jobId, ...env, '--json'))).toMatchObject({ job_id: jobId });
+
+  await expect(sluice('jobs', 'apply', jobId, ...env)).rejects.toThrow(/is being applied/);
 });
