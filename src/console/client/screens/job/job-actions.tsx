@@ -36,8 +36,8 @@ const wordings: Readonly<Record<Act, Wording>> = {
     title: 'Apply the plan',
     verb: 'Apply it',
     rows: ({ plan }) => (plan?.counts['inserted'] ?? 0) + (plan?.counts['updated'] ?? 0),
-    sentence: ({ plan }, rows) =>
-      `${plural(rows, 'record')} will be written: ${formatCount(plan?.counts['inserted'] ?? 0)} new, ${formatCount(plan?.counts['updated'] ?? 0)} changed.`,
+    sentence: ({ plan, failure }, rows) =>
+      `${plural(rows, 'record')} will be written: ${formatCount(plan?.counts['inserted'] ?? 0)} new, ${formatCount(plan?.counts['updated'] ?? 0)} changed.${failure?.error_code === 'plan_drifted' ? ' Profiles have changed since; it is applied all the same.' : ''}`,
   },
 };
 
@@ -75,7 +75,9 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
           sentence={(rows) => wordings[asked].sentence(job, rows)}
           verb={() => wordings[asked].verb}
           act={async () => {
-            await api(`${path}/${asked}`, { method: 'POST' });
+            const isDrifted = asked === 'apply' && job.failure?.error_code === 'plan_drifted';
+            const body = isDrifted ? { body: { on_drift: 'proceed' } } : {};
+            await api(`${path}/${asked}`, { method: 'POST', ...body });
             onDone();
           }}
           onClose={() => setAsked(null)}

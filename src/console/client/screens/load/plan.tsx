@@ -1,4 +1,4 @@
-import type { VNode } from 'preact';
+import type { ComponentChildren, VNode } from 'preact';
 import { api, mayUse } from '../../lib/api.ts';
 import { formatCount, formatShare, plural } from '../../lib/format.ts';
 import { apiHref, screenHref } from '../../lib/place.ts';
@@ -83,7 +83,7 @@ export function Plan({ query, found }: Props): VNode {
   return (
     <>
       <Problems error={job.error} />
-      <Planned query={query} found={found} job={job.data} />
+      <Planned query={query} job={job.data} />
     </>
   );
 }
@@ -105,7 +105,7 @@ export function Progress({ job, words }: { readonly job: LoadDetail; readonly wo
   );
 }
 
-function Planned({ query, found, job }: Props & { readonly job: LoadDetail }): VNode {
+function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDetail }): VNode {
   const { counts, failure } = job;
   const path = `/v1/background_jobs/${job.job_id}/plan`;
   const plan = useData(job.plan == null ? null : path, (signal) => api<PlanDetail>(path, { signal }));
@@ -120,7 +120,7 @@ function Planned({ query, found, job }: Props & { readonly job: LoadDetail }): V
       <Problems error={plan.error} onRetry={plan.reload} />
       {plan.data === undefined ? null : <Changes plan={plan.data} csv={apiHref(`${path}?format=csv`)} />}
       <div class="step-foot">
-        <Apply query={query} found={found} job={job} writes={writes} />
+        <Apply query={query} job={job} writes={writes} />
       </div>
     </>
   );
@@ -138,21 +138,45 @@ function Duplicate({ jobId }: { readonly jobId: string }): VNode {
 
 function Apply({
   query,
-  found,
   job,
   writes,
-}: Props & { readonly job: LoadDetail; readonly writes: number }): VNode {
-  const apply = useAction(async () => {
-    const body = loadOptions(query, found);
-    const { job_id } = await api<{ readonly job_id: string }>('/v1/imports', { method: 'POST', body });
-    query.set({ step: 'result', job: job_id });
-  });
+}: Pick<Props, 'query'> & { readonly job: LoadDetail; readonly writes: number }): VNode {
+  if (job.plan != null && job.plan.applied_at !== null)
+    return <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: its result</a>;
   if (job.status !== 'completed')
     return <p class="hint">Nothing would be loaded. Change the columns or how the file is read.</p>;
   const refused =
     job.counts.rejected === 0
       ? ''
       : ` ${plural(job.counts.rejected, 'record')} will be refused, and can be mended then.`;
+  return (
+    <>
+      <ApplyButton query={query} jobId={job.job_id} onDrift="refuse">
+        Load: write {plural(writes, 'record')}
+      </ApplyButton>
+      <p class="hint">
+        {formatCount(job.counts.inserted)} new, {formatCount(job.counts.updated)} changed.{refused}
+      </p>
+    </>
+  );
+}
+
+/** Has the server load exactly what it planned. `refuse`: only if no profile of the plan has changed since. */
+export function ApplyButton({
+  query,
+  jobId,
+  onDrift,
+  children,
+}: {
+  readonly query: Query;
+  readonly jobId: string;
+  readonly onDrift: 'refuse' | 'proceed';
+  readonly children: ComponentChildren;
+}): VNode {
+  const apply = useAction(async () => {
+    await api(`/v1/background_jobs/${jobId}/apply`, { method: 'POST', body: { on_drift: onDrift } });
+    query.set({ step: 'result', job: jobId });
+  });
   return (
     <>
       <Problems error={apply.error} />
@@ -162,11 +186,8 @@ function Apply({
         disabled={apply.isRunning || !mayUse('import')}
         onClick={() => void apply.run()}
       >
-        Load: write {plural(writes, 'record')}
+        {children}
       </button>
-      <p class="hint">
-        {formatCount(job.counts.inserted)} new, {formatCount(job.counts.updated)} changed.{refused}
-      </p>
     </>
   );
 }

@@ -9,7 +9,7 @@ import { Loading, Problems } from '../../ui/problems.tsx';
 import { Balance } from '../job/balance.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
 import { isEnded, useLoad } from './load-record.ts';
-import { Progress } from './plan.tsx';
+import { ApplyButton, Progress } from './plan.tsx';
 
 /** What became of the file: the ledger's counts, and below them the records that were refused, to be mended here. */
 export function Result({ query, jobId }: { readonly query: Query; readonly jobId: string }): VNode {
@@ -31,6 +31,19 @@ export function Result({ query, jobId }: { readonly query: Query; readonly jobId
     <>
       <Problems error={job.error} />
       {failure === null ? null : <Notice>{failure.message}</Notice>}
+      {failure?.error_code === 'plan_drifted' ? (
+        <p class="result-links">
+          <ApplyButton query={query} jobId={jobId} onDrift="proceed">
+            Load all the same
+          </ApplyButton>
+          <a
+            class="button button-quiet"
+            href={query.href({ step: 'columns', plan: undefined, job: undefined })}
+          >
+            Plan again
+          </a>
+        </p>
+      ) : null}
       <Section title={`${plural(counts.read, 'record')} read`} aside={<StatusBadge status={found.status} />}>
         <Balance jobId={jobId} counts={{ ...counts }} total={found.total_rows} />
         <p class="result-links">
