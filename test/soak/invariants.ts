@@ -78,7 +78,7 @@ export const ledgerInvariants = [
     'no task is being worked on',
     `select kind || ' ' || subject_id || ':' || part || ' is being worked on' as what
      from sluice.tasks
-     left join sluice.loads on load_id = subject_id and kind in ('chunk', 'finish')
+     left join sluice.loads on load_id = subject_id and kind in ('begin', 'chunk', 'finish')
      -- What was under way when its load was cancelled stays so until that is retried; the pruning comes when it is due.
      where lease_until is not null and status is distinct from 'cancelled' and kind <> 'prune'`,
   ),

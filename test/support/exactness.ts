@@ -159,7 +159,7 @@ async function expectRejects(sql: Sql, loadId: number, file: ProfileFile): Promi
 const leftovers = `
   select 'chunk ' || chunk_no || ' is not done' as what from sluice.load_chunks where load_id = $1 and done_at is null
   union all
-  select 'task ' || kind || ' ' || part from sluice.tasks where kind in ('chunk', 'finish') and subject_id = $1
+  select 'task ' || kind || ' ' || part from sluice.tasks where kind in ('begin', 'chunk', 'finish') and subject_id = $1
   union all
   select 'keys of chunk ' || chunk_no from sluice.load_chunk_keys where load_id = $1
   union all

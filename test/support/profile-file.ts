@@ -31,10 +31,16 @@ export function createProfileFile({
   rows,
   seed = 1,
   allValid = false,
+  keylessEvery = 9_973,
+  mended = false,
 }: {
   readonly rows: number;
   readonly seed?: number;
   readonly allValid?: boolean;
+  /** About one record in so many lacks its key. */
+  readonly keylessEvery?: number;
+  /** The same file, but those records have the keys that `mendedKey` says. */
+  readonly mended?: boolean;
 }): ProfileFile {
   const lines: string[] = [header];
   const records: (readonly [key: string, cells: readonly string[]])[] = [];
@@ -49,7 +55,8 @@ export function createProfileFile({
       `${seed}.${row}`,
       hash % 997 === 0 ? `two\nlines, "quoted"` : '',
     ];
-    const key = hash % 9_973 === 0 && !allValid ? '' : keyOf(row, hash);
+    const isKeyless = hash % keylessEvery === 0 && !allValid;
+    const key = isKeyless ? (mended ? mendedKey(row + firstRow) : '') : keyOf(row, hash);
     lines.push(`${key},${cells.map(quote).join(',')}\n`);
     if (key === '') {
       refused.push(row + firstRow);
@@ -77,6 +84,11 @@ export function createProfileFile({
       }
     },
   };
+}
+
+/** For a record without a key: that of a row not far before it, which others may have too, or one of its own. */
+export function mendedKey(rowNumber: number): string {
+  return rowNumber > 50 && rowNumber % 2 === 0 ? keyAt(rowNumber - 40) : `m${rowNumber}`;
 }
 
 /** What the table must hold after these files, one after another. */

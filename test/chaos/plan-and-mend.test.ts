@@ -1,0 +1,104 @@
+import { parse } from 'csv-parse/sync';
+import { describe, expect, test } from 'vitest';
+import { digestUsers, ended, expectExact, progressed, readLoad } from '../support/exactness.ts';
+import { createProfileFile, digest, mendedKey, oracleOf, renderTable } from '../support/profile-file.ts';
+import { type Api, onSite, queues, type Site } from '../support/site.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+/** One record in five lacks its id. */
+const file = createProfileFile({ rows: 40_000, seed: 15, keylessEvery: 5 });
+/** The file as it was meant. */
+const meant = createProfileFile({ rows: 40_000, seed: 15, keylessEvery: 5, mended: true });
+
+describe.concurrent.each(queues)('with the queue on %s', (queue) => {
+  test('a plan, its application and the mending of what was refused are exact although all workers and the server are killed in each of them', async () => {
+    await onSite({ queue }, async (site) => {
+      const { sql } = site;
+      let api = await site.serve();
+      await site.workers(2);
+
+      const jobId = await plan(api);
+      api = await killAll(site, api, jobId);
+      const planned = await ended(sql, jobId);
+      expect(planned).toMatchObject({ status: 'completed', failure: null, rejected: file.refused.length });
+      expect(await sql('select from sluice.users')).toEqual([]);
+      expect(await sql('select from sluice.companies')).toEqual([]);
+      const rows = await (await api.fetch(`/v1/background_jobs/${jobId}/plan?format=ndjson`)).text();
+      const ids = rows
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line) as { entity: string; id: string });
+      const users = ids.filter(({ entity }) => entity === 'users').map(({ id }) => id);
+      expect(users.length).toBe(file.keys);
+      expect(new Set(users)).toEqual(new Set(oracleOf(file).keys()));
+
+      expect(await api.post(`/v1/background_jobs/${jobId}/apply`)).toBe(202);
+      api = await killAll(site, api, jobId);
+      await expectExact(sql, jobId, file, oracleOf(file));
+
+      const amendment = await amend(api, jobId);
+      api = await killAll(site, api, amendment);
+      expect(await ended(sql, amendment)).toMatchObject({ status: 'completed', failure: null, rejected: 0 });
+      expect(await readLoad(sql, jobId)).toMatchObject({ status: 'completed', rejected: 0 });
+      const [counted] = await sql('select rows_amended from sluice.loads where job_id = $1', [jobId]);
+      expect(counted).toEqual({ rows_amended: file.refused.length });
+      const table = oracleOf(meant);
+      expect(await digestUsers(sql)).toEqual({
+        digest: digest(renderTable(table)),
+        rows: table.size,
+        strange: 0,
+      });
+    });
+  });
+});
+
+async function plan(api: Api): Promise<string> {
+  const response = await api.fetch('/v1/imports?plan=true', {
+    method: 'POST',
+    body: new Uint8Array(file.bytes),
+    headers: { 'content-type': 'text/csv' },
+  });
+  const { job_id: jobId } = (await response.json()) as { job_id: string };
+  return jobId;
+}
+
+/** Sends the refused records back with the ids that they were meant to have; the job that mends. */
+async function amend(api: Api, jobId: string): Promise<string> {
+  const refused = await (
+    await api.fetch(`/v1/background_jobs/${jobId}/rejects`, { headers: { accept: 'text/csv' } })
+  ).text();
+  const records = parse(refused) as string[][];
+  const [header = [], ...rest] = records;
+  const row = header.indexOf('sluice_row');
+  const lines = rest.map((cells) =>
+    [mendedKey(Number(cells[row])), ...cells.slice(1)]
+      .map((cell) => `"${cell.replaceAll('"', '""')}"`)
+      .join(','),
+  );
+  const response = await api.fetch(`/v1/background_jobs/${jobId}/amend`, {
+    method: 'POST',
+    body: `${header.join(',')}\n${lines.join('\n')}\n`,
+    headers: { 'content-type': 'text/csv' },
+  });
+  expect(response.status).toBe(202);
+  const { job_id: amendment } = (await response.json()) as { job_id: string };
+  return amendment;
+}
+
+/** Kills every process in the middle of the job, twice, and starts others; the server that runs then. */
+async function killAll(site: Site, before: Api, jobId: string): Promise<Api> {
+  let api = before;
+  for (const share of [0.2, 0.6]) {
+    await progressed(site.sql, jobId, share);
+    await Promise.all([site.killWorkers(), api.process.kill('SIGKILL')]);
+    await waitFor('the sessions of what was killed to be gone', async () => {
+      const left = await site.sql(
+        "select from pg_stat_activity where datname = current_database() and application_name <> 'test' and state = 'active'",
+      );
+      return left.length === 0;
+    });
+    await site.expireLeases();
+    [api] = await Promise.all([site.serve(), site.workers(2)]);
+  }
+  return api;
+}
