@@ -68,12 +68,19 @@ export const mend = defineCommand({
         process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;
         const { tally } = await requireLoad(system, environmentId, jobId);
         if (json) return terminal.json(renderLoadListItem(load, baseUrl));
-        const left = tally.rejected === 0 ? 'nothing is left' : `${formatCount(tally.rejected)} are left`;
-        terminal.print(`${formatCount(tally.amended)} refused records are mended, ${left}.`);
+        terminal.print(`${mended(tally.amended)}, ${left(tally.rejected)}.`);
       });
     });
   },
 });
+
+const mended = (count: number): string =>
+  count === 1 ? '1 refused record is mended' : `${formatCount(count)} refused records are mended`;
+
+function left(count: number): string {
+  if (count === 0) return 'nothing is left';
+  return count === 1 ? '1 is left' : `${formatCount(count)} are left`;
+}
 
 /** Accepts a mended file; its job. */
 async function accept(

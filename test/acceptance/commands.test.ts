@@ -185,6 +185,48 @@ describe('the command itself', () => {
   });
 });
 
+describe('sluice jobs mend', () => {
+  test('refused records come back by proposal, from an editor and from a file, until nothing is left', async () => {
+    await writeFile(join(dataDir, 'broken.csv'), 'user_id,name\nm1,Mia\n,Noah\nm3,"O"tto\n,Pia\n');
+    await sluice('import', join(dataDir, 'broken.csv'));
+    const [job] = json<Job[]>(await sluice('jobs', 'list', '--json'));
+    const id = job?.job_id ?? '';
+    const byCause = json<{ data: { error_code: string; proposals: { id: string }[] }[] }>(
+      await sluice('jobs', 'rejects', id, '--by-cause', '--json'),
+    );
+    const [proposal] = byCause.data.find(({ error_code: code }) => code === 'invalid_quote')?.proposals ?? [];
+    const applied = await sluice('jobs', 'mend', id, '--apply', proposal?.id ?? '');
+    expect(applied).toMatchObject({ code: 0, stdout: '1 refused record is mended, 2 are left.\n' });
+
+    const edit = (editor: string) =>
+      runCli(['jobs', 'mend', id, '--edit', '--data-dir', dataDir], {
+        env: { DATABASE_URL: database.url, EDITOR: editor },
+      });
+    const unchanged = await edit('true');
+    expect(unchanged).toMatchObject({ code: 0, stdout: '' });
+    expect(unchanged.stderr).toContain('Nothing was changed');
+    expect((await edit('false')).code).toBe(2);
+    expect(await edit("sed -i -e 's/^,Noah/m2,Noah/' -e '/Pia/d'")).toMatchObject({
+      code: 0,
+      stdout: '2 refused records are mended, 1 is left.\n',
+    });
+
+    const mended = join(dataDir, 'mended.csv');
+    await writeFile(mended, 'user_id,name,sluice_row\nm4,Pia,4\n');
+    expect(await sluice('jobs', 'mend', id, '--file', mended)).toMatchObject({
+      code: 0,
+      stdout: '3 refused records are mended, nothing is left.\n',
+    });
+    const stored = json<{ metadata: { name: string } }[]>(
+      await sluice('users', 'list', '--prefix', 'm', '--json'),
+    );
+    expect(stored.map(({ metadata }) => metadata.name)).toEqual(['Mia', 'Noah', '"O"tto', 'Pia']);
+    const again = await sluice('jobs', 'mend', id, '--file', mended);
+    expect(again.code).toBe(1);
+    expect(again.stderr).toContain('refused rows are mended once');
+  });
+});
+
 describe('sluice inspect', () => {
   const look = async (...args: readonly string[]): Promise<Finished> => {
     const folder = await temporaryFolder();
