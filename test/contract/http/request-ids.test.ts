@@ -69,7 +69,7 @@ test('are made where the caller has none, and lead to why a load failed', async 
   expect(id).toMatch(/^[0-9a-f-]{36}$/);
   const { messages, jobs } = await linesOf(
     id,
-    'load failed: 1 record was refused and max_errors allows 0 (1 row had been applied)',
+    'load failed: 1 record was refused and max_errors allows 0 (0 rows had been applied)',
   );
   expect(messages).not.toContain('load completed');
   expect(jobs).toEqual([job_id]);
