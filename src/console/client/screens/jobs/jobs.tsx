@@ -7,7 +7,7 @@ import { type LiveEvent, live, useLive } from '../../lib/live.ts';
 import { screenHref } from '../../lib/place.ts';
 import { useData } from '../../lib/use-data.ts';
 import { useQuery } from '../../lib/use-query.ts';
-import { StatusBadge } from '../../ui/badge.tsx';
+import { Badge, StatusBadge } from '../../ui/badge.tsx';
 import { FilterSelect, FilterText } from '../../ui/field.tsx';
 import { Page } from '../../ui/page.tsx';
 import { Pager } from '../../ui/pager.tsx';
@@ -22,7 +22,7 @@ const pollMs = 3_000;
 const reloadMs = 1_500;
 
 /** A job of the list, with what the stream has said of it since. */
-type Row = JobItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure'>>;
+type Row = JobItem & Partial<Pick<LiveJob, 'completed_rows' | 'counts' | 'failure' | 'dry_run'>>;
 
 const columns: readonly Column<Row>[] = [
   { id: 'name', title: 'Job', cell: (job) => <span class="job-name">{visibleText(job.filename)}</span> },
@@ -58,6 +58,7 @@ function JobState({ job }: { readonly job: Row }): VNode {
           aria-label={`Progress of ${job.filename}`}
         />
       ) : null}
+      {job.dry_run === true ? <Badge tone="off">nothing written</Badge> : null}
       {refused > 0 ? <span class="job-refused num">{formatCount(refused)} refused</span> : null}
     </span>
   );
