@@ -188,7 +188,8 @@ describe('the command itself', () => {
 describe('sluice jobs mend', () => {
   test('refused records come back by proposal, from an editor and from a file, until nothing is left', async () => {
     await writeFile(join(dataDir, 'broken.csv'), 'user_id,name\nm1,Mia\n,Noah\nm3,"O"tto\n,Pia\n');
-    await sluice('import', join(dataDir, 'broken.csv'));
+    const env = { DATABASE_URL: database.url };
+    await runCli(['import', 'broken.csv', '--data-dir', dataDir], { cwd: dataDir, env });
     const [job] = json<Job[]>(await sluice('jobs', 'list', '--json'));
     const id = job?.job_id ?? '';
     const byCause = json<{ data: { error_code: string; proposals: { id: string }[] }[] }>(
@@ -200,7 +201,7 @@ describe('sluice jobs mend', () => {
 
     const edit = (editor: string) =>
       runCli(['jobs', 'mend', id, '--edit', '--data-dir', dataDir], {
-        env: { DATABASE_URL: database.url, EDITOR: editor },
+        env: { ...env, EDITOR: editor },
       });
     const unchanged = await edit('true');
     expect(unchanged).toMatchObject({ code: 0, stdout: '' });
