@@ -66,24 +66,14 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       return server;
     },
     address: (path) => new URL(`/console${path}`, stage.server.address).href,
-    async openSignedOut(path, { width = desktop, theme = 'light', origin = stage.server.address } = {}) {
-      if (browser === undefined) throw new Error('there is no browser yet');
-      const context = await browser.newContext({
-        viewport: { width, height: heights[width] ?? 900 },
-        colorScheme: theme,
-        reducedMotion: 'reduce',
-        locale: 'en-GB',
-        timezoneId: 'Europe/Berlin',
-      });
-      contexts.push(context);
-      const page = await context.newPage();
-      watch(page, origin, complaints);
-      await page.goto(new URL(`/console${path}`, origin).href);
+    async openSignedOut(path, options = {}) {
+      const page = await newPage(options);
+      await page.goto(new URL(`/console${path}`, options.origin ?? stage.server.address).href);
       return page;
     },
-    async open(path, { key = stage.t.key, ...rest } = {}) {
-      const { origin = stage.server.address } = rest;
-      const page = await stage.openSignedOut('', rest);
+    async open(path, { key = stage.t.key, ...options } = {}) {
+      const { origin = stage.server.address } = options;
+      const page = await newPage(options);
       const signedIn = await page.request.post(new URL('/v1/console/sign_in', origin).href, {
         data: { key },
         headers: { 'sec-fetch-site': 'same-origin' },
@@ -94,6 +84,20 @@ export function consoleStage(options: TestSystemOptions = { worker: true }): Con
       return page;
     },
   };
+  async function newPage({ width = desktop, theme = 'light', origin = stage.server.address }: PageOptions) {
+    if (browser === undefined) throw new Error('there is no browser yet');
+    const context = await browser.newContext({
+      viewport: { width, height: heights[width] ?? 900 },
+      colorScheme: theme,
+      reducedMotion: 'reduce',
+      locale: 'en-GB',
+      timezoneId: 'Europe/Berlin',
+    });
+    contexts.push(context);
+    const page = await context.newPage();
+    watch(page, origin, complaints);
+    return page;
+  }
   return stage;
 }
 

@@ -143,18 +143,52 @@ export async function planNewUsers(
   await sql`
     insert into load_chunk_keys (load_id, chunk_no, entity, written)
     values (${place}, 'users', ${users.keyHashes}::bigint[])`.execute(db);
-  await sql`
-    with planned as materialized (
-      select before, after
-      from planned_rows
-      where load_id = ${scope.loadId} and entity = 'users' and is_new and chunk_no = ${scope.chunkNo}
-    )
-    insert into planned_chunks (load_id, chunk_no, entity, rows_new, properties)
-    select ${place}, 'users', count(*), (${appearing(sql`planned`)})
-    from planned`.execute(db);
+  await sumNewUsers(db, scope);
   if (users.companies.length > 0) {
     await noteNewCompanies(db, scope, sql`select company from unnest(${users.companies}::text[]) company`);
   }
+}
+
+/** Names of properties that are counted each by an expression of its own; where a chunk has more, each row is taken apart. */
+const maxCountedNames = 64;
+const namedRows = 100;
+
+/**
+ * Sums the chunk's rows up, which are all new. Most files have the same few properties in every row: asking each row for those that
+ * the first ones have takes a third of the time of taking it apart.
+ */
+async function sumNewUsers(db: Database, { loadId, chunkNo }: MergeScope): Promise<void> {
+  const planned = sql`
+    from planned_rows
+    where load_id = ${loadId} and entity = 'users' and is_new and chunk_no = ${chunkNo}`;
+  const { rows: names } = await sql<{ name: string }>`
+    select distinct name
+    from (select after ${planned} limit ${namedRows}) first, jsonb_object_keys(first.after) name
+    limit ${maxCountedNames + 1}`.execute(db);
+  const properties = names.length > maxCountedNames ? null : await countNames(db, planned, names);
+  await sql`
+    insert into planned_chunks (load_id, chunk_no, entity, rows_new, properties)
+    select ${loadId}, ${chunkNo}, 'users', count(*), ${
+      properties === null
+        ? sql`(${appearing(sql`(select after ${planned})`)})`
+        : sql`${JSON.stringify(properties)}::jsonb`
+    }
+    ${planned}`.execute(db);
+}
+
+/** How many rows have each of the properties, as `appearing` says it; null if some have others. */
+async function countNames(
+  db: Database,
+  planned: RawBuilder<unknown>,
+  names: readonly { readonly name: string }[],
+): Promise<Record<string, readonly number[]> | null> {
+  const counts = names.map(({ name }) => sql`, count(*) filter (where after ? ${name})`);
+  const { rows } = await sql<{ counts: number[] }>`
+    select jsonb_build_array(count(*) filter (where after - ${names.map(({ name }) => name)}::text[] <> '{}')${sql.join(counts, sql``)}) as counts
+    ${planned}`.execute(db);
+  const [others, ...found] = rows[0]?.counts ?? [];
+  if (others !== 0) return null;
+  return Object.fromEntries(names.map(({ name }, at) => [name, [found[at] ?? 0, 0, 0, 0]]));
 }
 
 /** As `changesByName`, of rows that are all new. */
