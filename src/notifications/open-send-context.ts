@@ -1,11 +1,15 @@
-import type { System } from '../context.ts';
+import type { Config } from '../config.ts';
 import { linkFilesForMail } from '../export/file-links.ts';
 import { readDeliveryPolicy, type SendContext } from './deliver-notification.ts';
 import { openMailTransport } from './mail-transport.ts';
 
-/** What sending works with in a system; close its `mail`. */
-export function openSendContext(system: System): SendContext {
-  const { config, pool, db, queue, log, files, baseUrl } = system;
+/** What of a system sending is made of. */
+type Parts = Omit<SendContext, 'mail' | 'deliveryPolicy' | 'linkFiles'> &
+  Omit<Parameters<typeof linkFilesForMail>[0], 'linkTtlHours'> & { readonly config: Config };
+
+/** What sending works with; close its `mail`. */
+export function openSendContext(parts: Parts): SendContext {
+  const { config, pool, db, queue, log, files, baseUrl } = parts;
   const { linkTtlHours } = config;
   return {
     pool,

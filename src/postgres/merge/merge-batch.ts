@@ -157,7 +157,6 @@ export async function classifyBatch(transaction: Transaction, batch: Batch): Pro
   const { db } = transaction;
   const { entity, scope } = batch;
   await copyBatch(transaction, batch);
-  const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   const { rows } = await sql<Merged>`
     with classified as (
       select
@@ -170,6 +169,17 @@ export async function classifyBatch(transaction: Transaction, batch: Batch): Pro
         ) as held
       from ${sql.table(incomingTable[entity])} i
     ),
+    ${countClassified(entity, scope)}`.execute(db);
+  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+}
+
+/**
+ * The end of a statement whose `classified` has the batch's keys with their flags, and whether each is `held` already (null: there is
+ * no such profile): notes the keys, and counts.
+ */
+export function countClassified(entity: Entity, scope: MergeScope): RawBuilder<unknown> {
+  const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
+  return sql`
     noted as (
       insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
       select
@@ -185,12 +195,11 @@ export async function classifyBatch(transaction: Transaction, batch: Batch): Pro
     )
     select
       count(*) filter (where held is null)::int as inserted,
-      count(*) filter (where held = false)::int as updated,
+      count(*) filter (where not held)::int as updated,
       count(*) filter (where held)::int as unchanged,
       0 as superseded
     from classified
-    where flags & 2 = 0`.execute(db);
-  return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
+    where flags & 2 = 0`;
 }
 
 export interface NewUsers {

@@ -10,8 +10,8 @@ import { from as copyFrom } from 'pg-copy-streams';
 import { type Entity, idColumn } from '../../domain/entity.ts';
 import type { Database, Transaction } from '../database.ts';
 import { mergedDated, ofBatch } from './dated.ts';
-import { holdsUndated, incomingTable, keyHash, type MergeScope, merged } from './incoming.ts';
-import { type Batch, copyBatch, type Merged, type NewUsers } from './merge-batch.ts';
+import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
+import { type Batch, copyBatch, countClassified, type Merged, type NewUsers } from './merge-batch.ts';
 import { namedCompanies } from './upsert.ts';
 
 /** Keeps what merging the batch would change; returns what it would come to. */
@@ -20,7 +20,6 @@ export async function planBatch(transaction: Transaction, batch: Batch): Promise
   const { entity, scope } = batch;
   await copyBatch(transaction, batch);
   const place = sql`${scope.loadId}, ${scope.chunkNo}`;
-  const hash = sql`${keyHash(sql.ref('key'))} | (flags & 2)`;
   const { rows } = await sql<Merged>`
     with classified as materialized (${classified(entity, scope)}),
     planned as (
@@ -43,25 +42,7 @@ export async function planBatch(transaction: Transaction, batch: Batch): Promise
       from classified
       having count(*) filter (where held is not true) > 0
     ),
-    noted as (
-      insert into load_chunk_keys (load_id, chunk_no, entity, written, unchanged)
-      select
-        ${place},
-        ${entity},
-        coalesce(array_agg(${hash} | (held is null)::int) filter (where held is not true), '{}'),
-        coalesce(array_agg(${hash}) filter (where held), '{}')
-      from classified
-      on conflict (load_id, chunk_no, entity) do update set
-        written = load_chunk_keys.written || excluded.written,
-        unchanged = load_chunk_keys.unchanged || excluded.unchanged
-    )
-    select
-      count(*) filter (where held is null)::int as inserted,
-      count(*) filter (where not held)::int as updated,
-      count(*) filter (where held)::int as unchanged,
-      0 as superseded
-    from classified
-    where flags & 2 = 0`.execute(db);
+    ${countClassified(entity, scope)}`.execute(db);
   return rows[0] ?? { inserted: 0, updated: 0, unchanged: 0, superseded: 0 };
 }
 

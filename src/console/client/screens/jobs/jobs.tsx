@@ -110,7 +110,7 @@ export function Jobs(): VNode {
               selected={query.get('row')}
               onSelect={(row) => query.set({ row }, { replace: true })}
             />
-            <Pager page={jobs.data} noun="jobs" />
+            <Pager page={jobs.data} noun={jobs.data.items.length === 1 ? 'job' : 'jobs'} />
           </>
         )}
       </div>
