@@ -100,6 +100,7 @@ const timed = ['test/chaos/{hostile-http,killed-workers,paused-worker,whole-serv
 export default defineConfig({
   test: {
     sequence: { sequencer: LongestFirst },
+    experimental: { fsModuleCache: true },
     projects: [
       project('unit', 0, 3, { ...seeded, isolate: false }),
       project('integration', 0, 3, onServer),

@@ -68,7 +68,7 @@ async function fill(environmentId: number): Promise<void> {
         date_trunc('month', now()) - interval '8 months' + n * interval '27 days' / ${events},
         jsonb_build_object('page', '/reports/' || n, 'duration_ms', n % 5000, 'plan', 'business')
       from generate_series(1, ${events}) n
-      returning environment_id, event_id, inserted_at
+      returning environment_id, event_id, user_id, inserted_at
     )
     insert into event_ids select * from made`.execute(system.db);
   await sql`vacuum (analyze) events, event_ids`.execute(system.db);

@@ -6,7 +6,7 @@
 import type { System } from '../src/context.ts';
 import type { TaskKindName } from '../src/domain/task.ts';
 import type { SendContext } from '../src/notifications/deliver-notification.ts';
-import { openSendContext } from '../src/notifications/open-send-context.ts';
+import { openSendContext } from '../src/open-send-context.ts';
 import type { ScheduleContext } from '../src/sources/schedules/context.ts';
 import { scheduleSettings } from '../src/sources/schedules/context.ts';
 import type { TaskKind } from '../src/tasks/task-kind.ts';
@@ -20,7 +20,9 @@ import { pruneJob } from './prune.ts';
 import { runJob } from './run.ts';
 
 /** What the kinds of background work need together. */
-export interface JobContext extends System, SendContext, ScheduleContext {}
+export interface JobContext extends System, SendContext, ScheduleContext {
+  readonly tracing: System['tracing'];
+}
 
 /** Close its `mail`. `settings`: of a worker with a file of schedules. */
 export function openJobContext(

@@ -79,7 +79,8 @@ export function readConfig(environment: Environment, overrides: Environment = {}
   return Object.freeze(config);
 }
 
-function givenValue(name: string, environment: Environment): string | undefined {
+/** NAME, or what the file holds that NAME_FILE names. @throws ConfigError */
+export function givenValue(name: string, environment: Environment): string | undefined {
   const [value, file] = [environment[name] ?? '', environment[`${name}_FILE`] ?? ''];
   if (file === '') return value;
   if (value !== '') throw new ConfigError(`${name}: set ${name} or ${name}_FILE, not both`);

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import type { QueueCounts } from './domain/task.ts';
 import type { ExportContext } from './export/context.ts';
 import { writeExport } from './export/write/write-export.ts';
 import { openFileStore } from './files/storage.ts';
@@ -17,12 +18,12 @@ import { readEventRetention } from './postgres/stores/retention.ts';
 import { readSchedules } from './postgres/stores/schedules.ts';
 import { KnownProperties } from './properties/known-properties.ts';
 import { createQueueBackend, type QueueBackend } from './queue/backend.ts';
-import { openDashboard, type QueueDashboard } from './queue/dashboard.ts';
 import { createQueueNotifier } from './queue/notify.ts';
 import { createHealth, type Health } from './telemetry/health.ts';
 import { droppedLines } from './telemetry/logger.ts';
 import { Metrics } from './telemetry/metrics.ts';
 import { Rates } from './telemetry/rates.ts';
+import type { Tracing } from './telemetry/tracing.ts';
 
 /** One running system: what HTTP, the CLI and the workers are built on. */
 export interface System extends LoadContext, ExportContext {
@@ -40,10 +41,12 @@ export interface System extends LoadContext, ExportContext {
   readonly live: Live;
   /** Shows single records to them. */
   readonly records: RecordTap;
+  /** Null: nobody asks for traces. */
+  readonly tracing: Tracing | null;
   readonly health: Health;
   readonly metrics: Metrics;
-  /** Pages that show the queues, to be served below `path`; close it before the system. */
-  openQueueDashboard(path: string): Promise<QueueDashboard>;
+  /** What the queue has, for people; nothing is done by it. @throws what the queue does. */
+  readonly queueCounts: () => Promise<readonly QueueCounts[]>;
   /** Closes everything in the reverse order of opening. */
   close(): Promise<void>;
 }
@@ -57,11 +60,13 @@ export interface SystemOptions {
   readonly poolSize: number;
   /** Connections of `reader`, besides those of `poolSize`; by default none. */
   readonly readPoolSize?: number;
+  /** By default none; closed with the system. */
+  readonly tracing?: Tracing | null;
 }
 
 /** Composition root. The database must be migrated (`prepareDatabase`). */
 export function openSystem(options: SystemOptions): System {
-  const { config, databaseUrl, log } = options;
+  const { config, databaseUrl, log, tracing = null } = options;
   const monitor = new ConnectionMonitor({ url: databaseUrl, log });
   const pool = createPool({
     monitor,
@@ -82,19 +87,12 @@ export function openSystem(options: SystemOptions): System {
   const readerOptions = connections === undefined ? null : { databaseUrl, log, role, connections };
   const reader =
     readerOptions === null ? readerOn(pool, options.poolSize) : openReader(readerOptions, monitor);
+  tracing?.watchPool(pool);
+  if (reader.pool !== pool) tracing?.watchPool(reader.pool);
   const knownProperties = new KnownProperties(log);
   const files = openFileStore(config.storage, config.maxInflatedBytes);
   const watch = createWatchPool(databaseUrl, options.role, monitor);
   watch.on('error', (error) => log.debug({ err: error }, 'idle watching connection lost'));
-  const metrics = new Metrics(
-    {
-      backlog: () => readBacklog(watch),
-      loadRows: () => readLoadRows(watch),
-      schedules: () => readSchedules(watch),
-      retention: () => readEventRetention(watch),
-    },
-    () => droppedLines(log),
-  );
   const checks = {
     database: async () => {
       await checkDatabase(watch);
@@ -103,10 +101,22 @@ export function openSystem(options: SystemOptions): System {
     queue: backend.ping,
     storage: () => files.check(),
   };
+  const health = createHealth(checks, log);
+  const metrics = new Metrics({
+    ledger: {
+      backlog: () => readBacklog(watch),
+      loadRows: () => readLoadRows(watch),
+      schedules: () => readSchedules(watch),
+      retention: () => readEventRetention(watch),
+    },
+    health,
+    pool,
+    droppedLogLines: () => droppedLines(log),
+  });
   const records = new RecordTap();
   const rates = new Rates({ db, log });
   const live = new Live({ pool: reader.pool, log, records });
-  const ingest = openIngest({ pool, db, knownProperties, metrics });
+  const ingest = openIngest({ pool, db, knownProperties, metrics, tracing });
   return {
     config,
     databaseUrl,
@@ -116,12 +126,13 @@ export function openSystem(options: SystemOptions): System {
     db,
     files,
     metrics,
-    health: createHealth(checks, log),
+    health,
     knownProperties,
     ingest,
     reader,
     live,
     records,
+    tracing,
     queue,
     writeExport,
     exportTimeoutMs: config.exportTimeoutMinutes * 60_000,
@@ -130,8 +141,7 @@ export function openSystem(options: SystemOptions): System {
     memory: new ChunkMemory(),
     rates,
     ownTasks: null,
-    openQueueDashboard: (path) =>
-      openDashboard(backend, path, (error) => log.warn({ err: error }, 'queue error')),
+    queueCounts: () => queue.counts(),
     async close() {
       live.stop();
       await ingest.drained();
@@ -142,6 +152,7 @@ export function openSystem(options: SystemOptions): System {
       await endPool(reader.pool);
       await endPool(pool);
       monitor.close();
+      await tracing?.close();
     },
   };
 }

@@ -5,9 +5,11 @@ import { join } from 'node:path';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from './config.ts';
+import { ConfigError } from './domain/errors.ts';
 import { type EmbeddedPostgres, embeddedPostgres } from './embedded-postgres/embedded-postgres.ts';
 import { ConnectionMonitor } from './postgres/connection-monitor.ts';
 import { migrate } from './postgres/migrate.ts';
+import { isBeingMoved } from './postgres/stores/moves.ts';
 import { migrateQueue } from './queue/backend.ts';
 
 type ProvideConfig = Pick<Config, 'databaseUrl' | 'dataDir'>;
@@ -41,8 +43,16 @@ export async function provideDatabase(
   const running = options.share ? await findDatabaseUrl(config) : config.databaseUrl;
   if (typeof running === 'string') return { url: running, embedded: null, stop: async () => undefined };
   const dataDir = join(config.dataDir, 'postgres');
+  if (!(await embeddedPostgres.finishInstalling(dataDir))) throw new ConfigError(unfinished(config.dataDir));
   const embedded = await embeddedPostgres.startAndKeepRunning({ dataDir, log });
   return { url: embedded.url, embedded, stop: () => embedded.stop() };
+}
+
+function unfinished(dataDir: string): string {
+  return (
+    `DATA_DIR: a restore or an upgrade in ${dataDir} was interrupted. Run the same command again (sluice restore FILE, or sluice upgrade);\n` +
+    `or, to begin with an empty database, remove ${join(dataDir, 'postgres.new')}.`
+  );
 }
 
 const connectionTimeoutMillis = 10_000;
@@ -59,6 +69,11 @@ export async function prepareDatabase(url: string, queueInPostgres: boolean, log
   await client.connect();
   try {
     await monitor.watch(client);
+    if (await isBeingMoved(client)) {
+      throw new ConfigError(
+        'DATABASE_URL: a move to this database has begun and is not complete. Run the same `sluice move` again first.',
+      );
+    }
     const applied = await migrate(client);
     if (applied.length > 0) log.info({ applied }, 'database migrated');
     if (queueInPostgres) await migrateQueue(client);

@@ -1,6 +1,7 @@
 /** The kinds of settings: how the text of each becomes a value, and the schema that the value must fit. */
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import ipaddr from 'ipaddr.js';
 import { type TSchema, Type } from 'typebox';
 import { isMailAddress } from './domain/notification.ts';
 import { choice, rule } from './operator-file/schema.ts';
@@ -35,16 +36,27 @@ export function optionalPath(name: string, meaning: string) {
   return { ...optionalText(name, meaning), parse: (path: string) => (path === '' ? null : resolve(path)) };
 }
 
+const items = (list: string) =>
+  list
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
+
 /** Absolute, each. */
 export function folders(name: string, meaning: string) {
-  const parse = (list: string) =>
-    list
-      .split(',')
-      .map((path) => path.trim())
-      .filter((path) => path !== '')
-      .map((path) => resolve(path));
+  const parse = (list: string) => items(list).map((path) => resolve(path));
   return { name, fallback: '', meaning, schema: Type.Array(Type.String()), parse };
 }
+
+/** IP addresses, or networks such as 10.0.0.0/8. */
+export function networks(name: string, meaning: string) {
+  const problem = rule('must be IP addresses or networks such as 10.0.0.0/8, with commas between');
+  const schema = Type.Array(Type.String(), { problem });
+  const parse = (list: string) => (items(list).every(isNetwork) ? items(list) : list);
+  return { name, fallback: '', meaning, schema, parse };
+}
+
+const isNetwork = (text: string) => ipaddr.isValid(text) || ipaddr.isValidCIDR(text);
 
 export function integer(name: string, fallback: string, meaning: string, minimum: number, maximum: number) {
   return { name, fallback, meaning, schema: Type.Integer({ minimum, maximum }), parse: number };

@@ -14,6 +14,7 @@ import {
   folders,
   integer,
   mailAddress,
+  networks,
   oneOf,
   optionalPath,
   optionalText,
@@ -29,7 +30,11 @@ export const settings = {
   publicUrl: url(
     'PUBLIC_URL',
     ['http', 'https'],
-    'Address that callers reach the server by, for links; default: the address listened on.',
+    'Address that callers reach the server by, for links; default: the host that a request asks for, with https if X-Forwarded-Proto says so; in messages, the address listened on.',
+  ),
+  trustProxy: networks(
+    'TRUST_PROXY',
+    'Proxies in front of the server: IP addresses or networks, with commas between. The address of a caller, by which failed sign-ins are counted, is then what they say in X-Forwarded-For; empty: that of the connection.',
   ),
   dataDir: {
     ...text('DATA_DIR', '.sluice', 'Folder for the embedded PostgreSQL, received files and rejects.'),
@@ -93,7 +98,7 @@ export const settings = {
   ),
   adminKey: secretKey(
     'ADMIN_KEY',
-    'If set, whoever has it (20 to 200 characters) signs in to /console for every environment, and sees the queue at /admin/queues as `admin`; empty: API keys only.',
+    'If set, whoever has it (20 to 200 characters) signs in to /console for every environment; empty: API keys only.',
   ),
   logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', [
     'trace',

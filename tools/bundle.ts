@@ -1,11 +1,15 @@
-/** npm run build: the command, bundled into dist/bundle/. */
-import { rm } from 'node:fs/promises';
+/** npm run build: the command, bundled into dist/bundle/ with what it serves. */
+import { cp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { packageRoot } from '../src/package-root.ts';
-import { bundleOptions } from './bundle-options.ts';
+import { apiPageAssets, bundleOptions } from './bundle-options.ts';
+import { writeLicences } from './third-party-licences.ts';
 
 const outdir = join(packageRoot, 'dist', 'bundle');
 
 await rm(outdir, { recursive: true, force: true });
-await build({ ...bundleOptions, entryPoints: [join(packageRoot, 'src', 'cli', 'main.ts')], outdir });
+const entryPoints = [join(packageRoot, 'src', 'cli', 'main.ts')];
+const { metafile } = await build({ ...bundleOptions, entryPoints, outdir, metafile: true });
+await cp(apiPageAssets, join(outdir, 'static'), { recursive: true });
+await writeLicences(metafile, outdir);

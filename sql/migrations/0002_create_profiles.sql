@@ -110,36 +110,40 @@ as $$
 #variable_conflict use_column
 begin
   return query
-    select i.e, i.k, i.p
-    from json_to_recordset(incoming) as i (e integer, k text, p jsonb)
-    where not exists (
-      select
-      from sluice.companies c
-      where c.environment_id = i.e
-        and c.company_id = i.k
-        and case
-          when removes then sluice.without_nulls(c.metadata || i.p) = c.metadata
-          else c.metadata || i.p = c.metadata
+    with given as materialized (
+      select i.e, i.k, i.p
+      from json_to_recordset(incoming) as i (e integer, k text, p jsonb)
+    ),
+    known as (
+      select g.e, g.k
+      from given g
+      join sluice.companies c on c.environment_id = g.e and c.company_id = g.k
+      join sluice.environments v on v.environment_id = g.e
+      where case
+          when removes then sluice.without_nulls(c.metadata || g.p) = c.metadata
+          else c.metadata || g.p = c.metadata
         end
-        and not exists (
-          select
-          from sluice.environments v
-          where v.environment_id = i.e
-            and v.mendable_since is not null
-            and exists (
-              select
-              from jsonb_object_keys(i.p) n (name)
-              where coalesce((c.times -> 'properties' -> n.name)::bigint, 0) < sluice.micros(v.mendable_since)
-            )
+        and (
+          v.mendable_since is null
+          or not exists (
+            select 1
+            from jsonb_object_keys(g.p) n (name)
+            where coalesce((c.times -> 'properties' -> n.name)::bigint, 0) < sluice.micros(v.mendable_since)
+          )
         )
-    );
+    )
+    select g.e, g.k, g.p
+    from given g
+    where (g.e, g.k) not in (select n.e, n.k from known n);
 end
 $$;
 
--- Times of properties. An instant is kept as a number, because numbers compare the same in every session.
+-- Times of properties. An instant is kept as a number, because numbers compare the same in every session. Of an interval, because
+-- what is extracted of an instant counts as depending on the session's zone, and what ON CONFLICT sets must be immutable to a
+-- database on several servers.
 create function sluice.micros(moment timestamptz) returns bigint
-  language sql stable strict parallel safe
-  return (extract(epoch from moment) * 1000000)::bigint;
+  language sql immutable strict parallel safe
+  return (extract(epoch from moment - timestamptz '1970-01-01 00:00:00Z') * 1000000)::bigint;
 
 -- The same time for each property; null if there is none.
 create function sluice.times_of(properties jsonb, at bigint) returns jsonb
@@ -206,13 +210,13 @@ create function sluice.touch_times(
   at timestamptz,
   keeps boolean default false
 ) returns jsonb
-  language sql stable parallel safe
+  language sql immutable parallel safe
   return case
     when times is null
       and not keeps
       and not (incoming_company = '' and company_id is not null) is true
       and not exists (
-        select
+        select 1
         from jsonb_each(incoming) i
         where i.value = 'null'::jsonb and metadata ? i.key
       )
@@ -249,7 +253,7 @@ create function sluice.merge_dated(
   incoming_company text,
   accepted bigint
 ) returns table (merged jsonb, merged_times jsonb, merged_company text)
-  language sql stable rows 1 parallel safe
+  language sql immutable rows 1 parallel safe
 as $$
   select
     case

@@ -32,8 +32,10 @@ create table sluice.loads (
   plan_since timestamptz,
   plan_horizon xid8,
   plan jsonb,
+  plan_ended_at timestamptz,
   applied_at timestamptz,
   duplicate_of uuid,
+  file_of uuid,
   request_id text,
   origin text,
   origin_name text,
@@ -68,6 +70,7 @@ create table sluice.loads (
   constraint loads_status_check check (status in ('queued', 'processing', 'completed', 'failed', 'cancelled')),
   constraint loads_pass_check check (pass in ('load', 'dry_run', 'plan', 'guard', 'validate', 'apply')),
   constraint loads_on_drift_check check (on_drift in ('refuse', 'proceed')),
+  constraint loads_plan_has_time check ((plan is not null) = (plan_ended_at is not null)),
   constraint loads_applied_has_plan check (applied_at is null or plan is not null),
   constraint loads_file_format_check check (file_format in ('csv', 'ndjson')),
   constraint loads_csv_has_header check ((file_format = 'csv') = (header is not null)),
@@ -101,6 +104,7 @@ comment on column sluice.loads.plan_since is
   'When the oldest transaction began that was under way then: what it changes bears no earlier time.';
 comment on column sluice.loads.plan_horizon is 'The oldest transaction that was under way then: what earlier ones wrote, the plan saw.';
 comment on column sluice.loads.plan is 'The summary of its plan.';
+comment on column sluice.loads.plan_ended_at is 'When its plan was complete.';
 comment on column sluice.loads.preset is 'The product whose records the file holds; null: they are ours.';
 comment on column sluice.loads.source_options is 'What the caller said of how the file is written.';
 comment on column sluice.loads.read_as is 'How the file turned out to be written.';
@@ -113,6 +117,7 @@ comment on column sluice.loads.amends is
   'The load whose refused records this one mends; null: none, or its record is gone.';
 comment on column sluice.loads.wins is
   'Of an amendment: its records count as of now, and not as of their place in the file of the load that it amends.';
+comment on column sluice.loads.file_of is 'The job whose stored file was loaded again; null: its file was sent.';
 comment on column sluice.loads.has_event_types is
   'Some record says by its event_type what it is: the counts are shown by kind.';
 create index loads_listing_idx on sluice.loads (environment_id, job_id desc);

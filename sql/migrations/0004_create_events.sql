@@ -1,5 +1,7 @@
 -- Events, by month (UTC).
-
+--
+-- An event's id is unique per user. The key begins with the time, which exports read in order, and ends with the user,
+-- so that a database that keeps users apart on several servers can hold it too (docs/decisions/neutral-statements.md).
 
 create table sluice.events (
   environment_id integer not null,
@@ -11,7 +13,7 @@ create table sluice.events (
   source text not null,
   inserted_at timestamptz not null,
   metadata jsonb not null default '{}',
-  constraint events_pkey primary key (environment_id, inserted_at, event_id)
+  constraint events_pkey primary key (environment_id, inserted_at, event_id, user_id)
 ) partition by range (inserted_at);
 comment on table sluice.events is 'What users did. One partition per month, made by sluice.ensure_events_partition.';
 comment on column sluice.events.company_id is 'The company the user belonged to when the event was taken in, or the one that it named.';
@@ -23,11 +25,12 @@ create index events_name_idx on sluice.events (environment_id, event_name, inser
 create table sluice.event_ids (
   environment_id integer not null,
   event_id text collate "C" not null,
+  user_id text collate "C" not null,
   inserted_at timestamptz not null,
-  constraint event_ids_pkey primary key (environment_id, event_id)
+  constraint event_ids_pkey primary key (environment_id, event_id, user_id)
 );
 comment on table sluice.event_ids is
-  'Ids that callers gave to events. A unique index on a partitioned table must hold the month, and a repeated event may come with another.';
+  'Ids that callers gave to the events of a user. A unique index on a partitioned table must hold the month, and a repeated event may come with another.';
 
 -- Makes the partition for a moment's month, if it is missing; returns whether it was. Made aside and then attached,
 -- which does not hold up those who insert. Of two at once one waits for the other. Whether the table is there is read
@@ -42,7 +45,7 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtext('sluice.ensure_events_partition'));
   if exists (
-    select
+    select 1
     from pg_class
     where relname = partition and relnamespace = 'sluice'::regnamespace
   ) then

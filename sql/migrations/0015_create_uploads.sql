@@ -12,12 +12,15 @@ create table sluice.uploads (
   received_bytes bigint not null default 0,
   attempt integer not null default 0,
   sha256 text,
+  file_of bigint,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null,
   constraint uploads_pkey primary key (upload_id),
   constraint uploads_environment_fkey foreign key (environment_id) references sluice.environments,
+  constraint uploads_file_of_fkey foreign key (file_of) references sluice.loads on delete cascade,
   constraint uploads_received_within_file check (received_bytes between 0 and file_size),
-  constraint uploads_hashed_when_complete check (sha256 is null or received_bytes = file_size)
+  constraint uploads_hashed_when_complete check (sha256 is null or received_bytes = file_size),
+  constraint uploads_file_of_load_is_whole check (file_of is null or sha256 is not null)
 );
 comment on table sluice.uploads is 'Files that were sent to be inspected.';
 comment on column sluice.uploads.is_gzip is 'The request said Content-Encoding: gzip.';
@@ -25,9 +28,12 @@ comment on column sluice.uploads.file_size is 'Bytes as sent; known when the upl
 comment on column sluice.uploads.received_bytes is 'Of these, the bytes that its parts have.';
 comment on column sluice.uploads.attempt is 'Requests that appended; only the last of them may still add a part.';
 comment on column sluice.uploads.sha256 is 'Hex, of the bytes as sent; null: not all have come, or they were not read yet.';
+comment on column sluice.uploads.file_of is
+  'The load whose stored file it is, to be loaded again: it has no parts, and goes with that file. Null: it was sent.';
 comment on column sluice.uploads.expires_at is '-infinity: it is being removed, and nothing is added any more.';
 create index uploads_expiry_idx on sluice.uploads (expires_at);
 create index uploads_environment_idx on sluice.uploads (environment_id, created_at);
+create index uploads_file_of_idx on sluice.uploads (file_of) where file_of is not null;
 
 create table sluice.upload_parts (
   upload_id uuid not null,

@@ -31,11 +31,11 @@ on conflict (environment_id, company_id) do update set
     select
       m.merged,
       m.merged_times,
-      now(),
-      case when m.merged = stored.metadata then stored.updated_at else now() end
+      excluded.last_seen_at,
+      case when m.merged = stored.metadata then stored.updated_at else excluded.updated_at end
     from sluice.merge_dated(
       stored.metadata, stored.times, null, stored.last_seen_at,
-      excluded.metadata, excluded.times, null, sluice.micros(now())
+      excluded.metadata, excluded.times, null, sluice.micros(excluded.last_seen_at)
     ) m
   )
   where excluded.metadata <> '{}'

@@ -37,14 +37,14 @@ on conflict (environment_id, user_id) do update set
       m.merged,
       m.merged_times,
       m.merged_company,
-      now(),
+      excluded.last_seen_at,
       case
         when m.merged = stored.metadata and m.merged_company is not distinct from stored.company_id
         then stored.updated_at
-        else now()
+        else excluded.updated_at
       end
     from sluice.merge_dated(
       stored.metadata, stored.times, stored.company_id, stored.last_seen_at,
-      excluded.metadata, excluded.times, excluded.company_id, sluice.micros(now())
+      excluded.metadata, excluded.times, excluded.company_id, sluice.micros(excluded.last_seen_at)
     ) m
   )

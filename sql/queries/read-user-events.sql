@@ -31,7 +31,7 @@ from (
     cross join lateral (
       select
         page.event_id, page.event_type, page.event_name, page.user_id, page.company_id, page.source,
-        to_char(page.inserted_at, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as inserted_at,
+        to_char(page.inserted_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as inserted_at,
         page.metadata
     ) shown
   ) rendered

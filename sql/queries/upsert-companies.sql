@@ -14,15 +14,15 @@ on conflict (environment_id, company_id) do update set
   times = case
     when stored.times is null and excluded.times is null and not $2::boolean then null
     else sluice.touch_times(
-      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, now(), excluded.times is not null
+      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at, excluded.times is not null
     )
   end,
-  last_seen_at = now(),
+  last_seen_at = excluded.last_seen_at,
   updated_at = case
     when stored.metadata = case
         when $2::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
         else stored.metadata || excluded.metadata
       end
     then stored.updated_at
-    else now()
+    else excluded.updated_at
   end

@@ -29,11 +29,11 @@ written_users as (
     times = case
       when stored.times is null and excluded.times is null and not $3::boolean then null
       else sluice.touch_times(
-        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, now(),
+        stored.times, stored.last_seen_at, stored.metadata, stored.company_id, excluded.metadata, excluded.company_id, excluded.last_seen_at,
         excluded.times is not null
       )
     end,
-    last_seen_at = now(),
+    last_seen_at = excluded.last_seen_at,
     updated_at = case
       when stored.metadata = case
           when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
@@ -41,7 +41,7 @@ written_users as (
         end
         and (excluded.company_id is null or stored.company_id is not distinct from nullif(excluded.company_id, ''))
       then stored.updated_at
-      else now()
+      else excluded.updated_at
     end
   returning 1
 ),
@@ -64,15 +64,15 @@ on conflict (environment_id, company_id) do update set
   times = case
     when stored.times is null and excluded.times is null and not $3::boolean then null
     else sluice.touch_times(
-      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, now(), excluded.times is not null
+      stored.times, stored.last_seen_at, stored.metadata, null, excluded.metadata, null, excluded.last_seen_at, excluded.times is not null
     )
   end,
-  last_seen_at = now(),
+  last_seen_at = excluded.last_seen_at,
   updated_at = case
     when stored.metadata = case
         when $3::boolean then sluice.without_nulls(stored.metadata || excluded.metadata)
         else stored.metadata || excluded.metadata
       end
     then stored.updated_at
-    else now()
+    else excluded.updated_at
   end

@@ -14,6 +14,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { forgetDeletions } from '../postgres/stores/deletions.ts';
 import { forgetMendable } from '../postgres/stores/environments.ts';
 import { deleteExports, findExpired, findLeftovers, markFilesExpired } from '../postgres/stores/exports.ts';
+import { forgetOldTraces } from '../postgres/stores/job-traces.ts';
 import {
   countPrunable,
   deleteLoads,
@@ -81,6 +82,7 @@ export async function prune(context: PruneContext): Promise<Pruned> {
   const inbox = await pruneInbox(db, jobDays);
   const notifications = await pruneNotifications({ db }, { jobDays });
   const runs = await deleteRuns(db, jobDays);
+  await forgetOldTraces(db);
   const events = await pruneEvents(context);
   return { ...loads, ...exports, deletions, ...inbox, ...notifications, runs, ...events, temporary };
 }

@@ -57,7 +57,7 @@ accepted, and workers that run, or the next that do, end it.`,
           requestId: null,
           origin: { kind: 'command_line', name: null },
         });
-        await withWorkers(session, invocation.cli.entry, stop, async () => {
+        await withWorkers(session, { entry: invocation.cli.entry, stop, tasks: 1 }, async () => {
           const seen = await followDeletion(system, { environmentId, jobId, signal: stop.signal });
           await print(invocation, session, seen);
           if (seen.status === 'completed') process.exitCode = exitCodes.ok;

@@ -37,7 +37,7 @@ const looks = { ok: 'green', warning: 'yellow', failed: 'red' } as const satisfi
 >;
 
 /** A line for each, what to do below it, and how many of each kind at the end. */
-function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
+export function printFindings(terminal: Terminal, findings: readonly Finding[]): void {
   for (const { check, status, found, advice } of findings) {
     const head = terminal.style(looks[status], status.padEnd(8));
     terminal.print(`${head} ${printable(check, longest)}: ${printable(found, longest)}`);

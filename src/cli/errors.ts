@@ -68,6 +68,8 @@ const knownCodes: Readonly<Record<string, string>> = {
   '3D000': 'The database named in DATABASE_URL does not exist. Create it, or name another.',
   '42501':
     'The user of DATABASE_URL may not do that. sluice needs to create and use the schemas `sluice` and `bullmq`.',
+  '25006':
+    'The database takes no writes now: it is a replica or read-only, or `sluice move` is copying it. Try again later.',
   '53300':
     'The database takes no more connections. Lower POOL_SIZE and WORKER_POOL_SIZE, or raise its max_connections.',
   ...Object.fromEntries(

@@ -11,6 +11,7 @@ import { verifyExport } from '../export/verify-export.ts';
 import { type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { writeSetup } from './export-setup.ts';
 import { followExport } from './follow.ts';
 import { formatBytes, formatCount, printable } from './format.ts';
 import { choice, flag, repeated, required, text } from './options.ts';
@@ -83,6 +84,10 @@ export const exportData = defineCommand({
       '--no-escape-formulas',
       'leave cells as they are that a spreadsheet would run (CSV)',
     ),
+    everything: flag(
+      '--everything',
+      'all data, and definitions, saved mappings and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
+    ),
     quiet: flag('-q, --quiet', 'no progress'),
   },
   environment: 'environment to export',
@@ -91,6 +96,7 @@ export const exportData = defineCommand({
 Ctrl-C, which cancels the export.`,
   examples: [
     'sluice export --out backup',
+    'sluice export --out takeout --everything && sluice import takeout --env copy',
     'sluice export --out november --from 2026-11-01 --to 2026-11-30 --format csv',
     'sluice export --out customers --event-type users --exclude "user:test-*"',
     'sluice export --out backup --json | jq .files',
@@ -99,8 +105,9 @@ Ctrl-C, which cancels the export.`,
   commands: [verify],
   run: async (invocation) => {
     const { cli, flags, terminal, json } = invocation;
-    const { out, quiet, ...wish } = flags;
+    const { out, quiet, everything, ...wish } = flags;
     if (out === undefined) throw new UsageError('Say where the files are to go: --out FOLDER.');
+    if (everything) requireAll(wish);
     await requireEmpty(out);
     const stop = listenForStop();
     await withEnvironment(invocation, async (session) => {
@@ -109,13 +116,14 @@ Ctrl-C, which cancels the export.`,
         origin: { kind: 'command_line', name: null },
       });
       try {
-        await withWorkers(session, cli.entry, stop, async () => {
+        await withWorkers(session, { entry: cli.entry, stop, tasks: 1 }, async () => {
           const followed = { environmentId, jobId, signal: stop.signal };
           const progress = createProgress(terminal, 'export', quiet || json);
           const seen = await followExport(system, followed, progress);
           if (seen.endedAt === null) await giveUp(session, jobId);
           const done = seen.endedAt === null ? { ...seen, status: 'cancelled' as const } : seen;
-          const saved = done.status === 'completed' && (await save(session, done, out, stop.signal));
+          const saved =
+            done.status === 'completed' && (await save(session, done, out, everything, stop.signal));
           print(invocation, session, done, saved ? out : null);
           if (saved) process.exitCode = exitCodes.ok;
           else process.exitCode = stop.signal.aborted ? exitCodes.interrupted : exitCodes.failed;
@@ -153,6 +161,15 @@ interface Wish {
   readonly escapeFormulas: boolean;
 }
 
+/** @throws UsageError if something is left out, or would not come back as it is. */
+function requireAll({ layout, format, compression, escapeFormulas, ...filters }: Wish): void {
+  const isFiltered = Object.values(filters).some((value) => value !== undefined && value.length > 0);
+  if (!isFiltered && layout === 'datasets' && format !== 'csv') return;
+  throw new UsageError(
+    '--everything takes no filter, and neither CSV nor a stream: they say less than what is stored.',
+  );
+}
+
 /** What the same export is over HTTP. */
 function toBody(wish: Wish): Readonly<Record<string, unknown>> {
   return {
@@ -179,13 +196,16 @@ async function giveUp({ system, environmentId }: EnvironmentSession, jobId: stri
 
 /** False if it was stopped. */
 async function save(
-  { system }: EnvironmentSession,
+  session: EnvironmentSession,
   done: Export,
   folder: string,
+  everything: boolean,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { system, environmentId } = session;
+  const addSetup = (partial: string): Promise<void> => writeSetup(system.db, environmentId, partial);
   try {
-    await saveFiles(system.files, done, folder, signal);
+    await saveFiles(system.files, done, folder, everything ? addSetup : null, signal);
     return true;
   } catch (error) {
     if (!signal.aborted) throw error;
@@ -226,7 +246,13 @@ function print(
 }
 
 /** Afterwards the folder holds all files of the export, verified, or does not exist. */
-async function saveFiles(files: FileStore, done: Export, folder: string, signal: AbortSignal): Promise<void> {
+async function saveFiles(
+  files: FileStore,
+  done: Export,
+  folder: string,
+  add: ((folder: string) => Promise<void>) | null,
+  signal: AbortSignal,
+): Promise<void> {
   const target = resolve(folder);
   const partial = `${target}.partial-${done.jobId}`;
   try {
@@ -236,6 +262,7 @@ async function saveFiles(files: FileStore, done: Export, folder: string, signal:
       const copy = createWriteStream(join(partial, filename), { flags: 'wx', flush: true });
       await pipeline(files.open(ref as FileRef), copy, { signal });
     }
+    await add?.(partial);
     await requireIntact(partial);
     // On some systems rename fails on an empty folder.
     await rmdir(target).catch(() => undefined);

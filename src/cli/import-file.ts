@@ -140,10 +140,13 @@ export interface Imported {
   readonly error: InputError | null;
 }
 
+/** What an import needs of a session. */
+export type ImportSession = Pick<EnvironmentSession, 'system' | 'environmentId' | 'baseUrl'>;
+
 /** Throws only for what is no fault of the file. */
 export async function importFile(
   terminal: Terminal,
-  session: EnvironmentSession,
+  session: ImportSession,
   input: Input,
   options: ImportOptions,
 ): Promise<Imported> {
@@ -221,7 +224,7 @@ function exitCodeOf(load: Load, wait: boolean): number {
 async function remarkOn(
   load: Load,
   created: boolean,
-  { system }: EnvironmentSession,
+  { system }: ImportSession,
   workers: Workers | null,
 ): Promise<string | null> {
   if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;

@@ -1,8 +1,9 @@
 import { InvalidArgumentError } from 'commander';
+import { SMALL_LOAD_BYTES } from '../domain/limits.ts';
 import type { GuardLimit } from '../domain/load.ts';
 import { applyMapping, type Mapped } from '../domain/saved-mapping.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
-import { exitCodes } from './errors.ts';
+import { exitCodes, UsageError } from './errors.ts';
 import {
   findInputs,
   type ImportOptions,
@@ -11,6 +12,7 @@ import {
   printImported,
   renderImported,
 } from './import-file.ts';
+import { findExportFolder, importFolder } from './import-folder.ts';
 import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
@@ -29,8 +31,12 @@ export const importFiles = defineCommand({
   description:
     'Loads CSV, NDJSON, JSON, Excel, Parquet or Avro files, also gzipped or in a ZIP archive, through the same route\n' +
     'as the HTTP interface. A server need not run; if one does, its workers do the work. Several files are loaded one\n' +
-    'after another, in this order.',
-  argument: several('<files...>', 'files, patterns in quotes such as "data/*.csv", or - for standard input'),
+    'after another, in this order. A folder that `sluice export` wrote comes back as a whole: users, companies, events, and\n' +
+    'what was defined if it was exported.',
+  argument: several(
+    '<files...>',
+    'files, patterns in quotes such as "data/*.csv", - for standard input, or the folder of an export',
+  ),
   options: {
     dryRun: flag('--dry-run', 'check everything, write nothing but the report'),
     plan: flag('--plan', 'a dry run that keeps what would change, prints it, and can be applied'),
@@ -75,11 +81,14 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
     'pg_dump-like-tool | sluice import - --format csv --max-errors 1%',
     'sluice import kunden.csv --encoding windows-1252 --null NULL',
     'sluice import users.txt --header none --map 1=user_id --map 2=email',
+    'sluice import takeout --env copy',
     'sluice import users.csv --json | jq .loads[0].job.counts',
   ],
   run: async (invocation) => {
     const { cli, argument, flags, terminal, json } = invocation;
-    const inputs = await findInputs(argument);
+    const folder = await findExportFolder(argument);
+    const inputs = folder === null ? await findInputs(argument) : [];
+    if (folder !== null) requireUnchanged(flags);
     const [source, mapping] = [readSourceFlags(flags), readMappingFlag(flags)];
     const stop = listenForStop();
     stop.signal.addEventListener('abort', () => {
@@ -94,22 +103,39 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
         mapping === null
           ? said
           : applyMapping(said, await requireSavedMapping(system.db, environmentId, mapping));
-      const all = (workers: Workers | null) =>
-        importAll(invocation, session, inputs, {
-          ...flags,
-          ...asked,
-          mapping,
-          json,
-          workers,
-          signal: stop.signal,
-        });
-      return flags.wait ? withWorkers(session, cli.entry, stop, all) : all(null);
+      const all = async (workers: Workers | null) => {
+        const options = { ...flags, ...asked, mapping, json, workers, signal: stop.signal };
+        if (folder !== null) return [await importFolder(terminal, session, folder, options)];
+        return importAll(invocation, session, inputs, options);
+      };
+      if (!flags.wait) return all(null);
+      const tasks = folder === null && isOneChunk(inputs) ? 1 : undefined;
+      return withWorkers(session, { entry: cli.entry, stop, tasks }, all);
     };
     const results = await withEnvironment(invocation, load, { mayCreate: true });
-    if (json) terminal.json({ loads: results.map((result) => result.json) });
+    if (json) terminal.json(folder === null ? { loads: results.map((each) => each.json) } : results[0]?.json);
     process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
   },
 });
+
+/** An export comes back as it is, or its files are named. */
+function requireUnchanged(flags: object): void {
+  const given = flags as Readonly<Record<string, unknown>>;
+  const isSet = (name: string): boolean => {
+    const value = given[name];
+    return typeof value === 'object' && value !== null ? Object.keys(value).length > 0 : Boolean(value);
+  };
+  const names = ['dryRun', 'plan', 'maxErrors', 'maxChanged', 'maxRemovedValues', 'map', 'mapping', 'preset'];
+  if (!names.some(isSet) && given['wait'] === true) return;
+  throw new UsageError(
+    'A folder with an export takes no option of how files are loaded: name its files instead.',
+  );
+}
+
+/** Small files are a chunk each, loaded one after another: a second worker would have nothing to do. */
+function isOneChunk(inputs: readonly Input[]): boolean {
+  return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
+}
 
 /** In order, up to the first that does not succeed: what comes after it may rely on it. */
 async function importAll(

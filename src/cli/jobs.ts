@@ -54,8 +54,9 @@ const list = defineCommand({
   inEnvironment: async (call) => {
     const { system, environmentId, baseUrl, flags, json, terminal } = call;
     const { type, status, limit } = flags;
+    const filter = { types: type && [type], statuses: status && [status] };
     const { jobs, total } = await collect(limit, (limit, after) =>
-      listJobs(system, environmentId, { type, status }, { limit, after }),
+      listJobs(system, environmentId, filter, { limit, after }),
     );
     printList(call, {
       items: jobs,
@@ -158,7 +159,7 @@ const retry = defineCommand({
         return printRetried(invocation, session, load, await whoGoesOn(session));
       }
       const progress = createProgress(terminal, jobId, json);
-      await withWorkers(session, invocation.cli.entry, stop, async () => {
+      await withWorkers(session, { entry: invocation.cli.entry, stop }, async () => {
         const load = await followLoad(system, { environmentId, jobId, signal: stop.signal }, progress);
         printRetried(invocation, session, load, `The job is ${load.status}.`);
         process.exitCode = load.status === 'completed' ? exitCodes.ok : exitCodes.failed;

@@ -59,7 +59,7 @@ export const mend = defineCommand({
         : await send(sourceOf(session, jobId, flags));
       if (amendment === null) return terminal.inform('Nothing was changed, so nothing is sent.');
       const progress = createProgress(terminal, amendment, json);
-      await withWorkers(session, cli.entry, stop, async () => {
+      await withWorkers(session, { entry: cli.entry, stop }, async () => {
         const load = await followLoad(
           system,
           { environmentId, jobId: amendment, signal: stop.signal },

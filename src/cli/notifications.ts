@@ -9,9 +9,9 @@ import {
 } from '../domain/notification.ts';
 import { readDeliveryPolicy } from '../notifications/deliver-notification.ts';
 import { sendTest } from '../notifications/deliveries.ts';
-import { openSendContext } from '../notifications/open-send-context.ts';
 import { renderSubscription } from '../notifications/render-delivery.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../notifications/subscriptions.ts';
+import { openSendContext } from '../open-send-context.ts';
 import { listSubscriptions } from '../postgres/stores/notifications.ts';
 import { defineCommand } from './define-command.ts';
 import { deliveries, replay } from './deliveries.ts';

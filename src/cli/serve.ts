@@ -31,7 +31,7 @@ export const start = defineCommand({
     'DATABASE_URL=postgres://… sluice start   # on a PostgreSQL of your own',
   ],
   run: async ({ cli, command, terminal }) => {
-    const { config, processEnv, serviceLog } = readSettings(cli, command);
+    const { config, processEnv, serviceLog, openTracing } = readSettings(cli, command);
     const log = serviceLog('start');
     const stop = listenForStop();
     const startedAt = performance.now();
@@ -41,6 +41,7 @@ export const start = defineCommand({
       processEnv,
       entry: cli.entry,
       log,
+      tracing: await openTracing('start', log),
       signal: stop.signal,
       onKey: (key) => announceKey(terminal, key),
       onWait: (sentence) => log.warn(`${sentence} Waiting for it.`),
@@ -73,7 +74,7 @@ export const serve = defineCommand({
     'sluice serve --port 8081     # a second server beside `sluice start`',
   ],
   run: async ({ cli, command, terminal }) => {
-    const { config, serviceLog } = readSettings(cli, command);
+    const { config, serviceLog, openTracing } = readSettings(cli, command);
     const log = serviceLog('serve');
     const stop = listenForStop();
     const waiting = {
@@ -84,7 +85,7 @@ export const serve = defineCommand({
     await checkAddress(config, false);
     const databaseUrl = await awaitDatabase(config, waiting);
     await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
-    const system = openServingSystem(config, databaseUrl, log);
+    const system = openServingSystem(config, databaseUrl, log, await openTracing('serve', log));
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
     const key = await retryWhileAway(waiting, () => ensureFirstKey(system.db));

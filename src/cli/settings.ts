@@ -3,6 +3,8 @@ import type { Command } from 'commander';
 import type { Logger } from 'pino';
 import { type Config, readConfig } from '../config.ts';
 import { createLogger } from '../telemetry/logger.ts';
+import { openActiveSpans, openTracing } from '../telemetry/open-tracing.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 import { text } from './options.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -28,6 +30,8 @@ export interface Settings {
   readonly serviceLog: (role: string) => Logger;
   /** For a command of a person, who is notified by the command itself: errors only, unless a level was asked for. */
   readonly commandLog: (role: string) => Logger;
+  /** Traces of a service, whose log this is; null: nobody asks for them. */
+  readonly openTracing: (role: string, log: Logger) => Promise<Tracing | null>;
 }
 
 /** Flag, as commander names it, and the setting that it stands for. */
@@ -79,15 +83,17 @@ export function readSettings(cli: Pick<Cli, 'processEnv'>, command: Command, own
   const overrides: ProcessEnv = { ...readFlags(command), ...own };
   const processEnv = overrideProcessEnv(cli.processEnv, overrides);
   const config = readConfig(cli.processEnv, overrides);
+  const spans = openActiveSpans(processEnv);
   const asked = (processEnv['LOG_LEVEL'] ?? '') !== '';
   return {
     config,
     processEnv,
     serviceLog: (role) => {
-      const log = createLogger(config.logLevel, role);
+      const log = createLogger(config.logLevel, role, spans);
       logConsole(log);
       return log;
     },
+    openTracing: (role, log) => openTracing(spans, role, log),
     commandLog: (role) => createLogger(asked ? config.logLevel : 'error', role),
   };
 }

@@ -1,11 +1,14 @@
+import { hostname } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { readStatus, type ServiceStatus } from '../background-jobs/jobs.ts';
 import type { Config } from '../config.ts';
+import { WORKER_ALIVE_SECONDS } from '../domain/limits.ts';
 import { type Disk, foldersWritten, isFull, readDisk } from '../files/disk.ts';
 import { createWatchPool } from '../postgres/pool.ts';
 import { isMissingTable } from '../postgres/sqlstate.ts';
 import type { LaneOverview } from '../postgres/stores/lane-overview.ts';
+import { readLiveWorkers } from '../postgres/stores/workers.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed } from './errors.ts';
 import {
@@ -33,7 +36,10 @@ export const status = defineCommand({
     'Shows what the service is at, in all environments: the workers that live, what runs in each lane and how fast, what\n' +
     'waits and for how long, exports, deletions, the latest failures. Reads the ledger beside whoever runs on it; starts\n' +
     'and changes nothing.',
-  options: { watch: flag('--watch', 'again every two seconds, until Ctrl-C') },
+  options: {
+    watch: flag('--watch', 'again every two seconds, until Ctrl-C'),
+    worker: flag('--worker', 'only whether a worker of this host lives, as the exit code: for health checks'),
+  },
   json: 'print JSON, with --watch one object a line',
   examples: ['sluice status --watch', 'sluice status --json | jq .oldest_waiting_seconds'],
   run: async ({ cli, command, flags, terminal, json }) => {
@@ -42,6 +48,7 @@ export const status = defineCommand({
     const pool = createWatchPool(await findWithDisks(config), 'status');
     pool.on('error', () => undefined);
     try {
+      if (flags.worker) return await expectWorker(pool);
       await show(terminal, pool, config, json);
       while (flags.watch && !terminal.closed) {
         await delay(everyMs, undefined, { signal: stop.signal }).catch(() => undefined);
@@ -54,6 +61,13 @@ export const status = defineCommand({
     }
   },
 });
+
+/** A worker listens nowhere; the database knows when it was last seen. */
+async function expectWorker(pool: pg.Pool): Promise<void> {
+  const host = hostname();
+  if ((await readLiveWorkers(pool)).some((worker) => worker.host === host)) return;
+  throw new CommandFailed(`No worker of ${host} was seen in the last ${WORKER_ALIVE_SECONDS} seconds.`);
+}
 
 async function show(terminal: Terminal, pool: pg.Pool, config: Config, json: boolean): Promise<void> {
   const disks = await readDisks(config);

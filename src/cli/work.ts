@@ -60,7 +60,8 @@ async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?
   const databaseUrl = await awaitDatabase(config, waiting);
   await retryWhileAway(waiting, () => prepareDatabase(databaseUrl, config.redisUrl === null, log));
   const poolSize = config.workerPoolSize;
-  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize });
+  const tracing = await settings.openTracing('work', log);
+  const system = parts.openSystem({ config, databaseUrl, log, role: 'work', poolSize, tracing });
   if (only !== undefined) return doOnly(system, only, stop);
   // A worker that has a parent leaves it to that.
   if (!isForked()) {

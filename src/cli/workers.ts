@@ -13,14 +13,20 @@ export interface Workers {
   readonly whose: 'own' | 'running';
 }
 
-/** Does `work` while workers run; our own are stopped after it, and killed by a second Ctrl-C. */
+/**
+ * Does `work` while workers run; our own are stopped after it, and killed by a second Ctrl-C. `tasks`: as many as there will be
+ * at a time; more processes are not started.
+ */
 export async function withWorkers<T>(
   session: Session,
-  entry: string,
-  stop: StopRequest,
+  {
+    entry,
+    stop,
+    tasks,
+  }: { readonly entry: string; readonly stop: StopRequest; readonly tasks?: number | undefined },
   work: (workers: Workers) => Promise<T>,
 ): Promise<T> {
-  const workers = await provideWorkers(session, entry);
+  const workers = await provideWorkers(session, entry, tasks);
   stop.onSecond = workers.kill;
   try {
     return await work(workers);
@@ -33,7 +39,11 @@ export async function withWorkers<T>(
  * Makes sure that workers run: those that live already, or processes of our own. Those of others are watched, and
  * replaced by our own should they end before we do.
  */
-async function provideWorkers({ settings, database, system, log }: Session, entry: string) {
+async function provideWorkers(
+  { settings, database, system, log }: Session,
+  entry: string,
+  tasks = settings.config.workers,
+) {
   // Without the queue the command would wait without a word.
   const problem = await checkRedis(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
@@ -47,7 +57,12 @@ async function provideWorkers({ settings, database, system, log }: Session, entr
       SCHEDULES_FILE: '',
       INBOX_DIR: '',
     };
-    own = superviseWorkers({ size: Math.max(settings.config.workers, 1), entry, processEnv, log });
+    own = superviseWorkers({
+      size: Math.max(Math.min(settings.config.workers, tasks), 1),
+      entry,
+      processEnv,
+      log,
+    });
   };
   // If this command started the server, the rows in the table are of former workers.
   if (database.embedded !== null || (await countLiveWorkers(system.db)) === 0) launch();

@@ -13,6 +13,7 @@ import { markedNumber, parseJsonText } from '../mapping/json-text.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { insertDeletion } from '../postgres/stores/deletions.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
+import { keepTrace } from '../postgres/stores/job-traces.ts';
 import { lockLane } from '../postgres/stores/lanes.ts';
 import { compileSchema, ruled, textProblem, throwProblems, type Wording, worded } from '../validation.ts';
 import type { DeletionContext } from './context.ts';
@@ -42,6 +43,7 @@ export async function requestDeletion(
     // Nobody retries an earlier load from now on: see `retryLoad`.
     await lockLane(db, environmentId);
     await insertDeletion(db, { jobId, ...from, environmentId, entity, ...request });
+    await keepTrace(db, context.tracing, jobId);
     return jobId;
   });
   if (answer !== jobId) return answer;

@@ -132,6 +132,38 @@ export function selectEvents(eventTypes: readonly string[]): Selection {
   };
 }
 
+/** The body that asks for it, with the names of the API; what says nothing is left out. */
+export function toGivenRequest(request: ExportRequest): Readonly<Record<string, unknown>> {
+  const { from, to, userIds, companyIds, segmentId, exclusions, layout, format, compression } = request;
+  const all: Readonly<Record<string, unknown>> = {
+    from,
+    to,
+    event_type: givenEvents(request),
+    user_id: userIds,
+    company_id: companyIds,
+    segment_id: segmentId,
+    exclusions: exclusions.map(({ kind, pattern }) => `${kind}:${pattern}`).join(','),
+    layout,
+    format,
+    compression: isPackedInside(format) ? null : compression,
+    escape_formulas: request.escapeFormulas ? null : false,
+  };
+  const saysNothing = (value: unknown): boolean =>
+    value === null || value === '' || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => !saysNothing(value)));
+}
+
+/** What `selectEvents` reads as the selection. */
+function givenEvents({
+  datasets: chosen,
+  eventKinds: kinds,
+  eventNames: names,
+}: Selection): readonly string[] {
+  const some = [...kinds, ...names.filter((name) => !kinds.includes(name))];
+  if (chosen.length === datasets.length && some.length === 0) return [];
+  return chosen.flatMap((dataset) => (dataset === 'events' && some.length > 0 ? some : [dataset]));
+}
+
 /** Those that must be known names or keys of events. */
 export function namesAmong(eventTypes: readonly string[]): string[] {
   return eventTypes.filter((type) => !datasetOf.has(type) && !eventKinds.includes(type));

@@ -177,6 +177,8 @@ export const MAX_SHOWN_CAUSES = 50;
 /** Of a cause: records that are shown, and each of their values and texts, in characters. */
 export const CAUSE_SAMPLES = 3;
 export const MAX_SAMPLE_CHARS = 200;
+/** Of what is replaced in a column of refused records, and by what, in characters. */
+export const MAX_REPLACEMENT_CHARS = 256;
 /** Of a cause: records on which mends are tried, and their bytes. */
 export const TRIED_RECORDS = 200;
 export const TRIED_BYTES = 256 * KiB;
@@ -309,6 +311,16 @@ export const RETIREMENT_BATCH_ROWS = 5_000;
 export const EVENT_STORE_LOCK_MS = 3_000;
 /** How long it then waits for those who write events, who wait for it as long at most; and how often it tries. */
 export const EVENTS_LOCK_MS = 200;
+/** How long the copy of a whole database waits for a table that somebody changes the definition of. */
+export const COPY_LOCK_MS = 30_000;
+/** Of a stored file or a table, in a backup: one entry of its archive, held in memory while it is written or read. */
+export const BACKUP_PART_BYTES = 4 * MiB;
+/** The largest entry is the description of a database with very many months of events. */
+export const MAX_ARCHIVE_ENTRY_BYTES = 64 * MiB;
+/** Names of stored files that a backup, or a restore, reads from the ledger at a time. */
+export const STORED_FILES_AT_A_TIME = 1_000;
+/** After so long without a byte nobody writes a backup any more that is not complete. */
+export const ABANDONED_BACKUP_MS = 24 * 60 * 60 * 1000;
 export const EVENTS_LOCK_TRIES = 10;
 export const EVENTS_LOCK_PAUSE_MS = 250;
 /** An archive of events that grows beyond it is the last to get a row: what a deletion rewrites at a time. Bytes as stored. */
@@ -391,7 +403,8 @@ export const MAX_FILTER_BYTES = 512;
 /** How often a process adds to the rates by the minute what it has counted, and the minutes that are kept. */
 export const RATES_FLUSH_MS = 5_000;
 export const KEPT_RATE_MINUTES = 60;
-/** Jobs of a lane that the overview shows, and newest loads whose chunks it counts again. */
+/** Tasks that fail, and jobs of a lane, that the overview shows; and newest loads whose chunks it counts again. */
+export const SHOWN_FAILING_TASKS = 20;
 export const SHOWN_LANE_JOBS = 20;
 export const RECOUNTED_LOADS = 200;
 /** Jobs that one request cancels or retries by a filter. */
@@ -458,3 +471,15 @@ export const CONSOLE_LINK_MS = 15 * 60_000;
 export const MAX_SESSIONS_PER_KEY = 100;
 /** Characters of what a browser calls itself that are kept. */
 export const MAX_CLIENT_NAME = 200;
+
+/** Files that a move copies at a time. */
+export const MOVE_FILES_AT_A_TIME = 4;
+/** How long a move waits for the session of an earlier one that was killed. */
+export const MOVE_LOCK_MS = 30_000;
+
+/** How long the last spans may take to be sent when a process stops. */
+export const TRACE_FLUSH_MS = 2_000;
+/** Records of a commit window whose requests its span names; the first is its parent. */
+export const MAX_WINDOW_LINKS = 32;
+/** How long the trace of a job is kept for what becomes of it. */
+export const JOB_TRACE_DAYS = 30;

@@ -253,6 +253,15 @@ export function toSourceOptions(given: GivenSource): SourceOptions {
   return quote !== undefined || mark === '' || mark === '\\' ? options : { ...options, quote: mark };
 }
 
+/** As a caller writes them: what `toSourceOptions` reads as these. */
+export function toGivenSource(options: SourceOptions): GivenSource {
+  const entries = sourceOptionNames.flatMap((name): [SourceOptionName, unknown][] => {
+    const value = options[sourceOptions[name].key];
+    return value === undefined ? [] : [[name, value === '' ? 'none' : value]];
+  });
+  return Object.fromEntries(entries);
+}
+
 const namedMap = /\bmap=(Their Header|1)=(\w+)/g;
 const namedOption = new RegExp(`\\b(${sourceOptionNames.join('|')})=([\\w-]*)`, 'g');
 

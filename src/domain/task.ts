@@ -88,3 +88,12 @@ export interface JobIdentity {
 export function jobFields({ jobId, requestId }: JobIdentity): { job_id: string; request_id?: string } {
   return { job_id: jobId, ...(requestId !== null && { request_id: requestId }) };
 }
+
+/** What one queue has. Jobs that are done or failed leave no trace in it. */
+export interface QueueCounts {
+  readonly name: string;
+  readonly waiting: number;
+  readonly active: number;
+  readonly delayed: number;
+  readonly failed: number;
+}

@@ -63,6 +63,8 @@ export interface Layout {
   readonly password: string;
   readonly superuserPassword: string;
   readonly serverLog: string;
+  /** Says where the data was moved to, if it was. */
+  readonly movedMark: string;
 }
 
 export function layoutOf(dataDir: string): Layout {
@@ -73,11 +75,12 @@ export function layoutOf(dataDir: string): Layout {
     password: join(dataDir, 'password'),
     superuserPassword: join(dataDir, 'superuser-password'),
     serverLog: join(dataDir, 'postgres.log'),
+    movedMark: join(dataDir, 'moved.json'),
   };
 }
 
 /** Makes the directory if it is missing, closed to other users; refuses one that belongs to somebody else. */
-export async function ensureRoot(layout: Layout): Promise<void> {
+export async function ensureRoot(layout: Pick<Layout, 'root'>): Promise<void> {
   await makeFolder(layout.root).catch((cause: unknown) => {
     throw new EmbeddedPostgresError(`${layout.root} cannot be made: ${whyNot(cause)}`, { cause });
   });
@@ -135,8 +138,8 @@ export async function hasUsableData(layout: Layout, major: string): Promise<bool
   if (found === undefined) return false;
   throw new EmbeddedPostgresError(
     `The data in ${layout.data} was made by PostgreSQL ${found}; this version of sluice brings PostgreSQL ${major}, ` +
-      'which cannot read it. Dump it with the version of sluice that made it and load the dump into a fresh DATA_DIR, ' +
-      `or set DATABASE_URL to a PostgreSQL ${found} server on that data.`,
+      'which cannot read it. `sluice upgrade` takes it over, and says what it needs for that. Nothing was changed: ' +
+      'the version of sluice that made it still starts on it.',
   );
 }
 

@@ -9,12 +9,18 @@
  * It promises: one server per data directory; the server ends when this process ends, however that happens; what was
  * committed is there at the next start; only this machine reaches it, and only its owner can read its password.
  */
-import { access, constants } from 'node:fs/promises';
+import { access, constants, readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
-import { locatePackage, provideBinaries } from './binaries.ts';
+import {
+  findPackage,
+  locatePackage,
+  type NativePackage,
+  previousAdvice,
+  provideBinaries,
+} from './binaries.ts';
 import { type ClusterContext, createCluster, resetPassword } from './create-cluster.ts';
 import {
   DataDirInUseError,
@@ -36,9 +42,11 @@ import {
   type ServerProcess,
   serverUrl,
 } from './launch-server.ts';
+import { markMoved, readMovedMark, refuseMoved, removeMovedMark } from './moved-mark.ts';
 import { awaitPreviousServer } from './previous-server.ts';
 import { chooseAccount, runProgram } from './run-program.ts';
 import { inspectMachine, serverSettings } from './settings.ts';
+import { finishInstalling, installStaging, makeStaging, removeStaging } from './staging.ts';
 
 /** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
 const fastDeadlineMs = 60_000;
@@ -66,6 +74,10 @@ export interface EmbeddedPostgresOptions {
   readonly settings?: Record<string, string>;
   /** Any free one by default. */
   readonly port?: number;
+  /** Also if its data was moved to another server. */
+  readonly evenIfMoved?: boolean;
+  /** Of another version than the one that is installed with us. */
+  readonly native?: NativePackage;
 }
 
 export const embeddedPostgres = {
@@ -74,6 +86,18 @@ export const embeddedPostgres = {
   findRunning,
   hasData,
   inspect,
+  markMoved,
+  readMovedMark,
+  removeMovedMark,
+  readMajor: (dataDir: string) => readMajor(layoutOf(dataDir)),
+  installedMajor,
+  findPackage,
+  previousAdvice,
+  makeStaging,
+  removeStaging,
+  installStaging,
+  finishInstalling,
+  measure: (dataDir: string) => measureFolder(layoutOf(dataDir).data),
   /** Whether the server cannot run here; the message says why and what to do about it. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
   /** Whether another live server owns the data directory. */
@@ -82,16 +106,18 @@ export const embeddedPostgres = {
 
 /**
  * Starts the server for dataDir (creating it on first use).
- * Throws DataDirInUseError if a live server runs on it already, EmbeddedPostgresError if none can run here.
+ * Throws DataDirInUseError if a live server runs on it already, EmbeddedPostgresError if none can run here, or its data was
+ * moved.
  */
 async function start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const startedAt = performance.now();
   const layout = layoutOf(resolve(options.dataDir));
   await ensureRoot(layout);
+  if (options.evenIfMoved !== true) await refuseMoved(layout.root);
   await awaitPreviousServer(layout, log);
   const account = await chooseAccount(layout);
-  const binaries = await provideBinaries(account, layout, log);
+  const binaries = await provideBinaries({ account, layout, log, installed: options.native });
   const context = { layout, account, binaries };
   if (!(await hasUsableData(layout, binaries.major))) await createCluster(context);
   else if ((await readPassword(layout.password)) === undefined) await resetPassword(context);
@@ -234,6 +260,12 @@ async function hasData(dataDir: string): Promise<boolean> {
   return (await readMajor(layoutOf(dataDir))) !== undefined;
 }
 
+/** Of the PostgreSQL that is installed with us. Throws EmbeddedPostgresError if there is none. */
+async function installedMajor(): Promise<string> {
+  const { version } = await locatePackage();
+  return version.split('.')[0] ?? '';
+}
+
 /** What can be said without starting anything. Throws EmbeddedPostgresError if no server can run here. */
 async function inspect(dataDir: string): Promise<{ readonly major: string; readonly hasData: boolean }> {
   const { version, native } = await locatePackage();
@@ -241,4 +273,19 @@ async function inspect(dataDir: string): Promise<{ readonly major: string; reado
   const program = process.platform === 'win32' ? 'postgres.exe' : 'postgres';
   await access(join(native, 'bin', program), constants.R_OK);
   return { major, hasData: await hasUsableData(layoutOf(dataDir), major) };
+}
+
+/** Bytes of the files in a folder. */
+async function measureFolder(folder: string): Promise<number> {
+  let bytes = 0;
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) bytes += await measureFolder(path);
+    else
+      bytes += await stat(path).then(
+        ({ size }) => size,
+        () => 0,
+      );
+  }
+  return bytes;
 }

@@ -58,23 +58,38 @@ export function exportsCompany(filter: Filter, alias: string): Expression<SqlBoo
     ...anyOf(`${alias}.company_id`, request.companyIds),
     ...noneOf(`${alias}.company_id`, leftOut(request.exclusions, 'company')),
     ...(asksForUsers ? [hasMember(filter, alias, isChosen(filter, member))] : []),
-    ...filter.excludedSegments.map((isIn) => eb.not(hasMember(filter, alias, [isIn(member)]))),
+    ...filter.excludedSegments.map((isIn) => hasNoMember(filter, alias, [isIn(member)])),
   ]);
 }
 
 function hasMember(
-  { environmentId }: Filter,
+  filter: Filter,
   alias: string,
   conditions: readonly Expression<SqlBool>[],
 ): Expression<SqlBool> {
-  return eb.exists(
-    eb
-      .selectFrom(`users as ${member}`)
-      .select(sql.lit(1).as('one'))
-      .where(inEnvironment(member, environmentId))
-      .where(`${member}.company_id`, '=', sql.ref<string>(`${alias}.company_id`))
-      .where(eb.and(conditions)),
-  );
+  return eb(sql.ref<string>(`${alias}.company_id`), 'in', companiesOf(filter, conditions));
+}
+
+function hasNoMember(
+  filter: Filter,
+  alias: string,
+  conditions: readonly Expression<SqlBool>[],
+): Expression<SqlBool> {
+  return isNoneOf(sql.ref(`${alias}.company_id`), companiesOf(filter, conditions));
+}
+
+/** The companies of the users who fulfil the conditions. */
+function companiesOf({ environmentId }: Filter, conditions: readonly Expression<SqlBool>[]) {
+  return eb
+    .selectFrom(`users as ${member}`)
+    .select(sql.ref<string>(`${member}.company_id`).as('id'))
+    .where(inEnvironment(member, environmentId))
+    .where(eb.and(conditions));
+}
+
+/** Not `not in`, for which Postgres compares each with all where they are too many for its memory. */
+function isNoneOf(id: RawBuilder<unknown>, ids: Expression<unknown>): Expression<SqlBool> {
+  return sql<boolean>`not exists (select 1 from (${ids}) as left_out (id) where left_out.id = ${id})`;
 }
 
 const actor = 'export_actor';
@@ -95,8 +110,8 @@ export function exportsEvent(filter: Filter, alias: string): Expression<SqlBool>
     ...noneOf(`${alias}.user_id`, leftOut(exclusions, 'user')),
     ...noneOf(`${alias}.company_id`, leftOut(exclusions, 'company')),
     ...noneOf(`${alias}.event_name`, leftOut(exclusions, 'event')),
-    ...(segment === null ? [] : [isByActor(filter, alias, segment)]),
-    ...filter.excludedSegments.map((isIn) => eb.not(isByActor(filter, alias, isIn))),
+    ...(segment === null ? [] : [eb(sql.ref<string>(`${alias}.user_id`), 'in', actorsIn(filter, segment))]),
+    ...filter.excludedSegments.map((isIn) => isNoneOf(sql.ref(`${alias}.user_id`), actorsIn(filter, isIn))),
   ]);
 }
 
@@ -107,17 +122,16 @@ function isOfKind(alias: string, { eventKinds, eventNames }: ExportRequest): Con
 }
 
 /**
- * Asked once of every user and then joined: `offset 0` keeps Postgres from asking anew for each event, which it would
- * do wherever it takes the events to be few.
+ * The users in a segment. Asked once of every user and then joined: `offset 0` keeps Postgres from asking anew for each
+ * event, which it would do wherever it takes the events to be few.
  */
-function isByActor({ environmentId }: Filter, alias: string, isIn: SegmentTest): Expression<SqlBool> {
-  const actors = eb
+function actorsIn({ environmentId }: Filter, isIn: SegmentTest) {
+  return eb
     .selectFrom(`users as ${actor}`)
     .select(`${actor}.user_id`)
     .where(inEnvironment(actor, environmentId))
     .where(isIn(actor))
     .offset(sql.lit(0));
-  return eb(sql.ref<string>(`${alias}.user_id`), 'in', actors);
 }
 
 type Condition = Expression<SqlBool>;
@@ -148,7 +162,7 @@ function noneOf(column: string, { names, patterns }: LeftOut): Condition[] {
   const tested = sql.ref(column);
   if (names.length > 0) {
     conditions.push(sql<boolean>`not exists (
-      select from ${rowsOf(names)} as left_out (name) where left_out.name = ${tested}
+      select 1 from ${rowsOf(names)} as left_out (name) where left_out.name = ${tested}
     )`);
   }
   if (patterns.length > 0) {

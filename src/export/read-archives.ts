@@ -104,7 +104,7 @@ interface Cursor {
 }
 
 /**
- * The events of several files in the order of exports: by time, then by id. Of an event that is in two of them (it came
+ * The events of several files in the order of exports: by time, then by id, then by user. Of an event that is in two of them (it came
  * again after the first had been archived) the first. A file is opened when its first event is due: those of different
  * months are read one after another, whatever their number. `archives` are in the order of their first events.
  */
@@ -167,8 +167,11 @@ function leastOf(open: readonly Cursor[]): Cursor | undefined {
   return least;
 }
 
-/** Ids as PostgreSQL compares them: byte by byte. */
 function compareEvents(a: ArchivedEvent, b: ArchivedEvent): number {
-  if (a.micros !== b.micros) return a.micros - b.micros;
-  return a.event_id === b.event_id ? 0 : Buffer.compare(Buffer.from(a.event_id), Buffer.from(b.event_id));
+  return a.micros - b.micros || compareIds(a.event_id, b.event_id) || compareIds(a.user_id, b.user_id);
+}
+
+/** As PostgreSQL compares them: byte by byte. */
+function compareIds(a: string, b: string): number {
+  return a === b ? 0 : Buffer.compare(Buffer.from(a), Buffer.from(b));
 }

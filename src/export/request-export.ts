@@ -8,6 +8,7 @@ import { type Database, inTransaction } from '../postgres/database.ts';
 import { findFeaturesAndEvents } from '../postgres/stores/definitions.ts';
 import { insertExport } from '../postgres/stores/exports.ts';
 import { claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
+import { keepTrace } from '../postgres/stores/job-traces.ts';
 import { findSegmentIds } from '../postgres/stores/segments.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import type { ExportContext } from './context.ts';
@@ -40,6 +41,7 @@ export async function requestExport(
   const jobId = uuidv7();
   const answer = await inTransaction(context.pool, async ({ db }) => {
     const accepted = await accept(db, environmentId, read, jobId, idempotency, extras);
+    if (accepted.jobId === jobId) await keepTrace(db, context.tracing, jobId);
     await extras?.inSameTransaction?.(db, accepted.jobId);
     return accepted;
   });

@@ -8,7 +8,7 @@ import { avroToNdjson } from '../formats/avro.ts';
 import { gunzip } from '../formats/decompress.ts';
 import { parquetToNdjson } from '../formats/parquet.ts';
 import { isObject, type JsonObject } from '../mapping/json-object.ts';
-import { manifestName } from './write/manifest.ts';
+import { manifestName, type SetupFile, setupNames } from './write/manifest.ts';
 import { ContentHash, type RowBlock, rowBlocks, type TextFormat } from './write/row-blocks.ts';
 
 /** Something that is not as the manifest says. */
@@ -44,7 +44,8 @@ export async function verifyExport(
   onFile: (check: FileCheck) => void = () => undefined,
 ): Promise<Verification> {
   const manifest = await readManifest(join(directory, manifestName));
-  const differences: Difference[] = await findAdditional(directory, manifest.files);
+  const differences: Difference[] = await findAdditional(directory, [...manifest.files, ...manifest.setup]);
+  for (const file of manifest.setup) differences.push(...(await verifyText(directory, file)));
   const datasets = new Map(manifest.datasets.map((dataset) => [dataset.dataset, new DatasetCheck(dataset)]));
   let bytes = 0;
   let rows = 0;
@@ -61,7 +62,23 @@ export async function verifyExport(
   return { files: manifest.files.length, rows, bytes, differences };
 }
 
-async function findAdditional(directory: string, listed: readonly ListedFile[]): Promise<Difference[]> {
+/** @throws InputError as `verifyExport`. */
+export function readListedExport(directory: string): Promise<ListedExport> {
+  return readManifest(join(directory, manifestName));
+}
+
+async function verifyText(directory: string, { filename, bytes, sha256 }: SetupFile): Promise<Difference[]> {
+  const path = join(directory, filename);
+  const stats = await lstat(path).catch(() => null);
+  if (stats === null || !stats.isFile()) return [{ filename, problem: 'is missing' }];
+  if (stats.size === bytes && (await hashFile(path)) === sha256) return [];
+  return [{ filename, problem: 'is not as it was written' }];
+}
+
+async function findAdditional(
+  directory: string,
+  listed: readonly Pick<ListedFile, 'filename'>[],
+): Promise<Difference[]> {
   const known = new Set([manifestName, ...listed.map(({ filename }) => filename)]);
   const found = await readdir(directory);
   return found
@@ -114,7 +131,7 @@ async function countRows(
   }
 }
 
-interface ListedFile {
+export interface ListedFile {
   readonly filename: string;
   readonly dataset: string;
   readonly rows: number;
@@ -131,6 +148,8 @@ interface ListedDataset {
 export interface ListedExport {
   readonly files: readonly ListedFile[];
   readonly datasets: readonly ListedDataset[];
+  /** What is defined, in the export of everything. */
+  readonly setup: readonly SetupFile[];
 }
 
 /** Names that we give, and nothing that leads to another directory. */
@@ -146,7 +165,19 @@ async function readManifest(path: string): Promise<ListedExport> {
   const files = list(manifest['files'], 'files').map(readFileEntry);
   const names = new Set(files.map(({ filename }) => filename));
   if (names.size < files.length) throw refused('files: the same file is listed twice');
-  return { files, datasets: list(manifest['datasets'], 'datasets').map(readDataset) };
+  return {
+    files,
+    datasets: list(manifest['datasets'], 'datasets').map(readDataset),
+    setup: list(manifest['setup'] ?? [], 'setup').map(readSetupEntry),
+  };
+}
+
+function readSetupEntry(entry: unknown): SetupFile {
+  const { filename: name, bytes, sha256 } = object(entry, 'setup');
+  const filename = setupNames.find((known) => known === name);
+  if (filename === undefined) throw refused(`setup: ${JSON.stringify(name)} is no name of such a file`);
+  if (typeof sha256 !== 'string' || !digest.test(sha256)) throw refused(`${filename}: sha256`);
+  return { filename, bytes: count(bytes, filename), sha256 };
 }
 
 function parse(text: string, path: string): JsonObject {
@@ -213,7 +244,7 @@ async function readRows(path: string, file: ListedFile, dataset: DatasetCheck | 
 }
 
 /** CSV as it is; all others as NDJSON. */
-function readText(path: string, { filename }: ListedFile): AsyncIterable<Buffer> {
+export function readText(path: string, { filename }: Pick<ListedFile, 'filename'>): AsyncIterable<Buffer> {
   if (filename.endsWith('.parquet')) return readParquet(path);
   const stored: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: READ_BYTES });
   if (filename.endsWith('.avro')) return avroToNdjson(stored);

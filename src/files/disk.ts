@@ -1,4 +1,4 @@
-import { stat, statfs } from 'node:fs/promises';
+import { open, stat, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { TransientError } from '../domain/errors.ts';
 import { MissingFileError } from './file-store.ts';
@@ -60,6 +60,22 @@ export function ioError(doing: string, cause: unknown): Error {
   if (diskFull.has(code)) return new TransientError(`disk full while ${doing} (${code})`, { cause });
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new TransientError(`file system error while ${doing}: ${reason}`, { cause });
+}
+
+/** Of the file system, or of whoever translated it. */
+export function isDiskFull(error: unknown): boolean {
+  return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
+}
+
+/** Makes the names in the folder durable. Windows has no such thing: there a name is durable with its file. */
+export async function syncFolder(folder: string): Promise<void> {
+  if (process.platform === 'win32') return;
+  const handle = await open(folder, 'r');
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
 }
 
 /** The `code` of a system error, such as ENOENT. */

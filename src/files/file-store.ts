@@ -14,6 +14,10 @@ import { Fault } from '../domain/errors.ts';
 export interface FileStore {
   /** Starts a new file that nobody can see until `commit`; in a folder, if one is given. */
   create(folder?: FileFolder): Promise<FileWriter>;
+  /** As `create`, under a name that a file has in another store, or in a backup. */
+  createAs(ref: FileRef): Promise<FileWriter>;
+  /** Its length in bytes; null if it is not there. */
+  size(ref: FileRef): Promise<number | null>;
   /** Exactly the bytes [start, end); throws `Fault` if the file is shorter, `MissingFileError` if it is gone. */
   readRange(ref: FileRef, start: number, end: number): Promise<Buffer>;
   /** The file as a stream: the whole, or exactly the bytes [start, end), after which it fails if the file is shorter. */
@@ -72,10 +76,14 @@ export function createRef(folder?: FileFolder): FileRef {
   return checkRef(`${parent}/${uuidv7()}`);
 }
 
+export function isRef(text: string): text is FileRef {
+  return refPattern.test(text);
+}
+
 /** Refs are generated here; anything else is a bug of ours or somebody's trick, and names no file. */
 export function checkRef(ref: string): FileRef {
-  if (!refPattern.test(ref)) throw new Fault('not the name of a stored file');
-  return ref as FileRef;
+  if (!isRef(ref)) throw new Fault('not the name of a stored file');
+  return ref;
 }
 
 export function checkFolder(folder: string): FileFolder {

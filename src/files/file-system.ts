@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { READ_BYTES } from '../domain/limits.ts';
-import { codeOf, ioError } from './disk.ts';
+import { codeOf, ioError, syncFolder } from './disk.ts';
 import {
   checkFolder,
   checkRef,
@@ -29,6 +29,8 @@ export function createFileSystemStore(directory: string): FileStore {
   const check = createFolderCheck(path.join(directory, temporary));
   return {
     create: (folder) => (folder === undefined ? createWriter(directory) : createWriterIn(directory, folder)),
+    createAs: (ref) => openWriter(directory, checkRef(ref), path.join(directory, temporary, uuidv7())),
+    size: (ref) => sizeOf(pathOf(ref)),
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
     open: (ref, range) => openStream(pathOf(ref), range),
     remove: (ref) => removeFile(pathOf(ref)),
@@ -69,19 +71,8 @@ async function openWriter(directory: string, ref: FileRef, temporaryPath: string
 /** A folder is durable when the one that it is an entry of is. */
 async function syncUpTo(directory: string, folder: string): Promise<void> {
   for (let at = folder; ; at = path.dirname(at)) {
-    await syncDirectory(at);
+    await syncFolder(at);
     if (at === directory || at === path.dirname(at)) return;
-  }
-}
-
-/** Windows has no such thing: there the name is durable with the file. */
-async function syncDirectory(directory: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await open(directory, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
   }
 }
 
@@ -135,6 +126,15 @@ function openStream(file: string, range?: { readonly start: number; readonly end
     highWaterMark: READ_BYTES,
     fs: { open: openMapped, read: readMapped, close },
   });
+}
+
+async function sizeOf(file: string): Promise<number | null> {
+  try {
+    return (await stat(file)).size;
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw ioError('looking at a file', error);
+  }
 }
 
 async function removeFile(file: string): Promise<void> {

@@ -47,11 +47,11 @@ export function createS3Store(location: S3Location, options: S3StoreOptions): S3
   const keyOf = (ref: FileRef): string => `${top}${checkRef(ref)}`;
   const partBytes = Math.max(S3_PART_BYTES, Math.ceil((options.maxFileBytes * growth) / MAX_S3_PARTS));
   const uploadLifeMs = options.uploadLifeMs ?? S3_UPLOAD_LIFE_MS;
+  const createAs = async (ref: FileRef) => new S3Writer(await open(), { ref, key: keyOf(ref), partBytes });
   return {
-    create: async (folder) => {
-      const ref = createRef(folder);
-      return new S3Writer(await open(), { ref, key: keyOf(ref), partBytes });
-    },
+    create: (folder) => createAs(createRef(folder)),
+    createAs,
+    size: async (ref) => (await open()).size(keyOf(ref)),
     readRange: async (ref, start, end) => readExactly(await open(), keyOf(ref), start, end),
     open: (ref, range) => openStream(open, keyOf(ref), range),
     remove: async (ref) => (await open()).remove(keyOf(ref)),

@@ -10,6 +10,7 @@ import Fastify from 'fastify';
 import type { System } from '../context.ts';
 import { entities } from '../domain/entity.ts';
 import { MAX_BATCH_BYTES, MAX_DELETION_BYTES, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
+import { components } from './components.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
 import {
@@ -27,170 +28,80 @@ import { addExpectContinue, addForms, addRawBody } from './plugins/request-body.
 import { addRequestMetrics } from './plugins/request-metrics.ts';
 import { addSlowReaderLimits } from './plugins/slow-readers.ts';
 import { addStandardHeaders, chooseRequestId, setStandardHeaders } from './plugins/standard-headers.ts';
+import { addTracing } from './plugins/tracing.ts';
 import { addValidation } from './plugins/validation.ts';
-import { actOnJobsRoute, bulkResult } from './routes/act-on-jobs.ts';
+import { actOnJobsRoute } from './routes/act-on-jobs.ts';
 import { amendJob } from './routes/amend-job.ts';
 import { appendUploadRoute } from './routes/append-upload.ts';
 import { applyPlanOfJob } from './routes/apply-plan.ts';
-import { batch, batchItem, batchResult } from './routes/batch.ts';
+import { batch } from './routes/batch.ts';
 import { bulkIdentify } from './routes/bulk-identify.ts';
 import { cancelExportRoute } from './routes/cancel-export.ts';
 import { cancelJob } from './routes/cancel-job.ts';
 import { chooseEnvironment, consoleSession } from './routes/console-session.ts';
-import { createdExport, createExport } from './routes/create-export.ts';
-import { createImport, importRecord } from './routes/create-import.ts';
+import { createEnvironmentRoute } from './routes/create-environment.ts';
+import { createExport } from './routes/create-export.ts';
+import { createImport } from './routes/create-import.ts';
 import { createUploadRoute } from './routes/create-upload.ts';
 import { deleteMapping } from './routes/delete-mapping.ts';
 import { deleteProfilesRoute } from './routes/delete-profiles.ts';
 import { downloadExportFile } from './routes/download-export-file.ts';
 import { identify } from './routes/identify.ts';
 import { identifyCompany } from './routes/identify-company.ts';
-import { inspectImport, inspection } from './routes/inspect-import.ts';
-import { chunkPage, listChunksRoute, loadChunk } from './routes/list-chunks.ts';
+import { inspectImport } from './routes/inspect-import.ts';
+import { listChunksRoute } from './routes/list-chunks.ts';
 import { listDeliveriesRoute, showDelivery } from './routes/list-deliveries.ts';
 import { listExportsRoute } from './routes/list-exports.ts';
-import { jobListItem, listJobsRoute } from './routes/list-jobs.ts';
-import {
-  embedItem,
-  keyedItem,
-  listLookups,
-  propertyItem,
-  surveyItem,
-  titledItem,
-} from './routes/list-lookups.ts';
-import { listMappingsRoute, mappingItem, mappingPage } from './routes/list-mappings.ts';
-import { idOutcome, listOutcomesOfJob, outcomePage } from './routes/list-outcomes.ts';
-import { companyPage, listProfilesRoute, userPage } from './routes/list-profiles.ts';
-import { listRejectsOfJob, reject, rejectPage } from './routes/list-rejects.ts';
+import { listJobsRoute } from './routes/list-jobs.ts';
+import { listLookups } from './routes/list-lookups.ts';
+import { listMappingsRoute } from './routes/list-mappings.ts';
+import { listOutcomesOfJob } from './routes/list-outcomes.ts';
+import { listProfilesRoute } from './routes/list-profiles.ts';
+import { listRejectsOfJob } from './routes/list-rejects.ts';
 import { listScheduleRuns } from './routes/list-schedule-runs.ts';
 import { listSchedules } from './routes/list-schedules.ts';
-import { listSegmentPages, segmentItem, segmentPage } from './routes/list-segments.ts';
+import { listSegmentPages } from './routes/list-segments.ts';
 import { listSubscriptionsRoute, testSubscription } from './routes/list-subscriptions.ts';
 import { listUploadsRoute } from './routes/list-uploads.ts';
-import { eventPageAnswer, listUserEvents, storedEvent } from './routes/list-user-events.ts';
-import { listUserSegments, userSegments } from './routes/list-user-segments.ts';
-import { apiKey, issuedKey, issueKeys, listKeys } from './routes/manage-keys.ts';
+import { listUserEvents } from './routes/list-user-events.ts';
+import { listUserSegments } from './routes/list-user-segments.ts';
+import { loadAgain } from './routes/load-again.ts';
+import { issueKeys, listKeys } from './routes/manage-keys.ts';
+import { addSubscriptionRoutes, removeSubscriptionRoute } from './routes/manage-subscriptions.ts';
 import { pauseScheduleRoute } from './routes/pause-schedule.ts';
-import { definitionPreview, previewDefinition } from './routes/preview-definition.ts';
-import { deletionPreview, previewDeletionRoute } from './routes/preview-deletion.ts';
-import { exportPreview, previewExportRoute } from './routes/preview-export.ts';
-import { previewSegmentRoute, segmentPreview } from './routes/preview-segment.ts';
+import { previewDefinition } from './routes/preview-definition.ts';
+import { previewDeletionRoute } from './routes/preview-deletion.ts';
+import { previewExportRoute } from './routes/preview-export.ts';
+import { previewReplacement } from './routes/preview-replacement.ts';
+import { previewSegmentRoute } from './routes/preview-segment.ts';
 import { removeUploadRoute } from './routes/remove-upload.ts';
 import { replayDeliveryRoutes } from './routes/replay-deliveries.ts';
 import { retryJob } from './routes/retry-job.ts';
 import { runSchedule } from './routes/run-schedule.ts';
 import { saveMappingRoute } from './routes/save-mapping.ts';
-import { activity, showActivity } from './routes/show-activity.ts';
+import { showActivity } from './routes/show-activity.ts';
 import { showConsole } from './routes/show-console.ts';
 import { showDocument } from './routes/show-document.ts';
-import { exportJob, showExport } from './routes/show-export.ts';
-import { jobHistory, showHistory } from './routes/show-history.ts';
-import { inboxRecord, showInbox, takeInAgainRoute } from './routes/show-inbox.ts';
-import { deletionJobDetail, exportJobDetail, jobDetail, showJob, tally } from './routes/show-job.ts';
+import { showExport } from './routes/show-export.ts';
+import { showHistory } from './routes/show-history.ts';
+import { showInbox, takeInAgainRoute } from './routes/show-inbox.ts';
+import { showJob } from './routes/show-job.ts';
 import { showLiveness } from './routes/show-liveness.ts';
-import { savedMapping, showMapping } from './routes/show-mapping.ts';
+import { showMapping } from './routes/show-mapping.ts';
 import { showMetrics } from './routes/show-metrics.ts';
-import { overview, showOverview } from './routes/show-overview.ts';
-import { plan, showPlanOfJob } from './routes/show-plan.ts';
-import { companyProfile, showProfile, userProfile } from './routes/show-profile.ts';
-import { showQueues } from './routes/show-queues.ts';
+import { showOverview } from './routes/show-overview.ts';
+import { showPlanOfJob } from './routes/show-plan.ts';
+import { showProfile } from './routes/show-profile.ts';
 import { showReadiness } from './routes/show-readiness.ts';
-import { segmentDetail, showSegment } from './routes/show-segment.ts';
+import { showSegment } from './routes/show-segment.ts';
 import { showService } from './routes/show-service.ts';
-import { environmentRecord, settingRecord, showSettings } from './routes/show-settings.ts';
+import { showSettings } from './routes/show-settings.ts';
 import { showUpload } from './routes/show-upload.ts';
 import { signInRoute } from './routes/sign-in.ts';
 import { watch } from './routes/stream.ts';
 import { track } from './routes/track.ts';
 import { validateKey } from './routes/validate-key.ts';
-import { errorRecord } from './schemas/answers.ts';
-import { cause, causePage, proposal } from './schemas/cause-record.ts';
-import { callerRecord, sessionItem } from './schemas/console-session.ts';
-import {
-  delivery,
-  deliveryDetail,
-  deliveryPage,
-  replayed,
-  subscription,
-  testDelivery,
-} from './schemas/delivery-record.ts';
-import { exportItem, jobRecord } from './schemas/job-record.ts';
-import { scheduleItem, scheduleList, scheduleRun } from './schemas/schedule-record.ts';
-import { addTus, uploadRecord } from './schemas/upload-record.ts';
-import { companyItem, userItem } from './upload/bodies.ts';
-
-/** Every schema that the document names. */
-const components = [
-  activity,
-  batchItem,
-  batchResult,
-  callerRecord,
-  bulkResult,
-  chunkPage,
-  loadChunk,
-  jobHistory,
-  companyItem,
-  companyPage,
-  companyProfile,
-  createdExport,
-  definitionPreview,
-  deletionJobDetail,
-  deletionPreview,
-  delivery,
-  apiKey,
-  issuedKey,
-  environmentRecord,
-  settingRecord,
-  deliveryDetail,
-  deliveryPage,
-  inboxRecord,
-  replayed,
-  subscription,
-  testDelivery,
-  embedItem,
-  errorRecord,
-  eventPageAnswer,
-  exportItem,
-  exportJob,
-  exportJobDetail,
-  exportPreview,
-  idOutcome,
-  importRecord,
-  inspection,
-  jobDetail,
-  plan,
-  jobListItem,
-  jobRecord,
-  keyedItem,
-  mappingItem,
-  mappingPage,
-  outcomePage,
-  overview,
-  propertyItem,
-  proposal,
-  reject,
-  cause,
-  causePage,
-  rejectPage,
-  scheduleItem,
-  scheduleList,
-  scheduleRun,
-  segmentDetail,
-  savedMapping,
-  segmentItem,
-  segmentPage,
-  segmentPreview,
-  sessionItem,
-  storedEvent,
-  surveyItem,
-  tally,
-  titledItem,
-  uploadRecord,
-  userItem,
-  userPage,
-  userProfile,
-  userSegments,
-];
+import { addTus } from './schemas/upload-record.ts';
 
 /** How often it is looked for heads of requests that are overdue, at least. */
 const headsCheckMs = 5_000;
@@ -212,6 +123,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
   const app = Fastify({
     logger: false,
     genReqId: chooseRequestId,
+    trustProxy: system.config.trustProxy,
     // A body may take as long as it flows.
     requestTimeout: 0,
     http: { connectionsCheckingInterval: Math.min(headsCheckMs, system.config.uploadStallMs) },
@@ -229,6 +141,7 @@ export function createApp(system: System, state: ServerState = { closing: false 
   addExpectContinue(app);
   addErrorHandler(app, system);
   addStandardHeaders(app);
+  addTracing(app, system);
   addRequestMetrics(app, system);
   addLoadShedding(app, system, undefined, state);
   addSlowReaderLimits(app);
@@ -263,6 +176,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     appendUploadRoute(scope, system);
     removeUploadRoute(scope, system);
   });
+  loadAgain(app, system);
   watch(app, system);
   listJobsRoute(app, system);
   showJob(app, system);
@@ -300,6 +214,7 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   listDeliveriesRoute(app, system);
   showDelivery(app, system);
   listSubscriptionsRoute(app, system);
+  removeSubscriptionRoute(app, system);
   testSubscription(app, system);
   listScheduleRuns(app, system);
   pauseScheduleRoute(app, system, 'pause');
@@ -312,7 +227,6 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   showReadiness(app, system, state);
   showMetrics(app, system);
   showDocument(app, system, document);
-  showQueues(app, system);
   addApiDocs(app, system, document);
   app.register(async (scope) => {
     addJsonBody(scope, { timeoutMs: system.config.uploadStallMs });
@@ -323,12 +237,15 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
     actOnJobsRoute(scope, system, 'cancel');
     actOnJobsRoute(scope, system, 'retry');
     applyPlanOfJob(scope, system);
+    previewReplacement(scope, system);
     previewExportRoute(scope, system);
     previewDefinition(scope, system);
     saveMappingRoute(scope, system);
     runSchedule(scope, system);
     replayDeliveryRoutes(scope, system);
     issueKeys(scope, system);
+    createEnvironmentRoute(scope, system);
+    addSubscriptionRoutes(scope, system);
     signInRoute(scope, system);
     chooseEnvironment(scope, system);
   });

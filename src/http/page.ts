@@ -98,14 +98,21 @@ const plainHost = /^(?:[a-z0-9](?:[a-z0-9._-]{0,252})|\[[0-9a-f:.]{2,45}\])(?::\
 
 /**
  * Where links point to, without a slash at the end: PUBLIC_URL, else the host the caller asked for, else, if that is
- * not a plain one, the address the request came in at.
+ * not a plain one, the address the request came in at. Who makes X-Forwarded-Proto up changes the links of the own
+ * answer, as who makes the host up does.
  */
 export function baseUrl(request: FastifyRequest, publicUrl: string | null): string {
   if (publicUrl !== null) return publicUrl;
   const host = request.headers.host;
-  if (host !== undefined && plainHost.test(host)) return `http://${host.toLowerCase()}`;
+  if (host !== undefined && plainHost.test(host))
+    return `${isForwardedTls(request) ? 'https' : 'http'}://${host.toLowerCase()}`;
   const { localAddress = '127.0.0.1', localPort = 80 } = request.socket;
   return `http://${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
+}
+
+/** Whether the request reached a proxy in front of us over TLS, as that says. */
+export function isForwardedTls({ headers }: FastifyRequest): boolean {
+  return headers['x-forwarded-proto'] === 'https';
 }
 
 /** The value of a `Link` header that leads to the next page of the same listing. */

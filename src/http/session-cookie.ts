@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { inputError } from '../domain/errors.ts';
 import { CONSOLE_SESSION_MS } from '../domain/limits.ts';
+import { isForwardedTls } from './page.ts';
 
 /* The cookie of a session of the console: how it is read, set and cleared, and which requests it is believed of. */
 
@@ -36,8 +37,8 @@ function write(request: FastifyRequest, value: string, seconds: number, publicUr
 }
 
 /** As PUBLIC_URL says, or the proxy. Who makes the header up only keeps the cookie from being sent without TLS. */
-function isHttps({ headers }: FastifyRequest, publicUrl: string | null): boolean {
-  return publicUrl?.startsWith('https:') === true || headers['x-forwarded-proto'] === 'https';
+function isHttps(request: FastifyRequest, publicUrl: string | null): boolean {
+  return publicUrl?.startsWith('https:') === true || isForwardedTls(request);
 }
 
 const reading = new Set(['GET', 'HEAD']);

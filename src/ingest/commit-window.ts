@@ -4,11 +4,13 @@ import {
   MAX_WAITING_BYTES,
   MAX_WAITING_RECORDS,
   MAX_WINDOW_BYTES,
+  MAX_WINDOW_LINKS,
   MAX_WINDOW_RECORDS,
   MAX_WINDOW_RETRIES,
   RECORD_DEADLINE_MS,
 } from '../domain/limits.ts';
 import { isDataError, isDeadlock } from '../postgres/sqlstate.ts';
+import type { Span, Tracing } from '../telemetry/tracing.ts';
 import { refused } from './records.ts';
 
 export interface CommitWindowOptions<T> {
@@ -22,6 +24,8 @@ export interface CommitWindowOptions<T> {
   readonly deadlineMs?: number;
   /** Told of every window that was committed. */
   readonly onCommitted?: (records: number, seconds: number) => void;
+  /** By default none. */
+  readonly tracing?: Tracing | null;
   /** Told, with every window, that more or fewer records wait than when it was reported last. */
   readonly onWaiting?: (difference: number) => void;
 }
@@ -38,6 +42,8 @@ interface Waiting<T> {
   readonly record: T;
   /** On the clock of `performance.now()`. */
   readonly since: number;
+  /** Of the request that it came by. */
+  readonly span: Span | null;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -77,7 +83,8 @@ export class CommitWindow<T extends Sized> {
       return Promise.reject(new TransientError('too many records wait for the database'));
     }
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ record, since: performance.now(), resolve, reject });
+      const span = this.#options.tracing?.active ?? null;
+      this.#waiting.push({ record, since: performance.now(), span, resolve, reject });
       this.#waitingBytes += record.bytes;
       this.#watch ??= setInterval(() => this.#giveUp(), this.#deadlineMs / 10);
       this.#gather();
@@ -163,7 +170,7 @@ export class CommitWindow<T extends Sized> {
   async #commit(window: readonly Waiting<T>[]): Promise<void> {
     const startedAt = performance.now();
     try {
-      await this.#write(window.map(({ record }) => record));
+      await this.#traced(window, () => this.#write(window.map(({ record }) => record)));
     } catch (error) {
       if (!isDataError(error)) for (const { reject } of window) reject(error);
       else if (window.length === 1) window[0]?.reject(refused(error));
@@ -172,6 +179,15 @@ export class CommitWindow<T extends Sized> {
     }
     this.#options.onCommitted?.(window.length, (performance.now() - startedAt) / 1000);
     for (const { resolve } of window) resolve();
+  }
+
+  /** The span of a window is part of the trace of its first request, and names the others. */
+  #traced(window: readonly Waiting<T>[], write: () => Promise<void>): Promise<void> {
+    const { tracing } = this.#options;
+    if (!tracing) return write();
+    const [parent = null, ...links] = window.flatMap(({ span }) => span ?? []).slice(0, MAX_WINDOW_LINKS);
+    const attributes = { 'sluice.records': window.length };
+    return tracing.span('commit window', { kind: 'internal', parent, links, attributes }, write);
   }
 
   /** Some record is one that Postgres refuses although it passed our checks. It must fail alone. */

@@ -108,13 +108,14 @@ export function openIngest(context: IngestContext): Ingest {
 }
 
 function openWindow<T extends { readonly bytes: number }, Rows>(
-  { pool, metrics }: IngestContext,
+  { pool, metrics, tracing = null }: IngestContext,
   entity: IngestEntity,
   inFlight: number,
   writer: RecordWriter<T, Rows>,
 ): CommitWindow<T> {
   return new CommitWindow<T>({
     inFlight,
+    tracing,
     write: async (records) => writer.write(pool, await writer.prepare(records)),
     onCommitted: (records, seconds) => metrics.windowCommitted(entity, records, seconds),
     onWaiting: (difference) => metrics.windowWaiting(entity, difference),
@@ -122,12 +123,13 @@ function openWindow<T extends { readonly bytes: number }, Rows>(
 }
 
 function openBatchWindow(
-  { metrics }: IngestContext,
+  { metrics, tracing = null }: IngestContext,
   inFlight: number,
   write: (batches: readonly PendingBatch[]) => Promise<void>,
 ): CommitWindow<PendingBatch> {
   return new CommitWindow<PendingBatch>({
     inFlight,
+    tracing,
     write,
     maxWaitingBytes: MAX_HELD_BATCH_BYTES,
     deadlineMs: BATCH_DEADLINE_MS,

@@ -3,6 +3,7 @@ import { type InputError, inputError } from '../domain/errors.ts';
 import type { Instant } from '../domain/instant.ts';
 import type { Database } from '../postgres/database.ts';
 import type { KnownProperties } from '../properties/known-properties.ts';
+import type { Tracing } from '../telemetry/tracing.ts';
 
 /** A JSON object as `parseJsonText` gives it. */
 export type Properties = Readonly<Record<string, unknown>>;
@@ -66,6 +67,8 @@ export interface IngestContext {
   readonly db: Database;
   readonly knownProperties: KnownProperties;
   readonly metrics: IngestMetrics;
+  /** By default none. */
+  readonly tracing?: Tracing | null;
 }
 
 export type IngestEntity = 'users' | 'companies' | 'events';

@@ -210,11 +210,11 @@ function eventsOf(items: readonly BatchItem[]): Events {
   return { events, later };
 }
 
-/** Of events with one id the first counts, whichever of them is written first. */
-function isFirstOf(ids: Set<string>, { environmentId, eventId }: EventRecord): boolean {
+/** Of a user's events with one id the first counts, whichever of them is written first. */
+function isFirstOf(ids: Set<string>, { environmentId, userId, eventId }: EventRecord): boolean {
   if (eventId === null) return true;
   const before = ids.size;
-  return ids.add(`${environmentId} ${eventId}`).size > before;
+  return ids.add(JSON.stringify([environmentId, userId, eventId])).size > before;
 }
 
 function userKey({ environmentId, userId }: UserRecord | EventRecord): string {

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { MAX_LIVE_RECORD_BYTES, MAX_LIVE_RECORDS, MAX_LIVE_RECORDS_AT_ONCE } from '../domain/limits.ts';
 import type { View } from './views.ts';
 
@@ -17,6 +18,9 @@ export interface TakenRecord {
   /** Why it was not taken; null: it is committed. */
   readonly refusal: { readonly code: string; readonly message: string } | null;
 }
+
+/** Whose records they are: each server has its own. */
+const server = `${hostname()} ${process.pid}`;
 
 interface KeptRecord extends TakenRecord {
   /** When its end was known, in milliseconds since 1970. */
@@ -92,7 +96,7 @@ export class RecordsView implements View {
   }
 
   #counts() {
-    return { arrived: this.#arrived, refused: this.#refused, shown: this.#shown };
+    return { server, arrived: this.#arrived, refused: this.#refused, shown: this.#shown };
   }
 }
 

@@ -19,6 +19,7 @@ import type { FileRef, FileWriter } from '../files/file-store.ts';
 import { planFile, requireRecord } from '../mapping/column-plan.ts';
 import { type Database, inTransaction } from '../postgres/database.ts';
 import { answerWithJob, claimIdempotencyKey } from '../postgres/stores/idempotency.ts';
+import { keepTrace } from '../postgres/stores/job-traces.ts';
 import { type Amends, insertLoad } from '../postgres/stores/loads.ts';
 import { findDuplicate, isInLedger } from '../postgres/stores/read-loads.ts';
 import {
@@ -43,6 +44,8 @@ export interface AcceptRequest {
   readonly idempotencyKey: string | null;
   /** Of the HTTP request that it came by; by default none. */
   readonly requestId?: string;
+  /** The job whose stored file it is; by default it was sent. */
+  readonly fileOf?: string | null;
   /** The load whose refused records it mends. */
   readonly amends?: Amends;
   /** Who or what started it; by default that is not known. */
@@ -93,6 +96,7 @@ async function commitLoad(context: LoadContext, request: AcceptRequest, jobId: s
     const entity = resolveEntity(named);
     return await inTransaction(context.pool, async ({ db }) => {
       const accepted = await writeLoad(db, named, entity, jobId);
+      if (accepted.created) await keepTrace(db, context.tracing, jobId);
       await request.inSameTransaction?.(db, accepted);
       isWritten = true;
       return accepted;
@@ -207,6 +211,7 @@ async function writeLoad(
       maxRemovedValues: allowed(options.maxRemovedValues, received.totalRows),
     },
     duplicateOf,
+    fileOf: request.fileOf ?? null,
     amends: request.amends ?? null,
     chunks: received.chunks,
   });

@@ -4,7 +4,7 @@ import type { EventBuffer, RecordFilter } from '../mapping/event-buffer.ts';
 import type { Transaction } from '../postgres/database.ts';
 import { type AddedEvents, classifyEvents, copyEvents, mergeEvents } from '../postgres/merge/add-events.ts';
 import { isDeadlock, isUniqueViolation } from '../postgres/sqlstate.ts';
-import type { LoadSource } from '../postgres/stores/loads.ts';
+import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { LoadMemory } from './context.ts';
 
 export type EventOutcomes = Readonly<Record<EventKind, Outcomes>>;

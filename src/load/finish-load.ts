@@ -10,17 +10,17 @@ import { replanIncoming } from '../postgres/merge/plan-batch.ts';
 import { readChunkRange } from '../postgres/stores/chunks.ts';
 import { noteEventRepeats } from '../postgres/stores/event-repeats.ts';
 import { beginPass } from '../postgres/stores/load-passes.ts';
-import {
-  completeLoad,
-  type FinishState,
-  type LoadSource,
-  readFinishState,
-  readLoadSource,
-} from '../postgres/stores/loads.ts';
+import { completeLoad } from '../postgres/stores/loads.ts';
 import { summarisePlan, takeBackRepeated } from '../postgres/stores/plans.ts';
 import { countRejects, requireLoad } from '../postgres/stores/read-loads.ts';
 import { readFirstReject, readRefusedRows, readRejectsSource } from '../postgres/stores/rejects.ts';
 import { chunksToReplay, findRepeats, keepReplayed, resolveRepeats } from '../postgres/stores/repeats.ts';
+import {
+  type FinishState,
+  type LoadSource,
+  readFinishState,
+  readLoadSource,
+} from '../postgres/stores/running-loads.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';

@@ -11,7 +11,7 @@ import { noteNewCompanies, planBatch } from '../postgres/merge/plan-batch.ts';
 import { noteUnchanged } from '../postgres/merge/unchanged.ts';
 import { createCompanies } from '../postgres/merge/upsert.ts';
 import { isDataError } from '../postgres/sqlstate.ts';
-import type { LoadSource } from '../postgres/stores/loads.ts';
+import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import { addEvents, addMissingEvents } from './add-events.ts';
 import type { LoadMemory } from './context.ts';
 

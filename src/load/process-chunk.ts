@@ -21,8 +21,8 @@ import {
   type LoadProgress,
   readChunkRange,
 } from '../postgres/stores/chunks.ts';
-import { type LoadSource, readLoadSource } from '../postgres/stores/loads.ts';
 import { type CountedReject, insertRejects } from '../postgres/stores/rejects.ts';
+import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
@@ -220,8 +220,7 @@ async function commitChunk(
         const due = await recordLoadEnd(context, transaction.db, claim.environmentId, source.jobId);
         return { ...progress, completed: { tally: toTally(addOutcomes(noOutcomes, tally)), due } };
       },
-      // Rows and ledger are lost together and done again together; completing the load waits for the disk.
-      { asynchronous: source.chunkCount > 1 },
+      { asynchronous: mayCommitLater(source) },
     );
     context.rates.add(claim.environmentId, 'rows', chunk.rowCount);
     return done;
@@ -229,6 +228,14 @@ async function commitChunk(
     if (error instanceof Error && isMissingPartition(error.cause)) context.memory.eventPartitions.forget();
     throw error;
   }
+}
+
+/**
+ * Whether the commit of a chunk may return before it is on disk, as the only one here may: rows and ledger are lost together and done
+ * again together. Only if they are on one server; and not of the chunk that completes its load, which waits for the disk.
+ */
+function mayCommitLater({ chunkCount }: LoadSource): boolean {
+  return chunkCount > 1;
 }
 
 /** What mapping refused, by kind where a file may hold several. */

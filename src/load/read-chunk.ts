@@ -16,7 +16,7 @@ import { type ChunkScope, Rows } from '../mapping/rows.ts';
 import type { UnchangedRecords } from '../mapping/unchanged-records.ts';
 import type { Database } from '../postgres/database.ts';
 import { findRefuted } from '../postgres/merge/unchanged.ts';
-import type { LoadSource } from '../postgres/stores/loads.ts';
+import type { LoadSource } from '../postgres/stores/running-loads.ts';
 import type { LoadContext, LoadMemory } from './context.ts';
 
 /** Of so many records offered at least one must be unchanged for asking to be worth it. */

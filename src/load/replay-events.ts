@@ -26,8 +26,8 @@ import {
   eventChunksToReplay,
   readEventRepeats,
 } from '../postgres/stores/event-repeats.ts';
-import { type LoadSource, readLoadSource } from '../postgres/stores/loads.ts';
 import { readRefusedRows } from '../postgres/stores/rejects.ts';
+import { type LoadSource, readLoadSource } from '../postgres/stores/running-loads.ts';
 import { nameTaskSession } from '../postgres/stores/task-sessions.ts';
 import { renewTask } from '../postgres/stores/tasks.ts';
 import type { LoadContext } from './context.ts';

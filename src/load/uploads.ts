@@ -8,12 +8,13 @@ import { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { inputError, TransientError } from '../domain/errors.ts';
 import { MAX_LISTED_UPLOADS, READ_BYTES, UPLOAD_KEPT_MS } from '../domain/limits.ts';
-import type { FileStore } from '../files/file-store.ts';
+import { type FileStore, MissingFileError } from '../files/file-store.ts';
 import { inTransaction } from '../postgres/database.ts';
 import { takeReceived } from '../postgres/stores/received-files.ts';
 import {
   condemnExpiredUploads,
   condemnUpload,
+  findStoredFile,
   findUpload,
   forgetUploads,
   insertPart,
@@ -36,10 +37,13 @@ export interface UploadDescription {
   readonly isGzip: boolean;
 }
 
+type StoredPart = Omit<UploadPart, 'end'> & { readonly end: number | null };
+
 /** An upload of which all bytes have come. */
 export interface WholeUpload extends Upload {
   readonly sha256: string;
-  readonly parts: readonly UploadPart[];
+  /** In the order of the bytes. That of a load's file is the whole of it: `end` is null. */
+  readonly parts: readonly StoredPart[];
 }
 
 type Context = Pick<LoadContext, 'db' | 'files'>;
@@ -114,7 +118,7 @@ export async function requireWholeUpload(
  */
 export async function completeUpload(context: Context, upload: Upload): Promise<WholeUpload> {
   const { uploadId } = upload;
-  const parts = await listParts(context.db, uploadId);
+  const parts = await partsOf(context, upload);
   if (upload.sha256 !== null) return { ...upload, sha256: upload.sha256, parts };
   const hash = createHash('sha256');
   for await (const bytes of openUpload(context.files, { parts })) hash.update(bytes as Buffer);
@@ -123,13 +127,22 @@ export async function completeUpload(context: Context, upload: Upload): Promise<
   return { ...upload, sha256, parts };
 }
 
-/** Its bytes as they were sent. */
+async function partsOf({ db }: Pick<Context, 'db'>, { uploadId, fileOf }: Upload): Promise<StoredPart[]> {
+  if (fileOf === null) return listParts(db, uploadId);
+  const ref = await findStoredFile(db, fileOf);
+  if (ref === null) throw noSuchUpload(uploadId);
+  return [{ start: 0, end: null, ref }];
+}
+
+/** Its bytes as they were sent; of the file of a load, as they are stored. */
 export function openUpload(files: FileStore, { parts }: Pick<WholeUpload, 'parts'>): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     for (const { ref, start, end } of parts) {
-      const part = files.open(ref, { start: 0, end: end - start });
+      const part = files.open(ref, end === null ? undefined : { start: 0, end: end - start });
       try {
         yield* part;
+      } catch (error) {
+        throw end === null && error instanceof MissingFileError ? noSuchFile() : error;
       } finally {
         part.destroy();
       }
@@ -173,6 +186,10 @@ export async function removeExpiredUploads(context: Context): Promise<number> {
     removed += expired.length;
     if (expired.length < uploadsPerBatch) return removed;
   }
+}
+
+function noSuchFile(): Error {
+  return inputError('not_found', 'the file of this load has just expired; send it again', 'upload_id');
 }
 
 function noSuchUpload(uploadId: string): Error {

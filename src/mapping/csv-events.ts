@@ -137,10 +137,13 @@ export class CsvEvents {
   }
 
   #writeFields(bytes: Buffer, kind: EventKind): Reason | null {
+    // The user is written first, and what is wrong with it is said in its turn.
+    const problem = this.#writeUser(bytes);
     return (
       this.#writeId(bytes) ??
       this.#writeName(bytes, kind) ??
-      this.#writeUser(bytes) ??
+      problem ??
+      this.#writeCompany(bytes) ??
       this.#writeSource(bytes) ??
       this.#writeTime(bytes)
     );
@@ -175,13 +178,17 @@ export class CsvEvents {
     return null;
   }
 
-  /** The user and the company. */
   #writeUser(bytes: Buffer): Reason | null {
-    const { userId, companyId } = this.#at;
-    this.#target[this.#to++] = TAB;
+    const { userId } = this.#at;
     if (!this.#has(userId)) return idLengthProblem(0, 'user_id');
     const problem = this.#writeText(bytes, userId, userProblem);
     if (problem !== null) return problem;
+    this.#target[this.#to++] = TAB;
+    return null;
+  }
+
+  #writeCompany(bytes: Buffer): Reason | null {
+    const { companyId } = this.#at;
     this.#target[this.#to++] = TAB;
     if (this.#has(companyId)) return this.#writeText(bytes, companyId, companyProblem);
     this.#target[this.#to++] = BACKSLASH;

@@ -7,7 +7,9 @@ import { doubled, KeyTable } from './key-table.ts';
 /*
  * Event rows on their way into the database, written as the text that COPY reads, straight into one reused buffer:
  *
- *     environment TAB id TAB kind TAB name TAB user TAB company or \N TAB source TAB time TAB {metadata} NEWLINE
+ *     environment TAB user TAB id TAB kind TAB name TAB company or \N TAB source TAB time TAB {metadata} NEWLINE
+ *
+ * An id is unique per user: the two stand together and are the key of a row.
  *
  * An event whose record gives no id has a content id: the first 128 bits of the SHA-256 of the row itself, in the place of
  * whose id stands, in 32 digits, how many rows before it are the same to the last byte (the occurrence). A row without a
@@ -60,12 +62,12 @@ export interface EventOrigin {
 }
 
 /**
- * Counts the events of several chunks of one file. Asked of every row, in order: how many before it have its id, a
- * content id being that of the first occurrence. Ids are byte strings, as in the COPY text. Rows that give an id which one
- * in an earlier chunk gave are for the caller to leave out.
+ * Counts the events of several chunks of one file. Asked of every row, in order: how many before it have its key (see
+ * `eventKey`), a content id being that of the first occurrence. Rows that give an id which one in an earlier chunk gave are
+ * for the caller to leave out.
  */
 export interface IdCounter {
-  next(id: string, isGiven: boolean, record: number): number;
+  next(key: string, isGiven: boolean, record: number): number;
 }
 
 /** Lets some records through, by their numbers. */
@@ -80,8 +82,8 @@ export class EventBuffer {
   #origin: EventOrigin = { environmentId: 0, acceptedAt: '' };
   #counter: IdCounter | null = null;
   #prefix: Buffer = Buffer.alloc(0);
-  /** By id, a content id being that of the first occurrence. */
-  readonly #ids = new KeyTable();
+  /** By user and id, a content id being that of the first occurrence. */
+  readonly #keys = new KeyTable();
   readonly #names = new KeyTable();
   readonly #months = new Set<number>();
   /** The month noted last. */
@@ -90,7 +92,7 @@ export class EventBuffer {
   #repeated = 0;
   /** Rows of which the primary key of the events says all. */
   #timedContents = 0;
-  /** Per row. `#heads`: the first row with its id. */
+  /** Per row. `#heads`: the first row with its key. */
   #timeStarts = new Int32Array(initialRows);
   #ends = new Int32Array(initialRows);
   #records = new Int32Array(initialRows);
@@ -101,10 +103,10 @@ export class EventBuffer {
   #givens = new Int32Array(initialRows);
 
   get rows(): number {
-    return this.#ids.rows;
+    return this.#keys.rows;
   }
 
-  /** Rows that give an id which a row before them gave. */
+  /** Rows that give an id which a row of their user before them gave. */
   get repeated(): number {
     return this.#repeated;
   }
@@ -130,7 +132,7 @@ export class EventBuffer {
     this.#origin = origin;
     this.#counter = counter;
     this.#prefix = Buffer.from(`${origin.environmentId}\t`);
-    this.#ids.reset();
+    this.#keys.reset();
     this.#names.reset();
     this.#months.clear();
     this.#monthStart = 0;
@@ -142,7 +144,7 @@ export class EventBuffer {
     if (this.bytes.length > initialBytes * 4) this.bytes = Buffer.allocUnsafe(initialBytes);
   }
 
-  /** Starts a row whose parts, the record's id among them, take at most `length` bytes; returns where its id goes. */
+  /** Starts a row whose parts, the record's id among them, take at most `length` bytes; returns where its user goes. */
   startRow(length: number): number {
     this.#reserve(this.#prefix.length + contentIdChars + instantChars + length);
     return this.at + this.#prefix.copy(this.bytes, this.at);
@@ -165,7 +167,7 @@ export class EventBuffer {
     if (!hasId && ms !== null) this.#timedContents++;
     if (hasId) this.#enterGivenId(row);
     else this.#enterContentId(row, end);
-    this.#heads[number] = this.#ids.head;
+    this.#heads[number] = this.#keys.head;
     if (ms === null) this.bytes.write(this.#origin.acceptedAt, timeStart, 'latin1');
     this.#noteMonth(ms ?? Date.parse(this.#origin.acceptedAt));
     this.#names.add(this.bytes, row.nameStart, row.nameEnd);
@@ -179,21 +181,21 @@ export class EventBuffer {
   }
 
   #enterGivenId({ idEnd, record }: EventRow): void {
-    const idStart = this.at + this.#prefix.length;
-    this.#ids.add(this.bytes, idStart, idEnd);
-    const { head } = this.#ids;
+    const keyStart = this.at + this.#prefix.length;
+    this.#keys.add(this.bytes, keyStart, idEnd);
+    const { head } = this.#keys;
     const given = this.#givens[head] ?? 0;
     this.#givens[head] = given + 1;
     if (given > 0) this.#repeated++;
-    this.#counter?.next(this.#byteString(idStart, idEnd), true, record);
+    this.#counter?.next(this.#byteString(keyStart, idEnd), true, record);
   }
 
   #enterContentId({ idEnd, record }: EventRow, end: number): void {
     const idStart = idEnd - contentIdChars;
     const first = this.#contentId(end);
     this.bytes.write(first, idStart, 'latin1');
-    this.#ids.add(this.bytes, idStart, idEnd);
-    const { head } = this.#ids;
+    this.#keys.add(this.bytes, this.at + this.#prefix.length, idEnd);
+    const { head } = this.#keys;
     const contents = this.#contents[head] ?? 0;
     const occurrence = this.#counter?.next(first, false, record) ?? contents;
     this.#contents[head] = contents + 1;
@@ -242,7 +244,7 @@ export class EventBuffer {
   }
 
   /**
-   * COPY text for `event_ids`, `environment_id event_id inserted_at`, of those rows whose id the primary key of the events
+   * COPY text for `event_ids`, `environment_id user_id event_id inserted_at`, of those rows whose id the primary key of the events
    * does not keep single: those that give an id, and those without a time.
    */
   idText(includes: RecordFilter = all): Buffer {
@@ -264,8 +266,8 @@ export class EventBuffer {
     return Buffer.concat(
       rows.flatMap((row) => {
         const time = this.#timeStarts[row] ?? 0;
-        const id = this.bytes.subarray(this.#startOf(row), this.#ids.end(row));
-        return [id, tab, this.bytes.subarray(time, time + instantChars), end(row)];
+        const key = this.bytes.subarray(this.#startOf(row), this.#keys.end(row));
+        return [key, tab, this.bytes.subarray(time, time + instantChars), end(row)];
       }),
     );
   }
@@ -289,7 +291,9 @@ export class EventBuffer {
   /** Of a content id: that of the first occurrence. */
   #keyOf(row: number): Buffer {
     const head = this.#heads[row] ?? row;
-    return eventKey(this.#byteString(this.#ids.start(head), this.#ids.end(head)), this.#isGiven(row));
+    const end = this.#keys.end(head);
+    const isGiven = this.#isGiven(row);
+    return eventKey(this.#byteString(isGiven ? this.#keys.start(head) : end - contentIdChars, end), isGiven);
   }
 
   #isGiven(row: number): boolean {

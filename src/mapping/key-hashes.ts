@@ -28,7 +28,7 @@ export class KeyHashes {
     this.#write(this.#hash.high, (this.#hash.low & -4) | this.#flags);
   }
 
-  /** Adds the hash of an event's id; see `eventKey`. */
+  /** Adds the hash of an event's key; see `eventKey`. */
   addEventKey(key: Buffer): void {
     this.#write(key.readInt32BE(0), key.readInt32BE(4));
   }
@@ -52,14 +52,14 @@ export class KeyHashes {
 }
 
 /**
- * The hash of an event's id, in eight bytes: that of a content id is its beginning, that of a caller's id the beginning of
- * its SHA-256, so that nobody can make two with one hash. The last bit says that it is the caller's, the one before is 0.
- * `id` is a byte string, as it is written for COPY.
+ * The hash of an event's key, in eight bytes: that of a content id is its beginning, that of a caller's id the beginning of
+ * the SHA-256 of user, TAB and id, so that nobody can make two with one hash. The last bit says that it is the caller's, the
+ * one before is 0. `key` is a byte string, as it is written for COPY: the content id, or user, TAB and the caller's id.
  */
-export function eventKey(id: string, isGiven: boolean): Buffer {
-  const key = isGiven
-    ? hash('sha256', Buffer.from(id, 'latin1'), 'buffer').subarray(0, 8)
-    : Buffer.from(id.slice(0, 16), 'hex');
-  key[7] = ((key[7] ?? 0) & -4) | (isGiven ? 1 : 0);
-  return key;
+export function eventKey(key: string, isGiven: boolean): Buffer {
+  const bytes = isGiven
+    ? hash('sha256', Buffer.from(key, 'latin1'), 'buffer').subarray(0, 8)
+    : Buffer.from(key.slice(0, 16), 'hex');
+  bytes[7] = ((bytes[7] ?? 0) & -4) | (isGiven ? 1 : 0);
+  return bytes;
 }

@@ -10,17 +10,17 @@ const bytesTold = 96;
 const maxRows = 2 ** 20;
 
 /**
- * The rows of a buffer in about the order of their keys. An index whose entries come in order is filled in two thirds of the
- * time: neighbours go into the same page. So it need not be the exact order, only a cheap one: no key is compared with another,
+ * The rows of a buffer in about the order of their keys. An index whose entries come in order is filled, and looked up, in two
+ * thirds of the time: neighbours are in the same page. So it need not be the exact order, only a cheap one: no key is compared with another,
  * the first characters in which keys differ and the number of the row are sorted as one number.
  */
 export class KeyOrder {
   #places = new Float64Array(initialRows);
 
-  /** Null if the rows are in order as they stand, or too many. */
+  /** Null if the rows are in order as they stand, too many, or none. */
   of(bytes: Buffer, keys: KeyTable): Uint32Array | null {
     const { rows } = keys;
-    if (rows > maxRows) return null;
+    if (rows === 0 || rows > maxRows) return null;
     while (this.#places.length < rows) this.#places = new Float64Array(this.#places.length * 2);
     const places = this.#places.subarray(0, rows);
     const shared = sharedLength(bytes, keys);

@@ -119,11 +119,14 @@ export class Rows {
   addEvent(event: EventFields, record: number): void {
     const { events } = this;
     const { id, kind, name, instant } = event;
+    const user = `${event.userId}\t`;
     const head = `\t${kind}\t`;
-    const middle = `\t${event.userId}\t${event.companyId ?? '\\N'}\t${event.source}\t`;
+    const middle = `\t${event.companyId ?? '\\N'}\t${event.source}\t`;
     const end = `\t{${event.properties}}`;
-    let at = events.startRow((id?.length ?? 0) + head.length + name.length + middle.length + end.length + 1);
+    const parts = user.length + (id?.length ?? 0) + head.length + name.length + middle.length + end.length;
+    let at = events.startRow(parts + 1);
     const row = this.#eventRow;
+    at += events.bytes.write(user, at, 'latin1');
     at = id === null ? events.reserveId(at) : at + events.bytes.write(id, at, 'latin1');
     row.record = record;
     row.kind = kind;

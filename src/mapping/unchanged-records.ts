@@ -1,6 +1,7 @@
 import { type Entity, entities } from '../domain/entity.ts';
 import { MAX_ID_BYTES } from '../domain/limits.ts';
 import { KeyHashes } from './key-hashes.ts';
+import { KeyOrder } from './key-order.ts';
 import { doubled, KeyTable } from './key-table.ts';
 import type { RecordDigests } from './record-digests.ts';
 import type { RowBuffer } from './row-buffer.ts';
@@ -103,6 +104,7 @@ export class UnchangedRecords {
 class Offers {
   unchanged = 0;
   readonly #keys = new KeyTable();
+  readonly #order = new KeyOrder();
   /** Per key: its record; whether it is unchanged. */
   #records = new Int32Array(initialRecords);
   #isUnchanged = new Uint8Array(initialRecords);
@@ -122,12 +124,15 @@ class Offers {
     this.#records[key] = record;
   }
 
+  /** In about the order of the keys: neighbours are looked up in the same pages. */
   claims(bytes: Buffer, digests: RecordDigests): Claims | null {
     const keys = this.#keys;
+    const order = this.#order.of(bytes, keys);
     const claimed = new Int32Array(keys.rows);
     let count = 0;
     let keyBytes = 0;
-    for (let key = 0; key < keys.rows; key++) {
+    for (let at = 0; at < keys.rows; at++) {
+      const key = order?.[at] ?? at;
       if (!keys.isAlone(key)) continue;
       claimed[count++] = key;
       keyBytes += keys.end(key) - keys.start(key);

@@ -37,7 +37,7 @@ export class WalkedEvents {
     this.#target = events.bytes;
     this.#row.record = record;
     this.#row.kind = kind;
-    this.#writeId();
+    this.#writeKey();
     this.#writeName(kind);
     this.#writeFields();
     if (!this.#writeTime()) return false;
@@ -72,8 +72,11 @@ export class WalkedEvents {
     return start !== -1 && length >= least && length <= most;
   }
 
-  #writeId(): void {
+  /** The user and the id. */
+  #writeKey(): void {
     const line = this.#line;
+    this.#copy(role.userId);
+    this.#target[this.#to++] = TAB;
     const which = line.has(role.insertId) ? role.insertId : role.eventId;
     const row = this.#row;
     row.hasId = line.has(which);
@@ -93,12 +96,10 @@ export class WalkedEvents {
     this.#row.nameEnd = this.#to;
   }
 
-  /** The user, the company and the source. */
+  /** The company and the source. */
   #writeFields(): void {
     const line = this.#line;
     const target = this.#target;
-    target[this.#to++] = TAB;
-    this.#copy(role.userId);
     target[this.#to++] = TAB;
     if (line.isId(role.companyId)) this.#copy(role.companyId);
     else {

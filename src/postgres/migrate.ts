@@ -38,7 +38,7 @@ export async function migrate(client: ClientBase, migrations?: readonly Migratio
   await client.query('begin');
   try {
     await client.query('select pg_advisory_xact_lock($1)', [advisoryLock]);
-    const applied = await applyPending(client, known);
+    const applied = await applyMigrations(client, known);
     await client.query('commit');
     await fitIndexes(client, advisoryLock);
     return applied;
@@ -59,7 +59,8 @@ async function requireServer(client: ClientBase): Promise<void> {
   }
 }
 
-async function applyPending(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
+/** Those of `known` that the database lacks, in the caller's transaction; returns their names. */
+export async function applyMigrations(client: ClientBase, known: readonly Migration[]): Promise<string[]> {
   await client.query(`
     create schema if not exists sluice;
     create table if not exists sluice.migrations (

@@ -214,6 +214,7 @@ export interface EventIds {
   environment_id: number;
   event_id: string;
   inserted_at: Date;
+  user_id: string;
 }
 
 export interface EventNames {
@@ -410,6 +411,15 @@ export interface InboxFiles {
   state: Generated<string>;
 }
 
+export interface JobTraces {
+  created_at: Generated<Date>;
+  job_id: string;
+  /**
+   * As the header of W3C Trace Context.
+   */
+  traceparent: string;
+}
+
 export interface KeyedItems {
   created_at: Generated<Date>;
   data_type: string;
@@ -575,6 +585,10 @@ export interface Loads {
   failure_message: string | null;
   file_format: string;
   /**
+   * The job whose stored file was loaded again; null: its file was sent.
+   */
+  file_of: string | null;
+  /**
    * The stored file (decompressed, UTF-8); null once it has expired.
    */
   file_ref: string | null;
@@ -611,6 +625,10 @@ export interface Loads {
    * The summary of its plan.
    */
   plan: Json | null;
+  /**
+   * When its plan was complete.
+   */
+  plan_ended_at: Date | null;
   /**
    * The oldest transaction that was under way then: what earlier ones wrote, the plan saw.
    */
@@ -1074,6 +1092,10 @@ export interface Uploads {
    */
   expires_at: Date;
   /**
+   * The load whose stored file it is, to be loaded again: it has no parts, and goes with that file. Null: it was sent.
+   */
+  file_of: number | null;
+  /**
    * Bytes as sent; known when the upload is created.
    */
   file_size: number;
@@ -1160,6 +1182,7 @@ export interface DB {
   exports: Exports;
   idempotency_keys: IdempotencyKeys;
   inbox_files: InboxFiles;
+  job_traces: JobTraces;
   keyed_items: KeyedItems;
   load_amendments: LoadAmendments;
   load_chunk_keys: LoadChunkKeys;

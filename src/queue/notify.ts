@@ -9,6 +9,7 @@ import {
   besideKinds,
   type DueTask,
   exportQueueName,
+  type QueueCounts,
   queueName,
   type TaskKindName,
   taskQueues,
@@ -40,6 +41,8 @@ const jobsPerCall = 250;
 const notifyAgainMs = 5_000;
 
 export interface QueueNotifier extends TaskQueue {
+  /** @throws TransientError where the queue does not answer; what its connection throws. */
+  counts(): Promise<readonly QueueCounts[]>;
   close(): Promise<void>;
 }
 
@@ -72,6 +75,21 @@ export function createQueueNotifier(backend: QueueBackend, onError: (error: Erro
         );
       }
     },
+    counts: () =>
+      Promise.all(
+        [...queues].map(async ([name, queue]) => {
+          const counts = await inTime(() => queue.getJobCounts());
+          const of = (...states: readonly string[]) =>
+            states.reduce((sum, state) => sum + (counts[state] ?? 0), 0);
+          return {
+            name,
+            waiting: of('waiting', 'prioritized', 'paused', 'waiting-children'),
+            active: of('active'),
+            delayed: of('delayed'),
+            failed: of('failed'),
+          };
+        }),
+      ),
     async close() {
       for (const queue of queues.values()) await queue.close();
     },

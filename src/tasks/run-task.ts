@@ -1,7 +1,9 @@
 import { ConflictError, Fault, FinalFailure, Interrupted } from '../domain/errors.ts';
 import { HEARTBEAT_MS } from '../domain/limits.ts';
 import { type TaskClaim, taskFields } from '../domain/task.ts';
+import type { SpanIdentity } from '../domain/trace.ts';
 import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts';
+import { readTrace } from '../postgres/stores/job-traces.ts';
 import { endEarlierSessions, endOwnSession } from '../postgres/stores/task-sessions.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
@@ -65,8 +67,42 @@ export function kindOf<C>(kinds: readonly TaskKind<C>[], name: string): TaskKind
   return kind;
 }
 
-/** Does a task that was taken. */
+/** Does a task that was taken, as part of the trace of its job. */
 export async function runTask<C extends TaskContext>(
+  context: C,
+  kind: TaskKind<C>,
+  claim: TaskClaim,
+  signals: StopSignals,
+): Promise<void> {
+  const tracing = context.tracing ?? null;
+  if (tracing === null) return runOwned(context, kind, claim, signals);
+  const options = {
+    kind: 'consumer',
+    parent: await findTrace(context, claim),
+    attributes: spanOf(claim),
+  } as const;
+  await tracing.span(`process ${claim.kind}`, options, () => runOwned(context, kind, claim, signals));
+}
+
+/** Null: there is none, or it cannot be found now. */
+async function findTrace({ db }: TaskContext, { jobId }: TaskClaim): Promise<SpanIdentity | null> {
+  return jobId === null ? null : readTrace(db, jobId).catch(() => null);
+}
+
+function spanOf({ kind, taskId, jobId, part, attempt }: TaskClaim) {
+  return {
+    'messaging.system': 'sluice',
+    'messaging.operation.type': 'process',
+    'messaging.operation.name': 'process',
+    'messaging.destination.name': kind,
+    'messaging.message.id': String(taskId),
+    'sluice.attempt': attempt,
+    ...(jobId !== null && { 'sluice.job_id': jobId }),
+    ...(kind === 'chunk' && { 'sluice.chunk': part }),
+  };
+}
+
+async function runOwned<C extends TaskContext>(
   context: C,
   kind: TaskKind<C>,
   claim: TaskClaim,
@@ -86,6 +122,7 @@ export async function runTask<C extends TaskContext>(
     });
   } catch (error) {
     heartbeat.stop();
+    context.tracing?.active?.fail(error);
     await giveBack(context, kind, claim, signal.aborted ? signal.reason : error);
   } finally {
     heartbeat.stop();

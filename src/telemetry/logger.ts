@@ -9,6 +9,7 @@ import {
   symbols,
 } from 'pino';
 import pretty from 'pino-pretty';
+import { type ActiveSpans, traceFields } from './tracing.ts';
 
 type LogMethod = NonNullable<LoggerOptions['hooks']>['logMethod'];
 
@@ -28,9 +29,9 @@ const redacted = [
 
 /**
  * JSON lines on standard error, or readable ones where that is a terminal. What goes wrong again and again is logged once and
- * then counted.
+ * then counted. `spans`: each line says which trace it belongs to.
  */
-export function createLogger(level: string, name: string): Logger {
+export function createLogger(level: string, name: string, spans: ActiveSpans | null = null): Logger {
   const options = {
     level,
     base: { name, pid: process.pid },
@@ -38,6 +39,7 @@ export function createLogger(level: string, name: string): Logger {
     serializers: { err: describeError },
     redact: { paths: redacted, censor: '[redacted]' },
     hooks: { logMethod: collapseRepeats() },
+    ...(spans !== null && { mixin: () => traceFields(spans) }),
   };
   if (!process.stderr.isTTY) {
     const sink = new LogSink(2, (lines) => describeDropped(name, lines));
@@ -69,7 +71,17 @@ function forPeople(): DestinationStream {
   };
 }
 
-const notShown: ReadonlySet<string> = new Set(['level', 'time', 'name', 'pid', 'msg', 'err', 'request_id']);
+const notShown: ReadonlySet<string> = new Set([
+  'level',
+  'time',
+  'name',
+  'pid',
+  'msg',
+  'err',
+  'request_id',
+  'trace_id',
+  'span_id',
+]);
 
 /** The message, why, and what else is short. */
 export function describeLine(line: Readonly<Record<string, unknown>>): string {

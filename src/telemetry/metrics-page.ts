@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, type Histogram, Registry } from 'prom-client';
+import type { Health } from './health.ts';
 import { createLedgerMetrics, type LedgerReader } from './ledger-metrics.ts';
 import type { Distribution, EntityMetrics, HttpMetrics, IngestMetrics } from './request-metrics.ts';
 
@@ -6,24 +7,73 @@ export interface MetricsPage {
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
 }
 
+/** What the page shows besides what was counted: all of it is read when somebody scrapes. */
+export interface MetricsSources {
+  readonly ledger: LedgerReader;
+  readonly health: Health;
+  /** The connections for records and uploads; a pool of pg counts them so. */
+  readonly pool: { readonly totalCount: number; readonly idleCount: number; readonly waitingCount: number };
+  /** Of this process, so far. */
+  readonly droppedLogLines: () => number;
+}
+
 /** What is read when a system is scraped. On a registry of its own: two systems can live in one process. */
 export function createMetricsPage(
   counted: IngestMetrics & { readonly http: HttpMetrics },
-  reader: LedgerReader,
-  droppedLogLines: () => number,
+  { ledger: reader, health, pool, droppedLogLines }: MetricsSources,
 ): MetricsPage {
   const registry = new Registry();
+  const parts = createPartMetrics(registry, health);
   const ledger = createLedgerMetrics(registry, reader);
   showRequests(registry, counted.http);
   showRecords(registry, Object.entries(counted.byEntity));
+  showPool(registry, pool);
   showLog(registry, droppedLogLines);
   collectDefaultMetrics({ register: registry });
   return {
     async render() {
-      await ledger.refresh();
+      // At a time: each waits up to its deadline for what hangs.
+      await Promise.all([parts.refresh(), ledger.refresh()]);
       return { contentType: registry.contentType, text: await registry.metrics() };
     },
   };
+}
+
+/** What /health/ready says, for those who watch figures only. */
+function createPartMetrics(registry: Registry, health: Health): { refresh(): Promise<void> } {
+  const up = new Gauge({
+    name: 'sluice_part_up',
+    help: 'What the server stands on: 1 if the part answered just now, 0 if it is away. Without Redis the queue is as well as the database.',
+    labelNames: ['part'],
+    registers: [registry],
+  });
+  return {
+    async refresh() {
+      const { parts } = await health.check();
+      for (const [part, state] of Object.entries(parts)) up.set({ part }, state === 'ok' ? 1 : 0);
+    },
+  };
+}
+
+function showPool(registry: Registry, pool: MetricsSources['pool']): void {
+  new Gauge({
+    name: 'sluice_pool_connections',
+    help: 'PostgreSQL connections of this process for records and uploads, by what they are: busy, idle.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      this.set({ state: 'busy' }, pool.totalCount - pool.idleCount);
+      this.set({ state: 'idle' }, pool.idleCount);
+    },
+  });
+  new Gauge({
+    name: 'sluice_pool_waiting',
+    help: 'What waits for one of those connections.',
+    registers: [registry],
+    collect() {
+      this.set(pool.waitingCount);
+    },
+  });
 }
 
 function showRequests(registry: Registry, http: HttpMetrics): void {

@@ -2,8 +2,7 @@
  * Telemetry: metrics for Prometheus, health checks, and the log. Counters are plain numbers until somebody
  * reads them; the gauges of `ledger-metrics.ts` are read from the database, at most every few seconds.
  */
-import type { LedgerReader } from './ledger-metrics.ts';
-import type { MetricsPage } from './metrics-page.ts';
+import type { MetricsPage, MetricsSources } from './metrics-page.ts';
 import { HttpMetrics, IngestMetrics } from './request-metrics.ts';
 
 /**
@@ -14,15 +13,12 @@ import { HttpMetrics, IngestMetrics } from './request-metrics.ts';
  */
 export class Metrics extends IngestMetrics {
   readonly http = new HttpMetrics();
-  readonly #reader: LedgerReader;
-  readonly #droppedLogLines: () => number;
+  readonly #sources: MetricsSources;
   #page: Promise<MetricsPage> | undefined;
 
-  /** `droppedLogLines`: of this process, so far. */
-  constructor(reader: LedgerReader, droppedLogLines: () => number = () => 0) {
+  constructor(sources: MetricsSources) {
     super();
-    this.#reader = reader;
-    this.#droppedLogLines = droppedLogLines;
+    this.#sources = sources;
   }
 
   /** Begins to watch the process too (event loop, memory, garbage collection), for one that will be scraped. */
@@ -37,7 +33,7 @@ export class Metrics extends IngestMetrics {
 
   #openPage(): Promise<MetricsPage> {
     this.#page ??= import('./metrics-page.ts').then(({ createMetricsPage }) =>
-      createMetricsPage(this, this.#reader, this.#droppedLogLines),
+      createMetricsPage(this, this.#sources),
     );
     return this.#page;
   }

@@ -118,12 +118,13 @@ export interface Started extends Running {
   readonly key: string | null;
 }
 
-/** `sluice start`, ready. */
+/** `sluice start`, ready; in the folder `cwd`. */
 export async function startService(
   dataDir: string,
   env: Readonly<Record<string, string>> = {},
+  cwd?: string,
 ): Promise<Started> {
-  const running = startCli(['start', '--data-dir', dataDir], { env });
+  const running = startCli(['start', '--data-dir', dataDir], { env, ...(cwd && { cwd }) });
   const url = await waitFor(
     'sluice start to be ready',
     () => {

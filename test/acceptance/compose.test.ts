@@ -1,21 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
-import {
-  exampleVariables,
-  makeSecrets,
-  readCompose,
-  repository,
-  type Service,
-  withSecrets,
-} from '../support/compose.ts';
+import { exampleVariables, makeSecrets, readCompose, type Service, withSecrets } from '../support/compose.ts';
 import { freePort } from '../support/free-port.ts';
 import { buildImage, type Image } from '../support/image.ts';
 import { createEmptyDatabase } from '../support/postgres.ts';
@@ -95,28 +88,6 @@ test('what docker-compose.yml runs, run without an engine: migrate, serve, work;
   expect(await exitCode('serve', 'healthcheck')).toBe('exit code 1');
 });
 
-const importPattern =
-  /^(?:import|export|\})[^'"\n]*?\bfrom ['"]([^.'"][^'"]*)['"]|^import ['"]([^.'"][^'"]*)|\bimport\(['"]([^.'"][^'"]*)/gm;
-
-test('what is built imports only packages that the image has', async () => {
-  const { dependencies } = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8')) as {
-    readonly dependencies: Readonly<Record<string, string>>;
-  };
-  const dist = join(repository, 'dist');
-  const names = await readdir(dist, { recursive: true });
-  const files = names.filter((name) => /^(?:src|jobs)\/.*\.js$/.test(name));
-  const packages = new Set<string>();
-  for (const file of files) {
-    const text = await readFile(join(dist, file), 'utf8');
-    for (const [, from, bare, dynamic] of text.matchAll(importPattern)) {
-      const name = from ?? bare ?? dynamic ?? '';
-      if (!name.startsWith('node:')) packages.add(/^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? '');
-    }
-  }
-  expect([...packages]).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', 'bullmq', 'fastify', 'pg']));
-  expect([...packages].filter((name) => !Object.hasOwn(dependencies, name))).toEqual([]);
-});
-
 type Part = 'program' | 'healthcheck';
 
 /** A service as compose would run it in its image, or its check of health; as an account that may write nowhere, if we can. */
@@ -136,7 +107,7 @@ function runPart(
     environment[variable] = here[variable] ?? environment[variable] ?? '';
   const child = spawn(process.execPath, args, {
     cwd: image.folder,
-    env: { ...environment, NODE_OPTIONS: '--preserve-symlinks --preserve-symlinks-main' },
+    env: environment,
     stdio: ['ignore', 'pipe', 'pipe'],
     ...image.account,
   });

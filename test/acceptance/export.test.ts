@@ -50,6 +50,26 @@ describe('sluice export, without a server', () => {
     expect(JSON.parse(again.stdout)).toMatchObject({ loads: [{ job: { counts: { unchanged: 300 } } }] });
   });
 
+  test('everything of an environment, and what is defined, is the same in another after one command', async () => {
+    await load(300);
+    await writeFile(
+      join(folder, 'defined.yaml'),
+      'features: [{ key: f, display_name: F, data_type: string }]',
+    );
+    await sluice('definitions', 'apply', 'defined.yaml');
+    const done = await sluice('export', '--out', 'takeout', '--everything');
+    expect(done, done.stderr).toMatchObject({ code: 0 });
+    await sluice('env', 'create', 'copy');
+    const back = await sluice('import', 'takeout', '--env', 'copy', '--json');
+    expect(back, back.stderr).toMatchObject({ code: 0 });
+    expect(JSON.parse(back.stdout)).toMatchObject({
+      files: [{ dataset: 'users', rows: 300, same: 300, dated: 300 }],
+      setup: { definitions: 'applied' },
+    });
+    expect(await sluice('import', 'takeout', '--dry-run')).toMatchObject({ code: 2 });
+    expect(await sluice('export', '--out', 'x', '--everything', '--user', 'u1')).toMatchObject({ code: 2 });
+  });
+
   test('takes filters, and prints JSON for scripts', async () => {
     await load(10);
     const flags = ['--event-type', 'users', '--user', 'u1', '--user', 'u2', '--exclude', 'user:u2'];

@@ -1,12 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
+import { cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
-import { preparedDataDir } from './cli.ts';
+import { preparedDataDir, temporaryFolder } from './cli.ts';
 import { awaitGone, descendants, type Process } from './processes.ts';
 
 const root = resolve(import.meta.dirname, '../..');
@@ -27,10 +27,10 @@ afterEach(() => {
 });
 
 /** npm as a person runs it, with a process group of its own, as shells give it. */
-function npm(args: readonly string[], env: Readonly<Record<string, string>>): Npm {
+function npm(args: readonly string[], env: Readonly<Record<string, string>>, cwd = root): Npm {
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn('npm', args, {
-    cwd: root,
+    cwd,
     env: { PATH, HOME, TMPDIR: tmpdir(), PORT: '0', WORKERS: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -106,4 +106,45 @@ test('SIGTERM to `npm run demo` stops all of it and removes its folder', async (
   expect(await demo.ended).toBe(130);
   await awaitGone(processes, 1_000);
   expect(await readdir(tmpdir())).not.toContain(folder);
+});
+
+test('`npm version` moves the unreleased changes under the version, makes the documents again, commits and tags; without changes it does nothing', async () => {
+  const clone = await temporaryFolder();
+  const git = (...args: string[]): string => execFileSync('git', args, { cwd: clone, encoding: 'utf8' });
+  for (const path of ['package.json', 'package-lock.json', 'CHANGELOG.md', 'tools', 'src/package-root.ts']) {
+    await cp(join(root, path), join(clone, path), { recursive: true });
+  }
+  await mkdir(join(clone, 'docs'));
+  await symlink(join(root, 'node_modules'), join(clone, 'node_modules'));
+  await writeFile(join(clone, '.gitignore'), 'node_modules\n');
+  const manifest = await readFile(join(clone, 'package.json'), 'utf8');
+  // Making all documents takes seconds. What `npm run check` says of them is not tested here.
+  const documents = '"generate:docs": "node -p process.env.npm_package_version > docs/version.txt"';
+  await writeFile(join(clone, 'package.json'), manifest.replace(/"generate:docs": "[^"]*"/, documents));
+  git('init', '--quiet');
+  for (const [name, value] of [
+    ['user.name', 'test'],
+    ['user.email', 'test@example.org'],
+  ] as const)
+    git('config', name, value);
+  git('add', '.');
+  git('commit', '--quiet', '--message', 'before');
+
+  const released = npm(['version', '7.1.0'], {}, clone);
+  expect(await released.ended, released.output()).toBe(0);
+  const [changelog, lock, version] = await Promise.all(
+    ['CHANGELOG.md', 'package-lock.json', 'docs/version.txt'].map((path) =>
+      readFile(join(clone, path), 'utf8'),
+    ),
+  );
+  const today = new Date().toISOString().slice(0, 7);
+  expect(changelog).toContain(`## [Unreleased]\n\n## [7.1.0] - ${today}`);
+  expect([JSON.parse(lock ?? ''), version]).toMatchObject([{ version: '7.1.0' }, '7.1.0\n']);
+  expect(git('describe', '--tags')).toBe('v7.1.0\n');
+  expect(git('status', '--porcelain')).toBe('');
+
+  const again = npm(['version', 'patch'], {}, clone);
+  expect(await again.ended).not.toBe(0);
+  expect(again.output()).toContain('says nothing under "Unreleased"');
+  expect([git('status', '--porcelain'), git('describe', '--tags')]).toEqual(['', 'v7.1.0\n']);
 });

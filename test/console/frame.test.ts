@@ -53,6 +53,8 @@ test('from signing in to the page of a job by keyboard alone', async () => {
   await page.getByRole('heading', { name: 'Jobs' }).waitFor();
   await page.keyboard.press('?');
   await page.getByRole('dialog').getByText('next and previous row').waitFor();
+  const keys = await page.getByRole('dialog').locator('dt').allInnerTexts();
+  expect(new Set(keys).size).toBe(keys.length);
   await expectAccessible(page);
   await page.keyboard.press('Escape');
   await page.getByRole('dialog').waitFor({ state: 'detached' });

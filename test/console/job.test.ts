@@ -1,7 +1,16 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
+import { readSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook, limitUpload } from '../support/console.ts';
+import { ended } from '../support/exactness.ts';
 import { form } from '../support/http.ts';
+import { brakeAt, onSite } from '../support/site.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 const stage = consoleStage({ worker: true, settings: { CHUNK_BYTES: '4k' } });
@@ -132,4 +141,142 @@ test('a job that runs is followed to its end, and asks for its number before it 
     async () => (await shownCounts(paused.page))['read'] === tally.read,
   );
   expect((await shownCounts(paused.page))['unchanged']).toBe(tally.unchanged);
+});
+
+interface History {
+  readonly parameters: Record<string, unknown>;
+  readonly phases: readonly { readonly phase: string }[];
+}
+
+const historyOf = async (jobId: string) =>
+  (await stage.server.json<History>(`/v1/background_jobs/${jobId}/history`)).body;
+
+const written = async (page: Page, form: string): Promise<string> => {
+  await page.getByLabel(form, { exact: true }).check();
+  return page.locator('.copy-as .code').innerText();
+};
+
+test('a job that is done again by the curl that its page shows is the same job, and its schedule is one', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'again-'));
+  const run = async (command: string): Promise<string> => {
+    const env = { ...process.env, SLUICE_KEY: stage.t.key };
+    const { stdout } = await promisify(execFile)('bash', ['-c', command], { cwd: folder, env });
+    return (JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as { job_id: string }).job_id;
+  };
+  try {
+    const text = 'Nr;Größe, in "cm"\n\'a;1\';NULL\nb;n/a\n';
+    const name = "it's new, 2026.csv";
+    await writeFile(join(folder, name), text);
+    const body = form(text, {
+      filename: name,
+      before: {
+        map: JSON.stringify({ Nr: 'user_id', 'Größe, in "cm"': 'metadata.size' }),
+        max_errors: '3',
+        max_changed: '50%',
+        quote: "'",
+      },
+    });
+    body.set('null', 'NULL');
+    body.append('null', 'n/a');
+    const file = body.get('file') as File;
+    body.delete('file');
+    body.append('file', file, name);
+    const { body: load } = await stage.server.json<{ job_id: string }>('/v1/imports', {
+      method: 'POST',
+      body,
+    });
+    const { body: exported } = await stage.server.json<{ job_id: string }>('/api/v1/analytics/exports', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        event_type: ['users', 'page_view'],
+        exclusions: 'user:test-*,property:pass word',
+        format: 'csv',
+        escape_formulas: false,
+      }),
+    });
+    for (const jobId of [load.job_id, exported.job_id]) {
+      await waitFor('its end', async () => {
+        const { body: job } = await stage.server.json<{ status: string }>(`/v1/background_jobs/${jobId}`);
+        return job.status === 'completed';
+      });
+      const page = await stage.open(`/jobs/${jobId}`);
+      await page.getByText('The same again').waitFor();
+      const again = await run(await written(page, 'curl'));
+      expect(again).not.toBe(jobId);
+      expect((await historyOf(again)).parameters).toEqual((await historyOf(jobId)).parameters);
+      const schedule = readSchedulesFile(Buffer.from(await written(page, 'Schedule')));
+      expect(schedule.value).toHaveLength(1);
+      expect(await written(page, 'Command line')).toMatch(/^sluice (import|export)/);
+    }
+    const taken = await stage.open(`/jobs/${load.job_id}`);
+    await taken.getByRole('button', { name: 'Load again with another mapping' }).click();
+    await taken.getByLabel('What Nr becomes').selectOption('company_id');
+    await taken.getByRole('button', { name: 'Plan the load' }).click();
+    await taken.getByText('2 records would come to this').waitFor();
+    const planned = new URL(taken.url()).searchParams.get('plan') ?? '';
+    const { parameters, phases } = await historyOf(planned);
+    expect(parameters).toMatchObject({
+      file_of: load.job_id,
+      entity: 'companies',
+      plan: true,
+      map: { Nr: 'company_id' },
+      options: { null: ['NULL', 'n/a'], quote: "'" },
+    });
+    expect(phases.map(({ phase }) => phase)).toEqual(['accepted', 'started', 'planned', 'completed']);
+    await taken.getByRole('button', { name: /^Load: write/ }).click();
+    await taken.getByRole('link', { name: 'The job' }).waitFor();
+    const applied = (await historyOf(planned)).phases.map(({ phase }) => phase);
+    expect(applied).toEqual(expect.arrayContaining(['planned', 'applied', 'merged', 'completed']));
+    await taken.getByRole('link', { name: 'The job' }).click();
+    await taken.getByText('Told to apply').waitFor();
+    await expectAccessible(taken);
+    expect(await run(await written(taken, 'curl'))).not.toBe(planned);
+  } finally {
+    await rm(folder, { recursive: true });
+  }
+});
+
+test('pages that are open while worker and server are killed say that there is no connection, and then, without a reload, what the ledger says', async () => {
+  await onSite({ queue: 'postgres', settings: { CHUNK_BYTES: '4k' } }, async (site) => {
+    const api = await site.serve();
+    const { origin, port } = new URL(api.url);
+    await site.workers(1);
+    const release = await brakeAt(site, 'u77');
+    const jobId = await api.upload(Buffer.from(csv(2_000, 'free')));
+    const job = await stage.open(`/jobs/${jobId}`, { origin, key: site.key });
+    await job.locator('.badge', { hasText: 'processing' }).waitFor();
+
+    const load = await stage.open('/load', { origin, key: site.key });
+    const limit = await limitUpload(load);
+    await limit(12_000_000);
+    const bytes = Buffer.from(`user_id,text\n${'u1,0123456789abcdef\n'.repeat(1_500_000)}`);
+    await load
+      .locator('input[type=file]')
+      .setInputFiles({ name: 'cut.csv', mimeType: 'text/csv', buffer: bytes });
+    const kept = () => site.sql<{ at: number }>('select received_bytes as at from sluice.uploads');
+    await waitFor('a part of it to be kept', async () => ((await kept())[0]?.at ?? 0) > 0);
+
+    await Promise.all([site.killWorkers(), api.process.kill('SIGKILL')]);
+    const lost = job.getByText('The connection to the server was lost');
+    await lost.waitFor();
+    await load.getByText('no connection; it goes on by itself').waitFor();
+    expect((await kept())[0]?.at).toBeLessThan(bytes.length);
+    await release();
+    await site.expireLeases();
+    await Promise.all([site.serve({ PORT: port }), site.workers(1), limit(-1)]);
+
+    await job.locator('.badge', { hasText: 'completed' }).waitFor({ timeout: 60_000 });
+    await lost.waitFor({ state: 'detached' });
+    const ledger = await ended(site.sql, jobId);
+    expect(await shownCounts(job)).toMatchObject({
+      read: 2_000,
+      inserted: ledger.inserted,
+      superseded: ledger.superseded,
+      refused: ledger.rejected,
+    });
+    await load.getByText('As it is written').first().waitFor({ timeout: 60_000 });
+    const [upload] = await site.sql<{ sha256: string }>('select sha256 from sluice.uploads');
+    expect(upload?.sha256).toBe(createHash('sha256').update(bytes).digest('hex'));
+  });
 });

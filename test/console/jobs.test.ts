@@ -24,10 +24,18 @@ test('the list of jobs shows what ran, can be read by everybody, and its filters
     page.getByText('users-2026-11-22.csv').waitFor(),
   );
   const page = await stage.open('/jobs');
-  await page.getByLabel('Type').selectOption('import');
-  await page.waitForURL(/type=import/);
+  await page.locator('summary', { hasText: 'Type' }).click();
+  await page.getByLabel('File', { exact: true }).nth(1).check();
+  await page.waitForURL(/type=import$/);
   await page.getByText('2 jobs').waitFor();
   expect(await page.locator('tbody tr').count()).toBe(2);
+  await page.getByLabel('Export', { exact: true }).check();
+  await page.waitForURL(/type=import%2Cexport$/);
+  await page.getByText('3 jobs').waitFor();
+  await expectAccessible(page);
+  await page.keyboard.press('Escape');
+  await page.getByLabel('Export', { exact: true }).waitFor({ state: 'hidden' });
+  await page.locator('summary', { hasText: 'File, Export' }).waitFor();
 });
 
 test('cancelling by filter says how many the server counts, and cancels those', async () => {

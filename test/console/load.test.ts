@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectGoodInEveryLook, limitUpload } from '../support/console.ts';
 import { startStallingProxy } from '../support/stalling-proxy.ts';
 import { waitFor } from '../support/wait-for.ts';
 
@@ -138,11 +138,7 @@ test('an upload whose connection is lost goes on by itself from where it was, an
     await writeFile(path, buffer);
     return path;
   };
-  const network = await page.context().newCDPSession(page);
-  const limit = (uploadThroughput: number) =>
-    network.send('Network.emulateNetworkConditions', {
-      ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput },
-    });
+  const limit = await limitUpload(page);
   const send = async (name: string) => {
     await limit(12_000_000);
     const path = await fileOf(name);

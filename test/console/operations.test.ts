@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
-import { consoleStage, expectGoodInEveryLook } from '../support/console.ts';
+import { consoleStage, expectAccessible, expectGoodInEveryLook } from '../support/console.ts';
 import { drop } from '../support/inbox.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { startWebhookReceiver, type WebhookReceiver } from '../support/webhook-receiver.ts';
@@ -143,6 +143,23 @@ test('deliveries show every attempt with its answer, and what was given up is co
   await expectGoodInEveryLook(stage, 'delivery', path, (each) => each.getByText('HTTP 200').waitFor());
 });
 
+test('an administrator has a webhook notified, whose secret is shown once, and no more', async () => {
+  const page = await stage.open('/deliveries', { key: adminKey });
+  await page.getByRole('button', { name: 'Notify somebody …' }).click();
+  await page.getByLabel('Webhook or address').fill(`${receiver.url}/new`);
+  await page.getByRole('checkbox', { name: 'cancelled' }).check();
+  await expectAccessible(page);
+  await page.getByRole('button', { name: 'Notify', exact: true }).click();
+  await page.getByText(/^\s*whsec_/).waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  expect(await page.getByText(/whsec_/).count()).toBe(0);
+  const row = page.getByRole('row', { name: new RegExp(`${receiver.url}/new`) });
+  await row.getByText('cancelled').waitFor();
+  await row.getByRole('button', { name: 'Remove …' }).click();
+  await page.getByRole('button', { name: 'Remove it' }).click();
+  await row.waitFor({ state: 'detached' });
+});
+
 test('an administrator makes a key, which is shown once, and revokes it; others are told who may', async () => {
   const page = await stage.open('/access', { key: adminKey });
   await page.getByRole('button', { name: 'Make a key …' }).click();
@@ -155,6 +172,10 @@ test('an administrator makes a key, which is shown once, and revokes it; others 
   await page.getByText(`nightly ${script}`).first().waitFor();
   expect(await page.getByText(/slk_/).count()).toBe(0);
   await page.locator('#main').getByText('ADMIN_KEY', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Make one …' }).click();
+  await page.getByLabel('Its name').fill('staging');
+  await page.getByRole('button', { name: 'Make it' }).click();
+  await page.getByRole('cell', { name: 'staging' }).waitFor();
   await page.getByRole('button', { name: `Revoke … nightly` }).click();
   await page.getByRole('button', { name: 'Revoke this key' }).click();
   await page.getByText('revoked').waitFor();

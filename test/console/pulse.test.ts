@@ -46,6 +46,7 @@ test('Pulse shows health, rates, the lane and the number that must be 0, follows
     await page.locator('.plot canvas').nth(1).waitFor();
   });
   const page = await stage.open('/');
+  await page.getByText(/Queue in PostgreSQL: sluice has \d+ waiting/).waitFor();
   await page.getByRole('link', { name: /^1\b.*Failed in 24 hours/ }).click();
   await page.waitForURL(/\/jobs\?status=failed&since=/);
   await page.getByText('broken.csv').waitFor();

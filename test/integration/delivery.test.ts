@@ -10,7 +10,7 @@ import { writeExport } from '../../src/export/write/write-export.ts';
 import { composeMail } from '../../src/notifications/compose-mail.ts';
 import type { SendContext } from '../../src/notifications/deliver-notification.ts';
 import { openMailTransport } from '../../src/notifications/mail-transport.ts';
-import { openSendContext } from '../../src/notifications/open-send-context.ts';
+import { openSendContext } from '../../src/open-send-context.ts';
 import { beginAttempt } from '../../src/postgres/stores/deliveries.ts';
 import { type Delivery, listDeliveries } from '../../src/postgres/stores/read-deliveries.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';

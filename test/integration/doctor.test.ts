@@ -145,7 +145,8 @@ describe('of Postgres', () => {
     await newer.drop();
   });
 
-  test('a role without the rights that migrations take is found before they fail', async () => {
+  test('a role without the rights that migrations take is found before they fail', async ({ skip }) => {
+    if (process.env['SLUICE_TEST_POSTGRES_URL'] !== undefined) return skip('superusers of other servers may');
     // Belongs to the superuser, who lets nobody create schemas in it.
     const url = new URL(database.url);
     url.pathname = '/postgres';

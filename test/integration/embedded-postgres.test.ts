@@ -274,7 +274,7 @@ describe('an embedded Postgres', () => {
     const dataDir = join(await temporaryDir(), 'postgres');
     await mkdir(join(dataDir, 'data'), { recursive: true, mode: 0o700 });
     await writeFile(join(dataDir, 'data/PG_VERSION'), '17\n');
-    await expect(start(dataDir)).rejects.toThrow(/made by PostgreSQL 17.*PostgreSQL 18.*DATABASE_URL/);
+    await expect(start(dataDir)).rejects.toThrow(/made by PostgreSQL 17.*PostgreSQL 18.*`sluice upgrade`/);
   });
 
   test('moves a log that has grown large out of the way', async () => {

@@ -52,12 +52,7 @@ function pausedWorker(base: LoadContext = t.system): PausedWorker {
   const context: LoadContext = {
     ...withoutQueue(base),
     files: {
-      create: () => files.create(),
-      open: (ref) => files.open(ref),
-      remove: (ref) => files.remove(ref),
-      removeFolder: (folder) => files.removeFolder(folder),
-      check: () => files.check(),
-      sweepTemporary: (olderThanMs) => files.sweepTemporary(olderThanMs),
+      ...files,
       readRange: async (...range) => {
         const bytes = await files.readRange(...range);
         arrive();

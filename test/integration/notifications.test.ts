@@ -20,9 +20,9 @@ import {
 } from '../../src/notifications/deliver-notification.ts';
 import { pruneNotifications, replayDeliveries, sendTest } from '../../src/notifications/deliveries.ts';
 import { openMailTransport } from '../../src/notifications/mail-transport.ts';
-import { openSendContext } from '../../src/notifications/open-send-context.ts';
 import { sendWebhook } from '../../src/notifications/send-webhook.ts';
 import { addSubscription, removeSubscription, rotateSecret } from '../../src/notifications/subscriptions.ts';
+import { openSendContext } from '../../src/open-send-context.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { beginAttempt } from '../../src/postgres/stores/deliveries.ts';
 import { listSubscriptions } from '../../src/postgres/stores/notifications.ts';

@@ -99,12 +99,14 @@ export const ledgerInvariants = [
     `select 'id ' || event_id || ' without an event' as what
      from sluice.event_ids k
      where not exists (
-       select from sluice.events e
-       where e.environment_id = k.environment_id and e.inserted_at = k.inserted_at and e.event_id = k.event_id
+       select 1
+       from sluice.events e
+       where e.environment_id = k.environment_id and e.user_id = k.user_id
+         and e.inserted_at = k.inserted_at and e.event_id = k.event_id
      )
      union all
      select 'event ' || event_id || ' is there ' || count(*) || ' times'
-     from sluice.events group by environment_id, event_id having count(*) > 1`,
+     from sluice.events group by environment_id, user_id, event_id having count(*) > 1`,
   ),
 ];
 

@@ -115,6 +115,28 @@ function watch(page: Page, address: string, complaints: string[]): void {
   });
 }
 
+/** Bytes a second that the page sends from now on; -1: as many as it can. */
+export async function limitUpload(page: Page): Promise<(bytesPerSecond: number) => Promise<unknown>> {
+  const network = await page.context().newCDPSession(page);
+  return (uploadThroughput) =>
+    network.send('Network.emulateNetworkConditions', {
+      ...{ offline: false, latency: 0, downloadThroughput: -1, uploadThroughput },
+    });
+}
+
+/** Drops a file of this machine on the page, as if it was dragged from the desktop; nothing of it passes through the test. */
+export async function dropFile(page: Page, path: string): Promise<void> {
+  const target = await page.locator('.drop').boundingBox();
+  if (target === null) throw new Error('nothing can be dropped here');
+  const browser = await page.context().newCDPSession(page);
+  const at = { x: target.x + target.width / 2, y: target.y + 20 };
+  const data = { items: [], files: [path], dragOperationsMask: 1 };
+  for (const type of ['dragEnter', 'dragOver', 'drop'] as const) {
+    await browser.send('Input.dispatchDragEvent', { type, ...at, data });
+  }
+  await browser.detach();
+}
+
 interface Violation {
   readonly id: string;
   readonly help: string;

@@ -70,8 +70,8 @@ export async function insertEvents(
       from json_to_recordset(${JSON.stringify(rows)}) as g (id text, "user" text, company text, day timestamptz)
     ),
     ids as (
-      insert into event_ids (environment_id, event_id, inserted_at)
-      select ${environmentId}, id, day from given
+      insert into event_ids (environment_id, event_id, user_id, inserted_at)
+      select ${environmentId}, id, "user", day from given
     )
     insert into events (environment_id, event_id, event_name, user_id, company_id, source, inserted_at)
     select ${environmentId}, id, 'seen', "user", company, 'backend-http', day

@@ -37,7 +37,7 @@ export class EventOracle {
   }
 
   #addGiven(record: EventRecord, met: Map<string, number>): keyof Counts['track'] {
-    const id = `id ${record.id}`;
+    const id = JSON.stringify([record.user, record.id]);
     if (met.has(id)) return 'superseded';
     met.set(id, 1);
     if (this.#given.has(id)) return 'unchanged';

@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process';
-import { chmod, cp, mkdir, readFile, symlink } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { chmod, cp, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
 import { only, readDockerfile, repository } from './compose.ts';
 
 /** What the last stage of the Dockerfile would hold, in a folder. */
@@ -17,20 +18,17 @@ export interface Image {
 const nobody = 65_534;
 
 /**
- * Does what the last stage says, without an engine. Needs `npm run build`. Packages are links to those in node_modules, of
- * which only the ones that `npm ci --omit=dev --omit=optional` would install are there.
+ * Does what the last stage says, without an engine. Needs `npm run build`. What `npm pack` puts into a tarball is what
+ * test/acceptance/package.test.ts looks at; here its files are copied.
  */
 export async function buildImage(folder: string): Promise<Image> {
   const last = (await readDockerfile()).at(-1)?.instructions ?? [];
-  for (const [, text] of last.filter(([instruction]) => instruction === 'COPY')) {
-    const [stage] = /(?<=^--from=)\w+/.exec(text) ?? [];
-    const paths = text.replace(/^--from=\w+ /, '').split(' ');
-    const target = join(folder, paths.at(-1) ?? '');
-    for (const source of paths.slice(0, -1)) {
-      const destination = /\/$/.test(target) ? join(target, source) : target;
-      if (stage === 'packages') await linkPackages(destination);
-      else await cp(join(repository, source.replace(/^\/build\//, '')), destination, { recursive: true });
-    }
+  expect(only(last, 'COPY')).toBe('--from=build /build/package ./');
+  const manifest = JSON.parse(await readFile(join(repository, 'package.json'), 'utf8')) as {
+    readonly files: readonly string[];
+  };
+  for (const path of ['package.json', ...manifest.files.filter((each) => !each.startsWith('!'))]) {
+    await cp(join(repository, path), join(folder, path), { recursive: true });
   }
   await chmod(folder, 0o755);
   const environment = only(last, 'ENV')
@@ -45,29 +43,10 @@ export async function buildImage(folder: string): Promise<Image> {
   };
 }
 
-interface Lock {
-  readonly packages: Readonly<
-    Record<string, { readonly dev?: true; readonly optional?: true; readonly devOptional?: true }>
-  >;
-}
-
-async function linkPackages(folder: string): Promise<void> {
-  const { packages } = JSON.parse(await readFile(join(repository, 'package-lock.json'), 'utf8')) as Lock;
-  const wanted = Object.entries(packages).filter(
-    ([path, { dev, optional, devOptional }]) =>
-      /^node_modules\/(?:@[^/]+\/)?[^/]+$/.test(path) && !dev && !optional && !devOptional,
-  );
-  for (const [path] of wanted) {
-    const link = join(folder, path.replace(/^node_modules\//, ''));
-    await mkdir(dirname(link), { recursive: true });
-    await symlink(join(repository, path), link);
-  }
-}
-
 function chooseAccount(folder: string): Image['account'] {
   if (process.geteuid?.() !== 0) return undefined;
   const account = { uid: nobody, gid: nobody };
-  const look = `for (const path of ['package.json', 'node_modules/pg/package.json']) require('fs').readFileSync(path)`;
+  const look = `for (const path of ['package.json', 'dist/bundle/main.js']) require('fs').readFileSync(path)`;
   const { status } = spawnSync(process.execPath, ['-e', look], { cwd: folder, ...account });
   return status === 0 ? account : undefined;
 }

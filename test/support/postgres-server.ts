@@ -7,19 +7,41 @@ import type { TestProject } from 'vitest/node';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { prepareDatabase } from '../../src/provide-database.ts';
 
-/** Databases of tests are copies of this one, which is migrated. */
-export const template = 'template_sluice';
-
 declare module 'vitest' {
   export interface ProvidedContext {
     /** Of the one real server that the files of a project share, each with databases of its own. */
     postgresUrl: string;
+    /** Databases of tests are copies of this one, which is migrated. */
+    postgresTemplate: string;
   }
 }
 
-/** Run by vitest before the files of a project; what it returns, after them. */
+interface Server {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
+
+/**
+ * Run by vitest before the files of a project; what it returns, after them. SLUICE_TEST_POSTGRES_URL names a superuser of
+ * another server to be used, of another version for instance; it needs 400 connections.
+ */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const log = pino({ level: 'warn' }, pino.destination({ dest: 2, sync: true }));
+  const given = process.env['SLUICE_TEST_POSTGRES_URL'];
+  const server = given === undefined ? await startServer() : { url: given, stop: async () => undefined };
+  const template = `template_sluice_${project.name}_${process.pid}`;
+  await runOn(server.url, `create database ${template}`);
+  await prepareDatabase(databaseUrl(server.url, template), true, log);
+  project.provide('postgresUrl', server.url);
+  project.provide('postgresTemplate', template);
+  return async () => {
+    if (given !== undefined) await runOn(given, `drop database ${template} with (force)`);
+    await server.stop();
+  };
+}
+
+async function startServer(): Promise<Server> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-test-postgres-'));
   // A killed server loses nothing without fsync and tears no page, only a killed machine does.
   const settings = {
@@ -33,12 +55,12 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     autovacuum_naptime: '5min',
   };
   const postgres = await embeddedPostgres.start({ dataDir: folder, log, settings });
-  await runOn(postgres.url, `create database ${template}`);
-  await prepareDatabase(databaseUrl(postgres.url, template), true, log);
-  project.provide('postgresUrl', postgres.url);
-  return async () => {
-    await postgres.stop();
-    await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  return {
+    url: postgres.url,
+    async stop() {
+      await postgres.stop();
+      await rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { inject } from 'vitest';
-import { databaseUrl, runOn, template } from './postgres-server.ts';
+import { databaseUrl, runOn } from './postgres-server.ts';
 
 export interface TestDatabase {
   readonly url: string;
@@ -14,7 +14,7 @@ let count = 0;
 
 /** A database of its own, with both schemas (ours, the queue's) and nothing in them; some 50 ms. */
 export function createTestDatabase(): Promise<TestDatabase> {
-  return createFrom(template);
+  return createFrom(inject('postgresTemplate'));
 }
 
 /** A database with nothing in it, as before the first start. */

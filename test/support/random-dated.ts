@@ -92,7 +92,7 @@ function eventText({ id, user, at, n }: SaidEvent): string {
   });
 }
 
-/** What the events of files come to, one after another: of an id the first, of like ones without an id as many as one file has. */
+/** What the events of files come to, one after another: of an id of a user the first, of like ones without an id as many as one file has. */
 export class EventOracle {
   readonly #stored = new Map<string, SaidEvent>();
 
@@ -102,10 +102,10 @@ export class EventOracle {
     let inserted = 0;
     let superseded = 0;
     for (const event of events) {
-      const content = event.id ?? JSON.stringify(event);
+      const content = JSON.stringify(event.id === null ? event : [event.user, event.id]);
       const occurrence = seen.get(content) ?? 0;
       seen.set(content, occurrence + 1);
-      const key = event.id ?? `${content} ${occurrence}`;
+      const key = event.id === null ? `${content} ${occurrence}` : content;
       if (event.id !== null && occurrence > 0) superseded++;
       else if (!this.#stored.has(key)) {
         this.#stored.set(key, event);

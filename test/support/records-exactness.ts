@@ -13,7 +13,8 @@ const storedIds = `
   group by 1`;
 
 /** An id without its event would have the event refused for ever. */
-const orphanedIds = 'select event_id from sluice.event_ids except select event_id from sluice.events';
+const orphanedIds =
+  'select user_id, event_id from sluice.event_ids except select user_id, event_id from sluice.events';
 
 /** Of a batch one item without the other. */
 const halfBatches = `

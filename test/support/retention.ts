@@ -52,8 +52,8 @@ export async function insertEvents(
         company text, at timestamptz, metadata jsonb, named boolean)
     ),
     ids as (
-      insert into event_ids (environment_id, event_id, inserted_at)
-      select environment, id, at from given where named
+      insert into event_ids (environment_id, event_id, user_id, inserted_at)
+      select environment, id, "user", at from given where named
     )
     insert into events (environment_id, event_id, event_name, user_id, company_id, source, inserted_at, metadata)
     select environment, id, name, "user", company, 'backend-http', at, metadata

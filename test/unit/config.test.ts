@@ -39,3 +39,16 @@ test('a flag wins over the file, and so does what a worker process is given', ()
   const theirs = workerEnvironment(given, readConfig(given), 'postgres://provided');
   expect(readConfig(theirs).databaseUrl).toBe('postgres://provided');
 });
+
+test('TRUST_PROXY has addresses and networks, and nothing that could be mistaken for one', () => {
+  expect(readConfig({}).trustProxy).toEqual([]);
+  expect(readConfig({ TRUST_PROXY: '127.0.0.1, 10.0.0.0/8,fd00::/8' }).trustProxy).toEqual([
+    '127.0.0.1',
+    '10.0.0.0/8',
+    'fd00::/8',
+  ]);
+  for (const wrong of ['true', 'proxy.internal', '10.0.0.0/33', '127.0.0.1;10.0.0.1'])
+    expect(() => readConfig({ TRUST_PROXY: wrong })).toThrow(
+      /^TRUST_PROXY: must be IP addresses or networks/,
+    );
+});

@@ -1,15 +1,11 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
-import { expect, test } from 'vitest';
-
-const root = resolve(import.meta.dirname, '../..');
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { anchorOf, pageFiles, placeOf, root, sections, targetOf } from '../../site/pages.ts';
 
 /** The pages for people. */
-const pages = ['.', 'docs', 'docs/decisions', 'sql'].flatMap((folder) =>
-  readdirSync(join(root, folder))
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join(folder, name)),
-);
+const pages = ['README.md', ...pageFiles];
 
 test('the README is short', () => {
   expect(read('README.md').split('\n').length).toBeLessThanOrEqual(150);
@@ -35,15 +31,84 @@ test('docs/api.md has every route of docs/openapi.json', () => {
   expect(lastWords.filter((word) => !reference.includes(word))).toEqual([]);
 });
 
+interface Alert {
+  readonly alert: string;
+  readonly expr: string;
+  readonly for?: string;
+  readonly annotations: { readonly runbook: string };
+}
+
+test('the alerts of docs/operations.md are the rules of examples/monitoring, which lead to what to do', () => {
+  const { groups } = parse(read('examples/monitoring/alerts.yml')) as {
+    readonly groups: readonly { readonly rules: readonly Alert[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  const rows = [
+    ...read('docs/operations.md').matchAll(/^\| `(Sluice\w+)` \| `([^`]+)`(?:, (\S+) (\w+))? \|/gm),
+  ];
+  const documented = rows.map(([, alert, expr, count, unit = '']) => [alert, expr, count && count + unit[0]]);
+  expect(documented.length).toBeGreaterThan(15);
+  expect(documented).toEqual(rules.map((rule) => [rule.alert, rule.expr, rule.for]));
+  for (const { annotations } of rules)
+    expect([annotations.runbook, leadsSomewhere('README.md', annotations.runbook)]).toEqual([
+      annotations.runbook,
+      true,
+    ]);
+});
+
 test('every page of docs/ is reached by a link from another', () => {
   const linked = new Set(
     pages.flatMap((page) =>
-      linksOf(page)
-        .map((link) => targetOf(page, link))
-        .filter((each) => each !== page),
+      linksOf(page).flatMap((link) => {
+        const target = targetOf(page, link);
+        return target.kind === 'page' && target.place !== placeOf(page) ? [target.place] : [];
+      }),
     ),
   );
-  expect(pages.filter((page) => page.startsWith('docs/') && !linked.has(page))).toEqual([]);
+  const reached = (page: string) => linked.has(placeOf(page));
+  expect(pageFiles.filter((page) => page.startsWith('docs/') && !reached(page))).toEqual([]);
+});
+
+test('the README shows one picture, which loads quickly', () => {
+  const pictures = [...read('README.md').matchAll(/!\[[^\]]+\]\(([^)]+)\)/g)].map(([, path = '']) => path);
+  expect(pictures).toHaveLength(1);
+  for (const path of pictures) expect(statSync(join(root, path)).size).toBeLessThan(300_000);
+});
+
+describe('the site', () => {
+  test('has every page in its navigation, once, under what people come for', () => {
+    const navigation = sections();
+    expect(navigation.map(({ title }) => title)).toEqual([
+      'Start',
+      'Load data',
+      'Look before and mend',
+      'Export',
+      'Console',
+      'Operate',
+      'Reference',
+      'Decisions',
+    ]);
+    const inIt = navigation.flatMap(({ pages }) => pages.map(({ file }) => file));
+    expect([...inIt, 'docs/README.md'].sort()).toEqual([...pageFiles].sort());
+  });
+
+  test('gives every page a place of its own', () => {
+    expect(new Set(pageFiles.map(placeOf)).size).toBe(pageFiles.length);
+  });
+
+  test('leads from a page to a page, its part, or a copy of a file, and refuses a link to nothing', () => {
+    expect(targetOf('docs/api.md', 'decisions/tests.md#x')).toEqual({
+      kind: 'page',
+      place: 'decisions/tests.md',
+      anchor: 'x',
+    });
+    expect(targetOf('docs/api.md', 'decisions')).toMatchObject({ place: 'decisions/index.md' });
+    expect(targetOf('docs/api.md', '../SECURITY.md')).toMatchObject({ place: 'security.md' });
+    expect(targetOf('docs/api.md', 'openapi.json')).toEqual({ kind: 'file', file: 'docs/openapi.json' });
+    for (const nothing of ['nothing.md', '../src/nothing.ts', '../../outside.md']) {
+      expect(() => targetOf('docs/api.md', nothing)).toThrow('neither a page nor a file');
+    }
+  });
 });
 
 function read(page: string): string {
@@ -56,28 +121,24 @@ function isThere(path: string): boolean {
   return existsSync(join(root, fixed === path ? path : dirname(`${fixed}x`)));
 }
 
-function linksOf(page: string): string[] {
-  return [...read(page).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = '']) => link);
+/** Without what stands in code. */
+function proseOf(page: string): string {
+  return read(page)
+    .replaceAll(/^```.*?^```$/gms, '')
+    .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]]/g, ''));
 }
 
-function targetOf(page: string, link: string): string {
-  const [path = ''] = link.split('#');
-  return path === '' ? page : relative(root, resolve(root, dirname(page), path));
+function linksOf(page: string): string[] {
+  return [...proseOf(page).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)].map(([, link = '']) => link);
 }
 
 function leadsSomewhere(page: string, link: string): boolean {
-  const [, anchor] = link.split('#');
-  const target = targetOf(page, link);
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : join(dirname(page), path);
   if (!existsSync(join(root, target))) return false;
-  return anchor === undefined || anchorsOf(read(target)).includes(anchor);
+  return anchor === undefined || anchorsOf(target).includes(anchor);
 }
 
-/** Of headings, as GitHub makes them. */
-function anchorsOf(text: string): string[] {
-  return [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N} _-]/gu, '')
-      .replaceAll(' ', '-'),
-  );
+function anchorsOf(page: string): string[] {
+  return [...proseOf(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => anchorOf(heading));
 }

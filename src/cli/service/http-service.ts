@@ -12,6 +12,7 @@ import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
 import type { Phase } from '../../shutdown.ts';
 import { openOwnTasks } from '../../tasks/runner.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
 import type { Terminal } from '../terminal.ts';
 
 const drainSlackMs = 1_000;
@@ -32,8 +33,20 @@ export interface HttpService {
 }
 
 /** Opens the system on a migrated database. It merges small loads itself. */
-export function openServingSystem(config: Config, databaseUrl: string, log: Logger): System {
-  const system = openSystem({ config, databaseUrl, log, role: 'serve', ...sharePool(config.poolSize) });
+export function openServingSystem(
+  config: Config,
+  databaseUrl: string,
+  log: Logger,
+  tracing: Tracing | null,
+): System {
+  const system = openSystem({
+    config,
+    databaseUrl,
+    log,
+    tracing,
+    role: 'serve',
+    ...sharePool(config.poolSize),
+  });
   const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), SMALL_LOADS_AT_A_TIME);
   return {
     ...system,

@@ -4,6 +4,7 @@ import type { System } from '../../context.ts';
 import { type ProvidedDatabase, prepareDatabase, provideDatabase } from '../../provide-database.ts';
 import { type Phase, shutDown } from '../../shutdown.ts';
 import { openSchedulesFile } from '../../sources/schedules/schedules-file.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
 import type { ProcessEnv } from '../settings.ts';
 import { awaitDatabase, retryWhileAway } from './await-database.ts';
 import { ensureFirstKey, type HttpService, openHttpService, openServingSystem } from './http-service.ts';
@@ -15,6 +16,8 @@ export interface ServiceOptions {
   readonly processEnv: ProcessEnv;
   readonly entry: string;
   readonly log: Logger;
+  /** By default none. */
+  readonly tracing?: Tracing | null;
   readonly signal: AbortSignal;
   /** Called with the first API key, once, when it is made. */
   readonly onKey: (key: string) => void;
@@ -72,7 +75,7 @@ async function startParts(options: ServiceOptions, parts: Parts): Promise<HttpSe
   const database = await provideDatabase(config, log, { share: false });
   parts.database = database;
   await retryWhileAway(options, () => prepareDatabase(database.url, config.redisUrl === null, log));
-  const system = openServingSystem(config, database.url, log);
+  const system = openServingSystem(config, database.url, log, options.tracing ?? null);
   void warnOfStorage(config, system.files, log);
   const key = await retryWhileAway(options, () => ensureFirstKey(system.db)).catch(async (error: unknown) => {
     await system.close();

@@ -34,7 +34,7 @@ export interface LeftEvents {
 export type EventSource = RawBuilder<unknown>;
 
 /** A place in the order of exports. */
-type Place = Pick<ArchivedEvent, 'micros' | 'event_id'>;
+type Place = Pick<ArchivedEvent, 'micros' | 'event_id' | 'user_id'>;
 
 const columns = sql`event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata`;
 
@@ -86,7 +86,9 @@ function storedBetween(
       ? []
       : [
           sql`not exists (
-            select from archived a where a.inserted_at = e.inserted_at and a.event_id = e.event_id
+            select 1
+            from archived a
+            where a.user_id = e.user_id and a.inserted_at = e.inserted_at and a.event_id = e.event_id
           )`,
         ]),
   ];
@@ -108,9 +110,14 @@ function storedBetween(
 }
 
 /** The time alone as well: partitions are found by it. */
-function bound({ micros, event_id }: Place, sign: RawBuilder<unknown>, timeSign: RawBuilder<unknown>) {
+function bound(
+  { micros, event_id, user_id }: Place,
+  sign: RawBuilder<unknown>,
+  timeSign: RawBuilder<unknown>,
+) {
   const moment = instant(instantOfMicros(micros));
-  return sql`e.inserted_at ${timeSign} ${moment} and (e.inserted_at, e.event_id) ${sign} (${moment}, ${text(event_id)})`;
+  return sql`e.inserted_at ${timeSign} ${moment}
+    and (e.inserted_at, e.event_id, e.user_id) ${sign} (${moment}, ${text(event_id)}, ${text(user_id)})`;
 }
 
 /** The text of their metadata is JSON already, and stays as it is. */

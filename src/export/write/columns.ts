@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type { FileDataset } from '../../domain/export.ts';
 import type { Filter } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
-import { pageMetadata, pageOf, rawSelect } from './page.ts';
+import { orderOf, pageMetadata, pageOf, selectFromPage } from './page.ts';
 import type { RowBlock } from './row-blocks.ts';
 
 /*
@@ -45,17 +45,18 @@ export function columnsOf(dataset: FileDataset): readonly Column[] {
 }
 
 export function selectValues(dataset: Exclude<FileDataset, 'stream'>, filter: Filter): Compilable {
-  return selectValuesFrom(pageOf(dataset, filter), columns[dataset], filter);
+  return selectValuesFrom(pageOf(dataset, filter), dataset, dataset, filter);
 }
 
-/** `page`: a select in which each of the columns is named as here. */
+/** `page`: a select in the order of `ordered`, in which each of the columns of `dataset` is named as here. */
 export function selectValuesFrom(
   page: ReturnType<typeof pageOf> | RawBuilder<unknown>,
-  of: readonly Column[],
+  ordered: keyof typeof orderOf,
+  dataset: FileDataset,
   filter: Filter,
 ): Compilable {
-  const values = of.map((column) => selected(column, filter));
-  return rawSelect(sql`select ${sql.join(values)} from ${page} as page`);
+  const values = columns[dataset].map((column) => selected(column, filter));
+  return selectFromPage(page, orderOf[ordered], values);
 }
 
 function selected({ name, kind }: Column, filter: Filter): RawBuilder<unknown> {

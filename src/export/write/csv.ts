@@ -10,7 +10,7 @@ import { listProperties } from '../../postgres/stores/properties.ts';
 import { yielding } from '../../yielding.ts';
 import { type Filter, leftOut, nameTest, text, withoutProperties } from '../filter.ts';
 import type { Compilable } from './copy-out.ts';
-import { pageMetadata, pageOf, pageTime, rawSelect } from './page.ts';
+import { orderOf, pageMetadata, pageOf, pageTime, rawSelect, selectFromPage } from './page.ts';
 
 export interface CsvPlan {
   /** Of a filter that differs in what events are read from, and in nothing else. */
@@ -80,8 +80,8 @@ function objectOrEmpty(metadata: RawBuilder<unknown>): RawBuilder<unknown> {
 }
 
 function selectPlain(dataset: Dataset, filter: Filter, columns: readonly Column[]): Compilable {
-  return rawSelect(sql`select ${sql.join(columns.map(({ value }) => value))}
-    from ${pageOf(dataset, filter)} as page`);
+  const values = columns.map(({ value }) => value);
+  return selectFromPage(pageOf(dataset, filter), orderOf[dataset], values);
 }
 
 /** The cells are named first, so that each is made once although it is looked at twice; `offset 0` holds that up. */
@@ -91,11 +91,20 @@ function selectEscaped(dataset: Dataset, filter: Filter, columns: readonly Colum
     const cell = sql.ref<string>(`cells.${cellName(index)}`);
     return isFree ? defused(cell) : cell;
   });
+  const order = orderOf[dataset];
+  const keys = order.map((name, index) => sql`${sql.ref(`page.${name}`)} as ${sql.ref(keyName(index))}`);
   return rawSelect(sql`select ${sql.join(escaped)}
-    from (select ${sql.join(cells)} from ${pageOf(dataset, filter)} as page offset 0) as cells`);
+    from (
+      select ${sql.join([...cells, ...keys])}
+      from ${pageOf(dataset, filter)} as page
+      order by ${sql.join(order.map((name) => sql.ref(`page.${name}`)))}
+      offset 0
+    ) as cells
+    order by ${sql.join(order.map((_, index) => sql.ref(`cells.${keyName(index)}`)))}`);
 }
 
 const cellName = (index: number): string => `c${index}`;
+const keyName = (index: number): string => `k${index}`;
 
 /** A result of Postgres has 1664 columns at most. */
 const maxColumns = 1500;

@@ -3,6 +3,15 @@ import { readPackage } from '../../package-root.ts';
 
 export const manifestName = 'manifest.json';
 
+/** What an environment has besides data, in files that are beside it in the export of everything. */
+export const setupNames = ['definitions.yaml', 'mappings.json', 'subscriptions.json'] as const;
+
+export interface SetupFile {
+  readonly filename: (typeof setupNames)[number];
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
 /** Whose export it is. */
 export interface JobFacts {
   readonly jobId: string;
@@ -42,6 +51,8 @@ export interface Manifest {
     readonly bytes: number;
     readonly sha256: string;
   }[];
+  /** Only in the export of everything. */
+  readonly setup?: readonly SetupFile[];
 }
 
 export function createManifest(

@@ -16,8 +16,17 @@ const alias = 'exported';
 
 /*
  * The rows of a dataset as they are stored, in key order. What is made of them is written around it (`from (…) page`):
- * PostgreSQL then sorts, if it must, what is short and not what has been made of it.
+ * PostgreSQL then sorts, if it must, what is short and not what has been made of it. The select around it asks for the same order,
+ * which costs nothing (it has it), because only the order of the outermost select is promised.
  */
+
+/** By what the rows of a dataset are ordered: columns of its page. */
+export const orderOf = {
+  users: ['user_id'],
+  companies: ['company_id'],
+  events: ['inserted_at', 'event_id', 'user_id'],
+  stream: ['inserted_at', 'event_type', 'user_id', 'company_id'],
+} as const satisfies Record<Dataset | 'stream', readonly string[]>;
 
 export function pageOf(dataset: Dataset, filter: Filter) {
   switch (dataset) {
@@ -40,7 +49,8 @@ export function pageOf(dataset: Dataset, filter: Filter) {
         .select('metadata')
         .where(exportsEvent(filter, alias))
         .orderBy('inserted_at')
-        .orderBy('event_id');
+        .orderBy('event_id')
+        .orderBy('user_id');
     default:
       return dataset satisfies never;
   }
@@ -68,15 +78,17 @@ export function profilesByTime(filter: Filter): RawBuilder<unknown> | null {
       : []),
   ];
   if (selects.length === 0) return null;
-  return sql`(${sql.join(selects, sql` union all `)} order by inserted_at, event_type, user_id, company_id)`;
+  return sql`(${sql.join(selects, sql` union all `)} order by ${sql.raw(orderOf.stream.join(', '))})`;
 }
 
-/** A select of `columns`, each an expression over the columns of the page. */
+/** A select of `columns`, each an expression over the columns of the page, in its order. */
 export function selectFromPage(
-  page: ReturnType<typeof pageOf>,
+  page: ReturnType<typeof pageOf> | RawBuilder<unknown>,
+  order: (typeof orderOf)[keyof typeof orderOf],
   columns: readonly RawBuilder<unknown>[],
 ): Compilable {
-  return rawSelect(sql`select ${sql.join(columns)} from ${page} as page`);
+  const keys = order.map((name) => sql.ref(`page.${name}`));
+  return rawSelect(sql`select ${sql.join(columns)} from ${page} as page order by ${sql.join(keys)}`);
 }
 
 export function rawSelect(select: RawBuilder<unknown>): Compilable {
@@ -88,15 +100,15 @@ export function pageMetadata({ request }: Filter): RawBuilder<unknown> {
   return withoutProperties(sql.ref('page.metadata'), leftOut(request.exclusions, 'property'));
 }
 
-/** In UTC, always of one length (`tailLength`); the session's zone is UTC. */
+/** In UTC, always of one length (`tailLength`). */
 export function pageTime(column: string): RawBuilder<string> {
-  return sql`to_char(${sql.ref(`page.${column}`)}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  return sql`to_char(${sql.ref(`page.${column}`)} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
 /** One JSON text per row, as it stands in the file. */
 export function selectNdjson(dataset: Dataset, filter: Filter): Compilable {
   const pieces = piecesOf(dataset, filter);
-  return selectFromPage(pageOf(dataset, filter), [sql`${sql.join(pieces, sql` || `)}`]);
+  return selectFromPage(pageOf(dataset, filter), orderOf[dataset], [sql`${sql.join(pieces, sql` || `)}`]);
 }
 
 function piecesOf(dataset: Dataset, filter: Filter): RawBuilder<unknown>[] {

@@ -138,7 +138,7 @@ async function planReading(
 function firstOf(reading: Reading, most: number | undefined): Reading {
   if (most === undefined) return reading;
   const { text, parameters } = reading.select;
-  return { select: { text: `select * from (${text}) as row limit ${most}`, parameters }, pieces: null };
+  return { select: { text: `${text} limit ${most}`, parameters }, pieces: null };
 }
 
 /** Each piece ends with a whole row. */

@@ -21,11 +21,11 @@ const columns = columnsOf('stream');
 /** Null: the request is not about profiles. */
 export function selectStreamProfiles(filter: Filter): CopySelect | null {
   const page = profilesByTime(filter);
-  return page === null ? null : compileForCopy(selectValuesFrom(page, columns, filter));
+  return page === null ? null : compileForCopy(selectValuesFrom(page, 'stream', 'stream', filter));
 }
 
 export function selectStreamEvents(filter: Filter): CopySelect {
-  return compileForCopy(selectValuesFrom(pageOf('events', filter), columns, filter));
+  return compileForCopy(selectValuesFrom(pageOf('events', filter), 'events', 'stream', filter));
 }
 
 type Copied = AsyncIterable<Buffer, number>;

@@ -19,7 +19,7 @@ import { component, orNull, refusals } from '../schemas/answers.ts';
 import { readAs } from '../schemas/read-as.ts';
 import type { UploadOptions } from '../upload/options.ts';
 import { keepFile } from '../upload/receive-upload.ts';
-import { uploadLimits } from '../upload/upload.ts';
+import { keptLimits } from '../upload/upload.ts';
 import { importBody, importHeaders, importKind, importParameters } from './create-import.ts';
 import { reject } from './list-rejects.ts';
 
@@ -279,7 +279,7 @@ async function inspect(
   { load, format, filename, mapping }: UploadOptions,
 ) {
   const said = { ...hintsOf(kept), ...(filename !== undefined && { filename }) };
-  const limits = uploadLimits(system.config);
+  const limits = keptLimits(system, kept);
   const look = async ({ source, map, format, ...asked }: typeof load & Mapped, mapSays: string) => {
     const bytes = openUpload(system.files, kept);
     try {

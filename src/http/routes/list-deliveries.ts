@@ -16,7 +16,7 @@ import { ruled, worded } from '../../validation.ts';
 import { readRowCursor, rowPage, sendEnvelope, writeRowCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { jobRefusals, named, refusals } from '../schemas/answers.ts';
+import { jobRefusals, named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
 import { deliveryDetail, deliveryPage, numberParameter } from '../schemas/delivery-record.ts';
 import { isJobId, jobIdOptions } from '../schemas/job-record.ts';
 
@@ -25,12 +25,7 @@ const notAnInstant = 'since is a day or an instant such as 2026-11-20T12:00:00Z'
 
 const query = listQuery({
   ...rowPage,
-  state: Type.Optional(
-    worded(
-      Type.Enum([...deliveryStates], { type: 'string', description: 'Only those in this state.' }),
-      `state is one of ${deliveryStates.join(', ')}`,
-    ),
-  ),
+  state: severalOf('state', deliveryStates, 'Only those in this state.'),
   channel: Type.Optional(
     worded(
       Type.Enum([...channels], { type: 'string', description: 'Only webhooks, or only mail.' }),
@@ -94,7 +89,7 @@ export function listDeliveriesRoute(app: FastifyInstance, { reader, config }: Sy
     const environment = environmentId(request);
     const from = since === undefined ? null : new Date(readInstant(since)?.ms ?? 0);
     const filter = {
-      state,
+      states: readSeveral(state),
       channel,
       failed,
       jobId,

@@ -7,7 +7,7 @@ import { pageExports } from '../../postgres/stores/read-exports.ts';
 import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { named, refusals } from '../schemas/answers.ts';
+import { named, readSeveral, refusals } from '../schemas/answers.ts';
 import { type ExportItem, exportItem, statusParameter } from '../schemas/job-record.ts';
 
 const query = listQuery({ ...jobPage, status: statusParameter('Only exports in this state.') });
@@ -41,7 +41,7 @@ export function listExportsRoute(app: FastifyInstance, system: System): void {
     async (request, reply) => {
       const { limit = DEFAULT_PAGE_SIZE, cursor = '', status } = request.query;
       const environment = callerEnvironment(request);
-      const filter = status === undefined ? {} : { status };
+      const filter = { statuses: readSeveral(status) };
       const after = readJobCursor(cursor);
       const page = await pageExports(system.reader.db, environment.environmentId, filter, { limit, after });
       const base = baseUrl(request, system.config.publicUrl);

@@ -8,7 +8,7 @@ import { ruled, textProblem, worded } from '../../validation.ts';
 import { baseUrl, jobPage, nextLink, readJobCursor, writeJobCursor } from '../page.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
-import { component, named, refusals } from '../schemas/answers.ts';
+import { component, named, readSeveral, refusals, severalOf } from '../schemas/answers.ts';
 import { listItemFields, statusParameter } from '../schemas/job-record.ts';
 
 export const jobListItem = component(
@@ -32,12 +32,7 @@ const notUntil = 'until is YYYY-MM-DD or an ISO 8601 instant';
 /** What jobs are found by, in a query or in the filter of a request. */
 export const jobFilterFields = {
   status: statusParameter('Only jobs in this state.'),
-  type: Type.Optional(
-    worded(
-      Type.Enum([...jobTypes], { type: 'string', description: 'Only jobs of this type.' }),
-      `type is one of ${jobTypes.join(', ')}`,
-    ),
-  ),
+  type: severalOf('type', jobTypes, 'Only jobs of this type.'),
   since: Type.Optional(
     worded(
       ruled(since, (text) => (readInstant(text) === null ? notSince : null)),
@@ -78,8 +73,8 @@ const query = listQuery({ ...jobPage, ...jobFilterFields });
 export function readJobFilter(given: JobFilterFields): JobFilter {
   const { type, status, since = '', until = '', filename, sha256, key } = given;
   return {
-    type,
-    status,
+    types: readSeveral(type),
+    statuses: readSeveral(status),
     since: readInstant(since) ?? undefined,
     until: readInstant(until) ?? undefined,
     filename,

@@ -40,12 +40,16 @@ export const jobHistory = component(
           examples: [{ entity: 'users', map: { 'Customer No': 'user_id' }, dry_run: false }],
         },
       ),
+      parameters_cut: Type.Boolean({
+        description: 'There is more of the parameters than is shown.',
+        examples: [false],
+      }),
       phases: Type.Array(
         Type.Object(
           {
             phase: Type.String({
               description:
-                '`accepted`, `started`, `merged` (of a load: its last chunk is done), `repeats_resolved`, `snapshot` (of an export), `completed`, `failed`, `cancelled`.',
+                '`accepted`, `started`, `planned` (its plan is complete), `applied` (it was asked to be loaded), `merged` (of a load: its last chunk is done), `repeats_resolved`, `snapshot` (of an export), `completed`, `failed`, `cancelled`.',
               examples: ['accepted'],
             }),
             at: Type.String({ format: 'date-time', description: 'When it was reached.' }),
@@ -76,7 +80,7 @@ export function showHistory(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'read' }, schema: showHistorySchema } as const;
   app.get('/v1/background_jobs/:job_id/history', options, async (request, reply) => {
     const jobId = jobIdOf(request);
-    const { requestId, origin, parameters, phases } = await readJobHistory(
+    const { requestId, origin, parameters, isCut, phases } = await readJobHistory(
       system.reader.db,
       environmentId(request),
       jobId,
@@ -86,6 +90,7 @@ export function showHistory(app: FastifyInstance, system: System): void {
       request_id: requestId,
       origin,
       parameters,
+      parameters_cut: isCut,
       phases: phases.map(({ phase, at }) => ({ phase, at: at.toISOString() })),
     };
     return reply.send(answer);

@@ -3,12 +3,17 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { type Finding, findingStatuses } from '../../doctor/check.ts';
-import { SHOWN_LANE_JOBS } from '../../domain/limits.ts';
+import { SHOWN_FAILING_TASKS, SHOWN_LANE_JOBS } from '../../domain/limits.ts';
 import { loadStatuses } from '../../domain/load.ts';
-import { readEnvironmentOverview } from '../../postgres/stores/environment-overview.ts';
+import type { QueueCounts } from '../../domain/task.ts';
+import {
+  readEnvironmentOverview,
+  readWork,
+  type WorkOverview,
+} from '../../postgres/stores/environment-overview.ts';
 import { defaultEnvironmentName } from '../../postgres/stores/environments.ts';
 import { readRates } from '../../postgres/stores/minute-rates.ts';
-import { createProbe, parts } from '../../telemetry/health.ts';
+import { type Answer, createProbe, parts } from '../../telemetry/health.ts';
 import { callerOf } from '../plugins/auth.ts';
 import { component, orNull, refusals } from '../schemas/answers.ts';
 import { jobFields } from '../schemas/job-record.ts';
@@ -52,6 +57,54 @@ const laneItem = Type.Object(
     start_time: jobFields.start_time,
   },
   closed,
+);
+
+const failingTask = Type.Object(
+  {
+    task: Type.String({ description: 'What is to be done.', examples: ['chunk'] }),
+    job_id: orNull(Type.String({ format: 'uuid', description: 'For which job; null: for none.' })),
+    part: count('The number of a chunk.'),
+    failures: count('How often it failed since it last got on.'),
+    losses: count('Workers that vanished with it since.'),
+    last_error: orNull(Type.String({ description: 'What the last try ran into.' })),
+    next_try_at: orNull(
+      Type.String({ format: 'date-time', description: 'When it is tried again; null: it is under way.' }),
+    ),
+  },
+  closed,
+);
+
+const queueState = Type.Object(
+  {
+    lives_in: Type.Enum(['postgres', 'redis'], { type: 'string', description: 'Where the queue lives.' }),
+    is_known: Type.Boolean({ description: 'False: the queue does not answer.' }),
+    queues: Type.Array(
+      Type.Object(
+        {
+          name: Type.String({ description: 'Its name.', examples: ['sluice'] }),
+          waiting: count('Notices that nobody has taken yet.'),
+          active: count('Those that a worker has taken.'),
+          delayed: count('Those that wait for their time. sluice delays none.'),
+          failed: count('Those that failed. They leave no trace: the task is notified of again.'),
+        },
+        closed,
+      ),
+      { description: 'Each queue.' },
+    ),
+  },
+  closed,
+);
+
+const work = Type.Object(
+  {
+    waiting: count('Tasks that a worker may take.'),
+    running: count('Tasks that a worker has taken.'),
+    postponed: count('Tasks that are tried again later.'),
+    failing: Type.Array(failingTask, {
+      description: `Those that failed or lost their worker since they last got on; the first ${SHOWN_FAILING_TASKS}.`,
+    }),
+  },
+  { ...closed, description: 'Background work of the environment: what is to be done, by the ledger.' },
 );
 
 export const overview = component(
@@ -98,6 +151,11 @@ export const overview = component(
       unaccounted: count(
         'Records that the ledger lost or counted twice, of all loads that are kept: read against their outcomes, completed loads also against what was received, the newest 200 also against their chunks. Must be 0.',
       ),
+      work,
+      queue: Type.Union([queueState, Type.Null()], {
+        description:
+          'The queue of the server, which only says that work is due. Null for other environments than `default`, but for administrators.',
+      }),
       lane: Type.Array(laneItem, {
         description: `Loads and deletions in the order in which they take effect; the first ${SHOWN_LANE_JOBS}.`,
       }),
@@ -120,6 +178,9 @@ const showOverviewSchema = {
 /** Checks open connections of their own; they are made once in this time, whoever asks, and nobody waits long for them. */
 const keepFindingsMs = 300_000;
 const findingsDeadlineMs = 1_500;
+/** The queue is asked so often, whoever wants to know. */
+const keepQueueMs = 1_000;
+const queueDeadlineMs = 700;
 
 export function showOverview(app: FastifyInstance, system: System): void {
   const options = { config: { scope: 'read' }, schema: showOverviewSchema } as const;
@@ -127,19 +188,22 @@ export function showOverview(app: FastifyInstance, system: System): void {
     deadlineMs: findingsDeadlineMs,
     keepMs: () => keepFindingsMs,
   });
+  const queue = createProbe(system.queueCounts, { deadlineMs: queueDeadlineMs, keepMs: () => keepQueueMs });
   const server = `${hostname()} ${process.pid}`;
   app.get('/v1/overview', options, async (request, reply) => {
     const { environment, session } = callerOf(request);
     const { environmentId, name } = environment;
     const { db, inTurn } = system.reader;
-    const [health, found, minutes, { lane, ...state }] = await Promise.all([
+    const mayRead = name === defaultEnvironmentName || session?.isAdmin === true;
+    const [health, found, minutes, queues, tasks, { lane, ...state }] = await Promise.all([
       system.health.check(),
       findings(),
       readRates(db, environmentId),
+      mayRead ? queue() : null,
+      readWork(db, environmentId, mayRead),
       inTurn(() => readEnvironmentOverview(db, environmentId)),
     ]);
     const known = 'value' in found ? found.value : [];
-    const mayRead = name === defaultEnvironmentName || session?.isAdmin === true;
     const answer: Static<typeof overview.schema> = {
       server,
       health: { status: health.status, parts: { ...health.parts } },
@@ -154,6 +218,8 @@ export function showOverview(app: FastifyInstance, system: System): void {
       processing: state.processing,
       failed_24h: state.failedLately,
       unaccounted: state.unaccounted,
+      work: renderWork(tasks),
+      queue: queues === null ? null : renderQueue(system, queues),
       lane: lane.map(({ jobId, acceptedAt, ...item }, position) => ({
         position,
         job_id: jobId,
@@ -163,6 +229,29 @@ export function showOverview(app: FastifyInstance, system: System): void {
     };
     return reply.send(answer);
   });
+}
+
+function renderWork({ failing, ...counts }: WorkOverview): Static<typeof work> {
+  return {
+    ...counts,
+    failing: failing.map(({ kind, jobId, part, failures, losses, lastError, nextTryAt }) => ({
+      task: kind,
+      job_id: jobId,
+      part,
+      failures,
+      losses,
+      last_error: lastError,
+      next_try_at: nextTryAt?.toISOString() ?? null,
+    })),
+  };
+}
+
+function renderQueue({ config }: System, counts: Answer<readonly QueueCounts[]>): Static<typeof queueState> {
+  return {
+    lives_in: config.redisUrl === null ? 'postgres' : 'redis',
+    is_known: 'value' in counts,
+    queues: 'value' in counts ? counts.value.map((each) => ({ ...each })) : [],
+  };
 }
 
 /** Of schedules the doctor asks with the variables of the process, which a route does not know; they have a page of their own. */

@@ -5,7 +5,6 @@ import type { System } from '../../context.ts';
 import { readPackage } from '../../package-root.ts';
 import { baseUrl } from '../page.ts';
 import { errorAnswers, named, withExamples } from '../schemas/answers.ts';
-import { queuesPath } from './show-queues.ts';
 
 const link = (path: string, description: string) =>
   Type.String({ format: 'uri', description, examples: [`https://sluice.example.com${path}`] });
@@ -31,7 +30,6 @@ const showServiceSchema = {
                   docs: link('/docs', 'The interface, as a page.'),
                   openapi: link('/openapi.json', 'The interface, for programs.'),
                   console: link(consolePath, 'Everything, in a browser.'),
-                  queues: Type.Optional(link(queuesPath, 'The queue; where ADMIN_KEY is set.')),
                 },
                 { additionalProperties: false, description: 'Where to go on.' },
               ),
@@ -59,7 +57,6 @@ export function showService(app: FastifyInstance, { config }: System): void {
     docs: '/docs',
     openapi: '/openapi.json',
     console: consolePath,
-    ...(config.adminKey === null ? {} : { queues: queuesPath }),
   };
   const page = renderPage(version, paths);
   app.get('/', { schema: showServiceSchema }, (request, reply) => {
@@ -82,7 +79,6 @@ const titles: Readonly<Record<string, string>> = {
   docs: 'the interface, to read and to try',
   openapi: 'the interface, for programs',
   console: 'everything, to see and to do',
-  queues: 'the queue, for whoever has the admin key',
 };
 
 /** Links are relative: a proxy may serve it below a path. */

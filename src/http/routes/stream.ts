@@ -46,7 +46,7 @@ const streamSchema = {
 - \`jobs\`: \`jobs\`, the newest background jobs and all that have not ended. \`complete: false\`: more have come at once than the stream is about; read the list again.
 - \`job\`: \`job\` (null: there is none) and \`chunks\`, those that have changed.
 - \`pulse\`: \`queued\` and \`running\`.
-- \`records\`: single records as this server takes them, accepted and refused, with \`arrived\` and \`shown\`.
+- \`records\`: single records as this server takes them, accepted and refused, with \`server\` (its host and process id), \`arrived\` and \`shown\`.
 
 \`ready\` follows the last snapshot. \`missed\`: so many \`events\` were left out because the stream was not read; snapshots follow. \`stale\`: the database has not answered \`since\`; null: it answers again. \`end\`: the stream ends, because of its \`key\`, or because the server is \`stopping\`. Whoever comes back within ${30} seconds with \`Last-Event-ID\` gets what it missed, else snapshots. Comments say that the stream is still there.`,
   tags: ['jobs'],

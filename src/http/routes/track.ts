@@ -31,7 +31,7 @@ const body = Type.Object(
       ),
     ),
     event_id: Type.Optional(
-      nullableId('Id of the event: an event that is sent again with the same id is kept once.'),
+      nullableId('Id of the event: an event of the same user that is sent again with it is kept once.'),
     ),
     insert_id: Type.Optional(nullableId('Another name of `event_id`.')),
     inserted_at: Type.Optional(

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from 'typebox';
 import { type ErrorCode, errorCodes } from '../../domain/errors.ts';
+import { worded } from '../../validation.ts';
 import { type Example, errorExample } from './example.ts';
 
 /** A schema that the document names: it stands there once, under components, and others refer to it. */
@@ -13,6 +14,24 @@ export function component<T extends TSchema>(name: string, schema: T) {
 /** What is of one type, or null, in the form that tools show best: a list of types. */
 export function orNull<T extends TSchema & { readonly type: string }>(schema: T) {
   return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] });
+}
+
+/** A parameter of lists: one of the choices, or several with commas between. */
+export function severalOf(name: string, choices: readonly string[], description: string) {
+  const one = `(?:${choices.join('|')})`;
+  const text = Type.String({
+    pattern: `^${one}(?:,${one})*$`,
+    description: `${description} Of \`${choices.join('`, `')}\`; several with commas between.`,
+    examples: [choices.slice(0, 2).join(',')],
+  });
+  return Type.Optional(
+    worded(text, `${name} is one of ${choices.join(', ')}, or several of them with commas between`),
+  );
+}
+
+/** What `severalOf` let through. */
+export function readSeveral(text: string | undefined): readonly string[] | undefined {
+  return text?.split(',');
 }
 
 /** A body of one media type. `x-examples` is what @fastify/swagger makes the examples of the media type from. */

@@ -15,7 +15,7 @@ const closed = { additionalProperties: false };
 const row = Type.Integer({ minimum: 1, description: 'Position among the data records of the file.' });
 const text = (description: string) => Type.String({ maxLength: MAX_SAMPLE_CHARS, description });
 
-const mendSample = Type.Object(
+export const mendSample = Type.Object(
   {
     row,
     before: text('The value at fault, or the record where that is; cut if it is long.'),

@@ -121,25 +121,27 @@ export const replayed = component(
   ),
 );
 
+export const subscriptionFields = {
+  id: Type.Integer({ minimum: 1, description: 'Its number.' }),
+  channel: deliveryFields.channel,
+  target: deliveryFields.target,
+  on: Type.Array(Type.Enum([...outcomes], { type: 'string' }), { description: 'Of which ends.' }),
+  types: Type.Array(Type.Enum([...jobKinds], { type: 'string' }), { description: 'Of which jobs.' }),
+  created_at: time('When it was made.'),
+  disabled_at: orNull({ ...time('Since when nothing is sent there; null: it is.'), ...nothing }),
+  disabled_reason: orNull(Type.String({ description: 'Why.', ...nothing })),
+  previous_secret_until: orNull({
+    ...time('Until when webhooks are signed by the previous secret too.'),
+    ...nothing,
+  }),
+};
+
 export const subscription = component(
   'Subscription',
-  Type.Object(
-    {
-      id: Type.Integer({ minimum: 1, description: 'Its number.' }),
-      channel: deliveryFields.channel,
-      target: deliveryFields.target,
-      on: Type.Array(Type.Enum([...outcomes], { type: 'string' }), { description: 'Of which ends.' }),
-      types: Type.Array(Type.Enum([...jobKinds], { type: 'string' }), { description: 'Of which jobs.' }),
-      created_at: time('When it was made.'),
-      disabled_at: orNull({ ...time('Since when nothing is sent there; null: it is.'), ...nothing }),
-      disabled_reason: orNull(Type.String({ description: 'Why.', ...nothing })),
-      previous_secret_until: orNull({
-        ...time('Until when webhooks are signed by the previous secret too.'),
-        ...nothing,
-      }),
-    },
-    { ...closed, description: 'Who is notified of the ends of jobs; never its secret.' },
-  ),
+  Type.Object(subscriptionFields, {
+    ...closed,
+    description: 'Who is notified of the ends of jobs; never its secret.',
+  }),
 );
 
 export const testDelivery = component(

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import { deletionTypes } from '../../domain/deletion.ts';
 import { loadStatuses, loadTypes } from '../../domain/load.ts';
 import { ruled, worded } from '../../validation.ts';
-import { component, orNull } from './answers.ts';
+import { component, orNull, severalOf } from './answers.ts';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const noSuchJob = 'there is no such job';
@@ -38,13 +38,7 @@ export function jobIdOf(request: FastifyRequest): string {
 }
 
 /** A parameter of lists. */
-export const statusParameter = (description: string) =>
-  Type.Optional(
-    worded(
-      Type.Enum([...loadStatuses], { type: 'string', description }),
-      `status is one of ${loadStatuses.join(', ')}`,
-    ),
-  );
+export const statusParameter = (description: string) => severalOf('status', loadStatuses, description);
 
 /** In examples. */
 export const exampleJobId = '01a1f8d2-fdea-7c7d-a3a4-5f3b5d7e9c01';

@@ -50,51 +50,54 @@ export function bytesOf(request: FastifyRequest, name: 'upload-length' | 'upload
   return Number(request.headers[name]);
 }
 
+export const uploadFields = {
+  upload_id: Type.String({
+    format: 'uuid',
+    description: 'Names the file in `POST /v1/imports/inspect` and `POST /v1/imports`.',
+    examples: [exampleUploadId],
+  }),
+  filename: orNull(Type.String({ description: 'As it was said; null: without a name.' })),
+  content_type: orNull(Type.String({ description: 'As it was said; null: nothing was.' })),
+  file_size: Type.Integer({ minimum: 1, description: 'Bytes of the whole file.' }),
+  received_bytes: Type.Integer({
+    minimum: 0,
+    description: 'Of these, the bytes that have come: where the next request begins.',
+  }),
+  sha256: orNull(
+    Type.String({
+      pattern: '^[0-9a-f]{64}$',
+      description: 'Of the file; null before it has come whole.',
+    }),
+  ),
+  file_of: orNull(
+    Type.String({ format: 'uuid', description: 'The job whose stored file it is; null: it was sent.' }),
+  ),
+  created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
+  expires_at: Type.String({
+    format: 'date-time',
+    description: 'Until when it is kept: a day after the last of its bytes came.',
+  }),
+};
+
+export const exampleUpload = {
+  upload_id: exampleUploadId,
+  filename: 'users.csv',
+  content_type: 'text/csv',
+  file_size: 1048576,
+  received_bytes: 524288,
+  sha256: null,
+  file_of: null,
+  created_at: '2026-11-20T11:58:59.562Z',
+  expires_at: '2026-11-21T11:59:12.104Z',
+};
+
 export const uploadRecord = component(
   'Upload',
-  Type.Object(
-    {
-      upload_id: Type.String({
-        format: 'uuid',
-        description: 'Names the file in `POST /v1/imports/inspect` and `POST /v1/imports`.',
-        examples: [exampleUploadId],
-      }),
-      filename: orNull(Type.String({ description: 'As it was said; null: without a name.' })),
-      content_type: orNull(Type.String({ description: 'As it was said; null: nothing was.' })),
-      file_size: Type.Integer({ minimum: 1, description: 'Bytes of the whole file.' }),
-      received_bytes: Type.Integer({
-        minimum: 0,
-        description: 'Of these, the bytes that have come: where the next request begins.',
-      }),
-      sha256: orNull(
-        Type.String({
-          pattern: '^[0-9a-f]{64}$',
-          description: 'Of the file; null before it has come whole.',
-        }),
-      ),
-      created_at: Type.String({ format: 'date-time', description: 'When it was created.' }),
-      expires_at: Type.String({
-        format: 'date-time',
-        description: 'Until when it is kept: a day after the last of its bytes came.',
-      }),
-    },
-    {
-      additionalProperties: false,
-      description: 'A file that is kept as it was sent, or as much of it as has come.',
-      examples: [
-        {
-          upload_id: exampleUploadId,
-          filename: 'users.csv',
-          content_type: 'text/csv',
-          file_size: 1048576,
-          received_bytes: 524288,
-          sha256: null,
-          created_at: '2026-11-20T11:58:59.562Z',
-          expires_at: '2026-11-21T11:59:12.104Z',
-        },
-      ],
-    },
-  ),
+  Type.Object(uploadFields, {
+    additionalProperties: false,
+    description: 'A file that is kept as it was sent, or as much of it as has come.',
+    examples: [exampleUpload],
+  }),
 );
 type UploadRecord = Static<typeof uploadRecord.schema>;
 
@@ -106,6 +109,7 @@ export function renderUpload(upload: Upload): UploadRecord {
     file_size: upload.fileSize,
     received_bytes: upload.receivedBytes,
     sha256: upload.sha256,
+    file_of: upload.fileOf,
     created_at: upload.createdAt.toISOString(),
     expires_at: upload.expiresAt.toISOString(),
   };

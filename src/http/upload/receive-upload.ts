@@ -57,7 +57,7 @@ export async function receiveUpload(
   kind: UploadKind,
 ): Promise<Load> {
   const { environment, idempotencyKey, ...uploaded } = await takeUpload(system, request, kind);
-  const { received, filename, options, mapping } = uploaded;
+  const { received, filename, options, mapping, fileOf = null } = uploaded;
   const accepted = await acceptLoad(system, {
     environmentId: environment,
     type,
@@ -65,6 +65,7 @@ export async function receiveUpload(
     received,
     options,
     idempotencyKey,
+    fileOf,
     requestId: request.id,
     inSameTransaction: (db) => useMapping(db, environment, mapping),
     origin: callerOrigin(request),

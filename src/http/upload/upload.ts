@@ -8,7 +8,7 @@ import { receivingStore } from '../../load/accept-load.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
 import { type ReceivedFile, type ReceiveHints, receive } from '../../load/receive/receive.ts';
 import { withMapping } from '../../load/saved-mappings.ts';
-import { hintsOf, openUpload, requireWholeUpload } from '../../load/uploads.ts';
+import { hintsOf, openUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { environmentId } from '../plugins/auth.ts';
 import type { GivenOption, ReadOptions, UploadOptions } from './options.ts';
 
@@ -54,6 +54,8 @@ export interface Uploaded {
   readonly received: ReceivedFile;
   readonly filename: string;
   readonly options: LoadOptions;
+  /** The job whose stored file it is; missing: it was sent. */
+  readonly fileOf?: string | null;
   /** The saved mapping that they come from in part. */
   readonly mapping: string | null;
 }
@@ -76,11 +78,12 @@ export function storeFile(
   { system, kind, signal }: Upload,
   source: AsyncIterable<Uint8Array>,
   hints: ReceiveHints,
+  limits: ReceiveLimits = uploadLimits(system.config),
 ): Promise<ReceivedFile> {
   const { config } = system;
   const envelope = kind.entity ?? undefined;
   const all = { ...hints, envelope, chunkBytes: config.chunkBytes };
-  return receive(source, receivingStore(system), all, uploadLimits(config), signal);
+  return receive(source, receivingStore(system), all, limits, signal);
 }
 
 export function uploadLimits(config: System['config']): ReceiveLimits {
@@ -90,6 +93,12 @@ export function uploadLimits(config: System['config']): ReceiveLimits {
     minBytesPerSecond: config.minUploadRate,
     stallMs: config.uploadStallMs,
   };
+}
+
+/** The file of a load is stored unpacked, and was within the limits when it came. */
+export function keptLimits({ config }: System, { fileOf }: WholeUpload): ReceiveLimits {
+  const limits = uploadLimits(config);
+  return fileOf === null ? limits : { ...limits, maxUploadBytes: config.maxInflatedBytes };
 }
 
 /** A load's file, from one that was sent to be inspected. */
@@ -105,8 +114,10 @@ export async function storeKept(
   const bytes = openUpload(system.files, kept);
   try {
     const said = { ...hintsOf(kept), filename, format: options.format, source, map };
-    const received = await storeFile(upload, bytes, said);
-    return { received, filename, options: options.load, mapping: options.mapping };
+    // Of a file that was unpacked or rewritten when it came: what was sent is what counts.
+    const sent = { sha256: kept.sha256, receivedBytes: kept.fileSize };
+    const received = { ...(await storeFile(upload, bytes, said, keptLimits(system, kept))), ...sent };
+    return { received, filename, fileOf: kept.fileOf, options: options.load, mapping: options.mapping };
   } finally {
     bytes.destroy();
   }

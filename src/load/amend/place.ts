@@ -11,9 +11,9 @@ import {
   readPlaces,
 } from '../../postgres/stores/amendments.ts';
 import { readChunkStart, readDoneChunks } from '../../postgres/stores/chunks.ts';
-import { type LoadSource, type Place, readLoadSource } from '../../postgres/stores/loads.ts';
 import { findStored } from '../../postgres/stores/profiles.ts';
 import { readRefusedRows } from '../../postgres/stores/rejects.ts';
+import { type LoadSource, type Place, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { LoadContext } from '../context.ts';
 import { createChunkReader } from '../read-chunk.ts';
 

@@ -8,13 +8,13 @@ import {
 } from '../../domain/limits.ts';
 import type { Reject } from '../../domain/reject.ts';
 import type { Database } from '../../postgres/database.ts';
-import { readLoadSource } from '../../postgres/stores/loads.ts';
 import {
   type CountedCause,
   countCauses,
   readLastRejects,
   readRejectsPage,
 } from '../../postgres/stores/rejects.ts';
+import { readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
 import { Mending } from './mending.ts';

@@ -21,8 +21,8 @@ export interface Mend {
   readonly value?: (text: string) => string | null;
   /** The same, of JSON, where it is no text. */
   readonly json?: (value: unknown) => unknown;
-  /** The cells of a record of CSV, as they are meant. */
-  readonly cells?: (raw: Buffer, readings: CsvReadings) => readonly string[] | null;
+  /** The cells of a record of CSV, as they are meant. `row`: its number. */
+  readonly cells?: (raw: Buffer, readings: CsvReadings, row: number) => readonly string[] | null;
   /** The text of a record of JSON. */
   readonly text?: (text: string) => string | null;
   /** A record of JSON, changed in its place. */
@@ -44,6 +44,11 @@ export class CsvReadings {
 
   get columns(): number {
     return this.#header.columns.length;
+  }
+
+  /** -1: there is none of that name. */
+  columnAt(name: string): number {
+    return this.#header.columns.indexOf(name);
   }
 
   get dialect(): CsvDialect {

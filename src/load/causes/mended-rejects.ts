@@ -1,10 +1,18 @@
-import { MAX_REJECT_RAW_BYTES, REJECT_BYTES_AT_A_TIME, REJECTS_AT_A_TIME } from '../../domain/limits.ts';
-import { readLoadSource } from '../../postgres/stores/loads.ts';
+import { inputError } from '../../domain/errors.ts';
+import {
+  CAUSE_SAMPLES,
+  MAX_REJECT_RAW_BYTES,
+  REJECT_BYTES_AT_A_TIME,
+  REJECTS_AT_A_TIME,
+} from '../../domain/limits.ts';
 import { readRejectsPage } from '../../postgres/stores/rejects.ts';
+import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { LoadContext } from '../context.ts';
 import { requireSource } from '../rejects.ts';
-import { Mending } from './mending.ts';
+import type { Mend } from './mend.ts';
+import { type MendedRecord, Mending } from './mending.ts';
 import { readProposalId } from './proposals.ts';
+import { replacementMend, type ScopedReplacement, writeReplacementId } from './replacement.ts';
 
 const heldAtATime = {
   rows: REJECTS_AT_A_TIME,
@@ -25,12 +33,69 @@ export async function* mendedRejects(
 ): AsyncGenerator<Buffer> {
   const { cause, mend } = readProposalId(proposalId);
   const { loadId } = await requireSource(context, environmentId, jobId);
-  const mending = new Mending(await readLoadSource(context.db, loadId));
-  if (mending.head.length > 0) yield mending.head;
-  for (let after: number | null = 0; after !== null; ) {
-    const { rejects, more } = await readRejectsPage(context.db, loadId, after, heldAtATime, cause);
-    const mended = await mending.mend(mend, rejects);
+  const source = await readLoadSource(context.db, loadId);
+  const { head } = new Mending(source);
+  if (head.length > 0) yield head;
+  for await (const mended of mendedPages(context, loadId, source, { cause, mend })) {
     if (mended.length > 0) yield Buffer.concat(mended.map(({ line }) => line));
+  }
+}
+
+/** A mend, and which refused records it is tried on; null: all. */
+interface ScopedMend {
+  readonly cause: number | null;
+  readonly mend: Mend;
+}
+
+/** Those that a load would take then, some at a time, in file order. */
+export async function* mendedPages(
+  { db }: Pick<LoadContext, 'db'>,
+  loadId: number,
+  source: LoadSource,
+  { cause, mend }: ScopedMend,
+): AsyncGenerator<readonly MendedRecord[]> {
+  const mending = new Mending(source);
+  for (let after: number | null = 0; after !== null; ) {
+    const { rejects, more } = await readRejectsPage(db, loadId, after, heldAtATime, cause);
+    yield await mending.mend(mend, rejects);
     after = more ? (rejects.at(-1)?.row ?? null) : null;
   }
+}
+
+export interface CountedReplacement {
+  readonly id: string;
+  /** Records that it changes and that a load would take then. */
+  readonly records: number;
+  /** The first of them. */
+  readonly samples: readonly MendedRecord[];
+}
+
+/**
+ * What a replacement comes to: it goes through all refused records that it is about, and changes none.
+ * @throws InputError `not_found`, `invalid_field` for a job or column that there is not.
+ */
+export async function countReplacement(
+  context: Pick<LoadContext, 'db'>,
+  environmentId: number,
+  jobId: string,
+  replacement: ScopedReplacement,
+  signal: AbortSignal,
+): Promise<CountedReplacement> {
+  const { loadId } = await requireSource(context, environmentId, jobId);
+  const source = await readLoadSource(context.db, loadId);
+  if (source.header?.columns.includes(replacement.column) !== true) {
+    const message = 'The file of this job has no such column; records of JSON have none';
+    throw inputError('invalid_field', message, `column: ${replacement.column.slice(0, 80)}`);
+  }
+  const samples: MendedRecord[] = [];
+  let records = 0;
+  for await (const mended of mendedPages(context, loadId, source, {
+    cause: replacement.cause,
+    mend: replacementMend(replacement),
+  })) {
+    signal.throwIfAborted();
+    records += mended.length;
+    samples.push(...mended.slice(0, CAUSE_SAMPLES - samples.length));
+  }
+  return { id: writeReplacementId(replacement), records, samples };
 }

@@ -6,7 +6,7 @@ import type { FileRef } from '../../files/file-store.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { isObject } from '../../mapping/json-object.ts';
 import { markedNumber, parseJsonText, writeJson } from '../../mapping/json-text.ts';
-import type { LoadSource } from '../../postgres/stores/loads.ts';
+import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { type ChunkReader, createChunkReader } from '../read-chunk.ts';
 import { RejectsAsCsv, RejectsAsNdjson } from '../rejects-text.ts';
 import { CsvReadings, type Mend } from './mend.ts';
@@ -99,7 +99,7 @@ class MendsCsv {
   apply(mend: Mend, reject: Reject): Change | null {
     const raw = Buffer.from(reject.raw);
     const value = mend.value === undefined ? null : this.#changeValue(mend.value, raw, reject.column);
-    const cells = value?.cells ?? this.#changeRecord(mend, raw);
+    const cells = value?.cells ?? this.#changeRecord(mend, raw, reject.row);
     if (cells === null) return null;
     const { defused } = this.#header;
     // Whether an apostrophe is part of a value only those mends say that are about it.
@@ -122,8 +122,8 @@ class MendsCsv {
     return { cells: cells.with(at, after), before, after };
   }
 
-  #changeRecord(mend: Mend, raw: Buffer): readonly string[] | null {
-    if (mend.cells !== undefined) return mend.cells(raw, this.#readings);
+  #changeRecord(mend: Mend, raw: Buffer, row: number): readonly string[] | null {
+    if (mend.cells !== undefined) return mend.cells(raw, this.#readings, row);
     const text = mend.bytes?.(raw) ?? null;
     return text === null ? null : this.#readings.own(Buffer.from(text));
   }

@@ -6,6 +6,7 @@ import { likelyEncodings } from '../../formats/likely-encodings.ts';
 import type { Mend } from './mend.ts';
 import type { MendedRecord, Mending } from './mending.ts';
 import { findMend, mendsOf } from './mends.ts';
+import { readReplacementId } from './replacement.ts';
 
 /** A mend that would make records of a cause acceptable. */
 export interface Proposal {
@@ -91,8 +92,13 @@ function proposalId(cause: number, { name }: Mend): string {
   return `${writeCauseId(cause)}-${name}`;
 }
 
-/** @throws InputError `invalid_field`. */
-export function readProposalId(id: string): { readonly cause: number; readonly mend: Mend } {
+/**
+ * A mend and the cause that it is for, null for all of them: a proposal, or a replacement.
+ * @throws InputError `invalid_field`.
+ */
+export function readProposalId(id: string): { readonly cause: number | null; readonly mend: Mend } {
+  const replacement = readReplacementId(id);
+  if (replacement !== null) return replacement;
   const at = id.indexOf('-');
   const cause = readCauseId(id.slice(0, Math.max(0, at)));
   const mend = findMend(id.slice(at + 1));

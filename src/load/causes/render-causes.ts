@@ -48,7 +48,7 @@ function renderProposal(cause: ListedCause, proposal: Proposal) {
   };
 }
 
-function renderSample({ reject, before, after }: MendedRecord) {
+export function renderSample({ reject, before, after }: MendedRecord) {
   return { row: reject.row, before: shorten(before), after: shorten(after) };
 }
 

@@ -12,7 +12,7 @@ import type { ReadAs } from '../../domain/source.ts';
 import type { CsvHeader } from '../../formats/csv-header.ts';
 import { type ColumnPlan, type EventFilePlan, planFile, requireRecord } from '../../mapping/column-plan.ts';
 import type { Rows } from '../../mapping/rows.ts';
-import type { LoadSource } from '../../postgres/stores/loads.ts';
+import type { LoadSource } from '../../postgres/stores/running-loads.ts';
 import { createChunkReader } from '../read-chunk.ts';
 import type { ReceivingStore } from '../receive/asides.ts';
 import type { ReceiveLimits } from '../receive/intake.ts';

@@ -66,7 +66,7 @@ function profile(entity: Entity, cells: ProfileCells): StoredRecord[] {
 
 function eventRecords({ events }: Rows): StoredRecord[] {
   return numbersBelow(events.rows).map((row) => {
-    const [, event_id, , event_name, user_id, company_id, source, inserted_at, properties] = cellsOf(
+    const [, user_id, event_id, , event_name, company_id, source, inserted_at, properties] = cellsOf(
       events.line(row),
     );
     const all = { event_id, event_name, user_id, company_id, source, inserted_at };

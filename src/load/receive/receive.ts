@@ -133,7 +133,7 @@ function storedFormat(decoded: Decoded): StoredFormat {
 }
 
 /** How a sheet is written: by us, so nothing is left to be found. */
-const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
+export const sheetDialect = { delimiter: ',', quote: '"', escape: '"', comment: '' } as const;
 
 function createIndex(decoded: Decoded, hints: ReceiveHints): RecordIndex {
   const { layout, bomBytes } = decoded;

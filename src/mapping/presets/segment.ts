@@ -4,7 +4,8 @@ import { membersOf, objectOf, type PresetRecord } from './preset-record.ts';
 /**
  * A call as Segment's sources send and its destinations archive it: `type` identify, group, track, page or screen, with
  * `userId` or `anonymousId`, `traits` or `properties`, `timestamp` and `messageId`. What an event has besides becomes
- * metadata; of identify and group calls the traits do.
+ * metadata; of identify and group calls the traits do. RudderStack's calls are the same, but for an empty `userId` of who
+ * is anonymous, and the traits of identify calls, which stand in `context`.
  */
 export function readSegmentRecord(call: JsonObject): PresetRecord | null {
   const record = readCall(call);
@@ -13,13 +14,14 @@ export function readSegmentRecord(call: JsonObject): PresetRecord | null {
 
 function readCall(call: JsonObject): JsonObject | null {
   const { type, userId, anonymousId, groupId, timestamp, originalTimestamp } = call;
-  const user = userId ?? anonymousId;
+  const user = userId === '' ? anonymousId : (userId ?? anonymousId);
   const shared = { user_id: user, inserted_at: timestamp ?? originalTimestamp };
   const metadata = membersOf(call['traits'], 'traits');
   switch (type) {
     case 'identify': {
-      const company = objectOf(call['context'])['groupId'];
-      return { ...shared, event_type: 'identify_user', company_id: company, metadata };
+      const { groupId: company, traits } = objectOf(call['context']);
+      const own = call['traits'] === undefined ? membersOf(traits, 'traits') : metadata;
+      return { ...shared, event_type: 'identify_user', company_id: company, metadata: own };
     }
     case 'group':
       return user === undefined || user === null

@@ -3,7 +3,7 @@
  * already, the batch goes through temporary tables, and what is new is added.
  *
  * The primary key of the events keeps a content id single, which says the time too. Ids of callers, and of events without
- * a time, come with another time when they come again: they are kept single by `sluice.event_ids`.
+ * a time, come with another time when they come again: they are kept single, per user, by `sluice.event_ids`.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -23,14 +23,14 @@ export interface NewEvents {
   readonly text: Buffer;
   /** Rows of `event_ids`. */
   readonly ids: Buffer;
-  /** Hashes of all ids as a binary bigint[]. */
+  /** Hashes of all keys as a binary bigint[]. */
   readonly keyHashes: Buffer | null;
 }
 
 /** Events of which some may be there, as COPY text. */
 export interface EventBatch {
   readonly text: Buffer;
-  /** Rows of `event_ids`, and with each the hash of its id if it is the caller's. */
+  /** Rows of `event_ids`, and with each the hash of its key if the id is the caller's. */
   readonly ids: Buffer;
   /** Hashes of content ids as a binary bigint[]. */
   readonly contentHashes: Buffer | null;
@@ -40,8 +40,8 @@ export interface EventBatch {
 export type AddedEvents = Readonly<Record<EventKind, number>>;
 
 const columns =
-  'environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata';
-const idColumns = 'environment_id, event_id, inserted_at';
+  'environment_id, user_id, event_id, event_type, event_name, company_id, source, inserted_at, metadata';
+const idColumns = 'environment_id, user_id, event_id, inserted_at';
 
 /** Throws a unique violation if one of the events is there, or comes at the same time by another way. */
 export async function copyEvents(
@@ -67,23 +67,23 @@ export async function mergeEvents(
   return reportingPartitions(async () => {
     const { rows } = await sql<AddedEvents>`
       with fresh as (
-        insert into event_ids (environment_id, event_id, inserted_at)
-        select environment_id, event_id, inserted_at
+        insert into event_ids (${sql.raw(idColumns)})
+        select ${sql.raw(idColumns)}
         from incoming_event_ids
-        order by event_id
+        order by event_id, user_id
         on conflict do nothing
-        returning event_id
+        returning user_id, event_id
       ),
       added as (
         insert into events (${sql.raw(columns)})
         select i.*
         from incoming_events i
-        left join incoming_event_ids k on k.event_id = i.event_id
-        left join fresh f on f.event_id = i.event_id
+        left join incoming_event_ids k on k.user_id = i.user_id and k.event_id = i.event_id
+        left join fresh f on f.user_id = i.user_id and f.event_id = i.event_id
         where k.event_id is null or f.event_id is not null
-        order by i.inserted_at, i.event_id
+        order by i.inserted_at, i.event_id, i.user_id
         on conflict do nothing
-        returning event_id, event_type
+        returning user_id, event_id, event_type
       )
       ${scope.keepKeys ? noted(scope, batch) : sql``}
       select ${countedByKind} from added`.execute(db);
@@ -100,21 +100,24 @@ export async function classifyEvents(
   await copyIncomingEvents(client, batch);
   const { rows } = await sql<AddedEvents>`
     with added as (
-      select i.event_id, i.event_type
+      select i.user_id, i.event_id, i.event_type
       from incoming_events i
-      left join incoming_event_ids k on k.event_id = i.event_id
+      left join incoming_event_ids k on k.user_id = i.user_id and k.event_id = i.event_id
       where (
           k.event_id is null
           or (
             select true
             from event_ids o
-            where o.environment_id = k.environment_id and o.event_id = k.event_id
+            where o.environment_id = k.environment_id and o.user_id = k.user_id and o.event_id = k.event_id
           ) is null
         )
         and (
           select true
           from events e
-          where e.environment_id = i.environment_id and e.inserted_at = i.inserted_at and e.event_id = i.event_id
+          where e.environment_id = i.environment_id
+            and e.user_id = i.user_id
+            and e.inserted_at = i.inserted_at
+            and e.event_id = i.event_id
         ) is null
     )
     ${scope.keepKeys ? noted(scope, batch) : sql``}
@@ -128,26 +131,35 @@ export async function classifyEvents(
  */
 export async function replaceEvents({ client, db }: Transaction, batch: EventBatch): Promise<void> {
   await copyIncomingEvents(client, batch);
-  const { rows } = await sql<{ id: string }>`
+  const { rows } = await sql<{ userId: string; eventId: string }>`
     delete from events e
     using incoming_event_ids i
-    join event_ids o using (environment_id, event_id)
-    where e.environment_id = o.environment_id and e.inserted_at = o.inserted_at and e.event_id = o.event_id
-    returning e.event_id as id`.execute(db);
-  const replaced = rows.map(({ id }) => id);
-  if (replaced.length === 0) return;
+    join event_ids o using (environment_id, user_id, event_id)
+    where e.environment_id = o.environment_id
+      and e.user_id = o.user_id
+      and e.inserted_at = o.inserted_at
+      and e.event_id = o.event_id
+    returning e.user_id as "userId", e.event_id as "eventId"`.execute(db);
+  if (rows.length === 0) return;
+  const replaced = sql`(
+    select *
+    from unnest(${rows.map(({ userId }) => userId)}::text[], ${rows.map(({ eventId }) => eventId)}::text[])
+  )`;
   await reportingPartitions(() =>
     sql`
         with moved as (
           update event_ids o
           set inserted_at = i.inserted_at
           from incoming_event_ids i
-          where o.environment_id = i.environment_id and o.event_id = i.event_id and i.event_id = any (${replaced})
+          where o.environment_id = i.environment_id
+            and o.user_id = i.user_id
+            and o.event_id = i.event_id
+            and (i.user_id, i.event_id) in ${replaced}
         )
         insert into events (${sql.raw(columns)})
         select *
         from incoming_events
-        where event_id = any (${replaced})
+        where (user_id, event_id) in ${replaced}
         on conflict do nothing`.execute(db),
   );
 }
@@ -158,7 +170,7 @@ const countedByKind = sql`
   count(*) filter (where event_type = 'track')::int as track,
   count(*) filter (where event_type = 'page_view')::int as page_view`;
 
-const isAdded = sql`k.event_id in (select event_id from added)`;
+const isAdded = sql`(k.user_id, k.event_id) in (select user_id, event_id from added)`;
 
 const noted = (scope: Scope, batch: EventBatch) => sql`
   , noted as (
@@ -178,10 +190,10 @@ async function copyIncomingEvents(client: pg.PoolClient, { text, ids }: EventBat
   await client.query(`
     create temporary table if not exists incoming_events (
       environment_id integer,
+      user_id text collate "C",
       event_id text collate "C",
       event_type text,
       event_name text collate "C",
-      user_id text collate "C",
       company_id text collate "C",
       source text,
       inserted_at timestamptz,
@@ -189,6 +201,7 @@ async function copyIncomingEvents(client: pg.PoolClient, { text, ids }: EventBat
     ) on commit delete rows;
     create temporary table if not exists incoming_event_ids (
       environment_id integer,
+      user_id text collate "C",
       event_id text collate "C",
       inserted_at timestamptz,
       key_hash bigint

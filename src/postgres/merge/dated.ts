@@ -141,8 +141,8 @@ export function upsertDated(entity: Entity, scope: MergeScope): RawBuilder<unkno
             else ${own('load_chunk')}
           end,
           case when w.again then ${own('load_touches')} + 1 when w.changed then 1 else ${own('load_touches')} end,
-          now(),
-          case when w.again or w.changed then now() else ${own('updated_at')} end
+          excluded.last_seen_at,
+          case when w.again or w.changed then excluded.updated_at else ${own('updated_at')} end
           ${isUser ? sql`, m.merged_company` : sql``}
         from ${mergedDated(entity, entity, excluded, scope)} m
         cross join lateral (

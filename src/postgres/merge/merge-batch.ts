@@ -145,7 +145,7 @@ const noted = (entity: Entity, scope: MergeScope) => sql`
 async function knowsSome(db: Database, entity: Entity, environmentId: number): Promise<boolean> {
   const { rows } = await sql<{ known: boolean }>`
     select exists (
-      select
+      select 1
       from (select key from ${sql.table(incomingTable[entity])} limit 64) i
       join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${sql.ref(idColumn[entity])} = i.key
     ) as known`.execute(db);

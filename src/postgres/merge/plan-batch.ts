@@ -12,7 +12,7 @@ import type { Database, Transaction } from '../database.ts';
 import { mergedDated, ofBatch } from './dated.ts';
 import { holdsUndated, incomingTable, type MergeScope, merged } from './incoming.ts';
 import { type Batch, copyBatch, countClassified, type Merged, type NewUsers } from './merge-batch.ts';
-import { namedCompanies } from './upsert.ts';
+import { namedCompanies, unknownCompanies } from './upsert.ts';
 
 /** Keeps what merging the batch would change; returns what it would come to. */
 export async function planBatch(transaction: Transaction, batch: Batch): Promise<Merged> {
@@ -190,13 +190,8 @@ export async function noteNewCompanies(
 ): Promise<void> {
   await sql`
     insert into planned_chunks (load_id, chunk_no, entity, companies)
-    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(named.company)
-    from (${named}) named
-    where (
-      select true
-      from companies c
-      where c.environment_id = ${scope.environmentId} and c.company_id = named.company
-    ) is null
+    select ${scope.loadId}, ${scope.chunkNo}, 'companies', array_agg(unknown.company)
+    from (${unknownCompanies(scope, named)}) unknown
     having count(*) > 0
     on conflict (load_id, chunk_no, entity) do update set companies = excluded.companies`.execute(db);
 }

@@ -214,8 +214,8 @@ function marked(table: Entity, scope: MergeScope, isSameCompany: RawBuilder<bool
       )
     end`,
     digest: sql<never>`excluded.digest`,
-    last_seen_at: sql<Date>`now()`,
-    updated_at: sql<Date>`case when ${timesOnly} then ${own('updated_at')} else now() end`,
+    last_seen_at: sql<Date>`excluded.last_seen_at`,
+    updated_at: sql<Date>`case when ${timesOnly} then ${own('updated_at')} else excluded.updated_at end`,
   };
 }
 
@@ -251,17 +251,25 @@ export async function createCompanies(
   const { environmentId } = scope;
   const create = sql`
     insert into companies (environment_id, company_id)
-    select ${environmentId}::int, named.company
-    from (${named}) named
-    where (
-      select true
-      from companies c
-      where c.environment_id = ${environmentId} and c.company_id = named.company
-    ) is null
-    order by named.company
+    select ${environmentId}::int, unknown.company
+    from (${unknownCompanies(scope, named)}) unknown
+    order by unknown.company
     on conflict (environment_id, company_id) do nothing`;
   await (scope.keepKeys ? creating(create, scope) : create).execute(db);
 }
+
+/** Those that are not there of `named`, as `namedCompanies`. The others are looked up first, each by the primary key. */
+export const unknownCompanies = (
+  { environmentId }: Pick<MergeScope, 'environmentId'>,
+  named: RawBuilder<unknown>,
+): RawBuilder<unknown> => sql`
+  with named as materialized (${named}),
+  known as (
+    select c.company_id
+    from named n
+    join companies c on c.environment_id = ${environmentId} and c.company_id = n.company
+  )
+  select company from named where company not in (select company_id from known)`;
 
 /** Those that the batch in `incoming_users` names: a query with one column, `company`. */
 export const namedCompanies = ({ dated }: MergeScope): RawBuilder<unknown> =>

@@ -4,8 +4,8 @@ import type { Database } from '../database.ts';
 /* Background jobs of every kind, as the view `background_jobs` lists them. */
 
 export interface JobFilter {
-  readonly type?: string | undefined;
-  readonly status?: string | undefined;
+  readonly types?: readonly string[] | undefined;
+  readonly statuses?: readonly string[] | undefined;
   /** Accepted at or after. */
   readonly since?: Date | undefined;
   /** Accepted before. */
@@ -23,10 +23,10 @@ export interface JobFilter {
 
 /** The jobs of an environment that match. */
 function matchingJobs(db: Database, environmentId: number, filter: JobFilter) {
-  const { type, status, since, until, filename, sha256, key, requestId, idempotencyKey } = filter;
+  const { types, statuses, since, until, filename, sha256, key, requestId, idempotencyKey } = filter;
   let jobs = db.selectFrom('background_jobs').where('environment_id', '=', environmentId);
-  if (type !== undefined) jobs = jobs.where('type', '=', type);
-  if (status !== undefined) jobs = jobs.where('status', '=', status);
+  if (types !== undefined) jobs = jobs.where('type', 'in', types);
+  if (statuses !== undefined) jobs = jobs.where('status', 'in', statuses);
   if (since !== undefined) jobs = jobs.where('accepted_at', '>=', since);
   if (until !== undefined) jobs = jobs.where('accepted_at', '<', until);
   if (filename !== undefined)
@@ -89,7 +89,7 @@ export async function hasQueueRoom(db: Database, environmentId: number, most: nu
   const of = (table: 'loads' | 'exports' | 'deletions') => sql`(
     select count(*)
     from (
-      select
+      select 1
       from ${sql.table(table)}
       where environment_id = ${environmentId} and status in ('queued', 'processing')
       limit ${most}

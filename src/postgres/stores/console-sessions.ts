@@ -103,7 +103,7 @@ export const openSessionsText = (ids: string): string => `
     and s.session_id = any (select substr(id, ${sessionPrefix.length + 1}) from unnest(${ids}) id)
     and s.ended_at is null
     and s.expires_at > clock_timestamp()
-    and (s.key_id is null or exists (select from api_keys where key_id = s.key_id and ${isLiveText}))`;
+    and (s.key_id is null or exists (select 1 from api_keys where key_id = s.key_id and ${isLiveText}))`;
 
 /** Those that are neither ended nor expired, newest first; of one key only, if told. */
 export async function listSessions(

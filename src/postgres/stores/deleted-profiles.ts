@@ -68,9 +68,9 @@ export async function previewDeletion(
       (
         select count(*)
         from unnest(${given}) as asked (id)
-        where not exists (select from found f where f.id = asked.id)
-          and not exists (select from named n where n.id = asked.id)
-          and not exists (select from members m where m.id = asked.id)
+        where not exists (select 1 from found f where f.id = asked.id)
+          and not exists (select 1 from named n where n.id = asked.id)
+          and not exists (select 1 from members m where m.id = asked.id)
       ) as unknown,
       (select coalesce(sum(events), 0)::bigint from named) as events,
       (select coalesce(sum(users), 0)::bigint from members) as users`.execute(db);
@@ -107,7 +107,7 @@ async function deleteEventsOf(
   const { deletionId, environmentId, ids } = batch;
   const { rows } = await sql<{ removed: number }>`
     with doomed as materialized (
-      select inserted_at, event_id
+      select user_id, inserted_at, event_id
       from ${table}
       where environment_id = ${environmentId} and user_id = any(${[...ids]}::text[])
       limit ${limit}
@@ -116,6 +116,7 @@ async function deleteEventsOf(
       delete from ${table} e
       using doomed d
       where e.environment_id = ${environmentId}
+        and e.user_id = d.user_id
         and e.inserted_at = d.inserted_at
         and e.event_id = d.event_id
       returning e.user_id, e.event_id, e.inserted_at
@@ -124,6 +125,7 @@ async function deleteEventsOf(
       delete from event_ids k
       using removed r
       where k.environment_id = ${environmentId}
+        and k.user_id = r.user_id
         and k.event_id = r.event_id
         and k.inserted_at = r.inserted_at
     ),
@@ -168,7 +170,7 @@ export async function removeProfiles(
     finished as (
       update deletion_ids i
       set outcome = case
-        when i.events > 0 or i.users > 0 or exists (select from removed r where r.id = i.id) then 'deleted'
+        when i.events > 0 or i.users > 0 or i.id in (select id from removed) then 'deleted'
         else 'not_found'
       end
       where i.deletion_id = ${deletionId} and i.id = any(${[...ids]}::text[]) and i.outcome is null
@@ -238,7 +240,7 @@ async function releaseEventsOf(
 ): Promise<number> {
   const { rows } = await sql<{ released: number }>`
     with named as materialized (
-      select inserted_at, event_id, company_id
+      select user_id, inserted_at, event_id, company_id
       from ${table}
       where environment_id = ${environmentId} and company_id = any(${[...ids]}::text[])
       limit ${limit}
@@ -248,6 +250,7 @@ async function releaseEventsOf(
       set company_id = null
       from named n
       where e.environment_id = ${environmentId}
+        and e.user_id = n.user_id
         and e.inserted_at = n.inserted_at
         and e.event_id = n.event_id
       returning n.company_id
@@ -278,7 +281,7 @@ export async function withoutProfile(
     select id
     from unnest(${[...ids]}::text[]) given (id)
     where not exists (
-      select
+      select 1
       from companies c
       where c.environment_id = ${environmentId} and c.company_id = given.id
     )`.execute(db);

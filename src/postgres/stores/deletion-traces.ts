@@ -7,7 +7,7 @@ import { restartTasks } from './tasks.ts';
 
 /** Loads of the deletion's environment that were accepted before it. By then all of them have ended. */
 const earlier = (deletionId: number) => sql<boolean>`exists (
-  select
+  select 1
   from deletions d
   where d.deletion_id = ${deletionId}
     and d.environment_id = loads.environment_id
@@ -19,7 +19,7 @@ const earlier = (deletionId: number) => sql<boolean>`exists (
 export async function isBeforeDeletion(db: Database, environmentId: number, jobId: string): Promise<boolean> {
   const { rows } = await sql<{ before: boolean }>`
     select exists (
-      select
+      select 1
       from deletions d
       join loads l using (environment_id)
       where l.environment_id = ${environmentId} and l.job_id = ${jobId} and l.accepted_at <= d.accepted_at

@@ -48,7 +48,12 @@ export async function queueDeliveries(db: Database, deliveryIds: readonly number
     where d.delivery_id = any (${[...deliveryIds]}::bigint[])
     order by d.delivery_id
     on conflict (kind, subject_id, part) do update
-    set not_before = now(), waiting_since = now(), notified_at = now(), failures = 0, losses = 0
+    set
+      not_before = excluded.notified_at,
+      waiting_since = excluded.notified_at,
+      notified_at = excluded.notified_at,
+      failures = 0,
+      losses = 0
     where t.lease_until is null
     returning t.task_id as "taskId", t.kind, t.attempt`.execute(db);
   return rows;
@@ -205,7 +210,7 @@ export async function killLostDeliveries(db: Database): Promise<number> {
     set state = 'dead', last_error = 'the process that sent it was lost'
     where d.state = 'pending'
       and d.created_at < now() - interval '1 minute'
-      and not exists (select from tasks t where t.kind = 'delivery' and t.subject_id = d.delivery_id)`.execute(
+      and not exists (select 1 from tasks t where t.kind = 'delivery' and t.subject_id = d.delivery_id)`.execute(
     db,
   );
   return Number(numAffectedRows ?? 0);
@@ -241,7 +246,7 @@ export async function reopenDeliveries(
         and s.removed_at is null
         and s.disabled_at is null
         and not exists (
-          select
+          select 1
           from tasks t
           where t.kind = 'delivery' and t.subject_id = d.delivery_id and t.lease_until is not null
         )

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { RECOUNTED_LOADS, SHOWN_LANE_JOBS } from '../../domain/limits.ts';
+import { RECOUNTED_LOADS, SHOWN_FAILING_TASKS, SHOWN_LANE_JOBS } from '../../domain/limits.ts';
 import type { Database } from '../database.ts';
 
 /* What an environment is at, for its overview. */
@@ -93,4 +93,54 @@ export async function readEnvironmentOverview(
     order by status = 'processing' desc, lane_position
     limit ${SHOWN_LANE_JOBS}`.execute(db);
   return { ...counts, lane };
+}
+
+/** A task that was tried in vain, or vanished with its worker, since it last got on. */
+export interface FailingTask {
+  readonly kind: string;
+  /** Null: it belongs to no job. */
+  readonly jobId: string | null;
+  /** The number of a chunk; 0 of any other kind. */
+  readonly part: number;
+  readonly failures: number;
+  readonly losses: number;
+  readonly lastError: string | null;
+  /** Not before; null: it is under way. */
+  readonly nextTryAt: Date | null;
+}
+
+/** Background work that is to be done or under way. */
+export interface WorkOverview {
+  readonly waiting: number;
+  readonly running: number;
+  /** To be tried again later. */
+  readonly postponed: number;
+  /** The first SHOWN_FAILING_TASKS, in the order in which they are tried. */
+  readonly failing: readonly FailingTask[];
+}
+
+/** `withSystem`: and of the work that belongs to no environment. */
+export async function readWork(
+  db: Database,
+  environmentId: number,
+  withSystem: boolean,
+): Promise<WorkOverview> {
+  const environments = withSystem ? [environmentId, 0] : [environmentId];
+  const { rows } = await sql<Omit<WorkOverview, 'failing'>>`
+    select
+      count(*) filter (where lease_until is null and not_before <= now()) as waiting,
+      count(*) filter (where lease_until is not null) as running,
+      count(*) filter (where lease_until is null and not_before > now()) as postponed
+    from tasks
+    where environment_id = any(${environments})`.execute(db);
+  const { rows: failing } = await sql<FailingTask>`
+    select
+      kind, job_id as "jobId", part, failures, losses, last_error as "lastError",
+      case when lease_until is null then not_before end as "nextTryAt"
+    from tasks
+    where environment_id = any(${environments}) and (last_error is not null or losses > 0)
+    order by not_before, task_id
+    limit ${SHOWN_FAILING_TASKS}`.execute(db);
+  const [counts = { waiting: 0, running: 0, postponed: 0 }] = rows;
+  return { ...counts, failing };
 }

@@ -28,7 +28,7 @@ const tokenLength = 8;
  */
 export async function forgetMendable(db: Database): Promise<void> {
   await sql`
-    select
+    select 1
     from environments
     where mendable_since is not null
     order by environment_id
@@ -38,7 +38,7 @@ export async function forgetMendable(db: Database): Promise<void> {
     set mendable_since = null
     where mendable_since is not null
       and not exists (
-        select
+        select 1
         from loads l
         where l.environment_id = e.environment_id and l.rows_rejected > 0 and not l.dry_run and l.file_ref is not null
       )`.execute(db);

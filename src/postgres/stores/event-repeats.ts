@@ -54,7 +54,7 @@ const mayHaveRepeats = (loadId: number) => sql`
 
 /** Rows, if some chunk found an event there already. */
 export const unchangedEvents = (loadId: unknown) => sql`
-  select
+  select 1
   from load_kinds n
   where n.load_id = ${loadId} and n.kind in ('track', 'page_view') and n.rows_unchanged > 0`;
 

@@ -1,10 +1,12 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
+import type { Database } from '../database.ts';
 import { readQuery, runQuery } from '../database.ts';
 
 export interface EventRow {
   readonly environmentId: number;
   readonly eventId: string;
-  /** The id is the caller's: an event that bears it is added once. Ours are new every time. */
+  /** The id is the caller's: an event of the user that bears it is added once. Ours are new every time. */
   readonly once: boolean;
   readonly eventName: string;
   readonly userId: string;
@@ -31,9 +33,9 @@ export async function writeEvents(
 
 function firstOfEach(events: readonly EventRow[]): EventRow[] {
   const met = new Set<string>();
-  return events.filter(({ once, environmentId, eventId }) => {
+  return events.filter(({ once, environmentId, userId, eventId }) => {
     if (!once) return true;
-    const key = `${environmentId} ${eventId}`;
+    const key = JSON.stringify([environmentId, userId, eventId]);
     return !met.has(key) && met.add(key);
   });
 }
@@ -79,4 +81,27 @@ export class EventPartitions {
 function monthOf(instant: number): number {
   const date = new Date(instant);
   return date.getUTCFullYear() * 12 + date.getUTCMonth();
+}
+
+/** How many of the rows of an export, a JSON array of them, are stored as they say. */
+export async function countStoredEvents(
+  db: Database,
+  environmentId: number,
+  rows: string,
+): Promise<{ readonly rows: number; readonly same: number; readonly dated: 0 }> {
+  const found = await sql<{ rows: number; same: number }>`
+    select
+      count(*)::int as rows,
+      count(*) filter (
+        where (e.event_type, e.event_name, e.source, e.metadata) = (r.event_type, r.event_name, r.source, r.metadata)
+          and e.company_id is not distinct from r.company_id
+      )::int as same
+    from json_to_recordset(${rows}::json) as r (
+      event_id text, event_type text, event_name text, user_id text, company_id text, source text, inserted_at timestamptz, metadata jsonb
+    )
+    left join events e
+      on e.environment_id = ${environmentId} and e.user_id = r.user_id
+        and e.inserted_at = r.inserted_at and e.event_id = r.event_id`.execute(db);
+  const { rows: all = 0, same = 0 } = found.rows[0] ?? {};
+  return { rows: all, same, dated: 0 };
 }

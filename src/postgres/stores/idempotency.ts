@@ -40,8 +40,17 @@ export async function claimIdempotencyKey(
     .onConflict((conflict) =>
       conflict
         .columns(['environment_id', 'idempotency_key'])
-        .doUpdateSet({ request_digest: requestDigest, job_id: jobId, answer: null, created_at: sql`now()` })
-        .where('idempotency_keys.created_at', '<', sql<Date>`now() - ${keptHours} * interval '1 hour'`),
+        .doUpdateSet({
+          request_digest: requestDigest,
+          job_id: jobId,
+          answer: null,
+          created_at: sql`excluded.created_at`,
+        })
+        .where(
+          'idempotency_keys.created_at',
+          '<',
+          sql<Date>`excluded.created_at - ${keptHours} * interval '1 hour'`,
+        ),
     )
     .returning('idempotency_key')
     .executeTakeFirst();

@@ -1,7 +1,12 @@
 import { sql } from 'kysely';
+import type { LoadEntity } from '../../domain/entity.ts';
 import { inputError } from '../../domain/errors.ts';
+import { type ExportRequest, toGivenRequest } from '../../domain/export.ts';
 import { MAX_SHOWN_PARAMETERS } from '../../domain/limits.ts';
+import type { LoadOptions, Preset, StoredFormat } from '../../domain/load.ts';
 import type { Origin } from '../../domain/origin.ts';
+import type { SourceOptions } from '../../domain/source.ts';
+import { toGivenSource } from '../../domain/source-options.ts';
 import type { Database } from '../database.ts';
 import { chunkColumns, type LiveChunk } from './live.ts';
 
@@ -12,6 +17,8 @@ export interface JobHistory {
   readonly origin: Origin | null;
   /** Names and values; of long lists the first MAX_SHOWN_PARAMETERS items. */
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** There is more of the parameters than that. */
+  readonly isCut: boolean;
   /** In their order; those that were reached. */
   readonly phases: readonly { readonly phase: string; readonly at: Date }[];
 }
@@ -24,6 +31,8 @@ interface HistoryRow {
   readonly status: string;
   readonly acceptedAt: Date;
   readonly startedAt: Date | null;
+  readonly plannedAt: Date | null;
+  readonly appliedAt: Date | null;
   readonly mergedAt: Date | null;
   readonly finishingAt: Date | null;
   readonly endedAt: Date | null;
@@ -40,10 +49,15 @@ export async function readJobHistory(
       request_id as "requestId", origin, origin_name as "originName", status, accepted_at as "acceptedAt",
       started_at as "startedAt",
       json_build_object(
-        'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'dry_run', dry_run,
-        'options', source_options, 'file_format', file_format, 'chunks', chunk_count
+        'entity', entity, 'map', column_map, 'preset', preset, 'max_errors', max_errors, 'max_changed', max_changed,
+        'max_removed_values', max_removed_values, 'dry_run', pass = 'dry_run',
+        'plan', pass in ('plan', 'apply') or applied_at is not null, 'options', source_options,
+        'format', coalesce(read_as ->> 'format', file_format), 'file_of', file_of,
+        'amends', (select a.job_id from loads a where a.load_id = loads.amends), 'wins', wins, 'chunks', chunk_count
       ) as parameters,
-      case when chunks_done = chunk_count then (
+      plan_ended_at as "plannedAt",
+      applied_at as "appliedAt",
+      case when pass in ('load', 'dry_run') and chunks_done = chunk_count then (
         select max(done_at) from load_chunks c where c.load_id = loads.load_id
       ) end as "mergedAt",
       repeats_resolved_at as "finishingAt",
@@ -57,14 +71,14 @@ export async function readJobHistory(
         'request', case when pg_column_size(request) < 65536 then request end, 'emails', emails,
         'retention_days', retention_days
       ),
-      null, snapshot_at, ended_at
+      null, null, null, snapshot_at, ended_at
     from exports
     where environment_id = ${environmentId} and job_id = ${jobId}
     union all
     select
       request_id, origin, origin_name, status, accepted_at, started_at,
       json_build_object('entity', entity, 'purge_exports', purge_exports, 'ids', ids_requested),
-      null, null, ended_at
+      null, null, null, null, ended_at
     from deletions
     where environment_id = ${environmentId} and job_id = ${jobId}`.execute(db);
   const [row] = rows;
@@ -73,22 +87,61 @@ export async function readJobHistory(
   const phases = [
     ['accepted', row.acceptedAt],
     ['started', row.startedAt],
+    ['planned', row.plannedAt],
+    ['applied', row.appliedAt],
     ['merged', row.mergedAt],
     [isExport ? 'snapshot' : 'repeats_resolved', row.finishingAt],
     [row.status, row.endedAt],
   ] as const;
+  const parameters = named(row.parameters);
   return {
     requestId: row.requestId,
     origin: row.origin === null ? null : { kind: row.origin, name: row.originName },
-    parameters: shorten(row.parameters) as JobHistory['parameters'],
+    parameters: shorten(parameters) as JobHistory['parameters'],
+    isCut: isCut(parameters),
     phases: phases.flatMap(([phase, at]) => (at === null ? [] : [{ phase, at }])),
   };
+}
+
+/** As callers write them. */
+function named({ options, request, ...rest }: HistoryRow['parameters']): object {
+  if (options !== undefined) return { ...rest, options: toGivenSource(options as SourceOptions) };
+  if (request === undefined) return rest;
+  return { ...rest, request: request === null ? null : toGivenRequest(request as ExportRequest) };
+}
+
+/** A list is longer than what is shown of it, or the request of an export than can be shown. */
+function isCut(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > MAX_SHOWN_PARAMETERS || value.some(isCut);
+  if (typeof value !== 'object' || value === null) return false;
+  return ('request' in value && value.request === null) || Object.values(value).some(isCut);
 }
 
 function shorten(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_SHOWN_PARAMETERS).map(shorten);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, shorten(part)]));
+}
+
+/** What a load was told of how its file is read. */
+export interface StoredReading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
+  readonly fileFormat: StoredFormat;
+}
+
+/** Of a load that is there. */
+export async function readReading(db: Database, jobId: string): Promise<StoredReading> {
+  const row = await db
+    .selectFrom('loads')
+    .select(['entity', 'column_map', 'preset', 'source_options', 'file_format'])
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  return {
+    entity: row.entity as LoadEntity,
+    map: row.column_map as LoadOptions['map'],
+    preset: row.preset as Preset | null,
+    source: row.source_options as SourceOptions,
+    fileFormat: row.file_format as StoredFormat,
+  };
 }
 
 export interface ChunkPage {

@@ -167,7 +167,7 @@ export async function readFailures(watch: pg.Pool): Promise<Failure[]> {
       (
         select environment_id, null, schedule_name, 'schedule', status, ended_at, reason_code, reason
         from schedule_runs r
-        where not exists (select from schedule_run_items i where i.run_id = r.run_id and i.job_id is not null)
+        where not exists (select 1 from schedule_run_items i where i.run_id = r.run_id and i.job_id is not null)
         order by run_id desc
         limit ${failuresAmong}
       )

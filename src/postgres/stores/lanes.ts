@@ -67,7 +67,7 @@ export function aheadInLane(table: 'loads' | 'deletions'): RawBuilder<number> {
   const before = (other: 'loads' | 'deletions') => sql`(
     select count(*)
     from (
-      select
+      select 1
       from ${sql.table(other)} other
       where other.environment_id = ${own('environment_id')}
         and other.status in ('queued', 'processing')

@@ -88,6 +88,7 @@ export async function beginPass(db: Database, loadId: number, pass: LoadPass): P
       has_event_types: false,
       ...(keepsPlan(pass) && {
         plan: null,
+        plan_ended_at: null,
         applied_at: null,
         on_drift: null,
         ...planBegins,

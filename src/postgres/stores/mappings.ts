@@ -43,7 +43,7 @@ export async function saveMapping(
     .onConflict((conflict) =>
       conflict
         .columns(['environment_id', 'mapping_name'])
-        .doUpdateSet({ ...rules, saved_at: sql<Date>`now()` }),
+        .doUpdateSet({ ...rules, saved_at: sql<Date>`excluded.saved_at` }),
     )
     .returningAll()
     .executeTakeFirstOrThrow();

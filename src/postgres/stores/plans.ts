@@ -80,7 +80,7 @@ export async function summarisePlan(
   const summary: PlanSummary = { ...counts, ...(await readChanges(db, loadId)) };
   await db
     .updateTable('loads')
-    .set({ plan: JSON.stringify(summary) })
+    .set({ plan: JSON.stringify(summary), plan_ended_at: sql`now()` })
     .where('load_id', '=', loadId)
     .execute();
   await db.deleteFrom('planned_chunks').where('load_id', '=', loadId).execute();
@@ -146,7 +146,7 @@ async function readChanges(
     select
       summed.*,
       not exists (
-        select
+        select 1
         from properties p
         join loads l using (environment_id)
         where l.load_id = ${loadId} and p.entity = summed.entity and p.key = summed.name

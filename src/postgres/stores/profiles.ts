@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { type Entity, idColumn } from '../../domain/entity.ts';
+import { Fault } from '../../domain/errors.ts';
 import { type Database, inTransaction, readQuery, runQuery } from '../database.ts';
 
 /** A profile to be laid over what is stored. */
@@ -141,8 +142,64 @@ export async function findStored(
   return rows.map(({ key }) => key);
 }
 
+/** How rows of an export compare with what is stored after a load of them. */
+export interface LoadedBack {
+  readonly rows: number;
+  /** Stored as the rows say, apart from the times. */
+  readonly same: number;
+  /** Those that got their times by this call. */
+  readonly dated: number;
+}
+
+/**
+ * Gives profiles that a load has created, and that nobody has touched since, the times that the rows of an export say. `rows` is
+ * a JSON array of such rows, of the file that the load had; of each key one.
+ */
+export async function restoreTimes(
+  db: Database,
+  environmentId: number,
+  entity: Entity,
+  jobId: string,
+  rows: string,
+): Promise<LoadedBack> {
+  const id = sql.ref(idColumn[entity]);
+  const sameCompany = entity === 'users' ? sql`p.company_id is not distinct from r.company_id` : sql`true`;
+  const found = await sql<LoadedBack>`
+    with given as materialized (
+      select *
+      from json_to_recordset(${rows}::json)
+        as r (user_id text, company_id text, metadata jsonb, first_seen_at timestamptz, last_seen_at timestamptz)
+    ),
+    load as (
+      select load_id, accepted_at, ended_at
+      from loads
+      where environment_id = ${environmentId} and job_id = ${jobId}
+    ),
+    dated as (
+      update ${sql.table(entity)} p
+      set
+        first_seen_at = r.first_seen_at,
+        last_seen_at = case when p.last_seen_at > l.ended_at then p.last_seen_at else r.last_seen_at end
+      from given r, load l
+      where p.environment_id = ${environmentId} and p.${id} = r.${id} and p.load_id = l.load_id
+        and p.first_seen_at between l.accepted_at and l.ended_at
+      returning 1
+    )
+    select
+      count(*)::int as rows,
+      count(*) filter (where p.${id} is not null and p.metadata = r.metadata and ${sameCompany})::int as same,
+      (select count(*)::int from dated) as dated
+    from given r
+    left join ${sql.table(entity)} p on p.environment_id = ${environmentId} and p.${id} = r.${id}`.execute(
+    db,
+  );
+  const [row] = found.rows;
+  if (row === undefined) throw new Fault('an aggregate gave no row');
+  return row;
+}
+
 export async function hasNoUsers(db: Database, environmentId: number): Promise<boolean> {
   const { rows } = await sql<{ none: boolean }>`
-    select not exists (select from users where environment_id = ${environmentId}) as none`.execute(db);
+    select not exists (select 1 from users where environment_id = ${environmentId}) as none`.execute(db);
   return rows[0]?.none ?? false;
 }

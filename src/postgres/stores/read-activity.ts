@@ -81,7 +81,7 @@ export async function countUsersOf(db: Database, environmentId: number, companyI
   const { rows } = await sql<{ users: number }>`
     select count(*) as users
     from (
-      select
+      select 1
       from users
       where environment_id = ${environmentId} and company_id = ${companyId}
       limit ${MAX_COUNTED_USERS}

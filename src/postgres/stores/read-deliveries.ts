@@ -31,7 +31,7 @@ export interface DeliveryFilter {
   readonly jobId?: string | undefined;
   /** Those that were given up, and those whose last attempt failed. */
   readonly failed?: boolean;
-  readonly state?: DeliveryState | undefined;
+  readonly states?: readonly string[] | undefined;
   readonly channel?: Channel | undefined;
   /** Made since then. */
   readonly since?: Date | null;
@@ -98,13 +98,13 @@ export async function countDeliveries(
 }
 
 function matching(environmentId: number, filter: DeliveryFilter) {
-  const { deliveryId, jobId, failed = false, state, channel, since = null } = filter;
+  const { deliveryId, jobId, failed = false, states, channel, since = null } = filter;
   const conditions = [
     sql<boolean>`e.environment_id = ${environmentId}`,
     ...(deliveryId === undefined ? [] : [sql<boolean>`d.delivery_id = ${deliveryId}`]),
     ...(jobId === undefined ? [] : [sql<boolean>`e.job_id = ${jobId}`]),
     ...(failed ? [sql<boolean>`d.state <> 'delivered' and d.last_error is not null`] : []),
-    ...(state === undefined ? [] : [sql<boolean>`d.state = ${state}`]),
+    ...(states === undefined ? [] : [sql<boolean>`d.state = any(${[...states]})`]),
     ...(channel === undefined ? [] : [sql<boolean>`d.channel = ${channel}`]),
     ...(since === null ? [] : [sql<boolean>`d.created_at >= ${since}`]),
   ];

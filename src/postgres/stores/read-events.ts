@@ -52,8 +52,8 @@ export async function readUserEvents(
 export async function isUserKnown(db: Database, environmentId: number, userId: string): Promise<boolean> {
   const { rows } = await sql<{ known: boolean }>`
     select
-      exists (select from users where environment_id = ${environmentId} and user_id = ${userId})
-      or exists (select from events where environment_id = ${environmentId} and user_id = ${userId}) as known`.execute(
+      exists (select 1 from users where environment_id = ${environmentId} and user_id = ${userId})
+      or exists (select 1 from events where environment_id = ${environmentId} and user_id = ${userId}) as known`.execute(
     db,
   );
   return rows[0]?.known === true;
@@ -103,7 +103,7 @@ export async function readLatestEvents(
       select event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata
       from events
       where ${sql.join(conditions, sql` and `)}
-      order by inserted_at desc, event_id desc
+      order by inserted_at desc, event_id desc, user_id desc
       limit ${limit}
     ) page
     cross join lateral (
@@ -112,6 +112,6 @@ export async function readLatestEvents(
         ${at} as inserted_at,
         page.metadata
     ) shown
-    order by page.inserted_at, page.event_id`.execute(db);
+    order by page.inserted_at, page.event_id, page.user_id`.execute(db);
   return rows;
 }

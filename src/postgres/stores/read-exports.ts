@@ -205,10 +205,10 @@ export interface ExportPage {
 export async function pageExports(
   db: Database,
   environmentId: number,
-  filter: { readonly status?: ExportStatus },
+  filter: { readonly statuses?: readonly string[] | undefined },
   page: { readonly limit: number; readonly after: string | null },
 ): Promise<ExportPage> {
-  const { ids, total, next } = await pageJobIds(db, environmentId, { type: 'export', ...filter }, page);
+  const { ids, total, next } = await pageJobIds(db, environmentId, { types: ['export'], ...filter }, page);
   const exports = (await readExports(db, environmentId, ids)).sort(newestFirst);
   return { exports, total, next };
 }

@@ -13,9 +13,9 @@ const columns = {
   companies: ['company_id', 'metadata', 'first_seen_at', 'last_seen_at', 'updated_at'],
 } as const satisfies Record<Entity, readonly string[]>;
 
-/** An instant with its microseconds; the session's zone is UTC. */
+/** An instant with its microseconds, in UTC. */
 export function instantText(column: RawBuilder<unknown>): RawBuilder<string> {
-  return sql`to_char(${column}, 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+  return sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 }
 
 /** One JSON text for each row of `profiles`, which is a select of the columns. Made last: what is sorted is what is stored. */

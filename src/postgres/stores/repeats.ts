@@ -9,7 +9,7 @@ import { unchangedEvents } from './event-repeats.ts';
  * by a record of their own later, which then was not counted. A preset does so with users too, on behalf of events.
  */
 const unresolved = sql`
-  select
+  select 1
   from load_chunk_keys k
   where k.load_id = loads.load_id
     and (
@@ -18,7 +18,7 @@ const unresolved = sql`
       or (
         k.entity = 'companies'
         and loads.entity = 'auto'
-        and exists (select from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
+        and exists (select 1 from load_chunk_keys u where u.load_id = k.load_id and u.entity = 'users')
       )
     )`;
 
@@ -64,16 +64,23 @@ export async function resolveRepeats(db: Database, loadId: number): Promise<void
   else await sql`update loads set repeats_resolved_at = now() where load_id = ${loadId}`.execute(db);
 }
 
-/** Most files repeat no key. Sorting the hashes shows it in a third of the time that grouping them takes. */
+/**
+ * Most files repeat no key. Sorting the hashes shows it in a third of the time that grouping them takes: one entity at a time, and
+ * behind `offset 0`, or PostgreSQL sorts rows of entity and hash instead of numbers, which takes seven times as long.
+ */
 async function haveRepeats(db: Database, loadId: number): Promise<boolean> {
   const { rows } = await sql<{ repeats: boolean }>`
-    select coalesce(bool_or(repeats), false) as repeats
-    from (
-      select count(*) > count(distinct hash & -4) as repeats
-      from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
-      where k.load_id = ${loadId} and k.entity <> 'events'
-      group by k.entity
-    ) entities`.execute(db);
+    select bool_or(repeats) as repeats
+    from unnest(array['users', 'companies']) as profiles (entity)
+    cross join lateral (
+      select count(*) > count(distinct key_hash) as repeats
+      from (
+        select hash & -4 as key_hash
+        from load_chunk_keys k, unnest(k.written || k.unchanged || k.repeated) hash
+        where k.load_id = ${loadId} and k.entity = profiles.entity
+        offset 0
+      ) hashes
+    ) of_entity`.execute(db);
   return rows[0]?.repeats ?? false;
 }
 
@@ -168,7 +175,7 @@ export async function chunksToReplay(db: Database, loadId: number): Promise<numb
     from load_chunk_keys k
     where k.load_id = ${loadId}
       and exists (
-        select
+        select 1
         from unnest(k.written || k.unchanged || k.repeated) hash
         join load_replays r on r.load_id = k.load_id and r.entity = k.entity and r.key_hash = hash & -4
       )

@@ -150,7 +150,7 @@ export async function recordEventPruning(db: Database, error: string | null): Pr
     set
       ended_at = excluded.ended_at,
       error = excluded.error,
-      failing_since = case when excluded.error is not null then coalesce(known.failing_since, now()) end`.execute(
+      failing_since = case when excluded.error is not null then coalesce(known.failing_since, excluded.ended_at) end`.execute(
     db,
   );
 }

@@ -98,7 +98,7 @@ export async function moveEvents(
       moved as (
         delete from ${eventTable(table)} e
         using doomed d
-        where e.environment_id = ${environmentId} and e.inserted_at = d.inserted_at and e.event_id = d.event_id
+        where e.environment_id = ${environmentId} and ${isSameEvent}
         returning e.*
       ),
       kept as (
@@ -123,13 +123,16 @@ export async function deleteEvents(
     removed as (
       delete from ${eventTable(table)} e
       using doomed d
-      where e.environment_id = ${environmentId} and e.inserted_at = d.inserted_at and e.event_id = d.event_id
-      returning e.event_id, e.inserted_at
+      where e.environment_id = ${environmentId} and ${isSameEvent}
+      returning e.user_id, e.event_id, e.inserted_at
     ),
     forgotten as (
       delete from event_ids k
       using removed r
-      where k.environment_id = ${environmentId} and k.event_id = r.event_id and k.inserted_at = r.inserted_at
+      where k.environment_id = ${environmentId}
+        and k.user_id = r.user_id
+        and k.event_id = r.event_id
+        and k.inserted_at = r.inserted_at
     )
     select count(*) as removed
     from removed`.execute(db);
@@ -148,6 +151,7 @@ interface Key {
   readonly environmentId: number;
   readonly insertedAt: string;
   readonly eventId: string;
+  readonly userId: string;
 }
 
 /** What a retired table holds at one moment: nothing written of it counts once the revision is another. */
@@ -212,20 +216,21 @@ export async function forgetIds(db: Database, { table }: Retirement): Promise<nu
     const beyond: ReturnType<typeof sql> =
       after === null
         ? sql``
-        : sql`where (environment_id, inserted_at, event_id)
-            > (${after.environmentId}, ${after.insertedAt}::timestamptz, ${after.eventId})`;
+        : sql`where (environment_id, inserted_at, event_id, user_id)
+            > (${after.environmentId}, ${after.insertedAt}::timestamptz, ${after.eventId}, ${after.userId})`;
     const { rows } = await sql<Key & { seen: number }>`
       with batch as materialized (
-        select environment_id, inserted_at, event_id
+        select environment_id, inserted_at, event_id, user_id
         from ${eventTable(table)}
         ${beyond}
-        order by environment_id, inserted_at, event_id
+        order by environment_id, inserted_at, event_id, user_id
         limit ${RETIREMENT_BATCH_ROWS}
       ),
       forgotten as (
         delete from event_ids k
         using batch b
         where k.environment_id = b.environment_id
+          and k.user_id = b.user_id
           and k.event_id = b.event_id
           and k.inserted_at = b.inserted_at
       )
@@ -233,9 +238,10 @@ export async function forgetIds(db: Database, { table }: Retirement): Promise<nu
         environment_id as "environmentId",
         inserted_at::text as "insertedAt",
         event_id as "eventId",
+        user_id as "userId",
         (select count(*) from batch) as seen
       from batch
-      order by environment_id desc, inserted_at desc, event_id desc
+      order by environment_id desc, inserted_at desc, event_id desc, user_id desc
       limit 1`.execute(db);
     const [last] = rows;
     if (last === undefined) return events;
@@ -290,9 +296,12 @@ async function insertRetirement(
   return retirement;
 }
 
+/** The event `e` is that of `pastEvents`, called `d`. */
+const isSameEvent = sql`e.user_id = d.user_id and e.inserted_at = d.inserted_at and e.event_id = d.event_id`;
+
 function pastEvents(table: string, environmentId: number, names: readonly string[]) {
   return sql`
-    select inserted_at, event_id
+    select user_id, inserted_at, event_id
     from ${eventTable(table)}
     where environment_id = ${environmentId} and event_name = any(${[...names]}::text[])
     limit ${RETIREMENT_BATCH_ROWS}`;

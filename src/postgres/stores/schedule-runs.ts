@@ -102,12 +102,12 @@ export async function requeueRun(
     delete from schedule_run_items i
     where run_id = ${row.run_id}
       and not exists (
-        select
+        select 1
         from loads l
         where l.job_id = i.job_id and l.status not in ('failed', 'cancelled')
       )
       and not exists (
-        select
+        select 1
         from exports e
         where e.job_id = i.job_id and e.status not in ('failed', 'cancelled') and e.files_expired_at is null
       )`.execute(db);
@@ -120,7 +120,7 @@ export async function deleteRuns(db: Database, days: number): Promise<number> {
     delete from schedule_runs r
     where ended_at < now() - ${days} * interval '1 day'
       and exists (
-        select
+        select 1
         from schedule_runs later
         where later.environment_id = r.environment_id
           and later.schedule_name = r.schedule_name
@@ -149,7 +149,7 @@ export async function queueRuns(db: Database): Promise<DueTask[]> {
       select s.environment_id, s.schedule_name
       from schedules s
       where exists (
-        select
+        select 1
         from schedule_runs r
         where r.environment_id = s.environment_id and r.schedule_name = s.schedule_name and r.status = 'queued'
       )
@@ -166,7 +166,7 @@ export async function queueRuns(db: Database): Promise<DueTask[]> {
         limit 1
       ) r
       where not exists (
-        select
+        select 1
         from schedule_runs o
         left join tasks t on t.kind = 'run' and t.subject_id = o.run_id
         where o.environment_id = i.environment_id

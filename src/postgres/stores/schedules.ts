@@ -133,7 +133,7 @@ export async function remember(
     .onConflict((conflict) =>
       conflict
         .columns(['environment_id', 'schedule_name', 'item'])
-        .doUpdateSet({ version, loaded_at: sql<Date>`now()` }),
+        .doUpdateSet({ version, loaded_at: sql<Date>`excluded.loaded_at` }),
     )
     .execute();
 }

@@ -308,7 +308,7 @@ export async function takeUnnotifiedTasks(
       from groups g
       cross join lateral (
         select not exists (
-          select
+          select 1
           from tasks t
           where t.kind = g.kind and t.environment_id = g.environment_id and t.lease_until is not null
         ) as stands_still

@@ -17,6 +17,8 @@ export interface Upload {
   readonly receivedBytes: number;
   /** Hex, of the bytes as sent; null as long as that is not known. */
   readonly sha256: string | null;
+  /** The job whose stored file it is; null: it was sent. */
+  readonly fileOf: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
 }
@@ -34,7 +36,26 @@ export interface AppendClaim {
   readonly attempt: number;
 }
 
-export type NewUpload = Omit<Upload, 'createdAt' | 'expiresAt'>;
+export type NewUpload = Omit<Upload, 'fileOf' | 'createdAt' | 'expiresAt'>;
+
+const uploadColumns = [
+  'upload_id',
+  'filename',
+  'content_type',
+  'is_gzip',
+  'file_size',
+  'received_bytes',
+  'uploads.sha256',
+  'created_at',
+  'expires_at',
+  sql<string | null>`(select l.job_id from loads l where l.load_id = uploads.file_of)`.as('file_of_job'),
+] as const;
+
+/** That of a load may be gone before the upload is. */
+const hasFile = sql<boolean>`(
+  uploads.file_of is null
+  or exists (select 1 from loads l where l.load_id = uploads.file_of and l.file_ref is not null)
+)`;
 
 const inMs = (ms: number) => sql<Date>`now() + ${ms} * interval '1 millisecond'`;
 
@@ -58,9 +79,53 @@ export async function insertUpload(
       sha256: upload.sha256,
       expires_at: inMs(keptMs),
     })
-    .returningAll()
+    .returning(uploadColumns)
     .executeTakeFirstOrThrow();
   return toUpload(row);
+}
+
+/** The stored file of a load, kept for `keptMs` from now on at most; null if the environment has no such load, or its file is gone. */
+export async function insertUploadOfLoad(
+  db: Database,
+  environmentId: number,
+  jobId: string,
+  uploadId: string,
+  keptMs: number,
+): Promise<Upload | null> {
+  const row = await db
+    .insertInto('uploads')
+    .columns([
+      'upload_id',
+      'environment_id',
+      'filename',
+      'is_gzip',
+      'file_size',
+      'received_bytes',
+      'sha256',
+      'file_of',
+      'expires_at',
+    ])
+    .expression((eb) =>
+      eb
+        .selectFrom('loads')
+        .where('environment_id', '=', environmentId)
+        .where('job_id', '=', jobId)
+        .where('file_ref', 'is not', null)
+        .select([
+          sql<string>`${uploadId}::uuid`.as('upload_id'),
+          'environment_id',
+          'filename',
+          sql<boolean>`false`.as('is_gzip'),
+          'file_size',
+          'file_size as received_bytes',
+          sql<string>`encode(sha256, 'hex')`.as('sha256'),
+          'load_id',
+          inMs(keptMs).as('expires_at'),
+        ]),
+    )
+    .returning(uploadColumns)
+    .executeTakeFirst();
+  return row === undefined ? null : toUpload(row);
 }
 
 /** Part of the transaction that counts its bytes as received. */
@@ -77,7 +142,7 @@ export async function insertPart(
 
 /** Uploads of the environment of which bytes are missing. Whoever creates one counts first, one at a time: call it in the transaction. */
 export async function countOpenUploads(db: Database, environmentId: number): Promise<number> {
-  await sql`select from environments where environment_id = ${environmentId} for no key update`.execute(db);
+  await sql`select 1 from environments where environment_id = ${environmentId} for no key update`.execute(db);
   const { open } = await db
     .selectFrom('uploads')
     .select(({ fn }) => fn.countAll<string>().as('open'))
@@ -96,10 +161,11 @@ export async function findUpload(
 ): Promise<Upload | null> {
   const row = await db
     .selectFrom('uploads')
-    .selectAll()
+    .select(uploadColumns)
     .where('upload_id', '=', uploadId)
     .where('environment_id', '=', environmentId)
     .where('expires_at', '>', sql<Date>`now()`)
+    .where(hasFile)
     .executeTakeFirst();
   return row === undefined ? null : toUpload(row);
 }
@@ -108,9 +174,10 @@ export async function findUpload(
 export async function listUploads(db: Database, environmentId: number, limit: number): Promise<Upload[]> {
   const rows = await db
     .selectFrom('uploads')
-    .selectAll()
+    .select(uploadColumns)
     .where('environment_id', '=', environmentId)
     .where('expires_at', '>', sql<Date>`now()`)
+    .where(hasFile)
     .orderBy('created_at', 'desc')
     .orderBy('upload_id', 'desc')
     .limit(limit)
@@ -131,6 +198,12 @@ export async function listParts(db: Database, uploadId: string): Promise<UploadP
     end: byte_end,
     ref: file_ref as FileRef,
   }));
+}
+
+/** The stored file that an upload is of; null if it is gone. */
+export async function findStoredFile(db: Database, jobId: string): Promise<FileRef | null> {
+  const row = await db.selectFrom('loads').select('file_ref').where('job_id', '=', jobId).executeTakeFirst();
+  return (row?.file_ref ?? null) as FileRef | null;
 }
 
 /** From now on this request alone may append; null if by now something else has come than the `offset` says, or nothing may. */
@@ -235,7 +308,11 @@ export async function forgetUploads(db: Database, uploadIds: readonly string[]):
   await db.deleteFrom('uploads').where('upload_id', 'in', uploadIds).execute();
 }
 
-function toUpload(row: Selectable<Uploads>): Upload {
+type UploadRow = Omit<Selectable<Uploads>, 'environment_id' | 'attempt' | 'file_of'> & {
+  readonly file_of_job: string | null;
+};
+
+function toUpload(row: UploadRow): Upload {
   return {
     uploadId: row.upload_id,
     filename: row.filename,
@@ -244,6 +321,7 @@ function toUpload(row: Selectable<Uploads>): Upload {
     fileSize: row.file_size,
     receivedBytes: row.received_bytes,
     sha256: row.sha256,
+    fileOf: row.file_of_job,
     createdAt: row.created_at,
     expiresAt: row.expires_at,
   };

@@ -14,7 +14,7 @@ export async function showWorker(db: Database, workerId: string): Promise<void> 
   await db
     .insertInto('workers')
     .values({ worker_id: workerId, host: hostname(), pid: process.pid })
-    .onConflict((conflict) => conflict.column('worker_id').doUpdateSet({ seen_at: sql`now()` }))
+    .onConflict((conflict) => conflict.column('worker_id').doUpdateSet({ seen_at: sql`excluded.seen_at` }))
     .execute();
 }
 

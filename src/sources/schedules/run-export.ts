@@ -78,7 +78,7 @@ async function untilCommitted({ db, schedules }: ScheduleContext, to: string): P
       extract(epoch from ${to}::timestamptz + ${schedules.commitLagMs} * interval '1 millisecond' - clock_timestamp())
         ::float8 * 1000 as early_ms,
       exists (
-        select
+        select 1
         from pg_stat_activity
         where datname = current_database()
           and application_name like 'sluice %'

@@ -43,6 +43,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/background_jobs/{job_id}/cancel',
     'POST /v1/background_jobs/{job_id}/retry',
     'POST /v1/background_jobs/{job_id}/apply',
+    'POST /v1/background_jobs/{job_id}/upload',
     'POST /v1/schedules/{schedule}/runs',
     'POST /v1/inbox/{file_id}/take_again',
     'POST /v1/deliveries/replay',
@@ -51,6 +52,7 @@ const access: Readonly<Record<Scope, readonly string[]>> = {
     'POST /v1/schedules/{schedule}/pause',
     'POST /v1/schedules/{schedule}/resume',
     'POST /v1/background_jobs/{job_id}/amend',
+    'POST /v1/background_jobs/{job_id}/rejects/replacement_preview',
   ],
   export: [
     'POST /api/v1/analytics/exports',
@@ -116,7 +118,10 @@ const withoutScope = [
   'GET /v1/console/sessions',
   'DELETE /v1/console/sessions/{session_id}',
   ...['GET /v1/keys', 'POST /v1/keys', 'POST /v1/keys/{key_id}/rotate', 'POST /v1/keys/{key_id}/revoke'],
-  ...['GET /v1/settings', 'GET /v1/environments'],
+  ...['GET /v1/settings', 'GET /v1/environments', 'POST /v1/environments'],
+  'POST /v1/subscriptions',
+  'POST /v1/subscriptions/{subscription_id}/rotate_secret',
+  'DELETE /v1/subscriptions/{subscription_id}',
 ];
 
 const routes = scopes.flatMap((scope) =>

@@ -366,3 +366,68 @@ describe('a proposal', () => {
     expect((await show(owner, parent.job_id)).counts).toMatchObject({ rejected: 0, amended: 1 });
   });
 });
+
+describe('a replacement in a column', () => {
+  interface Preview {
+    readonly id: string;
+    readonly records: number;
+    readonly samples: readonly { readonly row: number; readonly after: string }[];
+  }
+  const preview = <T = Preview>(owner: Tenant, jobId: string, wish: object) =>
+    post<T>(
+      owner,
+      `/v1/background_jobs/${jobId}/rejects/replacement_preview`,
+      JSON.stringify(wish),
+      'application/json',
+    );
+  const named = 'user_id,name,plan\nu1,Ada,\n,Grace,a$b\n,Mary\nu4,Joan,a$b,y\n,Ann,\n';
+
+  test('is counted over all refused records first, and then mends exactly those', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, named);
+    const before = await show(owner, job_id);
+    expect(before.counts).toMatchObject({ read: 5, inserted: 1, rejected: 4 });
+    const { status, body } = await preview(owner, job_id, { column: 'user_id', by: "u{row}'$&" });
+    expect([status, body.records]).toEqual([200, 3]);
+    expect(body.samples[0]).toMatchObject({ row: 2, after: "u2'$&,Grace,a$b" });
+    expect(await show(owner, job_id)).toEqual(before);
+    const child = await amended(owner, job_id, JSON.stringify({ apply: body.id }), 'application/json');
+    expect(child.counts).toMatchObject({ read: 3, inserted: 3, rejected: 0 });
+    expect((await show(owner, job_id)).counts).toMatchObject({ rejected: 1, amended: 3 });
+    expect(await users(owner)).toEqual({
+      u1: { name: 'Ada' },
+      "u2'$&": { name: 'Grace', plan: 'a$b' },
+      "u3'$&": { name: 'Mary' },
+      "u5'$&": { name: 'Ann' },
+    });
+    expect((await preview(owner, job_id, { column: 'user_id', by: 'x' })).body.records).toBe(0);
+  });
+
+  test('of a cause leaves the records of others as they are', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, named);
+    const page = `/v1/background_jobs/${job_id}/rejects?group_by=cause`;
+    const { body } = await server.json<{ data: { id: string; error_code: string }[] }>(page, {
+      key: owner.key,
+    });
+    const cause = body.data.find(({ error_code }) => error_code === 'missing_id')?.id;
+    const found = await preview(owner, job_id, { column: 'user_id', by: 'u{row}', cause });
+    expect(found.body.records).toBe(2);
+  });
+
+  test('is refused where there is no such column, job or cause, and where the texts are too long', async () => {
+    const owner = await tenant();
+    const { job_id } = await load(owner, named);
+    const of = async (wish: object, jobId = job_id) => {
+      const [status, code] = await refusal(preview<ErrorBody>(owner, jobId, wish));
+      return [status, code];
+    };
+    expect(await of({ column: 'nothing', by: 'x' })).toEqual([400, 'invalid_field']);
+    expect(await of({ by: 'x' })).toEqual([400, 'missing_field']);
+    expect(await of({ column: 'name', cause: 'x' })).toEqual([400, 'invalid_field']);
+    expect(await of({ column: 'name', by: 'x'.repeat(257) })).toEqual([400, 'invalid_field']);
+    expect(await of({ column: 'name' }, '01a205c3-ea43-7519-b7b6-099ff91f020c')).toEqual([404, 'not_found']);
+    const other = await load(owner, '{"user_id":""}\n{"user_id":"a"}\n', 'application/x-ndjson');
+    expect(await of({ column: 'user_id', by: 'x' }, other.job_id)).toEqual([400, 'invalid_field']);
+  });
+});

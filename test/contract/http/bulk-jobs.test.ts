@@ -80,6 +80,11 @@ describe('the list of jobs', () => {
     expect(await list(tenant, 'idempotency_key=nightly')).toEqual([idempotent]);
     expect(await list(tenant, 'request_id=r-1')).toEqual([idempotent]);
     expect(await list(tenant, `key=${own.keyId}`)).toEqual([byKey]);
+    expect(await list(tenant, 'type=import,export')).toEqual(all);
+    expect(await list(tenant, 'type=export,delete_users&status=queued,failed')).toEqual([exported]);
+    expect(await list(tenant, 'status=failed,cancelled')).toEqual([]);
+    const some = { filter: { type: 'import,export', status: 'queued,processing' } };
+    expect((await act('cancel', tenant.key, some)).body).toMatchObject({ count: 4, done: 0 });
     const { body } = await server.json<{ sha256: string }>(`/v1/background_jobs/${byKey}`, {
       key: tenant.key,
     });
@@ -91,6 +96,8 @@ describe('the list of jobs', () => {
 
   test.each([
     ['until=soon', 'invalid_date'],
+    ['status=queued,', 'invalid_field'],
+    ['type=import,exports', 'invalid_field'],
     ['sha256=abc', 'invalid_field'],
     ['key=%00', 'invalid_field'],
     [`request_id=${'x'.repeat(513)}`, 'invalid_field'],
@@ -225,6 +232,8 @@ interface Overview {
   readonly minutes: readonly { readonly records: number; readonly refused: number; readonly rows: number }[];
   readonly lane: readonly { readonly position: number; readonly job_id: string; readonly status: string }[];
   readonly findings: { readonly is_known: boolean; readonly items: readonly { readonly check: string }[] };
+  readonly work: { readonly waiting: number; readonly failing: readonly object[] };
+  readonly queue: { readonly queues: readonly { readonly name: string; readonly waiting: number }[] } | null;
   readonly queued: number;
   readonly failed_24h: number;
   readonly unaccounted: number;
@@ -270,6 +279,31 @@ describe('the overview', () => {
       found.minutes.reduce((total, minute) => total + minute[name], 0);
     expect([found.minutes.length, sum('records'), sum('refused'), sum('rows')]).toEqual([60, 2, 2, 7]);
     expect(found.findings.items).toEqual([]);
+  });
+
+  test('has the tasks that are tried again with what their last try ran into, and what the queue has for the operator only', async () => {
+    const tenant = await t.addEnvironment('work');
+    const jobId = await load(tenant, { rows: 3 });
+    await waitFor('its task', async () => (await show(tenant.key)).work.waiting === 1);
+    await t.system.pool.query(
+      `update tasks set failures = 2, last_error = 'no space left', not_before = now() + interval '1 hour' where job_id = $1`,
+      [jobId],
+    );
+    const found = await show(tenant.key);
+    expect(found.work).toMatchObject({
+      ...{ waiting: 0, running: 0, postponed: 1 },
+      failing: [{ task: 'chunk', job_id: jobId, part: 0, failures: 2, last_error: 'no space left' }],
+    });
+    expect(found.queue).toBeNull();
+    const seen = await waitFor('the notice', async () => {
+      const { queue } = await show(t.key);
+      return (queue?.queues[0]?.waiting ?? 0) > 0 && queue;
+    });
+    expect(seen).toMatchObject({
+      ...{ lives_in: 'postgres', is_known: true },
+      queues: [{ name: 'sluice', delayed: 0, failed: 0 }, { name: 'sluice-exports' }],
+    });
+    expect((await show(t.key)).work.failing).toEqual([]);
   });
 
   test('shows the number that must be 0 when it is not', async () => {

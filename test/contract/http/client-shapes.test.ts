@@ -383,7 +383,8 @@ describe('what cannot work is told what to do', () => {
         [
           {
             error_code: 'invalid_field',
-            message: 'status is one of queued, processing, completed, failed, cancelled',
+            message:
+              'status is one of queued, processing, completed, failed, cancelled, or several of them with commas between',
             details: 'status',
           },
         ],

@@ -212,18 +212,28 @@ describe('a session', () => {
 describe('signing in', () => {
   const { start } = serversPerTest();
 
-  test('with a wrong key is refused, and whoever guesses must wait', async () => {
+  const guess = (fresh: TestServer, forwardedFor: string) =>
+    fresh.json<ErrorBody>('/v1/console/sign_in', {
+      method: 'POST',
+      key: null,
+      headers: { 'content-type': 'application/json', 'x-forwarded-for': forwardedFor, ...own },
+      body: JSON.stringify({ key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` }),
+    });
+
+  test('with a wrong key is refused, and whoever guesses must wait, whatever address is made up', async () => {
     const { server: fresh } = await start();
-    const attempt = () =>
-      fresh.json<ErrorBody>('/v1/console/sign_in', {
-        method: 'POST',
-        key: null,
-        headers: { 'content-type': 'application/json', ...own },
-        body: JSON.stringify({ key: `slk_${'0'.repeat(12)}_${'0'.repeat(40)}` }),
-      });
-    for (let n = 0; n < 10; n++) expect((await attempt()).status).toBe(401);
-    const { status, headers } = await attempt();
+    for (let n = 0; n < 10; n++) expect((await guess(fresh, `203.0.113.${n}`)).status).toBe(401);
+    const { status, headers } = await guess(fresh, '203.0.113.99');
     expect([status, Number(headers.get('retry-after')) > 0]).toEqual([429, true]);
+  });
+
+  test('behind a proxy of TRUST_PROXY has whoever guesses wait, and nobody else', async () => {
+    const { server: fresh } = await start({ settings: { TRUST_PROXY: '10.0.0.0/8, 127.0.0.1' } });
+    // What a caller puts in front of what the proxies add is made up.
+    for (let n = 0; n < 10; n++)
+      expect((await guess(fresh, `198.51.100.${n}, 203.0.113.1, 10.1.2.3`)).status).toBe(401);
+    expect((await guess(fresh, '203.0.113.1')).status).toBe(429);
+    expect((await guess(fresh, '203.0.113.2')).status).toBe(401);
   });
 });
 

@@ -158,7 +158,7 @@ function routesOf(document: ApiDocument): Route[] {
       members: [...new Set(membersOf(document, requestBody))],
     })),
   );
-  const others = ['/', '/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/{file}', '/admin/queues'];
+  const others = ['/', '/docs', '/docs/', '/docs/json', '/docs/yaml', '/docs/static/{file}'];
   return [...described, ...others.map((path) => ({ method: 'GET', path, parameters: [], members: [] }))];
 }
 

@@ -158,21 +158,32 @@ describe('a database', () => {
 });
 
 describe('a queue', () => {
-  test.skipIf(!redisAvailable)('that is gone leaves the service usable, and says so', async () => {
-    const { system, server } = await start({ queue: 'redis' });
-    await untilReady(server);
-    await system.redis?.kill();
-    const degraded = { status: 'degraded', parts: without('queue') };
-    await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
-    // At once, since the connection is known to be lost: a prober's own patience is a second, as a rule.
-    await waitFor('an answer that waits for nothing', async () => {
-      const { status, body, ms } = await probe(server);
-      expect([status, body]).toEqual([200, degraded]);
-      return ms < 500;
-    });
-    await system.redis?.start();
-    await untilReady(server);
-  });
+  test.skipIf(!redisAvailable)(
+    'that is gone leaves the service usable, and says so; the overview has what it holds',
+    async () => {
+      const { system, server } = await start({ queue: 'redis' });
+      await untilReady(server);
+      const queue = async () =>
+        (await server.json<{ queue: object }>('/v1/overview', { key: system.key })).body.queue;
+      await system.system.queue.notify([{ taskId: 1, kind: 'finish', attempt: 0 }]);
+      expect(await queue()).toMatchObject({ lives_in: 'redis', queues: [{ waiting: 1, active: 0 }, {}] });
+      await system.redis?.kill();
+      const degraded = { status: 'degraded', parts: without('queue') };
+      await waitFor('the queue to be missed', async () => (await probe(server)).body.status === 'degraded');
+      // At once, since the connection is known to be lost: a prober's own patience is a second, as a rule.
+      await waitFor('an answer that waits for nothing', async () => {
+        const { status, body, ms } = await probe(server);
+        expect([status, body]).toEqual([200, degraded]);
+        return ms < 500;
+      });
+      await waitFor(
+        'it to be missed there too',
+        async () => JSON.stringify(await queue()) === '{"lives_in":"redis","is_known":false,"queues":[]}',
+      );
+      await system.redis?.start();
+      await untilReady(server);
+    },
+  );
 
   test('that hangs is away, and a service that is told to stop meanwhile is not ready', async () => {
     const system = await openTestSystem({ settings: { REDIS_URL: await startMuteServer() } });

@@ -225,3 +225,154 @@ describe('a file that is inspected', () => {
     expect((await detail(body.job_id)).counts).toMatchObject({ inserted: 1 });
   });
 });
+
+interface TakenAgain {
+  upload_id: string;
+  sha256: string;
+  file_of: string;
+  options: Record<string, unknown>;
+}
+
+const again = (jobId: string) =>
+  server.json<TakenAgain & ErrorBody>(`/v1/background_jobs/${jobId}/upload`, { method: 'POST' });
+const named = (upload: TakenAgain, more: object = {}) =>
+  JSON.stringify({ upload_id: upload.upload_id, ...upload.options, ...more });
+
+/** A file, and the options that it needs to be read. */
+const files: readonly [string, () => [Body, Record<string, string>, Record<string, string>]][] = [
+  [
+    'a table in another encoding, packed, behind a preamble and with a footer',
+    () => [
+      gzipSync(
+        Buffer.from(
+          `Büro Köln\nNr;Straße\n${++serial}-1;Große Bleichen\n${serial}-2;NULL\nSumme;2\n`,
+          'latin1',
+        ),
+      ),
+      {
+        encoding: 'windows-1252',
+        skip_rows: '1',
+        skip_footer: '1',
+        null: 'NULL',
+        map: 'Nr=user_id,Straße=metadata.street',
+      },
+      { 'content-type': 'text/csv', 'content-encoding': 'gzip' },
+    ],
+  ],
+  [
+    'a table without a header',
+    () => [
+      `${++serial}-1|Ada\n${serial}-2|Bob\n`,
+      { header: 'none', delimiter: 'pipe', quote: 'none', map: '1=user_id' },
+      { 'content-type': 'text/csv' },
+    ],
+  ],
+  [
+    'a sheet of a workbook, whose cells look like another dialect',
+    () => [
+      new Uint8Array(
+        workbookFile({
+          sheets: [
+            { name: 'Costs', rows: textRow(1, 'a') + textRow(2, 'b') },
+            {
+              name: 'Users',
+              rows: textRow(1, 'user_id') + textRow(2, `${++serial};1`) + textRow(3, `${serial};2`),
+            },
+          ],
+        }),
+      ),
+      { sheet: 'Users' },
+      { 'content-type': 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet' },
+    ],
+  ],
+  [
+    'the records in a JSON document',
+    () => [
+      JSON.stringify({
+        data: { users: [{ no: `${++serial}-1` }, { no: `${serial}-2`, name: 'Bob' }] },
+        more: [],
+      }),
+      { records: 'data.users', entity: 'users', map: 'no=user_id' },
+      json,
+    ],
+  ],
+];
+
+describe('the file of a load', () => {
+  test.each(files)(
+    'that is %s is loaded again as it was, and with another mapping, without being sent',
+    async (_, make) => {
+      const [body, options, headers] = make();
+      const first = await load(`?${new URLSearchParams(options)}`, body, headers);
+      expect([first.status, first.body.errors]).toEqual([200, undefined]);
+      const before = await detail(first.body.job_id);
+      expect(before).toMatchObject({ status: 'completed', counts: { read: 2, inserted: 2 } });
+      const taken = await again(first.body.job_id);
+      expect(taken).toMatchObject({
+        status: 201,
+        body: { file_of: first.body.job_id, sha256: before.sha256, options: { encoding: 'utf-8' } },
+      });
+      expect((await inspect(named(taken.body), '', json)).body).toMatchObject({ problem: null, records: 2 });
+      const same = await load('', named(taken.body), json);
+      expect([same.status, same.body.errors]).toEqual([200, undefined]);
+      expect(await detail(same.body.job_id)).toMatchObject({
+        status: 'completed',
+        sha256: before.sha256,
+        filename: before.filename,
+        counts: { read: 2, unchanged: 2 },
+      });
+      const parts = await listParts(t.system.db, taken.body.upload_id);
+      expect(parts).toEqual([]);
+      const columns = (await inspect(named(taken.body), '', json)).body.columns;
+      const id = columns.find(({ becomes }) => becomes === 'user_id')?.name ?? '';
+      const other = await load(
+        '',
+        named(taken.body, { entity: 'companies', map: { [id]: 'company_id' } }),
+        json,
+      );
+      expect([other.status, other.body.errors]).toEqual([200, undefined]);
+      expect(await detail(other.body.job_id)).toMatchObject({ counts: { read: 2, inserted: 2 } });
+      const { body: history } = await server.json(`/v1/background_jobs/${other.body.job_id}/history`);
+      expect(history).toMatchObject({ parameters: { file_of: first.body.job_id, entity: 'companies' } });
+    },
+  );
+
+  test('stays when its upload goes, and takes its upload along when it goes', async () => {
+    const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
+    await detail(first.body.job_id);
+    const [one, two] = [(await again(first.body.job_id)).body, (await again(first.body.job_id)).body];
+    expect((await server.fetch(`/v1/uploads/${one.upload_id}`, { method: 'DELETE' })).status).toBe(204);
+    expect((await inspect(named(two), '', json)).body).toMatchObject({ records: 3 });
+    await t.system.db
+      .updateTable('loads')
+      .set({ file_ref: null })
+      .where('job_id', '=', first.body.job_id)
+      .execute();
+    expect((await inspect(named(two), '', json)).status).toBe(404);
+    expect(await again(first.body.job_id)).toMatchObject({ status: 410 });
+  });
+
+  test('is not taken again where a deletion has come since, from a mending job, or by another environment', async () => {
+    const first = await load('?map=Kunden-Nr%3Duser_id', someUsers(), { 'content-type': 'text/csv' });
+    await detail(first.body.job_id);
+    const amend = await server.json<{ job_id: string }>(`/v1/background_jobs/${first.body.job_id}/amend`, {
+      method: 'POST',
+      body: form(`Kunden-Nr,Name,sluice_row\n${serial}-3,Jemand,3\n`),
+    });
+    expect(amend.status).toBe(202);
+    await detail(amend.body.job_id);
+    const taken = `/v1/background_jobs/${first.body.job_id}/upload`;
+    expect(
+      await refusalOf(server, taken.replace(first.body.job_id, amend.body.job_id), { method: 'POST' }),
+    ).toEqual([409, ['job_not_retryable']]);
+    const other = await createEnvironment(t.system.db, `other${++serial}`);
+    const { key } = await createApiKey(t.system.db, other.environmentId, { label: 'test', expiresAt: null });
+    expect(await refusalOf(server, taken, { method: 'POST', key })).toEqual([404, ['not_found']]);
+    await server.fetch('/v1/users', {
+      method: 'DELETE',
+      headers: json,
+      body: JSON.stringify({ users: ['nobody'] }),
+    });
+    expect(await refusalOf(server, taken, { method: 'POST' })).toEqual([410, ['job_expired']]);
+  });
+});

@@ -1,3 +1,5 @@
+import { readFile, rename } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { readConfig } from '../../../src/config.ts';
@@ -312,6 +314,77 @@ describe('the ledger', () => {
     expect((await scrape(server)).samples.get('sluice_database_up')).toBe(1);
     expect((await scrape(await another(system))).samples.get('sluice_database_up')).toBe(0);
   });
+});
+
+const repository = resolve(import.meta.dirname, '../../..');
+
+/** Who watches: all that names figures. */
+const watchers = [
+  'examples/monitoring/alerts.yml',
+  'examples/monitoring/alerts.test.yml',
+  'examples/monitoring/alerts-of-days.test.yml',
+  'examples/monitoring/grafana-dashboard.json',
+  'examples/kubernetes/work.yaml',
+  'examples/kubernetes/prometheus-adapter.yaml',
+  'docs/operations.md',
+  'docs/architecture.md',
+  'docs/notifications.md',
+];
+
+test('the figures that dashboard, alerts and documents name are on the page, with the labels that they ask for', async () => {
+  const { server, system } = await start({ worker: true });
+  const { body } = await upload(server, 'user_id,name\nu1,Ada\n');
+  await system.ended(body.job_id);
+  await system.system.pool.query(
+    `insert into schedules (environment_id, schedule_name, considered_until) values ($1, 'nightly', now())`,
+    [system.environment.environmentId],
+  );
+  await system.system.pool.query(
+    `insert into schedule_runs (environment_id, schedule_name, due_at, created_at, cause, status, definition, ended_at, reason_code)
+     values ($1, 'nightly', now(), now(), 'due', 'failed', '{}', now(), 'x')`,
+    [system.environment.environmentId],
+  );
+  const other = await another(system);
+  await other.fetch('/health/live');
+  const { page, samples } = await scrape(other);
+  const types = new Map(
+    [...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]),
+  );
+  const onPage = (name: string): boolean => {
+    const whole = name.replace(/_(?:bucket|sum|count)$/, '');
+    return types.has(name) || ['histogram', 'summary'].includes(types.get(whole) ?? '');
+  };
+  const labels = [...samples.keys()].map((sample) => sample.replaceAll('\\"', ''));
+  for (const file of watchers) {
+    const text = (await readFile(join(repository, file), 'utf8')).replaceAll('\\"', '"');
+    const named = new Set(text.match(/\b(?:sluice|nodejs|process)_[a-z0-9_]+\b/g));
+    if (file.startsWith('examples')) expect([file, named.size > 0]).toEqual([file, true]);
+    expect([file, [...named].filter((name) => !onPage(name))]).toEqual([file, []]);
+    for (const [, name = '', selector = ''] of text.matchAll(/\b(sluice_\w+)\{([^}]*)\}/g)) {
+      for (const [matcher, label = ''] of selector.matchAll(/(\w+)=~?"[^"]*"/g)) {
+        const isOfPrometheus = ['job', 'instance', 'le'].includes(label);
+        const found = labels.some((each) => each.startsWith(`${name}{`) && each.includes(matcher));
+        const anyValue = labels.some((each) => each.startsWith(`${name}{`) && each.includes(`${label}="`));
+        // Statuses and routes come with the requests; the values of all others are known.
+        const suits = name.startsWith('sluice_http_') || label === 'schedule' ? anyValue : found;
+        expect([file, name, matcher, isOfPrometheus || suits]).toEqual([file, name, matcher, true]);
+      }
+    }
+  }
+});
+
+test('the parts of a server, and its connections, are shown as /health/ready and the pool have them', async () => {
+  const { server, system } = await start();
+  const { samples } = await scrape(server);
+  for (const part of ['database', 'queue', 'storage'])
+    expect(samples.get(`sluice_part_up{part="${part}"}`)).toBe(1);
+  await rename(system.config.filesDir, `${system.config.filesDir}-gone`);
+  expect((await scrape(server)).samples.get('sluice_part_up{part="storage"}')).toBe(0);
+  const held = await system.system.pool.connect();
+  const busy = 'sluice_pool_connections{state="busy"}';
+  expect((await scrape(server)).samples.get(busy)).toBe(1);
+  held.release();
+  expect((await scrape(server)).samples.get(busy)).toBe(0);
 });
 
 describe('with the database away', () => {

@@ -152,7 +152,10 @@ describe('keys, environments and settings', () => {
     for (const path of ['/v1/keys', '/v1/environments', '/v1/settings']) {
       expect([path, ...(await refusalOf(server, path))]).toEqual([path, 403, ['insufficient_scope']]);
     }
-    for (const path of ['/v1/keys', '/v1/keys/0tzwkpc87gq5/rotate', '/v1/keys/0tzwkpc87gq5/revoke']) {
+    for (const path of [
+      ...['/v1/keys', '/v1/keys/0tzwkpc87gq5/rotate', '/v1/keys/0tzwkpc87gq5/revoke'],
+      ...['/v1/environments', '/v1/subscriptions', '/v1/subscriptions/1/rotate_secret'],
+    ]) {
       expect(await refusalOf(server, path, post({ label: 'x' }))).toEqual([403, ['insufficient_scope']]);
     }
   });
@@ -187,6 +190,39 @@ describe('keys, environments and settings', () => {
     }
   });
 
+  test('environments and subscriptions are made, and the secret of a webhook is shown once', async () => {
+    const admin = await signIn();
+    const as = (body: object, method = 'POST') => ({ ...admin, method, body: JSON.stringify(body) });
+    const made = await server.json<{ app_token: string }>('/v1/environments', as({ name: 'made-here' }));
+    expect(made).toMatchObject({ status: 201, body: { name: 'made-here', app_token: expect.any(String) } });
+    expect((await server.json<object[]>('/v1/environments', admin)).body).toContainEqual(made.body);
+    for (const name of ['made-here', 'No Name', ''])
+      expect(await refusalOf(server, '/v1/environments', as({ name }))).toEqual([400, ['invalid_field']]);
+    const wish = { url: receiver.url, on: ['failed'] };
+    const added = await server.json<{ id: number; secret: string }>('/v1/subscriptions', as(wish));
+    const { id, secret } = added.body;
+    expect(added).toMatchObject({ status: 201, body: { on: ['failed'], types: ['load', 'export'] } });
+    expect(secret).toMatch(/^whsec_/);
+    const mail = await server.json('/v1/subscriptions', as({ email: 'ops@example.com' }));
+    expect(mail).toMatchObject({ status: 201, body: { channel: 'email', secret: null } });
+    const listed = JSON.stringify((await server.json('/v1/subscriptions')).body);
+    expect(listed).toContain('ops@example.com');
+    expect(listed).not.toContain(secret);
+    const own = `/v1/subscriptions/${id}`;
+    const rotated = await server.json<{ secret: string }>(`${own}/rotate_secret`, as({ overlap_hours: 1 }));
+    expect([rotated.status, rotated.body.secret === secret]).toEqual([200, false]);
+    expect(await refusalOf(server, own, { method: 'DELETE' })).toEqual([403, ['insufficient_scope']]);
+    expect((await server.fetch(own, { ...admin, method: 'DELETE' })).status).toBe(204);
+    expect(await refusalOf(server, own, { ...admin, method: 'DELETE' })).toEqual([404, ['not_found']]);
+    for (const body of [
+      {},
+      { url: 'ftp://x' },
+      { url: receiver.url, email: 'a@example.com' },
+      { ...wish, on: [] },
+    ])
+      expect(await refusalOf(server, '/v1/subscriptions', as(body))).toEqual([400, ['invalid_field']]);
+  });
+
   test('settings are shown with their source, and nothing of secrets', async () => {
     const admin = await signIn();
     const { body } = await server.json<{ name: string; value: string; source: string }[]>(
@@ -198,6 +234,6 @@ describe('keys, environments and settings', () => {
     expect(find('MAX_UPLOAD_BYTES')).toMatchObject({ source: 'default' });
     expect(JSON.stringify(body)).not.toContain(adminKey);
     const { body: environments } = await server.json('/v1/environments', admin);
-    expect(environments).toMatchObject([{ name: 'default' }, { name: 'other' }]);
+    expect(environments).toMatchObject([{ name: 'default' }, { name: 'made-here' }, { name: 'other' }]);
   });
 });

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { MAX_LIVE_UNREAD_BYTES } from '../../../src/domain/limits.ts';
 import { createApiKey, revokeApiKey } from '../../../src/postgres/stores/api-keys.ts';
@@ -253,7 +254,10 @@ describe('a stream of records', () => {
     );
     for (const each of records) expect(each['ms']).toBeGreaterThan(0);
     expect(records.find(({ route }) => route === 'identify')?.['body']).toBe('{"user_id":"u1","plan":"pro"}');
-    expect(stream.events.at(-1)?.data).toMatchObject({ arrived: 5, refused: 2, shown: 5 });
+    expect(stream.events.at(-1)?.data).toMatchObject({
+      ...{ arrived: 5, refused: 2, shown: 5 },
+      server: `${hostname()} ${process.pid}`,
+    });
   });
 
   test('leaves out what is too much, refused ones last, and says so', async () => {

@@ -132,7 +132,8 @@ export function createDeletions(
       const rows = await sql<{ id: string; times: number; known: number }>(
         `select coalesce(e.metadata ->> 'id', k.event_id) as id, count(e.event_id)::int as times, count(k.event_id)::int as known
          from (select * from sluice.events where environment_id = $1 and starts_with(event_id, $2)) e
-         full join (select * from sluice.event_ids where environment_id = $1 and starts_with(event_id, $2)) k using (event_id)
+         full join (select * from sluice.event_ids where environment_id = $1 and starts_with(event_id, $2)) k
+           using (user_id, event_id)
          group by 1`,
         [tenant.environmentId, `${name}-event-`],
       );

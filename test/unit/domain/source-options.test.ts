@@ -5,6 +5,7 @@ import {
   type GivenSource,
   type SourceOptionName,
   sourceOptionProblem,
+  toGivenSource,
   toSourceOptions,
   withFlags,
   withKeys,
@@ -48,6 +49,7 @@ describe('an option of how a file is written', () => {
   ])('%s %j means %j', (name, given, meant) => {
     expect(sourceOptionProblem(name, given)).toBeNull();
     expect(toSourceOptions({ [name]: given })).toEqual(meant);
+    expect(toSourceOptions(toGivenSource(toSourceOptions({ [name]: given })))).toEqual(meant);
   });
 
   test.each<[SourceOptionName, unknown]>([

@@ -5,6 +5,7 @@ import { EventBuffer, EventRow, instantChars } from '../../../src/mapping/event-
 const origin = { environmentId: 7, acceptedAt: '2026-11-20T08:00:00.000001Z' };
 
 interface Given {
+  readonly user?: string;
   readonly id?: string;
   readonly kind?: 'track' | 'page_view';
   readonly name?: string;
@@ -12,12 +13,13 @@ interface Given {
 }
 
 function add(events: EventBuffer, record: number, given: Given = {}): void {
-  const { id, kind = 'track', name = 'Paid', at = '2026-03-04T05:06:07.000000Z' } = given;
+  const { user = 'u1', id, kind = 'track', name = 'Paid', at = '2026-03-04T05:06:07.000000Z' } = given;
   const row = Object.assign(new EventRow(), { record, kind, hasId: id !== undefined });
   let to = events.startRow(200);
   const write = (text: string): void => {
     to += events.bytes.write(text, to, 'latin1');
   };
+  write(`${user}\t`);
   if (id === undefined) to = events.reserveId(to);
   else write(id);
   row.idEnd = to;
@@ -25,7 +27,7 @@ function add(events: EventBuffer, record: number, given: Given = {}): void {
   row.nameStart = to;
   write(name);
   row.nameEnd = to;
-  write('\tu1\t\\N\timport\t');
+  write('\t\\N\timport\t');
   row.timeStart = to;
   write(at ?? '-'.repeat(instantChars));
   row.ms = at === null ? null : Date.parse(at);
@@ -46,14 +48,14 @@ const lines = (text: Buffer): string[][] =>
     .split('\n')
     .slice(0, -1)
     .map((line) => line.split('\t'));
-const ids = (events: EventBuffer): (string | undefined)[] => lines(events.text()).map(([, id]) => id);
+const ids = (events: EventBuffer): (string | undefined)[] => lines(events.text()).map(([, , id]) => id);
 const sha = (row: string): string => createHash('sha256').update(row).digest('hex').slice(0, 32);
 const content = (occurrence: number, time = '2026-03-04T05:06:07.000000Z'): string =>
-  `7\t${String(occurrence).padStart(32, '0')}\ttrack\tPaid\tu1\t\\N\timport\t${time}\t{"a": 1}`;
+  `7\tu1\t${String(occurrence).padStart(32, '0')}\ttrack\tPaid\t\\N\timport\t${time}\t{"a": 1}`;
 
 describe('the ids of events', () => {
   it('are a hash of the content where the record gives none, which no release may change', () => {
-    expect(ids(filled({}))).toEqual(['0decd042d8ce057810bb9a944ace6650']);
+    expect(ids(filled({}))).toEqual(['f0ab2ab9504c078a6ca302c2b0df9c0f']);
     expect(ids(filled({}))).toEqual([sha(content(0))]);
   });
 
@@ -67,7 +69,7 @@ describe('the ids of events', () => {
   it('do not depend on when the load was accepted, also of a row without a time', () => {
     const events = filled({ at: null });
     const [row = []] = lines(events.text());
-    expect(row[1]).toBe(sha(content(0, '0'.repeat(instantChars))));
+    expect(row[2]).toBe(sha(content(0, '0'.repeat(instantChars))));
     expect(row[7]).toBe(origin.acceptedAt);
   });
 
@@ -97,17 +99,27 @@ describe('event rows', () => {
     const events = filled({ id: 'x', name: 'A' }, { id: 'y', name: 'B' }, { id: 'x', name: 'C' });
     expect(events.rows).toBe(3);
     expect(events.repeated).toBe(1);
-    expect(lines(events.text()).map((row) => row[3])).toEqual(['A', 'B']);
+    expect(lines(events.text()).map((row) => row[4])).toEqual(['A', 'B']);
     const withoutFirst = (record: number): boolean => record > 0;
-    expect(lines(events.text(withoutFirst)).map((row) => row[3])).toEqual(['B', 'C']);
+    expect(lines(events.text(withoutFirst)).map((row) => row[4])).toEqual(['B', 'C']);
+  });
+
+  it('of two users with one given id are two', () => {
+    const events = filled({ id: 'x' }, { user: 'u2', id: 'x' }, { user: 'u2', id: 'x' });
+    expect(events.repeated).toBe(1);
+    expect(lines(events.text()).map(([, user, id]) => [user, id])).toEqual([
+      ['u1', 'x'],
+      ['u2', 'x'],
+    ]);
+    expect(new Set(hashesIn(events.keyHashes())).size).toBe(2);
   });
 
   it('name for event_ids the given ids and those of rows without a time', () => {
     const events = filled({ id: 'x' }, {}, { at: null }, { id: 'x' });
     const [, , untimed] = ids(events);
     expect(lines(events.idText())).toEqual([
-      ['7', 'x', '2026-03-04T05:06:07.000000Z'],
-      ['7', untimed, origin.acceptedAt],
+      ['7', 'u1', 'x', '2026-03-04T05:06:07.000000Z'],
+      ['7', 'u1', untimed, origin.acceptedAt],
     ]);
   });
 
@@ -126,10 +138,12 @@ describe('event rows', () => {
   it('have a key hash each: of a content that of its first occurrence, of a given id one that nobody can choose', () => {
     const events = filled({}, {}, { id: 'x' }, { id: 'x' });
     const first = BigInt.asIntN(64, BigInt(`0x${sha(content(0)).slice(0, 16)}`)) & -4n;
-    const given = (BigInt.asIntN(64, BigInt(`0x${sha('x').slice(0, 16)}`)) & -4n) | 1n;
+    const given = (BigInt.asIntN(64, BigInt(`0x${sha('u1\tx').slice(0, 16)}`)) & -4n) | 1n;
     expect(hashesIn(events.keyHashes())).toEqual([first, first, given]);
     expect(hashesIn(events.contentHashes())).toEqual([first, first]);
-    expect(lines(events.hashedIdText())).toEqual([['7', 'x', '2026-03-04T05:06:07.000000Z', String(given)]]);
+    expect(lines(events.hashedIdText())).toEqual([
+      ['7', 'u1', 'x', '2026-03-04T05:06:07.000000Z', String(given)],
+    ]);
   });
 
   it('are counted by kind, those that give an id again apart', () => {

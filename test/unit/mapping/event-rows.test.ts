@@ -61,7 +61,7 @@ interface Event {
 
 function eventsOf(rows: Rows): Event[] {
   return copiedFields(rows.events.text()).map((fields) => {
-    const [environment, id, type, name, user, company, source, at, metadata, ...more] = fields;
+    const [environment, user, id, type, name, company, source, at, metadata, ...more] = fields;
     expect([environment, more]).toEqual(['7', []]);
     return { id, type, name, user, company, source, at, metadata: JSON.parse(metadata ?? '') } as Event;
   });

@@ -163,7 +163,7 @@ describe('records are offered by the profile they seem to name', () => {
     ]);
   });
 
-  test('in NDJSON by the id, wherever it stands; a user before a company', () => {
+  test('in NDJSON by the id, wherever it stands; a user before a company, in the order of their ids', () => {
     const rows = new Rows();
     const parser = new NdjsonRows('auto', { who: 'user_id' }, rows);
     const lines = [
@@ -183,8 +183,8 @@ describe('records are offered by the profile they seem to name', () => {
     parser.offerUnchanged(bytes);
     expect(offered(rows)).toEqual([
       ['users', 'first'],
-      ['users', 'x'],
       ['users', 'later'],
+      ['users', 'x'],
       ['companies', 'acme'],
     ]);
   });

@@ -2,10 +2,13 @@ import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { ErrorBoundary, LocationProvider, Route, Router, useLocation } from 'preact-iso';
 import { ApiError, session } from '../lib/api.ts';
+import { live } from '../lib/live.ts';
 import { consoleRoot, screenHref } from '../lib/place.ts';
 import { resumeSession } from '../lib/session.ts';
+import { Icon } from '../ui/icons.tsx';
 import { Page } from '../ui/page.tsx';
 import { Empty, Loading, Problems } from '../ui/problems.tsx';
+import { Time } from '../ui/time.tsx';
 import { Keys } from './keys.tsx';
 import { Nav } from './nav.tsx';
 import { screens } from './screens.ts';
@@ -39,11 +42,27 @@ export function App(): VNode {
       <div class="frame">
         <Nav />
         <main id="main" class="main" tabIndex={-1}>
+          <Lost />
           <Screens />
         </main>
       </div>
       <Keys />
     </LocationProvider>
+  );
+}
+
+/** What is shown is as it was when the connection was lost. The browser tries again by itself. */
+function Lost(): VNode | null {
+  const { lostSince } = live.value;
+  if (lostSince === null) return null;
+  return (
+    <p class="notice" role="alert">
+      <Icon name="warning" />
+      <span>
+        The connection to the server was lost at <Time at={lostSince} />. It is tried again; until then this
+        is how things stood.
+      </span>
+    </p>
   );
 }
 

@@ -91,7 +91,7 @@ export const screens: readonly Screen[] = [
   {
     path: '/schedules',
     component: lazy(() => import('../screens/schedules.tsx').then(({ Schedules }) => Schedules)),
-    nav: { title: 'Schedules', icon: 'schedules', group: 'In', key: 'h' },
+    nav: { title: 'Schedules', icon: 'schedules', group: 'In', key: 't' },
   },
   {
     path: '/schedules/:schedule',
@@ -104,12 +104,14 @@ export const screens: readonly Screen[] = [
   },
   {
     path: '/deliveries',
-    component: lazy(() => import('../screens/deliveries.tsx').then(({ Deliveries }) => Deliveries)),
+    component: lazy(() =>
+      import('../screens/deliveries/deliveries.tsx').then(({ Deliveries }) => Deliveries),
+    ),
     nav: { title: 'Deliveries', icon: 'deliveries', group: 'Out', key: 'd' },
   },
   {
     path: '/deliveries/:delivery',
-    component: lazy(() => import('../screens/deliveries.tsx').then(({ Delivered }) => Delivered)),
+    component: lazy(() => import('../screens/deliveries/delivered.tsx').then(({ Delivered }) => Delivered)),
   },
   {
     path: '/access',

@@ -75,6 +75,8 @@ export interface JobHistory {
   readonly request_id: string | null;
   readonly origin: { readonly kind: string; readonly name: string | null } | null;
   readonly parameters: Readonly<Record<string, unknown>>;
+  /** There is more of them. */
+  readonly parameters_cut: boolean;
   readonly phases: readonly { readonly phase: string; readonly at: string }[];
 }
 

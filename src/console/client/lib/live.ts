@@ -18,22 +18,30 @@ export interface LiveEvent {
 
 type Handler = (event: LiveEvent) => void;
 
-/** Whether events come, and since when the server cannot read the ledger. */
-export const live = signal<{ readonly isOpen: boolean; readonly staleSince: string | null }>({
-  isOpen: false,
-  staleSince: null,
-});
+export interface LiveState {
+  /** Events come. */
+  readonly isOpen: boolean;
+  /** Since when the server cannot read the ledger. */
+  readonly staleSince: string | null;
+  /** Since when there is no connection, although something is watched. */
+  readonly lostSince: string | null;
+}
+
+export const live = signal<LiveState>({ isOpen: false, staleSince: null, lostSince: null });
 
 const handlers = new Map<Topic, Set<Handler>>();
 const eventNames = ['jobs', 'job', 'pulse', 'records'] as const;
 const shortestPauseMs = 2_000;
 const longestPauseMs = 30_000;
 const hiddenMs = 10_000;
+/** A stream that is back so soon was not missed: a proxy ended it, or a server that was updated. */
+const unnoticedMs = 4_000;
 
 let source: EventSource | null = null;
 let openedFor = '';
 let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
+let lossTimer: ReturnType<typeof setTimeout> | undefined;
 
 /** Calls `onEvent` with what comes of the topic while the component is there; null watches nothing. */
 export function useLive<E extends LiveEvent>(topic: Topic | null, onEvent: (event: E) => void): void {
@@ -62,6 +70,7 @@ function update(): void {
   source = null;
   openedFor = topics;
   if (topics === '') {
+    forgetLoss();
     live.value = { ...live.peek(), isOpen: false };
     return;
   }
@@ -81,13 +90,15 @@ function open(path: string): EventSource {
   }
   on('ready', () => {
     failures = 0;
-    live.value = { isOpen: true, staleSince: null };
+    forgetLoss();
+    live.value = { isOpen: true, staleSince: null, lostSince: null };
   });
   on('stale', (data) => {
     live.value = { ...live.peek(), staleSince: (data as { readonly since: string | null }).since };
   });
   opened.addEventListener('error', () => {
     live.value = { ...live.peek(), isOpen: false };
+    keepLoss();
     // The browser tries again by itself, unless it was refused.
     if (opened.readyState !== EventSource.CLOSED || source !== opened) return;
     source = null;
@@ -95,6 +106,20 @@ function open(path: string): EventSource {
     timer = setTimeout(() => void retry(), pause);
   });
   return opened;
+}
+
+function keepLoss(): void {
+  if (lossTimer !== undefined || live.peek().lostSince !== null) return;
+  const lostSince = new Date().toISOString();
+  lossTimer = setTimeout(() => {
+    live.value = { ...live.peek(), lostSince };
+  }, unnoticedMs);
+}
+
+function forgetLoss(): void {
+  clearTimeout(lossTimer);
+  lossTimer = undefined;
+  if (live.peek().lostSince !== null) live.value = { ...live.peek(), lostSince: null };
 }
 
 /** A stream is not told why it was refused: whether somebody is still signed in is asked first. */

@@ -35,6 +35,13 @@ export const sendings = signal<readonly Sending[]>([]);
 
 const firstPauseMs = 500;
 const longestPauseMs = 15_000;
+/**
+ * What one request carries at most. A browser that loses a connection may send the whole request again without a word, and reads
+ * the server's refusal only after it; so a request is never large.
+ */
+const pieceBytes = 32 * 1024 * 1024;
+/** A request of which nothing moves for so long is given up, and the upload goes on with another. */
+const stuckMs = 60_000;
 /** Left out of what is shown of progress in between: the page need not be drawn for every packet. */
 const shownEveryMs = 100;
 
@@ -162,29 +169,38 @@ function base64(text: string): string {
   return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
 }
 
-/** Sends the rest of the file; resolves to where the upload ends then. XMLHttpRequest, because fetch does not say how far it is. */
+/**
+ * Sends the next piece of the file; resolves to where the upload ends then. XMLHttpRequest, because fetch does not say how far it
+ * is.
+ */
 function append(upload: Upload, file: File, onProgress: (bytes: number) => void): Promise<number> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
+    const from = upload.received_bytes;
     let shownAt = 0;
+    const giveUp = (): void => request.abort();
+    let stuck = setTimeout(giveUp, stuckMs);
     request.open('PATCH', apiHref(`/v1/uploads/${upload.upload_id}`));
     request.setRequestHeader('content-type', 'application/offset+octet-stream');
     request.setRequestHeader('tus-resumable', '1.0.0');
-    request.setRequestHeader('upload-offset', String(upload.received_bytes));
+    request.setRequestHeader('upload-offset', String(from));
     request.setRequestHeader('sluice-environment', session.peek()?.environment ?? '');
     request.upload.onprogress = ({ loaded, timeStamp }) => {
+      clearTimeout(stuck);
+      stuck = setTimeout(giveUp, stuckMs);
       if (timeStamp - shownAt < shownEveryMs) return;
       shownAt = timeStamp;
       onProgress(loaded);
     };
-    request.onerror = () => reject(new ApiError(0, [lost], null));
+    request.onerror = request.onabort = () => reject(new ApiError(0, [lost], null));
+    request.onloadend = () => clearTimeout(stuck);
     request.onload = () => {
       if (request.status === 204) return resolve(Number(request.getResponseHeader('upload-offset')));
       if (request.status === 401) session.value = null;
       const id = request.getResponseHeader('x-request-id');
       reject(new ApiError(request.status, readProblems(request), id));
     };
-    request.send(file.slice(upload.received_bytes));
+    request.send(file.slice(from, from + pieceBytes));
   });
 }
 

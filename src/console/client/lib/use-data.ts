@@ -15,8 +15,8 @@ export interface LoadOptions {
   readonly everyMs?: number | undefined;
 }
 
-/** A failure is followed by a longer pause, up to this. */
-const longestPauseMs = 30_000;
+/** A failure is followed by a longer pause, up to this: whoever looks at the page waits for it. */
+const longestPauseMs = 10_000;
 
 /**
  * What `load` brings, again whenever `key` changes. The key names what is loaded, such as its path with the query; null:

@@ -12,6 +12,7 @@ import { Page, Section } from '../ui/page.tsx';
 import { Empty, Loading, Problems } from '../ui/problems.tsx';
 import { type Column, Table } from '../ui/table.tsx';
 import { Time } from '../ui/time.tsx';
+import { Environments } from './environments.tsx';
 
 interface Key {
   readonly key_id: string;
@@ -244,30 +245,6 @@ function Shown({ text, onClose }: { readonly text: string; readonly onClose: () 
       </div>
       <p class="hint">Only a digest of it is kept. Send it as Authorization: Token …</p>
     </Dialog>
-  );
-}
-
-function Environments(): VNode {
-  const { data, error, reload } = useData('/v1/environments', (signal) =>
-    api<readonly { readonly name: string; readonly app_token: string }[]>('/v1/environments', { signal }),
-  );
-  return (
-    <Section title="Environments" flush>
-      <Problems error={error} onRetry={reload} />
-      {data === undefined ? (
-        <Loading rows={2} />
-      ) : (
-        <Table
-          caption="Environments"
-          columns={[
-            { id: 'name', title: 'Name', cell: ({ name }) => <strong>{name}</strong> },
-            { id: 'token', title: 'App token', cell: ({ app_token }) => <code>{app_token}</code> },
-          ]}
-          rows={data}
-          keyOf={({ name }) => name}
-        />
-      )}
-    </Section>
   );
 }
 

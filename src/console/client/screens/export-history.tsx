@@ -76,6 +76,8 @@ export function History(): VNode {
             rows={list.data.items}
             keyOf={({ job_id }) => job_id}
             hrefOf={({ job_id }) => screenHref(`/export/${job_id}`)}
+            selected={query.get('row')}
+            onSelect={(row) => query.set({ row }, { replace: true })}
           />
           <Pager page={list.data} noun={list.data.total === 1 ? 'export' : 'exports'} />
         </>

@@ -3,6 +3,7 @@ import { api, mayUse } from '../lib/api.ts';
 import { formatCount, plural, visibleText } from '../lib/format.ts';
 import { screenHref } from '../lib/place.ts';
 import { useAction, useData } from '../lib/use-data.ts';
+import { useQuery } from '../lib/use-query.ts';
 import { Badge } from '../ui/badge.tsx';
 import { Page, Section } from '../ui/page.tsx';
 import { Empty, Loading, Problems } from '../ui/problems.tsx';
@@ -33,6 +34,7 @@ export function Schedules(): VNode {
 }
 
 function List({ of, onChange }: { readonly of: ScheduleList; readonly onChange: () => void }): VNode {
+  const query = useQuery();
   if (!of.is_configured) {
     return (
       <div class="panel">
@@ -69,6 +71,8 @@ function List({ of, onChange }: { readonly of: ScheduleList; readonly onChange: 
             rows={of.data}
             keyOf={({ schedule }) => schedule}
             hrefOf={({ schedule }) => screenHref(`/schedules/${schedule}`)}
+            selected={query.get('row')}
+            onSelect={(row) => query.set({ row }, { replace: true })}
           />
         )}
       </div>

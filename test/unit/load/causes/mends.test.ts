@@ -4,6 +4,11 @@ import { EARLIEST_EVENT } from '../../../../src/domain/limits.ts';
 import { CsvReadings } from '../../../../src/load/causes/mend.ts';
 import { mends, mendsOf } from '../../../../src/load/causes/mends.ts';
 import { repairJson } from '../../../../src/load/causes/repair-json.ts';
+import {
+  readReplacementId,
+  replacementMend,
+  writeReplacementId,
+} from '../../../../src/load/causes/replacement.ts';
 import { EventTimes } from '../../../../src/mapping/event-time.ts';
 
 const times = new EventTimes();
@@ -51,7 +56,7 @@ describe('a mend', () => {
     fc.assert(
       fc.property(fc.array(cell, { minLength: 3, maxLength: 3 }), (cells) => {
         for (const { cells: mend } of counted) {
-          const after = mend?.(Buffer.from(cells.join(',')), readings) ?? null;
+          const after = mend?.(Buffer.from(cells.join(',')), readings, 1) ?? null;
           if (after !== null) expect(after).toEqual(cells);
         }
       }),
@@ -78,10 +83,38 @@ describe('a mend', () => {
         mend.text?.(text);
         mend.json?.(text);
         mend.bytes?.(raw);
-        mend.cells?.(raw, readings);
+        mend.cells?.(raw, readings, 1);
       }
     }
     expect(performance.now() - started).toBeLessThan(15_000);
+  });
+
+  test('that replaces a text gives the text as it was meant, whatever stands in it, and its id says all of it', () => {
+    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
+    const plain = fc.string({ unit: fc.constantFrom('a', ' ', '$', '&', "'", '`', 'é', '{row}', '-') });
+    fc.assert(
+      fc.property(fc.tuple(plain, plain, plain), plain, plain, (cells, find, by) => {
+        const id = writeReplacementId({ cause: 0xabc, column: 'b', find, by });
+        const { cause, mend } = readReplacementId(id) ?? {};
+        expect(cause).toBe(0xabc);
+        const after = mend?.cells?.(Buffer.from(cells.join(',')), readings, 41) ?? cells;
+        const meant = by.split('{row}').join('41');
+        const [a, b, c] = cells;
+        const filled = b === '' ? meant : b;
+        expect(after).toEqual([a, find === '' ? filled : b.split(find).join(meant), c]);
+      }),
+    );
+  });
+
+  test('that replaces a text fills a record that is too short, leaves one that is too long, and makes nothing endless', () => {
+    const readings = new CsvReadings({ columns: ['a', 'b', 'c'], delimiter: ',' });
+    const cells = (column: string, find: string, by: string, text: string) =>
+      replacementMend({ column, find, by }).cells?.(Buffer.from(text), readings, 7) ?? null;
+    expect(cells('c', '', '0', 'x,y')).toEqual(['x', 'y', '0']);
+    expect(cells('c', '', '0', 'x,y,z')).toBeNull();
+    expect(cells('b', 'y', 'n', 'x,y,z,w')).toBeNull();
+    expect(cells('d', 'y', 'n', 'x,y,z')).toBeNull();
+    expect(cells('a', 'x', 'y'.repeat(256), `${'x'.repeat(1_000)},,`)).toBeNull();
   });
 
   test('has a name of its own, which ids can bear', () => {

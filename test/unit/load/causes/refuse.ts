@@ -6,7 +6,7 @@ import { Mending } from '../../../../src/load/causes/mending.ts';
 import { type Proposal, proposeMends } from '../../../../src/load/causes/proposals.ts';
 import { RejectCauses } from '../../../../src/load/causes/reject-causes.ts';
 import { createChunkReader } from '../../../../src/load/read-chunk.ts';
-import type { LoadSource } from '../../../../src/postgres/stores/loads.ts';
+import type { LoadSource } from '../../../../src/postgres/stores/running-loads.ts';
 
 export type CausedReject = Reject & RejectCause;
 

@@ -36,6 +36,20 @@ test('a group call of Segment is a company, or the user in it', () => {
   });
 });
 
+test('a call of RudderStack has its traits in the context, and no user who is anonymous', () => {
+  const context = { traits: { plan: 'pro' }, groupId: 'g1' };
+  expect(
+    readSegmentRecord({ type: 'identify', userId: '', anonymousId: 'a1', context })?.record,
+  ).toMatchObject({
+    ...{ event_type: 'identify_user', user_id: 'a1', company_id: 'g1', metadata: { plan: 'pro' } },
+  });
+  expect(readSegmentRecord({ type: 'track', userId: '', anonymousId: 'a1' })?.record).toMatchObject({
+    user_id: 'a1',
+  });
+  const both = { type: 'identify', userId: 'u1', traits: { plan: 'free' }, context };
+  expect(readSegmentRecord(both)?.record).toMatchObject({ user_id: 'u1', metadata: { plan: 'free' } });
+});
+
 test('a record that is none of the product is none', () => {
   for (const read of Object.values(readPreset)) expect(read({ user_id: 'u', type: 'alias' })).toBeNull();
 });

@@ -1,9 +1,14 @@
 import type { VNode } from 'preact';
 import { useState } from 'preact/hooks';
+import { useLocation } from 'preact-iso';
 import { api, mayUse } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
 import { isLoad, isUnfinished, type JobDetail } from '../../lib/job-record.ts';
+import { screenHref } from '../../lib/place.ts';
+import { useAction } from '../../lib/use-data.ts';
 import { Confirm } from '../../ui/dialog.tsx';
+import { Problems } from '../../ui/problems.tsx';
+import { addressOf } from '../load/inspection.ts';
 
 type Act = 'cancel' | 'retry' | 'apply';
 
@@ -41,7 +46,39 @@ const wordings: Readonly<Record<Act, Wording>> = {
   },
 };
 
-/** What can be done with the job as it stands; each asks first, with its number. */
+/** To the columns of its file, which the server has stored: nothing is sent again, and nothing is loaded yet. */
+function LoadAgain({ job }: { readonly job: JobDetail }): VNode {
+  const { route } = useLocation();
+  const take = useAction(async () => {
+    const path = `/v1/background_jobs/${job.job_id}/upload`;
+    const taken = await api<TakenAgain>(path, { method: 'POST' });
+    const { entity, ...options } = taken.options;
+    // In a table the columns decide it: with another mapping the same file may be one of companies.
+    const said = options['format'] === 'csv' ? options : { entity, ...options };
+    route(screenHref('/load', { ...addressOf(said), upload: taken.upload_id, step: 'columns' }));
+  });
+  return (
+    <>
+      <button
+        type="button"
+        class="button"
+        disabled={take.isRunning || !mayUse('import')}
+        title={mayUse('import') ? undefined : 'Needs a key with the scope import'}
+        onClick={() => void take.run()}
+      >
+        Load again with another mapping
+      </button>
+      <Problems error={take.error} />
+    </>
+  );
+}
+
+interface TakenAgain {
+  readonly upload_id: string;
+  readonly options: Readonly<Record<string, unknown>>;
+}
+
+/** What can be done with the job as it stands; each that changes something asks first, with its number. */
 export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly onDone: () => void }): VNode {
   const [asked, setAsked] = useState<Act | null>(null);
   const path = `/v1/background_jobs/${job.job_id}`;
@@ -66,6 +103,7 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
           {wordings[act].title}
         </button>
       ))}
+      {isLoad(job) && job.amends == null ? <LoadAgain job={job} /> : null}
       {asked === null ? null : (
         <Confirm
           title={wordings[asked].title}

@@ -6,10 +6,11 @@ import { Time } from '../../ui/time.tsx';
 const names: Readonly<Record<string, string>> = {
   accepted: 'Accepted',
   started: 'Started',
+  planned: 'Planned',
+  applied: 'Told to apply',
   merged: 'Rows merged',
   repeats_resolved: 'Repeated keys in order',
   snapshot: 'Snapshot taken',
-  planned: 'Planned',
   completed: 'Completed',
   failed: 'Failed',
   cancelled: 'Cancelled',

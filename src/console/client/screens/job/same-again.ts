@@ -1,127 +1,209 @@
 /* The same job once more: as `curl`, on the command line, as a schedule. Written from what the ledger says it was told to do. */
+import { session } from '../../lib/api.ts';
 import type { JobDetail, JobHistory } from '../../lib/job-record.ts';
 import { isLoad } from '../../lib/job-record.ts';
 import { publicUrl } from '../../lib/place.ts';
 import { type Form, shellWord } from '../../ui/copy.tsx';
+import { type Body, commandOf, curlOf, scheduleOf } from '../export-wish.ts';
 
 const header = '-H "Authorization: Token $SLUICE_KEY"';
+const json = '-H "Content-Type: application/json"';
+const name = 'same-again';
 
-type Option = readonly [name: string, value: string];
+type Parameters = JobHistory['parameters'];
+type Option = readonly [name: string, value: string | number | boolean];
 
 /** The forms that the job can be written in. */
-export function sameAgain(job: JobDetail, { parameters }: JobHistory): readonly Form[] {
-  if (job.type === 'export') return exportForms(parameters);
-  return isLoad(job) ? loadForms(job, parameters) : deletionForms(job, parameters);
+export function sameAgain(
+  job: JobDetail,
+  { parameters, parameters_cut: isCut }: JobHistory,
+): readonly Form[] {
+  const forms = formsOf(job, parameters);
+  if (!isCut) return forms;
+  const warning = 'Not all of what it was told is in here: its lists are longer than what is shown of them.';
+  return forms.map((form) => ({ ...form, hint: warning }));
 }
 
-function loadForms(job: JobDetail, parameters: JobHistory['parameters']): readonly Form[] {
+function formsOf(job: JobDetail, parameters: Parameters): readonly Form[] {
+  if (job.type === 'export') return exportForms(parameters);
+  if (!isLoad(job)) return deletionForms(job, parameters);
+  if (parameters['amends'] != null) return mendingForms(job, parameters, String(parameters['amends']));
+  if (parameters['file_of'] != null) return storedForms(parameters, String(parameters['file_of']));
+  return loadForms(job, parameters);
+}
+
+function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
   const options = loadOptions(parameters);
-  const given = (parameters['map'] ?? {}) as Readonly<Record<string, string>>;
-  const map = Object.keys(given).length === 0 ? null : given;
+  const map = mapOf(parameters);
   const isBulk = job.type !== 'import';
   const path = isBulk ? `/v1/${job.type.replace('bulk_identify_', '')}/bulk_identify` : '/v1/imports';
   const file = shellWord(job.filename);
-  const mapped = map === null ? [] : [`-F ${shellWord(`map=${JSON.stringify(map)}`)}`];
-  const curl = [
-    `curl ${header}`,
-    ...mapped,
-    ...options.map(([name, value]) => `-F ${shellWord(`${name}=${value}`)}`),
-    `-F file=@${file}`,
-    publicUrl(path),
-  ];
+  const curl = [`curl ${header}`, ...fieldsOf(options, map), fileField(job.filename), publicUrl(path)];
   const flags = [
     ...Object.entries(map ?? {}).map(([theirs, ours]) => `--map ${shellWord(`${theirs}=${ours}`)}`),
-    ...options.map(([name, value]) =>
-      value === 'true'
-        ? `--${name.replaceAll('_', '-')}`
-        : `--${name.replaceAll('_', '-')} ${shellWord(value)}`,
+    ...options.map(([option, value]) =>
+      value === true ? flagOf(option) : `${flagOf(option)} ${shellWord(String(value))}`,
     ),
-  ];
-  const yaml = [
-    '- name: same-again',
-    '  cron: "0 3 * * *"',
-    '  load:',
-    '    file:',
-    `      path: /data/${JSON.stringify(job.filename).slice(1, -1)}`,
-    ...options.map(([name, value]) => `    ${name}: ${yamlValue(value)}`),
-    ...(map === null ? [] : ['    map:']),
-    ...Object.entries(map ?? {}).map(([theirs, ours]) => `      ${JSON.stringify(theirs)}: ${ours}`),
+    ...inEnvironment(),
   ];
   return [
     { name: 'curl', text: curl.join(' \\\n  ') },
     { name: 'Command line', text: [`sluice import ${file}`, ...flags].join(' \\\n  ') },
     {
       name: 'Schedule',
-      text: yaml.join('\n'),
-      hint: 'Say when it is due, and where its file comes from: docs/schedules.md.',
+      text: loadSchedule(job, options, map),
+      hint: 'Say when it is due, and where its files come from: docs/schedules.md.',
     },
   ];
 }
 
-/** As the API, the flags and a schedule call them. */
-function loadOptions(parameters: JobHistory['parameters']): readonly Option[] {
-  const { entity, preset, max_errors, dry_run, options, file_format } = parameters;
-  const found: Option[] = [];
-  const add = (name: string, value: unknown): void => {
-    if (value !== null && value !== undefined && value !== false) found.push([name, String(value)]);
-  };
-  if (entity === 'users' || entity === 'companies') add('entity', entity);
-  add('preset', preset);
-  add('format', preset === null ? file_format : null);
-  add('max_errors', max_errors);
-  add('dry_run', dry_run);
-  for (const [key, value] of Object.entries((options ?? {}) as Readonly<Record<string, unknown>>)) {
-    const name = key === 'nulls' ? 'null' : key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    for (const each of Array.isArray(value) ? value : [value]) add(name, each);
-  }
-  return found;
-}
-
-function exportForms({ request }: JobHistory['parameters']): readonly Form[] {
-  const body = JSON.stringify(request ?? {});
-  const fields = Object.entries((request ?? {}) as Readonly<Record<string, unknown>>);
-  const yaml = fields.map(([name, value]) => `    ${name}: ${JSON.stringify(value)}`);
+/** Of a file that another job has stored: nothing is sent. */
+function storedForms(parameters: Parameters, from: string): readonly Form[] {
+  const fields = fieldsOf(loadOptions(parameters), mapOf(parameters));
+  const take = `curl -X POST ${header} ${publicUrl(`/v1/background_jobs/${from}/upload`)}`;
+  const load = [`curl ${header}`, '-F "upload_id=$UPLOAD"', ...fields, publicUrl('/v1/imports')];
   return [
     {
       name: 'curl',
-      text: [
-        `curl ${header}`,
-        "-H 'Content-Type: application/json'",
-        `-d ${shellWord(body)}`,
-        publicUrl('/api/v1/analytics/exports'),
-      ].join(' \\\n  '),
-    },
-    {
-      name: 'Schedule',
-      text: [
-        '- name: same-again',
-        '  cron: "0 3 * * *"',
-        fields.length === 0 ? '  export: {}' : '  export:',
-        ...yaml,
-      ].join('\n'),
-      hint: 'Say when it is due: docs/schedules.md.',
+      text: `UPLOAD=$(${take} | grep -o '"upload_id":"[^"]*"' | cut -d'"' -f4)\n${load.join(' \\\n  ')}`,
+      hint: 'Its file is the one that another job has stored; it is taken from there once more.',
     },
   ];
 }
 
-function deletionForms(job: JobDetail, { purge_exports }: JobHistory['parameters']): readonly Form[] {
+function mendingForms(job: JobDetail, { wins }: Parameters, mends: string): readonly Form[] {
+  const file = shellWord(job.filename);
+  const curl = [
+    `curl ${header}`,
+    ...(wins === true ? ['-F wins=true'] : []),
+    fileField(job.filename),
+    publicUrl(`/v1/background_jobs/${mends}/amend`),
+  ];
+  const command = [
+    `sluice jobs mend ${mends} --file ${file}`,
+    ...(wins === true ? ['--wins'] : []),
+    ...inEnvironment(),
+  ];
+  const hint = 'The file has the mended records; each refused record is mended once.';
+  return [
+    { name: 'curl', text: curl.join(' \\\n  '), hint },
+    { name: 'Command line', text: command.join(' '), hint },
+  ];
+}
+
+/** In quotes of curl's own, what it would read as more than a name. */
+function fileField(filename: string): string {
+  const isPlain = /^[\w.-]+$/.test(filename);
+  return `-F ${shellWord(`file=@${isPlain ? filename : `"${filename.replace(/[\\"]/g, '\\$&')}"`}`)}`;
+}
+
+function fieldsOf(
+  options: readonly Option[],
+  map: Readonly<Record<string, string>> | null,
+): readonly string[] {
+  return [
+    ...(map === null ? [] : [`--form-string ${shellWord(`map=${JSON.stringify(map)}`)}`]),
+    ...options.map(([option, value]) => `--form-string ${shellWord(`${option}=${value}`)}`),
+  ];
+}
+
+/** Values as JSON, which YAML is a superset of; what stands several times is a list. */
+function loadSchedule(
+  job: JobDetail,
+  options: readonly Option[],
+  map: Readonly<Record<string, string>> | null,
+): string {
+  const lists = new Map<string, Option[1][]>();
+  for (const [option, value] of options) {
+    if (option !== 'dry_run' && option !== 'plan') lists.set(option, [...(lists.get(option) ?? []), value]);
+  }
+  const { environment = 'default' } = session.value ?? {};
+  return [
+    'schedules:',
+    `  - name: ${name}`,
+    ...(environment === 'default' ? [] : [`    environment: ${environment}`]),
+    '    cron: "0 3 * * *"',
+    '    load:',
+    `      files: { pattern: ${JSON.stringify(`/data/${job.filename}`)} }`,
+    ...[...lists].map(
+      ([option, values]) => `      ${option}: ${JSON.stringify(values.length > 1 ? values : values[0])}`,
+    ),
+    ...(map === null ? [] : [`      map: ${JSON.stringify(map)}`]),
+  ].join('\n');
+}
+
+function mapOf({ map }: Parameters): Readonly<Record<string, string>> | null {
+  const given = (map ?? {}) as Readonly<Record<string, string>>;
+  return Object.keys(given).length === 0 ? null : given;
+}
+
+/** As the API, the flags and a schedule call them. */
+function loadOptions(parameters: Parameters): readonly Option[] {
+  const { entity, preset, format, options } = parameters;
+  const { max_errors, max_changed, max_removed_values, dry_run, plan } = parameters;
+  const found: Option[] = [];
+  const add = (option: string, value: unknown): void => {
+    for (const each of Array.isArray(value) ? value : [value])
+      if (each !== null && each !== undefined && each !== false) found.push([option, each as Option[1]]);
+  };
+  if (entity === 'users' || entity === 'companies') add('entity', entity);
+  add('preset', preset);
+  if (preset == null) add('format', format);
+  for (const [option, value] of Object.entries({
+    max_errors,
+    max_changed,
+    max_removed_values,
+    dry_run,
+    plan,
+  }))
+    add(option, value);
+  for (const [option, value] of Object.entries((options ?? {}) as Readonly<Record<string, unknown>>))
+    add(option, value);
+  return found;
+}
+
+function flagOf(option: string): string {
+  return `--${option.replaceAll('_', '-')}`;
+}
+
+/** A key says which environment it is for; the command line has to be told. */
+function inEnvironment(): readonly string[] {
+  const { environment = 'default' } = session.value ?? {};
+  return environment === 'default' ? [] : [`--env ${shellWord(environment)}`];
+}
+
+function exportForms({ request, emails }: Parameters): readonly Form[] {
+  const { environment = 'default' } = session.value ?? {};
+  const given = (request ?? {}) as Body;
+  const body: Body = Array.isArray(emails) && emails.length > 0 ? { ...given, emails } : given;
+  return [
+    { name: 'curl', text: curlOf(body, publicUrl('/api/v1/analytics/exports')) },
+    { name: 'Command line', text: [commandOf(body), ...inEnvironment()].join(' \\\n  ') },
+    {
+      name: 'Schedule',
+      text: scheduleOf(body, environment, Intl.DateTimeFormat().resolvedOptions().timeZone),
+      hint: 'Say when it is due, and of which range: docs/schedules.md.',
+    },
+  ];
+}
+
+function deletionForms(job: JobDetail, { purge_exports: purges }: Parameters): readonly Form[] {
   const what = job.type === 'delete_users' ? 'users' : 'companies';
-  const id = what === 'users' ? 'user_ids' : 'company_ids';
-  const body = { [id]: ['…'], ...(purge_exports === true ? { purge_exports: true } : {}) };
+  const body = { [what]: ['…'], ...(purges === true ? { purge_exports: true } : {}) };
+  const path = `/v1/background_jobs/${job.job_id}/outcomes`;
+  const hint = `The ids are not kept with the job; GET ${path} has them. Schedules delete nothing.`;
+  const flags = [...(purges === true ? ['--purge-exports'] : []), '--yes', ...inEnvironment()];
   return [
     {
       name: 'curl',
       text: [
         `curl -X DELETE ${header}`,
-        "-H 'Content-Type: application/json'",
+        json,
         `-d ${shellWord(JSON.stringify(body))}`,
         publicUrl(`/v1/${what}`),
       ].join(' \\\n  '),
-      hint: 'The ids are not kept with the job; …/outcomes has them.',
+      hint,
     },
+    { name: 'Command line', text: `sluice delete ${what} --file ids.txt ${flags.join(' ')}`, hint },
   ];
-}
-
-function yamlValue(text: string): string {
-  return /^(?:true|false|\d+)$/.test(text) ? text : JSON.stringify(text);
 }

@@ -8,7 +8,7 @@ import { screenHref } from '../../lib/place.ts';
 import { useData } from '../../lib/use-data.ts';
 import { useQuery } from '../../lib/use-query.ts';
 import { Badge, StatusBadge } from '../../ui/badge.tsx';
-import { FilterSelect, FilterText } from '../../ui/field.tsx';
+import { FilterChoices, FilterText } from '../../ui/field.tsx';
 import { Page } from '../../ui/page.tsx';
 import { Pager } from '../../ui/pager.tsx';
 import { Empty, Loading, Problems } from '../../ui/problems.tsx';
@@ -166,16 +166,16 @@ function Filters({ filter }: { readonly filter: Readonly<Record<string, string>>
         placeholder="part of its name"
         onChange={set('filename')}
       />
-      <FilterSelect
+      <FilterChoices
         label="Type"
         value={filter['type'] ?? ''}
-        options={[['', 'All'], ...Object.entries(jobTypeNames)]}
+        options={Object.entries(jobTypeNames)}
         onChange={set('type')}
       />
-      <FilterSelect
+      <FilterChoices
         label="State"
         value={filter['status'] ?? ''}
-        options={[['', 'All'], ...jobStatuses.map((each) => [each, each] as const)]}
+        options={jobStatuses.map((each) => [each, each] as const)}
         onChange={set('status')}
       />
       <FilterText

@@ -15,6 +15,8 @@ export interface LiveRecord {
 }
 
 export interface RecordsEvent extends LiveEvent {
+  /** Host and process id of the one whose records they are. */
+  readonly server: string;
   readonly arrived: number;
   readonly refused: number;
   readonly shown: number;

@@ -3,6 +3,7 @@ import { useRef, useState } from 'preact/hooks';
 import { mayUse } from '../../lib/api.ts';
 import { formatClock, formatCount, formatMs, visibleText } from '../../lib/format.ts';
 import { live, useLive } from '../../lib/live.ts';
+import { screenHref } from '../../lib/place.ts';
 import { useQuery } from '../../lib/use-query.ts';
 import { Badge } from '../../ui/badge.tsx';
 import { FilterSelect, FilterText } from '../../ui/field.tsx';
@@ -54,6 +55,7 @@ export function Live(): VNode {
   const query = useQuery();
   const [lines, setLines] = useState<readonly Line[]>([]);
   const [counts, setCounts] = useState(none);
+  const [server, setServer] = useState('');
   const [isPaused, setPaused] = useState(false);
   const [isSending, setSending] = useState(false);
   const held = useRef<Line[]>([]);
@@ -62,6 +64,7 @@ export function Live(): VNode {
     else setLines((before) => [...found, ...before].slice(0, keptLines));
   };
   useLive<RecordsEvent>('records', ({ snapshot, records, ...rest }) => {
+    setServer(rest.server);
     setCounts({ arrived: rest.arrived, refused: rest.refused, shown: rest.shown });
     const found = records.map(lineOf).reverse();
     if (snapshot) setLines(found);
@@ -115,7 +118,8 @@ export function Live(): VNode {
         </strong>
         , {formatCount(counts.refused)} of them refused, since somebody began to watch
         {isPaused ? `; paused, ${formatCount(held.current.length)} held back` : ''}. Single records and
-        batches that this server takes, and loads when they end; the latest {keptLines}.
+        batches that the server {server} takes, and loads when they end; the latest {keptLines}. Where several
+        serve, each shows its own: <a href={screenHref('/')}>Pulse</a> counts those of all.
       </p>
       <div class="panel">
         {shown.length === 0 ? (

@@ -20,6 +20,7 @@ import { Problems } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Time } from '../../ui/time.tsx';
 import { VisibleText } from '../../ui/visible-text.tsx';
+import { noOptions } from './inspection.ts';
 
 const pollMs = 5_000;
 
@@ -43,7 +44,7 @@ export function Files({ query }: { readonly query: Query }): VNode {
     const [only] = sent;
     // Whoever sent a single file wants to see it.
     if (sent.length === 1 && only !== null && only !== undefined && isHere.current) {
-      latest.current.set({ upload: only, step: 'reading', plan: undefined, job: undefined });
+      latest.current.set({ ...noOptions, upload: only, step: 'reading' });
     }
   };
   const rows = rowsOf(sendings.value, kept.data ?? []);
@@ -172,9 +173,8 @@ function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
 function FileName({ row, query }: { readonly row: Row; readonly query: Query }): VNode {
   const name = <VisibleText text={row.name} />;
   if (row.uploadId === null || row.received < row.size) return <span class="file-name">{name}</span>;
-  const cleared = { plan: undefined, job: undefined, map: undefined, mapping: undefined };
   return (
-    <a class="file-name" href={query.href({ ...cleared, upload: row.uploadId, step: 'reading' })}>
+    <a class="file-name" href={query.href({ ...noOptions, upload: row.uploadId, step: 'reading' })}>
       {name}
     </a>
   );

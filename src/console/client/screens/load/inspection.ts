@@ -72,26 +72,62 @@ export interface StoredRow extends Readonly<Record<string, unknown>> {
   readonly metadata: Readonly<Record<string, unknown>>;
 }
 
-/** Options that stand in the address under the names that the API has for them. */
+/** Options that stand in the address under the names that the API has for them. Those of the second line have no control. */
 const texts = ['encoding', 'delimiter', 'quote', 'header', 'sheet', 'entity', 'preset', 'mapping'] as const;
+const otherTexts = [
+  ...['format', 'escape', 'comment', 'ragged', 'stray_quotes', 'apostrophes', 'records'],
+  ...['header_rows', 'skip_rows', 'skip_footer', 'strict_header'],
+] as const;
+/** Those that are written as JSON. */
+const written = ['map', 'null'] as const;
 
-/** Everything about reading the file and its columns, to be taken out of the address together. */
-export const readingOptions = [...texts, 'map'] as const;
+/** Everything that was said of a file and its columns, to be taken out of the address when another one is meant. */
+export const noOptions: Readonly<Record<string, undefined>> = Object.fromEntries(
+  [...texts, ...otherTexts, ...written, 'plan', 'job'].map((name) => [name, undefined]),
+);
+
+/** The address of options as the API has them. */
+export function addressOf(options: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [
+      name,
+      typeof value === 'object' ? JSON.stringify(value) : String(value),
+    ]),
+  );
+}
+
+/** Said of how the file is written, and changed nowhere on the page. */
+export function otherOptions(query: Query): readonly (readonly [name: string, value: string])[] {
+  return [...otherTexts, 'null']
+    .map((name) => [name, query.get(name)] as const)
+    .filter(([, value]) => value !== '');
+}
 
 /** As `POST /v1/imports` and its inspection take them. */
 export function optionsOf(query: Query): Record<string, unknown> {
-  const map = mapOf(query);
-  const chosen = texts.map((name) => [name, query.get(name)]).filter(([, value]) => value !== '');
-  return { upload_id: query.get('upload'), ...Object.fromEntries(chosen), ...(map === null ? {} : { map }) };
+  const [map, nulls] = [mapOf(query), jsonOf(query, 'null')];
+  const chosen = [...texts, ...otherTexts]
+    .map((name) => [name, query.get(name)])
+    .filter(([, value]) => value !== '');
+  return {
+    upload_id: query.get('upload'),
+    ...Object.fromEntries(chosen),
+    ...(map === null ? {} : { map }),
+    ...(Array.isArray(nulls) ? { null: nulls } : {}),
+  };
 }
 
 /** The map that was chosen; null: none was. */
 export function mapOf(query: Query): Record<string, string> | null {
+  const map = jsonOf(query, 'map');
+  return typeof map === 'object' && map !== null && Object.keys(map).length > 0
+    ? (map as Record<string, string>)
+    : null;
+}
+
+function jsonOf(query: Query, name: string): unknown {
   try {
-    const map: unknown = JSON.parse(query.get('map'));
-    return typeof map === 'object' && map !== null && Object.keys(map).length > 0
-      ? (map as Record<string, string>)
-      : null;
+    return JSON.parse(query.get(name));
   } catch {
     return null;
   }

@@ -78,8 +78,14 @@ export function Plan({ query, found }: Props): VNode {
   if (job.data === undefined || job.data.job_id !== jobId) {
     return job.error === null ? <Loading /> : <Problems error={job.error} onRetry={job.reload} />;
   }
-  if (!isEnded(job.data))
-    return <Progress job={job.data} words="Going through the file; nothing is written" />;
+  if (!isEnded(job.data)) {
+    return (
+      <>
+        <Problems error={job.error} onRetry={job.reload} />
+        <Progress job={job.data} words="Going through the file; nothing is written" />
+      </>
+    );
+  }
   return (
     <>
       <Problems error={job.error} />

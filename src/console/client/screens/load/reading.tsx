@@ -2,12 +2,19 @@ import type { VNode } from 'preact';
 import { formatBytes, formatCount, plural, visibleText } from '../../lib/format.ts';
 import type { Query } from '../../lib/use-query.ts';
 import { FilterSelect } from '../../ui/field.tsx';
+import { Icon } from '../../ui/icons.tsx';
 import { Notice } from '../../ui/notice.tsx';
 import { Facts, Section } from '../../ui/page.tsx';
 import { Empty } from '../../ui/problems.tsx';
 import { type Column, Table } from '../../ui/table.tsx';
 import { Value, VisibleText } from '../../ui/visible-text.tsx';
-import type { InspectedColumn, Inspection, RefusedSample, StoredRow } from './inspection.ts';
+import {
+  type InspectedColumn,
+  type Inspection,
+  otherOptions,
+  type RefusedSample,
+  type StoredRow,
+} from './inspection.ts';
 
 interface Props {
   readonly query: Query;
@@ -32,6 +39,7 @@ export function Reading({ query, found }: Props): VNode {
       <div class="columns">
         <Section title="Read as">
           <Dialect query={query} found={found} />
+          <OtherOptions query={query} />
         </Section>
         <Section title="The file">
           <Facts
@@ -103,6 +111,13 @@ const headers: readonly (readonly [string, string])[] = [
   ...Array.from({ length: 5 }, (_, at) => [String(at + 1), `Record ${at + 1}`] as const),
 ];
 
+const entityNames = { users: 'users', companies: 'companies', auto: 'each says it' } as const;
+const entities: readonly (readonly [string, string])[] = [
+  ['users', 'Users'],
+  ['companies', 'Companies'],
+  ['auto', 'Each says it'],
+];
+
 /** What was found out, and the choice to say otherwise. */
 function Dialect({ query, found }: Props): VNode {
   const readAs = found.read_as;
@@ -141,7 +156,32 @@ function Dialect({ query, found }: Props): VNode {
       {isText
         ? select('header', 'Header', csv === null ? undefined : headerText(csv.header_line), headers)
         : null}
+      {select('entity', 'Records', found.entity === null ? undefined : entityNames[found.entity], entities)}
     </div>
+  );
+}
+
+/** What was said that has no control here, as of a file that is loaded again; each can be taken back. */
+function OtherOptions({ query }: { readonly query: Query }): VNode | null {
+  const said = otherOptions(query);
+  if (said.length === 0) return null;
+  return (
+    <ul class="said-options" aria-label="Said besides">
+      {said.map(([name, value]) => (
+        <li key={name}>
+          <span class="mono">
+            {name} {visibleText(value)}
+          </span>{' '}
+          <a
+            href={query.href({ [name]: undefined, plan: undefined })}
+            aria-label={`Take back ${name}`}
+            title="Take it back"
+          >
+            <Icon name="close" size={10} />
+          </a>
+        </li>
+      ))}
+    </ul>
   );
 }
 

@@ -8,6 +8,7 @@ import { Section } from '../../ui/page.tsx';
 import { Loading, Problems } from '../../ui/problems.tsx';
 import { Balance } from '../job/balance.tsx';
 import { RefusedRecords } from '../refused/refused.tsx';
+import { noOptions } from './inspection.ts';
 import { isEnded, useLoad } from './load-record.ts';
 import { ApplyButton, Progress } from './plan.tsx';
 
@@ -18,15 +19,15 @@ export function Result({ query, jobId }: { readonly query: Query; readonly jobId
   if (found === undefined)
     return job.error === null ? <Loading /> : <Problems error={job.error} onRetry={job.reload} />;
   const { counts, failure } = found;
-  if (!isEnded(found)) return <Progress job={found} words="Loading" />;
-  const another = {
-    upload: undefined,
-    job: undefined,
-    plan: undefined,
-    map: undefined,
-    mapping: undefined,
-    step: undefined,
-  };
+  if (!isEnded(found)) {
+    return (
+      <>
+        <Problems error={job.error} onRetry={job.reload} />
+        <Progress job={found} words="Loading" />
+      </>
+    );
+  }
+  const another = { ...noOptions, upload: undefined, step: undefined };
   return (
     <>
       <Problems error={job.error} />

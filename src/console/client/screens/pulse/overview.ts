@@ -35,6 +35,36 @@ export interface OverviewFindings {
   readonly is_known: boolean;
 }
 
+export interface FailingTask {
+  readonly task: string;
+  readonly job_id: string | null;
+  readonly part: number;
+  readonly failures: number;
+  readonly losses: number;
+  readonly last_error: string | null;
+  readonly next_try_at: string | null;
+}
+
+export interface Work {
+  readonly waiting: number;
+  readonly running: number;
+  readonly postponed: number;
+  readonly failing: readonly FailingTask[];
+}
+
+/** Null for those whose business the server is not. */
+export interface Queue {
+  readonly lives_in: 'postgres' | 'redis';
+  readonly is_known: boolean;
+  readonly queues: readonly {
+    readonly name: string;
+    readonly waiting: number;
+    readonly active: number;
+    readonly delayed: number;
+    readonly failed: number;
+  }[];
+}
+
 export interface Overview {
   readonly server: string;
   readonly health: OverviewHealth;
@@ -44,6 +74,8 @@ export interface Overview {
   readonly processing: number;
   readonly failed_24h: number;
   readonly unaccounted: number;
+  readonly work: Work;
+  readonly queue: Queue | null;
   readonly lane: readonly LaneItem[];
 }
 

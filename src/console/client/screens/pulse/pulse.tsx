@@ -14,6 +14,7 @@ import { Time } from '../../ui/time.tsx';
 import { Findings, Health } from './health.tsx';
 import { Lane } from './lane.tsx';
 import type { Minute, Overview, RunningJob } from './overview.ts';
+import { Work } from './work.tsx';
 
 const everyMs = 10_000;
 const dayMs = 86_400_000;
@@ -69,6 +70,7 @@ export function Pulse(): VNode {
             <Rate title="Rows of files" minutes={data.minutes} ink="--updated" of={({ rows }) => rows} />
           </div>
           <Lane items={data.lane} running={now?.running ?? []} />
+          <Work of={data.work} queue={data.queue} />
           <Findings of={data.findings} server={data.server} />
         </>
       )}

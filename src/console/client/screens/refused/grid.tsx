@@ -51,7 +51,13 @@ export function Grid({ query, job, onChange }: Props): VNode {
     <Section title={cause === '' ? 'The records' : 'The records of this cause'} flush>
       <Problems error={page.error} onRetry={page.reload} />
       {columns === null || rejects.length === 0 ? null : (
-        <Replace rejects={rejects} columns={columns} mended={mended} onChange={setMended} />
+        <Replace
+          rejects={rejects}
+          columns={columns}
+          mended={mended}
+          onChange={setMended}
+          all={{ jobId: job.job_id, cause, total: page.data?.metadata.total_count ?? 0, onChange }}
+        />
       )}
       {page.data === undefined ? <Loading rows={10} /> : null}
       {page.data !== undefined && rejects.length === 0 ? <Empty title="None on this page" /> : null}

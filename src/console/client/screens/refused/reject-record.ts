@@ -86,6 +86,7 @@ export interface Replacement {
   readonly column: number;
   /** Empty: cells with nothing in them. */
   readonly find: string;
+  /** `{row}` in it stands for the number of the record. */
   readonly by: string;
 }
 
@@ -103,8 +104,9 @@ export function replaceIn(
     if (staged === undefined && reject.cells === null) continue;
     const cells = typeof staged === 'object' ? staged : cellsOf(reject, columns);
     const before = cells[column] ?? '';
-    const filled = before === '' ? by : before;
-    const after = find === '' ? filled : before.replaceAll(find, by);
+    const text = by.replaceAll('{row}', String(reject.row));
+    const filled = before === '' ? text : before;
+    const after = find === '' ? filled : before.replaceAll(find, () => text);
     if (after !== before) changed.set(reject.row, cells.with(column, after));
   }
   return changed;

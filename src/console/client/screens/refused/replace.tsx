@@ -1,22 +1,38 @@
 import type { VNode } from 'preact';
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
+import { api, mayUse } from '../../lib/api.ts';
 import { formatCount, plural } from '../../lib/format.ts';
-import { type Mended, type Reject, replaceIn } from './reject-record.ts';
+import { Confirm } from '../../ui/dialog.tsx';
+import { VisibleText } from '../../ui/visible-text.tsx';
+import { type Mended, type Reject, type Replacement, replaceIn } from './reject-record.ts';
 
 interface Props {
   readonly rejects: readonly Reject[];
   readonly columns: readonly string[];
   readonly mended: Mended;
   readonly onChange: (mended: Mended) => void;
+  readonly all: AllRecords;
 }
 
-/** One text by another, in one column of the records that are shown. The number stands on the button. */
-export function Replace({ rejects, columns, mended, onChange }: Props): VNode {
+/** The refused records of the job, or of the cause that is chosen: those on other pages too. */
+interface AllRecords {
+  readonly jobId: string;
+  /** Empty: of any cause. */
+  readonly cause: string;
+  readonly total: number;
+  readonly onChange: () => void;
+}
+
+/** One text by another, in one column: in the records that are shown, to be looked at and sent; or by the server, in all. */
+export function Replace({ rejects, columns, mended, onChange, all }: Props): VNode {
   const [column, setColumn] = useState(0);
   const [find, setFind] = useState('');
   const [by, setBy] = useState('');
-  const next = replaceIn(rejects, columns, mended, { column, find, by });
+  const [isAsked, setAsked] = useState(false);
+  const wish = { column, find, by };
+  const next = replaceIn(rejects, columns, mended, wish);
   const count = [...next].filter(([row, record]) => mended.get(row) !== record).length;
+  const isMore = all.total > rejects.length;
   return (
     <form
       class="filters replace"
@@ -40,8 +56,91 @@ export function Replace({ rejects, columns, mended, onChange }: Props): VNode {
       <button type="submit" class="button" disabled={count === 0}>
         Replace in {plural(count, 'record')}
       </button>
-      <span class="hint">of the {formatCount(rejects.length)} that are shown</span>
+      {isMore ? (
+        <button
+          type="button"
+          class="button"
+          disabled={(find === '' && by === '') || !mayUse('import')}
+          onClick={() => setAsked(true)}
+        >
+          Replace in all {formatCount(all.total)} …
+        </button>
+      ) : null}
+      <span class="hint">
+        {isMore ? `The first is for the ${formatCount(rejects.length)} that are shown. ` : ''}
+        {'{row}'} stands for the number of the record.
+      </span>
+      {isAsked ? (
+        <ReplaceAll wish={wish} columns={columns} all={all} onClose={() => setAsked(false)} />
+      ) : null}
     </form>
+  );
+}
+
+interface Counted {
+  readonly id: string;
+  readonly records: number;
+  readonly samples: readonly { readonly row: number; readonly before: string; readonly after: string }[];
+}
+
+interface ReplaceAllProps {
+  readonly wish: Replacement;
+  readonly columns: readonly string[];
+  readonly all: AllRecords;
+  readonly onClose: () => void;
+}
+
+/** The server says in how many records it would be, of all pages, and then does it. */
+function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
+  const counted = useRef<Counted | null>(null);
+  const path = `/v1/background_jobs/${all.jobId}`;
+  const { find, by } = wish;
+  const body = {
+    column: columns[wish.column] ?? '',
+    find,
+    by,
+    ...(all.cause === '' ? {} : { cause: all.cause }),
+  };
+  const count = async (signal: AbortSignal): Promise<number> => {
+    const found = await api<Counted>(`${path}/rejects/replacement_preview`, { method: 'POST', body, signal });
+    counted.current = found;
+    return found.records;
+  };
+  const act = async (): Promise<void> => {
+    await api(`${path}/amend`, { method: 'POST', body: { apply: counted.current?.id ?? '' } });
+    all.onChange();
+  };
+  return (
+    <Confirm
+      title="Replace in refused records"
+      count={count}
+      sentence={(number) => (
+        <>
+          {plural(number, 'record')} of {formatCount(all.total)} would be changed, and loaded then. They take
+          the place that they have in the file. What stays wrong for another reason stays refused.
+          <Sample of={counted.current?.samples[0]} />
+        </>
+      )}
+      verb={(number) => `Replace in ${plural(number, 'record')}`}
+      act={act}
+      onClose={onClose}
+    />
+  );
+}
+
+function Sample({ of: sample }: { readonly of: Counted['samples'][number] | undefined }): VNode | null {
+  if (sample === undefined) return null;
+  return (
+    <span class="mono proposal-sample">
+      {' '}
+      <span class="before">
+        <VisibleText text={sample.before} />
+      </span>
+      {' → '}
+      <span class="after">
+        <VisibleText text={sample.after} />
+      </span>
+    </span>
   );
 }
 
@@ -60,6 +159,7 @@ function Text({ label, value, placeholder, onInput }: TextProps): VNode {
         type="text"
         value={value}
         placeholder={placeholder}
+        maxLength={longestText}
         spellcheck={false}
         autocomplete="off"
         onInput={(event) => onInput(event.currentTarget.value)}
@@ -67,3 +167,6 @@ function Text({ label, value, placeholder, onInput }: TextProps): VNode {
     </label>
   );
 }
+
+/** That of the server. */
+const longestText = 256;

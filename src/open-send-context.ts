@@ -1,7 +1,7 @@
-import type { Config } from '../config.ts';
-import { linkFilesForMail } from '../export/file-links.ts';
-import { readDeliveryPolicy, type SendContext } from './deliver-notification.ts';
-import { openMailTransport } from './mail-transport.ts';
+import type { Config } from './config.ts';
+import { linkFilesForMail } from './export/file-links.ts';
+import { readDeliveryPolicy, type SendContext } from './notifications/deliver-notification.ts';
+import { openMailTransport } from './notifications/mail-transport.ts';
 
 /** What of a system sending is made of. */
 type Parts = Omit<SendContext, 'mail' | 'deliveryPolicy' | 'linkFiles'> &

@@ -1,0 +1,124 @@
+/**
+ * The site of the docs: which files are its pages, where each stands in it, and where links between files lead. The files
+ * stay where they are and read as well on a code host: a link is relative to its file, an anchor is made as GitHub makes it.
+ */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+
+export const root = resolve(import.meta.dirname, '..');
+
+/** Files of the repository that are pages; the README is the way here, so the site does not repeat it. */
+export const pageFiles: readonly string[] = [
+  ...markdownIn('.', false),
+  ...['docs', 'sql', 'examples'].flatMap((folder) => markdownIn(folder, true)),
+]
+  .filter((file) => file !== 'README.md')
+  .sort();
+
+function markdownIn(folder: string, recursive: boolean): string[] {
+  return readdirSync(join(root, folder), { recursive, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name).replaceAll('\\', '/'));
+}
+
+/** What people come for, in this order, and the pages of it. Pages that nothing names here follow under Reference. */
+const named: Readonly<Record<string, readonly string[]>> = {
+  Start: ['docs/start.md', 'docs/install.md', 'docs/how-to/hosted-analytics.md'],
+  'Load data': [
+    'docs/how-to/nightly-file.md',
+    'docs/how-to/segment.md',
+    'docs/inbox.md',
+    'docs/schedules.md',
+    'examples/clients/README.md',
+  ],
+  'Look before and mend': ['docs/accountable.md', 'docs/deletion.md'],
+  Export: ['docs/how-to/warehouse.md', 'docs/segments.md', 'docs/definitions.md'],
+  Console: ['docs/console/README.md'],
+  Operate: [
+    'docs/operations.md',
+    'docs/how-to/three-machines.md',
+    'docs/scaling.md',
+    'docs/storage.md',
+    'docs/moving.md',
+    'docs/notifications.md',
+    'docs/tracing.md',
+    'docs/faults.md',
+    'SECURITY.md',
+  ],
+  Reference: [
+    'docs/api.md',
+    'docs/errors.md',
+    'docs/configuration.md',
+    'sql/README.md',
+    'docs/guarantees.md',
+    'docs/benchmarks.md',
+    'docs/glossary.md',
+    'CHANGELOG.md',
+  ],
+  Decisions: [
+    'docs/decisions/README.md',
+    'docs/architecture.md',
+    'CONTRIBUTING.md',
+    'docs/releasing.md',
+    'docs/soak.md',
+  ],
+};
+
+export interface Section {
+  readonly title: string;
+  readonly pages: readonly { readonly file: string; readonly title: string }[];
+}
+
+/** Every page but the first stands in exactly one section. */
+export function sections(): Section[] {
+  const placed = new Set(Object.values(named).flat());
+  const others = pageFiles.filter((file) => !placed.has(file) && file !== 'docs/README.md');
+  const follow = (title: string) =>
+    others.filter((file) =>
+      file.startsWith('docs/decisions/') ? title === 'Decisions' : title === 'Reference',
+    );
+  return Object.entries(named)
+    .map(([title, files]) => ({
+      title,
+      pages: [...files.filter((file) => pageFiles.includes(file)), ...follow(title)].map((file) => ({
+        file,
+        title: titleOf(file),
+      })),
+    }))
+    .filter(({ pages }) => pages.length > 0);
+}
+
+function titleOf(file: string): string {
+  const [, heading] = /^# (.+)$/m.exec(readFileSync(join(root, file), 'utf8')) ?? [];
+  return heading?.replaceAll('`', '') ?? file;
+}
+
+/** Where a page stands in the site: `docs/inbox.md` is `inbox.md`, a README the first page of its folder. */
+export function placeOf(file: string): string {
+  const place = file.replace(/^docs\//, '').replace(/(^|\/)README\.md$/, '$1index.md');
+  return place.includes('/') ? place : place.toLowerCase();
+}
+
+export type Target =
+  | { readonly kind: 'page'; readonly place: string; readonly anchor: string }
+  | { readonly kind: 'file'; readonly file: string };
+
+/** What a relative link of a file leads to: a page, or a file that the site has a copy of. Throws where nothing is there. */
+export function targetOf(file: string, link: string): Target {
+  const [path = '', anchor = ''] = link.split('#');
+  const target = path === '' ? file : relative(root, resolve(root, dirname(file), path));
+  const stat = statSync(join(root, target), { throwIfNoEntry: false });
+  const page = stat?.isDirectory() ? join(target, 'README.md') : target;
+  if (target === 'README.md') return { kind: 'page', place: 'index.md', anchor: '' };
+  if (pageFiles.includes(page)) return { kind: 'page', place: placeOf(page), anchor };
+  if (stat?.isFile() && !target.startsWith('..')) return { kind: 'file', file: target };
+  throw new Error(`${file} links to ${link}, which is neither a page nor a file`);
+}
+
+/** The anchor of a heading. */
+export function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+}

@@ -1,0 +1,265 @@
+/** `sluice backup` and `sluice restore`: everything in one file, and back. */
+import { access, stat } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { Writable } from 'node:stream';
+import { type BackupSummary, writeBackup, writeBackupFile } from '../backup/backup.ts';
+import { recordBackup } from '../backup/last-backup.ts';
+import { restoreData } from '../backup/new-data.ts';
+import { RestoreRefused, restoreBackup, verifyBackup } from '../backup/restore.ts';
+import { DamagedArchive } from '../backup/tar.ts';
+import type { Config } from '../config.ts';
+import { Interrupted } from '../domain/errors.ts';
+import { openFileStore } from '../files/storage.ts';
+import { defineCommand } from './define-command.ts';
+import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { formatBytes, formatCount, formatDuration } from './format.ts';
+import { flag, optional, required } from './options.ts';
+import { createProgress, type Progress } from './progress.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { provideForCommand, requireData } from './session.ts';
+import { readSettings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
+
+export const backup = defineCommand({
+  name: 'backup',
+  summary: 'database, stored files and keys in one file',
+  description:
+    'Writes the database, the stored files and the keys, as they are at one moment, into one file: a tar, compressed with\n' +
+    'gzip. The service may run meanwhile. The file appears when it is complete. Files on S3 are not in it: the bucket keeps\n' +
+    'them. Neither is what is not in the data directory: .env, schedules, the inbox. Whoever has the file has the data\n' +
+    'and the keys: keep it where only you can read it.',
+  argument: optional(
+    '[file]',
+    'a new file, a folder that gets one, or - for standard output; default: this folder',
+  ),
+  options: {
+    verify: flag(
+      '--verify',
+      'write nothing: read the backup in FILE to its end, and say whether it is whole',
+    ),
+    quiet: flag('-q, --quiet', 'no progress'),
+  },
+  json: 'print what it holds as JSON',
+  details: `Exit code: 0 the backup is complete, or whole; 1 it failed, or is damaged; 2
+wrong options; 130 stopped by Ctrl-C, and nothing was left behind.`,
+  examples: [
+    'sluice backup /var/backups/sluice',
+    'sluice backup nightly.tar.gz && sluice backup --verify nightly.tar.gz',
+    'sluice backup - | age -r age1… > sluice.tar.gz.age',
+    'DATABASE_URL=postgres://… sluice backup /mnt/backups',
+  ],
+  run: async ({ cli, command, argument, flags, json, terminal }) => {
+    const { config, commandLog } = readSettings(cli, command);
+    const progress = createProgress(terminal, 'backup', flags.quiet || json);
+    if (flags.verify) return verify(argument, { terminal, json, progress });
+    const target = await readTarget(argument);
+    await requireData(config);
+    const stop = listenForStop();
+    const startedAt = performance.now();
+    const database = await provideForCommand(config, commandLog('backup'));
+    try {
+      const source = { databaseUrl: database.url, ...filesOf(config) };
+      const show = (bytes: number, doing: string): void => {
+        if (stop.signal.aborted) throw new Interrupted('stopped');
+        progress.show(null, () => `${formatBytes(bytes)} · ${doing}`);
+      };
+      const summary =
+        target === null
+          ? { ...(await writeBackup(source, standardOutput(terminal), show)), fileBytes: null }
+          : await writeBackupFile(source, target, show);
+      await recordBackup(config.dataDir, { at: summary.at, file: target });
+      progress.end();
+      const seconds = (performance.now() - startedAt) / 1000;
+      report(terminal, { ...summary, file: target, seconds }, json);
+    } catch (error) {
+      progress.end();
+      if (!(error instanceof Interrupted)) throw error;
+      terminal.inform('Stopped; nothing of the backup was left behind.');
+      process.exitCode = exitCodes.interrupted;
+    } finally {
+      await database.stop();
+    }
+  },
+});
+
+interface Finished extends BackupSummary {
+  /** Null: standard output. */
+  readonly file: string | null;
+  readonly fileBytes: number | null;
+  readonly seconds: number;
+}
+
+/** Standard output has the backup itself where there is no file. */
+function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolean): void {
+  const { file, fileBytes, rows, tables, files, lost, missing, seconds, at } = done;
+  if (json) {
+    const text = {
+      ...done,
+      left_out: leftOut,
+      file_bytes: fileBytes,
+      fileBytes: undefined,
+      seconds: Math.round(seconds * 10) / 10,
+    };
+    if (file === null) terminal.inform(JSON.stringify(text));
+    else terminal.json(text);
+    return;
+  }
+  const say = file === null ? terminal.inform : terminal.print;
+  const what = `${formatCount(rows)} rows of ${tables} tables, ${formatCount(files)} files`;
+  const where = file === null ? '' : ` → ${file} (${formatBytes(fileBytes ?? 0)})`;
+  say(`${at}: ${what}${where}, ${formatDuration(seconds)}`);
+  if (missing > lost.length)
+    terminal.inform(
+      `${formatCount(missing - lost.length)} files of work that had ended were removed meanwhile.`,
+    );
+  for (const ref of lost.slice(0, mostNamed))
+    terminal.inform(
+      `warning: the stored file ${ref} is missing, and something needs it. The backup is without it.`,
+    );
+  if (lost.length > mostNamed) terminal.inform(`warning: ${lost.length - mostNamed} more are missing.`);
+  if (leftOut.length > 0) {
+    const named = leftOut.slice(0, mostNamed).join(', ');
+    terminal.inform(
+      `Not in it, because they are not of sluice: ${named}${leftOut.length > mostNamed ? ' …' : ''}`,
+    );
+  }
+}
+
+const mostNamed = 10;
+
+/** Null: standard output. @throws UsageError */
+async function readTarget(argument: string | undefined): Promise<string | null> {
+  if (argument === '-') return null;
+  const given = resolve(argument ?? '.');
+  const found = await stat(given).catch(() => null);
+  if (found !== null && !found.isDirectory())
+    throw new UsageError(`${given} is there already. A backup never takes the place of another file.`);
+  if (found === null) {
+    await access(dirname(given)).catch(() => {
+      throw new UsageError(`There is no folder ${dirname(given)}.`);
+    });
+    return given;
+  }
+  const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-');
+  return join(given, `sluice-backup-${at}Z.tar.gz`);
+}
+
+function filesOf({ storage, maxInflatedBytes }: Config) {
+  return storage.kind === 's3'
+    ? { files: null, filesAt: storage.url }
+    : { files: openFileStore(storage, maxInflatedBytes), filesAt: storage.directory };
+}
+
+function standardOutput(terminal: Terminal): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, done) {
+      if (terminal.closed) done(new CommandFailed('Nobody reads the backup any more.'));
+      else terminal.write(chunk).then(() => done(), done);
+    },
+  });
+}
+
+async function verify(
+  argument: string | undefined,
+  {
+    terminal,
+    json,
+    progress,
+  }: { readonly terminal: Terminal; readonly json: boolean; readonly progress: Progress },
+): Promise<void> {
+  if (argument === undefined || argument === '-')
+    throw new UsageError('Name the backup to look at: sluice backup --verify FILE');
+  const { about, manifest } = await reading(argument, () =>
+    verifyBackup(argument, (share, doing) => progress.show(share, () => doing)),
+  ).finally(() => progress.end());
+  const { tables, files } = manifest;
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  const { sluice, database } = about;
+  if (json) {
+    const whole = { at: database.at, sluice, postgres: database.serverVersion, rows, files: files.count };
+    return terminal.json({ file: argument, ...whole, files_included: about.files === 'included', tables });
+  }
+  terminal.print(
+    `${argument} is whole: ${formatCount(rows)} rows of ${tables.length} tables, ${formatCount(files.count)} files`,
+  );
+  terminal.print(`of ${database.at}, made by sluice ${sluice} on PostgreSQL ${database.serverVersion}`);
+  if (about.files !== 'included') terminal.print(`Stored files are not in it; they are in ${about.files}`);
+}
+
+/** What is wrong with a backup, in one sentence that names it. */
+async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof DamagedArchive)
+      throw new CommandFailed(
+        `${path} is damaged, or no backup: ${error.message}. Nothing was restored from it.`,
+      );
+    if (error instanceof RestoreRefused) throw new CommandFailed(error.message);
+    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
+    if (missing && String(error.path) === path) throw new UsageError(`There is no file ${path}.`);
+    throw error;
+  }
+}
+
+export const restore = defineCommand({
+  name: 'restore',
+  summary: 'bring back what a backup holds',
+  description:
+    'Reads a backup to its end, and if it is whole makes a database of it: the embedded one of DATA_DIR, or that of\n' +
+    'DATABASE_URL, which must be empty. Stored files go where files are kept. Nothing of the database is there until all of\n' +
+    'it is; stopped or killed, run it again. A backup of an older version is brought up to date; one of a newer version is refused.\n' +
+    'Work that was under way goes on with the next start.',
+  argument: required('<file>', 'what `sluice backup` wrote'),
+  options: {
+    replace: flag(
+      '--replace',
+      'set the embedded database that is there aside; it is kept, and its folder named',
+    ),
+    quiet: flag('-q, --quiet', 'no progress'),
+  },
+  json: true,
+  details: `Exit code: 0 restored; 1 refused, damaged or failed, and nothing was changed; 2
+wrong options.`,
+  examples: [
+    'sluice restore sluice-backup-2026-11-23T03-00-00Z.tar.gz',
+    'sluice restore nightly.tar.gz --data-dir /tmp/look',
+    'DATABASE_URL=postgres://…/restored sluice restore nightly.tar.gz',
+  ],
+  run: async ({ cli, command, argument: path, flags, json, terminal }) => {
+    const { config, commandLog } = readSettings(cli, command);
+    const { databaseUrl, dataDir } = config;
+    if (databaseUrl !== null && flags.replace)
+      throw new UsageError(
+        '--replace is for the embedded database. Restore into an empty database of your server.',
+      );
+    const progress = createProgress(terminal, 'restore', flags.quiet || json);
+    const show = (share: number | null, doing: string) => progress.show(share, () => doing);
+    const startedAt = performance.now();
+    const restored = await reading(path, async () => {
+      const { about } = await verifyBackup(path, show);
+      const files = openFileStore(config.storage, config.maxInflatedBytes);
+      const [log, into] = [commandLog('restore'), { dataDir, files, replace: flags.replace }];
+      const done =
+        databaseUrl === null
+          ? await restoreData({ ...into, log }, path, show)
+          : { ...(await restoreBackup(path, { databaseUrl, files }, show)), aside: null };
+      return { ...done, at: about.database.at, filesAt: about.files === 'included' ? null : about.files };
+    }).finally(() => progress.end());
+    const seconds = (performance.now() - startedAt) / 1000;
+    if (json) return terminal.json({ ...restored, filesAt: undefined, files_at: restored.filesAt });
+    const what = `${formatCount(restored.rows)} rows, ${formatCount(restored.files)} files`;
+    terminal.print(`Restored: ${what}, as of ${restored.at}, ${formatDuration(seconds)}`);
+    if (restored.aside !== null)
+      terminal.print(`The database that was there is in ${restored.aside}; remove it when you are sure.`);
+    if (restored.filesAt !== null)
+      terminal.inform(`Stored files are not in the backup: set STORAGE_URL to ${restored.filesAt}`);
+    if (config.redisUrl !== null)
+      terminal.inform(
+        'Empty the queue in Redis before the start (redis-cli flushdb): it is of the other database.',
+      );
+    terminal.inform(
+      'Keys are those of that moment: one that was revoked since works again. `sluice start` goes on from here.',
+    );
+  },
+});

@@ -1,0 +1,248 @@
+/** `sluice move`: from the embedded database to a PostgreSQL of one's own. */
+import { join } from 'node:path';
+import { type Config, givenValue } from '../config.ts';
+import type { Finding } from '../doctor/check.ts';
+import { hideSecrets } from '../doctor/examine.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { measureFiles } from '../move/copy-files.ts';
+import {
+  checkMove,
+  isUnderWay,
+  type Moved,
+  type MoveProgress,
+  type MoveWish,
+  measureTables,
+  moveAll,
+  movesFiles,
+  onSource,
+  shownUrl,
+} from '../move/move.ts';
+import { defineCommand, type Invocation } from './define-command.ts';
+import { printFindings } from './doctor.ts';
+import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
+import { columnsOf, formatBytes, formatCount, formatDuration, printTable } from './format.ts';
+import { flag, text } from './options.ts';
+import { createProgress } from './progress.ts';
+import { listenForStop } from './service/stop-signals.ts';
+import { requireData } from './session.ts';
+import { type ProcessEnv, readSettings } from './settings.ts';
+import type { Terminal } from './terminal.ts';
+
+export const move = defineCommand({
+  name: 'move',
+  summary: 'from the embedded database to a PostgreSQL of your own',
+  description:
+    'Copies all that the embedded database of DATA_DIR holds into a PostgreSQL of your own, compares rows and hashes of each\n' +
+    'table on both sides, and prints the settings to start with from then on. Stop the service first; the source is left as it is,\n' +
+    'and refuses to be started. Ended in between, the same command goes on.',
+  options: {
+    to: text('--to <url>', 'the PostgreSQL, 15 or newer; better in MOVE_TO or MOVE_TO_FILE: ps shows flags'),
+    redis: text('--redis <url>', 'Redis for the queue from then on (MOVE_REDIS); by default as it is now'),
+    files: text(
+      '--files <place>',
+      'copy the files, too: to a folder or s3://bucket/prefix (MOVE_FILES); by default they stay',
+    ),
+    dryRun: flag('--dry-run', 'check everything and say how much there is; write nothing'),
+    undo: flag('--undo', 'let the source be started again; what came to the target since is not there'),
+    quiet: flag('-q, --quiet', 'no progress'),
+  },
+  json: 'print the result as JSON',
+  details: `Exit code: 0 moved, or nothing speaks against it (--dry-run); 1 refused or
+failed; 2 wrong options; 130 stopped by Ctrl-C. After 1 and 130 run it again.`,
+  examples: [
+    'MOVE_TO=postgres://sluice:…@db.example.com/sluice sluice move --dry-run',
+    'MOVE_TO_FILE=/run/secrets/database_url sluice move --redis redis://cache',
+    'MOVE_TO=postgres://… sluice move --files "s3://bucket?region=eu-central-1"',
+    'sluice move --undo',
+  ],
+  run: async (invocation) => {
+    const { cli, command, flags, terminal } = invocation;
+    const { config: from, commandLog } = readSettings(cli, command);
+    requireEmbedded(from);
+    await requireData(from);
+    const dataDir = join(from.dataDir, 'postgres');
+    if (flags.undo) return undo(terminal, dataDir);
+    const to = readTarget(invocation);
+    const stop = listenForStop();
+    try {
+      await run(invocation, { dataDir, from, to, log: commandLog('move'), signal: stop.signal });
+    } catch (error) {
+      if (embeddedPostgres.isInUse(error)) {
+        throw new CommandFailed(
+          `${error.message}\nA move takes what stands still: stop what runs on ${from.dataDir}, then move.`,
+        );
+      }
+      if (!stop.signal.aborted) throw error;
+      terminal.inform('Stopped. The same command goes on where it was; or start the service again as it is.');
+      process.exitCode = exitCodes.interrupted;
+    }
+  },
+});
+
+function requireEmbedded({ databaseUrl, dataDir }: Config): void {
+  if (databaseUrl === null) return;
+  throw new UsageError(
+    `DATABASE_URL is set, so the database in ${dataDir} is not in use. To move that one, run this without DATABASE_URL;\n` +
+      'where the data is to go stands in MOVE_TO.',
+  );
+}
+
+interface TargetFlags {
+  readonly to: string | undefined;
+  readonly redis: string | undefined;
+  readonly files: string | undefined;
+}
+
+/** What a service will be started with: the settings in force, and what is to be another. @throws ConfigError */
+function readTarget({ cli, command, flags }: Invocation<TargetFlags>): MoveWish['to'] {
+  const given = (name: string, value: string | undefined): string =>
+    value ?? givenValue(name, cli.processEnv) ?? '';
+  const wanted = {
+    DATABASE_URL: given('MOVE_TO', flags.to),
+    REDIS_URL: given('MOVE_REDIS', flags.redis),
+    STORAGE_URL: given('MOVE_FILES', flags.files),
+  };
+  const own: ProcessEnv = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== ''));
+  const { config } = readSettings(cli, command, own);
+  const { databaseUrl } = config;
+  if (databaseUrl === null) throw new UsageError('Say where it is to go: MOVE_TO=postgres://…, or --to.');
+  return { ...config, databaseUrl };
+}
+
+async function undo(terminal: Terminal, dataDir: string): Promise<void> {
+  const mark = await embeddedPostgres.readMovedMark(dataDir);
+  await embeddedPostgres.removeMovedMark(dataDir);
+  if (mark === null) return terminal.inform(`The data of ${dataDir} was not moved: nothing to undo.`);
+  terminal.print(`The data of ${dataDir} can be started again, as it was at ${mark.movedAt}.`);
+  terminal.inform(
+    `Let nothing run on ${mark.to} any more: each side knows nothing of what comes to the other.`,
+  );
+}
+
+async function run(invocation: Invocation<RunFlags>, wish: MoveWish): Promise<void> {
+  const { terminal, json, flags } = invocation;
+  const mark = await embeddedPostgres.readMovedMark(wish.dataDir);
+  const shown = shownUrl(wish.to.databaseUrl);
+  if (mark !== null && mark.to !== shown) {
+    throw new CommandFailed(
+      `The data was moved to ${mark.to} at ${mark.movedAt}. To move it again: sluice move --undo`,
+    );
+  }
+  if (mark !== null && !(await isUnderWay(wish.to.databaseUrl))) {
+    if (json) return terminal.json({ status: 'moved_before', to: mark.to, moved_at: mark.movedAt });
+    terminal.print(`The data was moved at ${mark.movedAt} already; all of it is there.`);
+    return printSettings(terminal, wish);
+  }
+  await onSource(wish, async (sourceUrl) => {
+    const findings = hideSecrets(await explainTarget(() => checkMove(wish, sourceUrl)), wish.to);
+    const isRefused = findings.some(({ status }) => status === 'failed');
+    if (isRefused || flags.dryRun) return printChecked(invocation, wish, findings, sourceUrl);
+    const progress = createMoveProgress(terminal, flags.quiet || json);
+    const moved = await moveAll(wish, sourceUrl, progress).finally(progress.end);
+    printMoved(invocation, wish, moved);
+  });
+}
+
+interface RunFlags extends TargetFlags {
+  readonly dryRun: boolean;
+  readonly quiet: boolean;
+}
+
+/** Errors of connecting name settings; here it is the target that they are about. */
+async function explainTarget<T>(look: () => Promise<T>): Promise<T> {
+  try {
+    return await look();
+  } catch (cause) {
+    throw Object.assign(new CommandFailed(`The target: ${explainError(cause).message}`), { cause });
+  }
+}
+
+async function printChecked(
+  { terminal, json }: Invocation,
+  wish: MoveWish,
+  findings: readonly Finding[],
+  sourceUrl: string,
+): Promise<void> {
+  const isRefused = findings.some(({ status }) => status === 'failed');
+  if (isRefused) process.exitCode = exitCodes.failed;
+  const size = await measureTables(sourceUrl);
+  const files = movesFiles(wish) ? await measureFiles(wish.from.filesDir) : null;
+  if (json) {
+    const status = isRefused ? 'refused' : 'checked';
+    return terminal.json({ status, to: shownUrl(wish.to.databaseUrl), ...size, files, findings });
+  }
+  printFindings(terminal, isRefused ? findings.filter((each) => each.status !== 'ok') : findings);
+  if (isRefused) return terminal.inform('Nothing was written.');
+  terminal.print(`${formatCount(size.tables)} tables, ${formatBytes(size.bytes)} on disk here`);
+  if (files !== null) terminal.print(`${formatCount(files.files)} files, ${formatBytes(files.bytes)}`);
+  terminal.inform('Dry run: nothing was written.');
+}
+
+function createMoveProgress(terminal: Terminal, quiet: boolean) {
+  let name = '';
+  let [startedAt, shown] = [0, createProgress(terminal, name, quiet)];
+  const show = (of: string, share: number | null, describe: () => string): void => {
+    if (of !== name) {
+      shown.end();
+      [name, startedAt, shown] = [of, performance.now(), createProgress(terminal, of, quiet)];
+    }
+    shown.show(share, describe);
+  };
+  return {
+    onRows: (table, rows, bytes) =>
+      show(table.name, table.rowsExpected > rows ? rows / table.rowsExpected : null, () => {
+        const rate = Math.round((1000 * rows) / Math.max(performance.now() - startedAt, 1));
+        return `${formatCount(rows)} rows · ${formatCount(rate)} rows/s · ${formatBytes(bytes)}`;
+      }),
+    onTable: () => undefined,
+    onFile: ({ files, bytes }) =>
+      show('files', null, () => `${formatCount(files)} files · ${formatBytes(bytes)}`),
+    end: () => shown.end(),
+  } satisfies MoveProgress & { end(): void };
+}
+
+function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, files }: Moved): void {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  if (json) {
+    const settings = settingsOf(wish);
+    terminal.json({ status: 'moved', to: shownUrl(wish.to.databaseUrl), rows, tables, files, settings });
+    return;
+  }
+  const full = tables.filter((table) => table.rows > 0);
+  const cells = full.map(({ name, rows: count, bytes, seconds, earlier }) => [
+    name,
+    formatCount(count),
+    ...(earlier
+      ? ['copied before', '', '']
+      : [formatBytes(bytes), formatDuration(seconds), formatCount(Math.round(count / seconds))]),
+  ]);
+  printTable(terminal, columnsOf('table', '>rows', '>text', '>time', '>rows/s'), cells);
+  terminal.print('');
+  const there = terminal.style('green', 'the same on both sides');
+  terminal.print(
+    `${formatCount(tables.length)} tables, ${formatCount(rows)} rows: counts and hashes are ${there}.`,
+  );
+  if (files !== null)
+    terminal.print(`${formatCount(files.files)} files, ${formatBytes(files.bytes)} copied.`);
+  printSettings(terminal, wish);
+}
+
+function settingsOf({ from, to }: MoveWish): Readonly<Record<string, string>> {
+  const { redisUrl, storage } = to;
+  const place = storage.kind === 'folder' ? storage.directory : storage.url;
+  return {
+    DATABASE_URL: shownUrl(to.databaseUrl),
+    ...(redisUrl === from.redisUrl || redisUrl === null ? {} : { REDIS_URL: shownUrl(redisUrl) }),
+    ...(movesFiles({ from, to }) ? { STORAGE_URL: place } : {}),
+  };
+}
+
+/** All others stay as they are. */
+function printSettings(terminal: Terminal, wish: MoveWish): void {
+  terminal.print(
+    'From now on start with these settings beside those that you have (passwords are not shown):',
+  );
+  for (const [name, value] of Object.entries(settingsOf(wish))) terminal.print(`  ${name}=${value}`);
+  if (!movesFiles(wish) && wish.from.storage.kind === 'folder')
+    terminal.print(`The files stay in ${wish.from.storage.directory}: every process needs that folder.`);
+}

@@ -1,0 +1,260 @@
+/**
+ * All of a database of ours, row by row, out of one and into another: what backup, restore, the change to PostgreSQL's next
+ * major version and a move to another server have in common. It is plain SQL and COPY in text, so neither the versions
+ * of the two servers nor their platforms have to agree, and `pg_dump` is not needed.
+ *
+ * Out (this file):
+ *
+ *     const source = await readDatabase(url);          // one snapshot, held until close(); all tables are locked against DDL
+ *     for (const table of source.shape.tables)         // those that others refer to come first
+ *       for await (const bytes of source.copyOut(table)) …
+ *     await source.close();
+ *
+ * In (write-database.ts), in one transaction or, where each step is to last, in one for each step:
+ *
+ *     await prepareTables(client, shape);              // migrations as far as the source had them; partitions; no rows
+ *     await pipeline(source.copyOut(table), copyIn(client, table));   // each table, in the same order
+ *     await finishTables(client, shape);               // sequences, later migrations, what held on the other server only
+ *
+ * The `shape` is JSON: a backup keeps it. What is not copied: the queue (schema `bullmq`, or Redis: the ledger has all that
+ * is due), and indexes, constraints, views and functions that are not of our migrations. Tables and columns that somebody
+ * added to the schema `sluice` are copied, as plain ones.
+ */
+import pg from 'pg';
+import { to as copyTo } from 'pg-copy-streams';
+import { Fault, TransientError } from '../domain/errors.ts';
+import { COPY_LOCK_MS } from '../domain/limits.ts';
+
+/** What a database holds, without the rows. */
+export interface DatabaseShape {
+  /** As PostgreSQL says it, for example "18.4". */
+  readonly serverVersion: string;
+  /** When its snapshot was taken, by its clock. */
+  readonly at: string;
+  /** Those that were applied, in order. */
+  readonly migrations: readonly { readonly name: string; readonly digest: string }[];
+  /** Those that others refer to come first. */
+  readonly tables: readonly CopiedTable[];
+  readonly sequences: readonly CopiedSequence[];
+}
+
+export interface CopiedTable {
+  /** In schema `sluice`. */
+  readonly name: string;
+  readonly columns: readonly { readonly name: string; readonly type: string }[];
+  /** A partition of `events`; and one that is on its way out of it. */
+  readonly kind: 'table' | 'events' | 'retired_events';
+  /** As PostgreSQL estimates. */
+  readonly rowsExpected: number;
+}
+
+export interface CopiedSequence {
+  readonly name: string;
+  readonly lastValue: string;
+  readonly isCalled: boolean;
+}
+
+export interface DatabaseSource {
+  readonly shape: DatabaseShape;
+  /** In the snapshot; for what is to be known beside the rows of the tables. */
+  readonly client: pg.Client;
+  /** One table at a time. Rows as COPY writes them in its text format; equal rows of equal shape give equal bytes. */
+  copyOut(table: CopiedTable): AsyncGenerator<Buffer, void>;
+  close(): Promise<void>;
+}
+
+/** Tables come and go with the months of events, between being listed and being locked. */
+const maxAttempts = 10;
+
+/**
+ * @throws TransientError if somebody holds a table for longer than COPY_LOCK_MS.
+ * @throws Fault if it is no database of ours.
+ */
+export async function readDatabase(url: string): Promise<DatabaseSource> {
+  const client = await connectForCopy(url);
+  try {
+    const shape = await beginSnapshot(client);
+    return {
+      shape,
+      client,
+      copyOut: (table) => copyOut(client, table),
+      close: () => client.end(),
+    };
+  } catch (error) {
+    await client.end().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A connection whose texts of values depend on no setting of the server, and which may wait for us as long as it takes. */
+export async function connectForCopy(url: string): Promise<pg.Client> {
+  const settings = {
+    search_path: 'sluice,pg_catalog',
+    client_encoding: 'UTF8',
+    timezone: 'UTC',
+    datestyle: 'ISO',
+    intervalstyle: 'postgres',
+    extra_float_digits: '1',
+    bytea_output: 'hex',
+    // Rows in the order in which they stand, whoever else reads the table.
+    synchronize_seqscans: 'off',
+    statement_timeout: '0',
+    idle_in_transaction_session_timeout: '0',
+    lock_timeout: `${COPY_LOCK_MS}`,
+  };
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: 'sluice copy',
+    connectionTimeoutMillis: 10_000,
+    keepAlive: true,
+    options: Object.entries(settings)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  });
+  // Whoever waits for an answer hears of a lost connection; this is for the time between.
+  client.on('error', () => undefined);
+  await client.connect();
+  return client;
+}
+
+async function beginSnapshot(client: pg.Client): Promise<DatabaseShape> {
+  for (let attempt = 1; attempt <= maxAttempts; attempt++) {
+    const listed = (await readTables(client)).map(({ name }) => name);
+    await client.query('begin isolation level repeatable read read only');
+    if (await lockTables(client, listed)) {
+      const shape = await readShape(client);
+      if (sameNames(listed, shape.tables)) return shape;
+    }
+    await client.query('rollback');
+  }
+  throw new TransientError('tables of the database are being made and removed all the time');
+}
+
+/** False if one is gone. LOCK takes no snapshot: what is committed until the next statement is in it. */
+async function lockTables(client: pg.Client, tables: readonly string[]): Promise<boolean> {
+  if (!tables.includes('event_retirements')) {
+    throw new Fault('this is no database of sluice: it has no table sluice.event_retirements');
+  }
+  try {
+    // No table of events is taken from under us; see src/postgres/stores/retirements.ts.
+    await client.query('lock table sluice.event_retirements in row share mode');
+    const names = tables.map((name) => `sluice.${client.escapeIdentifier(name)}`);
+    await client.query(`lock table ${names.join(', ')} in access share mode`);
+    return true;
+  } catch (error) {
+    const code = error instanceof pg.DatabaseError ? error.code : undefined;
+    if (code === '42P01') return false;
+    if (code !== '55P03') throw error;
+    throw new TransientError(`a table of the database is locked by another session`, { cause: error });
+  }
+}
+
+function sameNames(listed: readonly string[], tables: readonly CopiedTable[]): boolean {
+  const names = new Set(listed);
+  return names.size === tables.length && tables.every(({ name }) => names.has(name));
+}
+
+async function readShape(client: pg.Client): Promise<DatabaseShape> {
+  const about = await client.query<{ version: string; at: string }>(
+    `select current_setting('server_version') as version, statement_timestamp()::text as at`,
+  );
+  const migrations = await client.query<{ name: string; digest: string }>(
+    'select name, digest from sluice.migrations order by name',
+  );
+  const [row] = about.rows;
+  return {
+    serverVersion: row?.version ?? '',
+    at: row?.at ?? '',
+    migrations: migrations.rows,
+    tables: inOrder(await readTables(client), await readReferences(client)),
+    sequences: await readSequences(client),
+  };
+}
+
+/** All that hold rows, in schema `sluice`, but for the list of migrations. Generated columns are left to be generated anew. */
+async function readTables(client: pg.Client): Promise<CopiedTable[]> {
+  const { rows } = await client.query<CopiedTable>(`
+    select
+      c.relname as name,
+      case
+        when i.inhparent = to_regclass('sluice.events') then 'events'
+        when c.relname ~ '^retired_events_[0-9]+$' then 'retired_events'
+        else 'table'
+      end as kind,
+      greatest(c.reltuples, 0)::float8 as "rowsExpected",
+      (
+        select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod)) order by a.attnum)
+        from pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+      ) as columns
+    from pg_class c
+    left join pg_inherits i on i.inhrelid = c.oid
+    where c.relnamespace = 'sluice'::regnamespace and c.relkind = 'r' and c.relpersistence = 'p'
+      and c.relname <> 'migrations'
+    order by c.relname`);
+  return rows.filter(({ columns }) => columns !== null);
+}
+
+interface Reference {
+  readonly from: string;
+  readonly to: string;
+}
+
+async function readReferences(client: pg.Client): Promise<Reference[]> {
+  const { rows } = await client.query<Reference>(`
+    select distinct f.relname as "from", t.relname as "to"
+    from pg_constraint
+    join pg_class f on f.oid = conrelid
+    join pg_class t on t.oid = confrelid
+    where contype = 'f' and conrelid <> confrelid
+      and f.relnamespace = 'sluice'::regnamespace and t.relnamespace = 'sluice'::regnamespace`);
+  return rows;
+}
+
+/** What is referred to before what refers to it. */
+export function inOrder(tables: readonly CopiedTable[], references: readonly Reference[]): CopiedTable[] {
+  const ordered: CopiedTable[] = [];
+  let left = [...tables];
+  while (left.length > 0) {
+    const waiting = new Set(left.map(({ name }) => name));
+    const isFree = ({ name }: CopiedTable) =>
+      !references.some(({ from, to }) => from === name && waiting.has(to));
+    const free = left.filter(isFree);
+    if (free.length === 0)
+      throw new Fault(`tables refer to each other in a circle: ${[...waiting].join(', ')}`);
+    ordered.push(...free);
+    left = left.filter((table) => !free.includes(table));
+  }
+  return ordered;
+}
+
+/** Sequences know no snapshot: what they say now is at least what the rows of the snapshot took from them. */
+async function readSequences(client: pg.Client): Promise<CopiedSequence[]> {
+  const { rows } = await client.query<{ name: string }>(`
+    select c.relname as name
+    from pg_class c
+    where c.relnamespace = 'sluice'::regnamespace and c.relkind = 'S'
+    order by c.relname`);
+  const sequences: CopiedSequence[] = [];
+  for (const { name } of rows) {
+    const found = await client.query<Omit<CopiedSequence, 'name'>>(
+      `select last_value::text as "lastValue", is_called as "isCalled" from sluice.${client.escapeIdentifier(name)}`,
+    );
+    sequences.push(...found.rows.map((row) => ({ name, ...row })));
+  }
+  return sequences;
+}
+
+async function* copyOut(client: pg.Client, table: CopiedTable): AsyncGenerator<Buffer, void> {
+  const stream = copyTo(`copy ${copyTarget(table)} to stdout`);
+  // When it has been given up, its connection's end is still told to it.
+  stream.on('error', () => undefined);
+  client.query(stream);
+  yield* stream as AsyncIterable<Buffer>;
+}
+
+/** The table and its columns, as COPY names them. */
+export function copyTarget({ name, columns }: CopiedTable): string {
+  const list = columns.map((column) => pg.escapeIdentifier(column.name)).join(', ');
+  return `sluice.${pg.escapeIdentifier(name)} (${list})`;
+}

@@ -1,0 +1,180 @@
+/** What `sluice upgrade` would do, and what is in its way. Changes nothing. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { readLastBackup } from '../backup/last-backup.ts';
+import { previousFolder, readMajors } from '../backup/new-data.ts';
+import type { Config } from '../config.ts';
+import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { readDisk } from '../files/disk.ts';
+import { packageRoot, readPackage } from '../package-root.ts';
+import { readMigrationState, readMigrations } from '../postgres/migrate.ts';
+import type { ProvidedDatabase } from '../provide-database.ts';
+import { settings } from '../settings.ts';
+import { type Finding, failed, ok, runChecks, warning } from './check.ts';
+
+export interface UpgradeCheck {
+  /** Names of variables that the file .env has. */
+  readonly fromDotEnv: ReadonlySet<string>;
+  /** Where the PostgreSQL is that made the data; null: where it is looked for. */
+  readonly programs: string | null;
+  /** The database, started if need be. Not asked for where another major version made its data. */
+  readonly provide: () => Promise<ProvidedDatabase>;
+}
+
+const deadlineMs = 60_000;
+const backupMaxAgeMs = 24 * 60 * 60 * 1000;
+
+export async function checkUpgrade(config: Config, check: UpgradeCheck): Promise<Finding[]> {
+  const one = (name: string, run: () => Promise<readonly Finding[]>) => ({
+    name,
+    deadlineMs,
+    advice: 'Mend this before you upgrade.',
+    run,
+  });
+  return runChecks([
+    one('node', async () => [checkNode()]),
+    one('settings', async () => checkSettings(check.fromDotEnv)),
+    one('postgres', () => checkPostgres(config, check)),
+    one('backup', async () => [await checkBackup(config)]),
+  ]);
+}
+
+function checkNode(): Finding {
+  const { engines } = JSON.parse(readFileSync(join(packageRoot, 'package.json'), 'utf8')) as {
+    readonly engines: { readonly node: string };
+  };
+  const least = engines.node.replace(/^\D+/, '').split('.').map(Number);
+  const found = process.versions.node.split('.').map(Number);
+  const at = least.findIndex((part, index) => part !== found[index]);
+  const isEnough = at === -1 || (found[at] ?? 0) > (least[at] ?? 0);
+  if (isEnough) return ok('node', process.versions.node);
+  return failed('node', process.versions.node, `Install Node ${engines.node}.`);
+}
+
+/** Of `.env` only: an environment has many variables that are none of ours. Wrong values stop every command before this. */
+function checkSettings(fromDotEnv: ReadonlySet<string>): Finding[] {
+  const known = new Set<string>(Object.values(settings).map(({ name }) => name));
+  const unknown = [...fromDotEnv].filter((name) => !known.has(name.replace(/_FILE$/, '')));
+  if (unknown.length === 0) return [ok('settings', 'all are known')];
+  return [
+    warning(
+      'settings',
+      `.env has ${unknown.join(', ')}`,
+      'This version has no such settings: see docs/configuration.md, and CHANGELOG.md for what was renamed.',
+    ),
+  ];
+}
+
+async function checkPostgres(config: Config, check: UpgradeCheck): Promise<Finding[]> {
+  if (config.databaseUrl === null) {
+    const majors = await readMajors(config.dataDir);
+    const { data, installed } = majors;
+    if (data === undefined)
+      return [
+        failed(
+          'postgres',
+          `there is no data in ${config.dataDir}`,
+          'Name the folder: --data-dir (DATA_DIR).',
+        ),
+      ];
+    if (data !== installed) return checkTakeOver(config.dataDir, majors.installed, data, check.programs);
+  }
+  const database = await check.provide();
+  const client = new pg.Client({ connectionString: database.url, connectionTimeoutMillis: 10_000 });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ version: string }>(
+      `select current_setting('server_version') as version`,
+    );
+    const version = rows[0]?.version ?? '';
+    const isOld = Number.parseInt(version, 10) < 15;
+    const server = isOld
+      ? failed('postgres', version, 'PostgreSQL 15 or newer is needed.')
+      : ok('postgres', version);
+    return [server, ...(await checkMigrations(client))];
+  } finally {
+    await client.end().catch(() => undefined);
+    await database.stop();
+  }
+}
+
+/** Data of another major version is copied: what that needs. */
+async function checkTakeOver(
+  dataDir: string,
+  installed: string,
+  data: string,
+  programs: string | null,
+): Promise<Finding[]> {
+  const folder = programs ?? previousFolder(dataDir, data);
+  const package_ = await embeddedPostgres.findPackage(folder);
+  const found = `PostgreSQL ${data} made the data, and this version brings ${installed}`;
+  const server =
+    package_ === undefined
+      ? failed('postgres', found, embeddedPostgres.previousAdvice(data, folder))
+      : warning(
+          'postgres',
+          found,
+          '`sluice upgrade` copies it, with the service stopped. Indexes are built anew.',
+        );
+  const [needed, { freeBytes }] = [
+    await embeddedPostgres.measure(join(dataDir, 'postgres')),
+    await readDisk(dataDir),
+  ];
+  const [needs, free] = [needed, freeBytes].map((bytes) => `${(bytes / 2 ** 30).toFixed(1)} GiB`);
+  const disk =
+    freeBytes > needed
+      ? ok('disk', `${free} are free, and the copy takes up to ${needs}`)
+      : failed(
+          'disk',
+          `${free} are free, and the copy takes up to ${needs}`,
+          'Make room: old and new data are there at once.',
+        );
+  return [server, disk];
+}
+
+/** A migration that holds others up, or rewrites a table, says so in a line of its own: `-- upgrade: …`. */
+async function checkMigrations(client: pg.Client): Promise<Finding[]> {
+  const { pending, unknown, edited } = await readMigrationState(client);
+  if (unknown.length > 0)
+    return [
+      failed(
+        'migrations',
+        `a later version applied ${unknown.join(', ')}`,
+        `Go on with that version; to go back to ${readPackage().version}, restore a backup that it made.`,
+      ),
+    ];
+  if (edited.length > 0)
+    return [
+      failed(
+        'migrations',
+        `${edited.join(', ')} had another text when they were applied`,
+        'The data is of a version that was never released. Back it up with that version, and load your files anew.',
+      ),
+    ];
+  if (pending.length === 0) return [ok('migrations', 'none is pending')];
+  const texts = new Map((await readMigrations()).map(({ name, sql }) => [name, sql]));
+  const remarks = pending.flatMap((name) =>
+    upgradeRemarks(texts.get(name) ?? '').map((remark) => `${name}: ${remark}`),
+  );
+  if (remarks.length === 0)
+    return [ok('migrations', `${pending.length} are pending, and none takes long: ${pending.join(', ')}`)];
+  return [warning('migrations', `${pending.length} are pending: ${pending.join(', ')}`, remarks.join('; '))];
+}
+
+export function upgradeRemarks(sql: string): string[] {
+  return [...sql.matchAll(/^-- upgrade: (.+)$/gm)].flatMap(([, remark]) =>
+    remark === undefined ? [] : [remark],
+  );
+}
+
+async function checkBackup({ dataDir }: Config): Promise<Finding> {
+  const last = await readLastBackup(dataDir);
+  if (last === null) return warning('backup', 'none is known of', 'Make one first: sluice backup');
+  const ageMs = Date.now() - new Date(last.at).getTime();
+  const found = `${last.file ?? 'standard output'}, ${Math.round(ageMs / 3_600_000)} hours old`;
+  return ageMs > backupMaxAgeMs
+    ? warning('backup', found, 'Make a new one first: sluice backup')
+    : ok('backup', found);
+}

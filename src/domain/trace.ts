@@ -1,0 +1,22 @@
+/** What of a span others need: to log it, and to be part of its trace. */
+export interface SpanIdentity {
+  readonly traceId: string;
+  readonly spanId: string;
+  /** The spans of its trace are kept. */
+  readonly isSampled: boolean;
+}
+
+/** As W3C Trace Context has it. */
+export function writeTraceparent({ traceId, spanId, isSampled }: SpanIdentity): string {
+  return `00-${traceId}-${spanId}-${isSampled ? '01' : '00'}`;
+}
+
+const form = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
+
+/** Null: it is none. */
+export function readTraceparent(text: string | null | undefined): SpanIdentity | null {
+  const found = form.exec(text ?? '');
+  if (found === null) return null;
+  const [, traceId = '', spanId = '', flags = ''] = found;
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & 1) === 1 };
+}

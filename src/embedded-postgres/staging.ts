@@ -1,0 +1,99 @@
+/*
+ * A data directory that is made beside the one in use, and takes its place by a rename when it is complete: how a restore, and
+ * the change to another major version of PostgreSQL, happen wholly or not at all.
+ */
+import { chown, mkdir, rename, rm, stat } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Logger } from 'pino';
+import { syncFolder } from '../files/disk.ts';
+import {
+  createPrivateFile,
+  EmbeddedPostgresError,
+  ensureRoot,
+  hasCode,
+  layoutOf,
+  readMajor,
+} from './data-directory.ts';
+import { awaitPreviousServer } from './previous-server.ts';
+
+/** Beside the data directory, on the same disk. */
+export function stagingOf(dataDir: string): string {
+  return `${dataDir}.new`;
+}
+
+/** An empty one; what an earlier attempt left is removed. @throws DataDirInUseError if that is still under way. */
+export async function makeStaging(dataDir: string, log: Logger): Promise<string> {
+  const staging = stagingOf(dataDir);
+  await removeStaging(dataDir, log);
+  const parent = dirname(staging);
+  await ensureRoot({ root: parent });
+  await mkdir(staging, { mode: 0o700 });
+  if (process.geteuid?.() === 0) {
+    // Whoever owns the folder runs the server.
+    const { uid, gid } = await stat(parent);
+    await chown(staging, uid, gid);
+  }
+  return staging;
+}
+
+export async function removeStaging(dataDir: string, log: Logger): Promise<void> {
+  const staging = stagingOf(dataDir);
+  if (!(await exists(staging))) return;
+  await awaitPreviousServer(layoutOf(staging), log);
+  await rm(staging, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+}
+
+/**
+ * The staging directory, whose server has been stopped, becomes the data directory. Data that is there is set aside under a name of
+ * its own, which is returned. Killed between the two renames, it is ended by `finishInstalling`.
+ * @throws DataDirInUseError if a server runs on it.
+ */
+export async function installStaging(dataDir: string, log: Logger, suffix: string): Promise<string | null> {
+  const layout = layoutOf(dataDir);
+  await createPrivateFile(completeMark(dataDir), '');
+  let aside: string | null = null;
+  if (await exists(dataDir)) {
+    await awaitPreviousServer(layout, log);
+    if ((await readMajor(layout)) === undefined) {
+      // Passwords and a log of a server that there was never any data of.
+      await rm(dataDir, { recursive: true });
+    } else {
+      aside = `${dataDir}.${suffix}`;
+      if (await exists(aside)) throw new EmbeddedPostgresError(`${aside} is there already; move it away.`);
+      await rename(dataDir, aside);
+    }
+  }
+  await takePlace(dataDir);
+  return aside;
+}
+
+const completeName = 'complete';
+const completeMark = (dataDir: string): string => join(stagingOf(dataDir), completeName);
+
+/**
+ * Ends what a killed process began: data that is complete takes its place, if that is free. False if there is none, and something
+ * that is not complete stands in its stead.
+ */
+export async function finishInstalling(dataDir: string): Promise<boolean> {
+  if (!(await exists(stagingOf(dataDir))) || (await readMajor(layoutOf(dataDir))) !== undefined) return true;
+  if (!(await exists(completeMark(dataDir)))) return false;
+  await takePlace(dataDir);
+  return true;
+}
+
+async function takePlace(dataDir: string): Promise<void> {
+  await rename(stagingOf(dataDir), dataDir);
+  await syncFolder(dirname(dataDir));
+  await rm(join(dataDir, completeName), { force: true });
+}
+
+async function exists(path: string): Promise<boolean> {
+  try {
+    await stat(path);
+    return true;
+  } catch (error) {
+    // A folder that cannot be one, or may not be looked into, is refused in a sentence where it is made.
+    if (hasCode(error, 'ENOENT', 'ENOTDIR', 'EACCES')) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,93 @@
+import { readCauseId, writeCauseId } from '../../domain/cause.ts';
+import { MAX_REJECT_RAW_BYTES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import type { CsvReadings, Mend } from './mend.ts';
+
+/*
+ * One text by another in a column of refused records: a mend that a person thought of. It is counted before it is applied, and
+ * its id says all of it, so that it is applied as any proposal is.
+ */
+
+export interface Replacement {
+  /** By its name in the header. */
+  readonly column: string;
+  /** Empty: cells with nothing in them. */
+  readonly find: string;
+  /** `{row}` in it stands for the number of the record. */
+  readonly by: string;
+}
+
+/** A replacement, and in which records: of a cause; null: in all. */
+export interface ScopedReplacement extends Replacement {
+  readonly cause: number | null;
+}
+
+const mark = '-replace-';
+const allCauses = 'all';
+
+/** Names it, wherever the id of a proposal is taken. */
+export function writeReplacementId({ cause, column, find, by }: ScopedReplacement): string {
+  const texts = Buffer.from(JSON.stringify([column, find, by])).toString('base64url');
+  return `${cause === null ? allCauses : writeCauseId(cause)}${mark}${texts}`;
+}
+
+/** Null for what is no id of a replacement. */
+export function readReplacementId(id: string): { readonly cause: number | null; readonly mend: Mend } | null {
+  const at = id.indexOf(mark);
+  const scope = id.slice(0, Math.max(0, at));
+  const cause = readCauseId(scope);
+  const texts = at === -1 ? null : readTexts(id.slice(at + mark.length));
+  if (texts === null || (cause === null && scope !== allCauses)) return null;
+  const [column, find, by] = texts;
+  return { cause, mend: replacementMend({ column, find, by }) };
+}
+
+function readTexts(encoded: string): [column: string, find: string, by: string] | null {
+  if (encoded.length > longestId) return null;
+  try {
+    const texts: unknown = JSON.parse(Buffer.from(encoded, 'base64url').toString('utf8'));
+    if (!Array.isArray(texts) || texts.length !== 3 || texts.some((text) => typeof text !== 'string'))
+      return null;
+    const [, find, by] = texts;
+    const isShort = [find, by].every((text) => text.length <= MAX_REPLACEMENT_CHARS);
+    return isShort ? (texts as [string, string, string]) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Of an id that is looked at: a name of a column, which a record bounds, and two texts. */
+const longestId = 8 * MAX_REJECT_RAW_BYTES;
+
+export function replacementMend({ column, find, by }: Replacement): Mend {
+  return {
+    name: 'replace',
+    sentence: 'replaced',
+    codes: [],
+    cells(raw, readings, row) {
+      const at = readings.columnAt(column);
+      const cells = at === -1 ? null : filledCells(raw, readings);
+      const before = cells?.[at];
+      if (cells === null || before === undefined) return null;
+      const after = replaced(before, find, by.replaceAll('{row}', String(row)));
+      return after === null ? null : cells.with(at, after);
+    },
+  };
+}
+
+/** As they are shown to be mended: where some are missing at the end, they are empty. Of a record with too many, nobody can say which is which. */
+function filledCells(raw: Buffer, readings: CsvReadings): readonly string[] | null {
+  const cells = readings.own(raw) ?? readings.all(raw);
+  const missing = readings.columns - (cells?.length ?? 0);
+  if (cells === null || missing < 0) return null;
+  return [...cells, ...Array.from({ length: missing }, () => '')];
+}
+
+/** Null where nothing is replaced, or too much would come of it. */
+function replaced(before: string, find: string, by: string): string | null {
+  if (find === '') return before === '' && by !== '' ? by : null;
+  const found = before.split(find).length - 1;
+  const length = before.length + found * (by.length - find.length);
+  if (length > MAX_REJECT_RAW_BYTES) return null;
+  const after = before.replaceAll(find, () => by);
+  return after === before ? null : after;
+}

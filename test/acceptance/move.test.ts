@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { createEmptyDatabase } from '../support/postgres.ts';
+import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { preparedDataDir, runCli, startCli, startService } from './cli.ts';
+import { call, jobEnded, upload, usersCsv } from './service.ts';
+
+const cleanups: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+/** With a collation of its own where the machine has a PostgreSQL, and older than the embedded one. */
+async function makeTarget(): Promise<string> {
+  if (systemPostgres === undefined) {
+    const database = await createEmptyDatabase();
+    cleanups.push(database.drop);
+    return database.url;
+  }
+  const server = await startSystemPostgres();
+  cleanups.push(() => server.stop());
+  await server.query(
+    'postgres',
+    `create database target template template0 encoding 'UTF8' locale 'C.UTF-8' locale_provider icu icu_locale 'de'`,
+  );
+  return server.urlOf('target');
+}
+
+test('a service moves to a PostgreSQL of its own: stopped, moved, killed and moved on, started there with its keys, its load done, its old data shut', async () => {
+  const [dataDir, target] = [await preparedDataDir(), await makeTarget()];
+  const [secret, env] = [join(dataDir, 'target-url'), { DATA_DIR: dataDir }];
+  await writeFile(secret, `${target}\n`);
+  const move = (...args: readonly string[]) => ['move', ...args];
+  const toTarget = { ...env, MOVE_TO_FILE: secret };
+
+  const service = await startService(dataDir);
+  const { url, key } = service;
+  const { job_id: done } = await upload(url, key ?? '', usersCsv(4_000));
+  expect(await jobEnded(url, key ?? '', done)).toMatchObject({ status: 'completed' });
+  const refused = await runCli(move(), { env: toTarget });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('stop what runs on') });
+  service.signal('SIGTERM');
+  await service.finished;
+
+  const file = join(dataDir, 'more.csv');
+  await writeFile(file, usersCsv(300, 'two'));
+  const accepted = await runCli(['import', '--no-wait', '--json', file], { env });
+  const underWay =
+    (JSON.parse(accepted.stdout) as { loads: { job: { job_id: string } }[] }).loads[0]?.job.job_id ?? '';
+  const killed = startCli(move(), { env: toTarget });
+  await waitFor('the move to write', () => countRecorded(target), { everyMs: 1 });
+  killed.signal('SIGKILL');
+  await killed.finished;
+  const early = await runCli(['migrate'], { env: { ...env, DATABASE_URL: target } });
+  expect(early).toMatchObject({ code: 2, stderr: expect.stringContaining('is not complete') });
+
+  const moved = await runCli(move('--json'), { env: toTarget });
+  expect(moved, moved.stderr).toMatchObject({ code: 0 });
+  expect(JSON.parse(moved.stdout)).toMatchObject({
+    status: 'moved',
+    settings: { DATABASE_URL: expect.any(String) },
+  });
+  const shut = await runCli(['start'], { env });
+  expect(shut).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('set DATABASE_URL to that database'),
+  });
+  expect(await runCli(move(), { env: toTarget })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('already'),
+  });
+
+  const there = await startService(dataDir, { DATABASE_URL: target });
+  expect(there.key).toBeNull();
+  expect(await jobEnded(there.url, key ?? '', underWay)).toMatchObject({
+    status: 'completed',
+    counts: { read: 300 },
+  });
+  expect((await call(there.url, key ?? '', '/v1/users/u1')).status).toBe(200);
+  there.signal('SIGTERM');
+  await there.finished;
+
+  expect(await runCli(move('--undo'), { env })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('can be started again'),
+  });
+  const back = await startService(dataDir);
+  expect(await jobEnded(back.url, key ?? '', underWay)).toMatchObject({ status: 'completed' });
+});
+
+async function countRecorded(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ n: number }>('select count(*)::int as n from sluice_move.tables');
+    return (rows[0]?.n ?? 0) > 5;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

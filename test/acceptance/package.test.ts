@@ -1,0 +1,166 @@
+import { execFile, spawn, spawnSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { listTarball, type Packed, packPackage } from '../support/package.ts';
+import { SluiceProcess } from '../support/processes.ts';
+import { waitFor } from '../support/wait-for.ts';
+import { awaitGone, descendants } from './processes.ts';
+import { call, jobEnded, upload, usersCsv } from './service.ts';
+
+/** The versions of Node that are promised: the newest of each line when this was written. */
+const nodes: Readonly<Record<string, string>> = { 20: '20.20.2', 22: '22.23.3', 24: '24.21.0' };
+
+/** The whole demo takes a quarter of a minute on two cores; a small one shows as much of the package. */
+const whole = process.env['SLUICE_LARGE'] === '1';
+const smallDemo = ['--users', '5000', '--companies', '200', '--events', '3000'];
+
+const mebibyte = 1024 * 1024;
+const apiKey = 'a-key-of-the-stranger-0123456789';
+
+let folder: string;
+let packed: Packed;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-package-'));
+  await chmod(folder, 0o755);
+  await mkdir(join(folder, 'packed'));
+  packed = await packPackage(join(folder, 'packed'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+
+describe('npm pack', () => {
+  test('makes a tarball of less than 6 MiB with what runs, what it serves and the licences, and nothing else', async () => {
+    expect((await stat(packed.tarball)).size).toBeLessThan(6 * mebibyte);
+    const files = await listTarball(packed.tarball);
+    const [bundled, others] = [/^dist\/(?:bundle|console)\//, /^(?:sql|docs\/(?:samples|schemas))\//];
+    expect(files.filter((path) => !bundled.test(path) && !others.test(path))).toEqual([
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'docs/openapi.json',
+      'package.json',
+    ]);
+    for (const part of ['bundle', 'console'])
+      expect(files).toContain(`dist/${part}/THIRD-PARTY-LICENSES.txt`);
+    expect(files.filter((path) => /\.map$|\.test\.|\.tsbuildinfo$/.test(path))).toEqual([]);
+  });
+
+  test('leaves package.json as it was, and puts one into the tarball that asks for nothing that is bundled', async () => {
+    const [before, after] = packed.manifests;
+    expect(after).toBe(before);
+    const { stdout } = await promisify(execFile)('tar', ['-xzOf', packed.tarball, 'package/package.json']);
+    const published = JSON.parse(stdout) as Record<string, unknown>;
+    const { name, version, optionalDependencies } = JSON.parse(before) as typeof published;
+    expect(published).toMatchObject({ name, version, optionalDependencies });
+    expect(published['dependencies']).toEqual({});
+    for (const field of ['private', 'scripts', 'devDependencies']) expect(published[field]).toBeUndefined();
+  });
+});
+
+const { PATH = '', NODE_EXTRA_CA_CERTS } = process.env;
+const major = /^v(\d+)/.exec(process.version)?.[1] ?? '';
+const registry = spawnSync('npm', ['config', 'get', 'registry'], { encoding: 'utf8' }).stdout.trim();
+const reached = spawnSync('npm', ['view', 'node', 'name', '--fetch-retries=0', '--fetch-timeout=20000']);
+const offline = reached.status !== 0;
+if (offline) {
+  process.stderr.write('The package is not installed as strangers do: npm reaches no registry.\n');
+}
+
+/** An ordinary user with nothing: no clone, no cache, no file of settings. Nobody else where we may not become one. */
+const account = process.geteuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
+
+describe.skipIf(offline)('a stranger with an empty folder', () => {
+  let installed: string;
+  const binaries = new Map<string, string>([[major, dirname(process.execPath)]]);
+  const running: SluiceProcess[] = [];
+
+  const runAs = (node: string, command: string, args: readonly string[]): SluiceProcess => {
+    const child = spawn(command, args, {
+      cwd: installed,
+      ...account,
+      env: {
+        PATH: `${binaries.get(node)}${delimiter}${PATH}`,
+        HOME: installed,
+        TMPDIR: installed,
+        npm_config_registry: registry,
+        ...(NODE_EXTRA_CA_CERTS !== undefined && { NODE_EXTRA_CA_CERTS }),
+        PORT: '0',
+        WORKERS: '1',
+        API_KEY: apiKey,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+      // As shells do: what is below npx is reached with it.
+      detached: true,
+    });
+    const started = new SluiceProcess(`${command} on Node ${node}`, child);
+    running.push(started);
+    return started;
+  };
+
+  const getNode = async (version: string): Promise<void> => {
+    const name = `node-${process.platform}-${process.arch}`;
+    const prefix = join(folder, `node-${version}`);
+    await mkdir(prefix);
+    const options = ['--prefix', prefix, '--no-save', '--no-audit', '--no-fund', '--ignore-scripts'];
+    await promisify(execFile)('npm', ['install', ...options, `${name}@${nodes[version]}`], { cwd: prefix });
+    binaries.set(version, join(prefix, 'node_modules', name, 'bin'));
+  };
+
+  beforeAll(async () => {
+    installed = join(folder, 'stranger');
+    await mkdir(installed);
+    if (account.uid !== undefined) await chown(installed, account.uid, account.gid);
+    const others = Object.keys(nodes).filter((each) => each !== major);
+    const install = runAs(major, 'npm', ['install', packed.tarball]);
+    await Promise.all([
+      waitFor('npm install', () => install.ending, { timeoutMs: 90_000 }),
+      ...others.map(getNode),
+    ]);
+    expect(install.ending, install.output).toBe('exit code 0');
+  });
+
+  afterEach(() => {
+    for (const { pid, ending } of running.splice(0)) if (ending === null) process.kill(-pid, 'SIGKILL');
+  });
+
+  test.each(['20', '22'])(
+    'npx sluice start loads a file on Node %s, and Ctrl-C stops all of it in order',
+    async (node) => {
+      const service = runAs(node, 'npx', ['sluice', 'start']);
+      const [, url = ''] = await service.says(/listens on (http:\S+)/, 60_000);
+      const processes = await descendants(service.pid);
+      const { job_id: jobId } = await upload(url, apiKey, usersCsv(500, node));
+      expect(await jobEnded(url, apiKey, jobId)).toMatchObject({
+        status: 'completed',
+        counts: { read: 500 },
+      });
+      for (const path of ['/docs/static/swagger-ui-bundle.js', '/console', '/metrics']) {
+        expect((await call(url, null, path)).status, path).toBe(200);
+      }
+      process.kill(-service.pid, 'SIGINT');
+      await awaitGone(processes);
+      await waitFor('the last line', () => service.output.includes('"msg":"stopped"'));
+    },
+  );
+
+  test('npx sluice demo runs to its end on Node 24', async () => {
+    const startedAt = performance.now();
+    const demo = runAs('24', 'npx', ['sluice', 'demo', ...(whole ? [] : smallDemo)]);
+    await waitFor('the demo', () => demo.ending, { timeoutMs: 170_000 });
+    expect(demo.ending, demo.output).toBe('exit code 0');
+    expect(demo.output).toContain(whole ? '50,000 answered 202' : '3,000 answered 202');
+    if (whole) process.stderr.write(`npx sluice demo: ${Math.round(performance.now() - startedAt)} ms\n`);
+  });
+
+  test('other programs import the API document and the schemas of files by the name of the package', async () => {
+    const look = `import document from 'sluice/openapi.json' with { type: 'json' };
+      import schema from 'sluice/schemas/segment.schema.json' with { type: 'json' };
+      console.log(process.version, document.info.version, schema.title);`;
+    const found = runAs('24', 'node', ['--input-type=module', '-e', look]);
+    await waitFor('the program', () => found.ending);
+    const { version } = JSON.parse(packed.manifests[0]) as { version: string };
+    expect(found.output).toBe(`v${nodes['24']} ${version} Segment\n`);
+  });
+});

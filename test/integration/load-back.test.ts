@@ -1,0 +1,270 @@
+import { appendFile, readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { loadSetup, writeSetup } from '../../src/cli/export-setup.ts';
+import type { ImportOptions } from '../../src/cli/import-file.ts';
+import { importFolder } from '../../src/cli/import-folder.ts';
+import type { Terminal } from '../../src/cli/terminal.ts';
+import { applyDefinitions } from '../../src/definitions/apply-definitions.ts';
+import { readDefinitionsFile } from '../../src/definitions/definitions-file.ts';
+import { defaultLoadOptions } from '../../src/domain/load.ts';
+import { readListedExport, verifyExport } from '../../src/export/verify-export.ts';
+import { keepMapping } from '../../src/load/saved-mappings.ts';
+import { addSubscription } from '../../src/notifications/subscriptions.ts';
+import { readDefinitions, withoutIds } from '../../src/postgres/stores/definitions.ts';
+import { findMapping } from '../../src/postgres/stores/mappings.ts';
+import { exportAll, inDirectory } from '../support/export-files.ts';
+import { newEnvironment } from '../support/load-file.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+
+let t: TestSystem;
+beforeAll(async () => {
+  t = await openTestSystem({ worker: true, queue: 'postgres', storage: 'folder' });
+});
+afterAll(() => t?.close());
+
+const silent = {
+  print: () => undefined,
+  inform: () => undefined,
+  style: (_: unknown, text: string) => text,
+  live: false,
+} as unknown as Terminal;
+
+const options: ImportOptions = {
+  ...defaultLoadOptions,
+  mapping: null,
+  preset: undefined,
+  maxErrors: undefined,
+  maxChanged: undefined,
+  maxRemovedValues: undefined,
+  format: null,
+  rejectsDir: tmpdir(),
+  wait: true,
+  quiet: true,
+  json: true,
+  workers: { whose: 'running' },
+  signal: new AbortController().signal,
+};
+
+const importInto = (environmentId: number, folder: string) =>
+  importFolder(silent, { system: t.system, environmentId, baseUrl: '' }, folder, options);
+
+const text = fc
+  .array(
+    fc.constantFrom(
+      'a',
+      'Z',
+      '0',
+      ' ',
+      '"',
+      '\\',
+      '\n',
+      '\t',
+      ',',
+      'ü',
+      '\u{1f600}',
+      '\u2028',
+      '\\N',
+      'null',
+    ),
+    {
+      maxLength: 6,
+    },
+  )
+  .map((parts) => parts.join(''));
+const value = fc.oneof(
+  text,
+  fc.boolean(),
+  fc.constantFrom(0, -1.5, 1e-7, 12345678901234, [], {}, [null], { deep: { null: null, list: [1, 'x'] } }),
+);
+const metadata = fc.dictionary(
+  text.map((name) => `p${name}`),
+  value,
+  { maxKeys: 3, noNullPrototype: true },
+);
+const instant = fc
+  .tuple(fc.integer({ min: 946_684_800, max: 1_790_000_000 }), fc.integer({ min: 0, max: 999_999 }))
+  .map(
+    ([seconds, micros]) =>
+      `${new Date(seconds * 1000).toISOString().slice(0, 19)}.${String(micros).padStart(6, '0')}Z`,
+  );
+const times = fc.tuple(instant, instant).map(([one, other]) => [one, other].sort());
+const id = text.map((part) => `i${part}`);
+const content = fc.record({
+  companies: fc.uniqueArray(fc.record({ id, metadata, times }), {
+    selector: (each) => each.id,
+    maxLength: 4,
+  }),
+  users: fc.uniqueArray(fc.record({ id, metadata, times, company: fc.nat(9) }), {
+    selector: (each) => each.id,
+    maxLength: 6,
+  }),
+  events: fc.uniqueArray(
+    fc.record({ id, metadata, at: instant, name: id, user: id, company: fc.nat(9), isView: fc.boolean() }),
+    { selector: (each) => each.id, maxLength: 6 },
+  ),
+});
+type Content = typeof content extends fc.Arbitrary<infer T> ? T : never;
+
+async function store(environmentId: number, { companies, users, events }: Content): Promise<void> {
+  const { db } = t.system;
+  const companyOf = (at: number): string | null => companies[at]?.id ?? null;
+  for (const { id, metadata, times } of companies) {
+    await sql`insert into companies (environment_id, company_id, metadata, first_seen_at, last_seen_at)
+      values (${environmentId}, ${id}, ${JSON.stringify(metadata)}, ${times[0]}, ${times[1]})`.execute(db);
+  }
+  for (const { id, metadata, times, company } of users) {
+    await sql`insert into users (environment_id, user_id, company_id, metadata, first_seen_at, last_seen_at)
+      values (${environmentId}, ${id}, ${companyOf(company)}, ${JSON.stringify(metadata)}, ${times[0]}, ${times[1]})`.execute(
+      db,
+    );
+  }
+  for (const { id, metadata, at, name, user, company, isView } of events) {
+    await sql`select ensure_events_partition(${at})`.execute(db);
+    await sql`insert into events (environment_id, event_id, event_type, event_name, user_id, company_id, source, inserted_at, metadata)
+      values (${environmentId}, ${id}, ${isView ? 'page_view' : 'track'}, ${name}, ${user}, ${companyOf(company)}, 'src', ${at}, ${JSON.stringify(metadata)})`.execute(
+      db,
+    );
+  }
+}
+
+/** All that an export shows, with the times, and what is known of names. */
+async function read(environmentId: number): Promise<unknown> {
+  const rows = async (what: string): Promise<unknown[]> =>
+    (await sql.raw<{ row: string }>(what.replace('$env', String(environmentId))).execute(t.system.db)).rows;
+  return {
+    users: await rows(
+      'select user_id, company_id, metadata::text, first_seen_at::text, last_seen_at::text from users where environment_id = $env order by user_id',
+    ),
+    companies: await rows(
+      'select company_id, metadata::text, first_seen_at::text, last_seen_at::text from companies where environment_id = $env order by company_id',
+    ),
+    events: await rows(
+      'select event_id, event_type, event_name, user_id, company_id, source, inserted_at::text, metadata::text from events where environment_id = $env order by event_id',
+    ),
+  };
+}
+
+test('an environment comes back from its files as it was, times, ids and companies too, into an empty one; again changes nothing', async () => {
+  await fc.assert(
+    fc.asyncProperty(content, async (given) => {
+      const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+      await store(from, given);
+      const written = await exportAll(t.system, from);
+      await inDirectory(t.system, written, async (folder) => {
+        expect((await importInto(to, folder)).exitCode).toBe(0);
+        const stored = await read(to);
+        expect(stored).toEqual(await read(from));
+        expect((await importInto(to, folder)).exitCode).toBe(0);
+        expect(await read(to)).toEqual(stored);
+      });
+    }),
+    { numRuns: 5 },
+  );
+}, 60_000);
+
+test('profiles that were there keep their times, and so does what came after; what was deleted comes back', async () => {
+  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const times = ['2020-01-01T00:00:00.000000Z', '2021-01-01T00:00:00.000000Z'];
+  const user = (id: string, seen = times) => ({ id, metadata: { id }, times: seen, company: 9 });
+  const users = ['old', 'new', 'gone'].map((id) => user(id));
+  await store(from, { companies: [], users, events: [] });
+  await store(to, {
+    companies: [],
+    users: [user('old', ['2022-01-01T00:00:00Z', '2023-01-01T00:00:00Z'])],
+    events: [],
+  });
+  await inDirectory(t.system, await exportAll(t.system, from), async (folder) => {
+    expect((await importInto(to, folder)).json).toMatchObject({ files: [{ rows: 3, same: 3, dated: 2 }] });
+    await sql`delete from users where environment_id = ${to} and user_id = 'gone'`.execute(t.system.db);
+    await sql`update users set metadata = '{"later": 1}', last_seen_at = now() where environment_id = ${to} and user_id = 'new'`.execute(
+      t.system.db,
+    );
+    const again = await importInto(to, folder);
+    expect(again.json).toMatchObject({ files: [{ rows: 3, same: 2, dated: 1 }] });
+    const { rows } = await sql<{ id: string; first: string }>`
+      select user_id as id, extract(year from first_seen_at)::text as first from users where environment_id = ${to} order by 1`.execute(
+      t.system.db,
+    );
+    expect(rows).toEqual([
+      { id: 'gone', first: '2020' },
+      { id: 'new', first: '2020' },
+      { id: 'old', first: '2022' },
+    ]);
+  });
+});
+
+test('a folder that is not as it was written, and files that say less than what is stored, do not come back as a whole', async () => {
+  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  await store(from, {
+    companies: [],
+    users: [{ id: 'u', metadata: {}, times: ['2020-01-01', '2020-01-02'], company: 9 }],
+    events: [],
+  });
+  await inDirectory(t.system, await exportAll(t.system, from), async (folder) => {
+    await appendFile(join(folder, 'users.ndjson'), '{"user_id":"added"}\n');
+    await expect(importInto(to, folder)).rejects.toThrow('not as it was written');
+  });
+  await inDirectory(t.system, await exportAll(t.system, from, { format: 'csv' }), (folder) =>
+    expect(importInto(to, folder)).rejects.toThrow('A CSV has no types'),
+  );
+  expect(await read(to)).toEqual({ users: [], companies: [], events: [] });
+});
+
+test('definitions and saved mappings come back with their keys, and never replace others; subscriptions are listed without secrets', async () => {
+  const [from, to] = [await newEnvironment(t.system), await newEnvironment(t.system)];
+  const { db } = t.system;
+  const wanted = readDefinitionsFile(
+    Buffer.from('features: [{ key: f1, display_name: One, data_type: string }]'),
+  ).value;
+  if (wanted === null) throw new Error('the definitions are wrong');
+  await applyDefinitions(db, from, wanted, { dryRun: false, force: false });
+  const rules = {
+    entity: 'users',
+    map: { ID: 'user_id' },
+    source: { delimiter: ';' },
+    format: 'csv',
+    columnNames: ['ID'],
+  } as const;
+  await keepMapping(db, from, 'crm', rules);
+  const hook = {
+    channel: 'webhook',
+    target: 'https://example.com/hook',
+    outcomes: ['failed'],
+    kinds: ['load'],
+  } as const;
+  await addSubscription(db, from, hook, { allowHttp: false, allowPrivate: false });
+  await inDirectory(t.system, await exportAll(t.system, from), async (directory) => {
+    await writeSetup(db, from, directory);
+    expect((await verifyExport(directory)).differences).toEqual([]);
+    expect(JSON.parse(await readFile(join(directory, 'subscriptions.json'), 'utf8'))).toEqual([hook]);
+    const { setup } = await readListedExport(directory);
+    expect(await loadSetup(db, to, directory, setup)).toEqual({
+      definitions: 'applied',
+      mappings: 1,
+      subscriptions: 1,
+    });
+    expect(withoutIds(await readDefinitions(db, to))).toEqual(withoutIds(await readDefinitions(db, from)));
+    expect(await findMapping(db, to, 'crm')).toMatchObject(rules);
+    expect(await loadSetup(db, to, directory, setup)).toEqual({
+      definitions: 'unchanged',
+      mappings: 0,
+      subscriptions: 1,
+    });
+    await applyDefinitions(db, to, { ...wanted, features: [] }, { dryRun: false, force: false });
+    await applyDefinitions(
+      db,
+      to,
+      { ...wanted, features: wanted.features.map((each) => ({ ...each, key: 'f2' })) },
+      { dryRun: false, force: false },
+    );
+    expect(await loadSetup(db, to, directory, setup)).toMatchObject({ definitions: 'left' });
+    await appendFile(join(directory, 'mappings.json'), ' ');
+    expect((await verifyExport(directory)).differences).toEqual([
+      { filename: 'mappings.json', problem: 'is not as it was written' },
+    ]);
+  });
+});

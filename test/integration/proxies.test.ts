@@ -1,0 +1,306 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { Agent, request } from 'node:https';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createCertificate } from '../support/certificate.ts';
+import { freePort } from '../support/free-port.ts';
+import { serve, type TestServer } from '../support/http.ts';
+import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { isInstalled, withSystemFolders } from '../support/system-tools.ts';
+import { waitFor } from '../support/wait-for.ts';
+
+const samples = resolve(import.meta.dirname, '../../examples/proxy');
+const MiB = 2 ** 20;
+
+let t: TestSystem;
+let server: TestServer;
+let folder: string;
+beforeAll(async () => {
+  // No PUBLIC_URL: links are made of what the proxy says.
+  t = await openTestSystem({ worker: true, settings: { TRUST_PROXY: '127.0.0.1' } });
+  server = await serve(t);
+  folder = await mkdtemp(join(tmpdir(), 'sluice-proxies-'));
+});
+afterAll(async () => {
+  await server?.stop();
+  await t?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Proxy {
+  readonly child: ChildProcess;
+  /** https://localhost:port */
+  readonly url: string;
+}
+
+/** The sample, with addresses and certificate of ours. It is a site: what stands around it is each machine's own. */
+async function startNginx(): Promise<Proxy> {
+  const [port, plain] = [await freePort(), await freePort()];
+  const { key, cert } = createCertificate();
+  const file = (name: string): string => join(folder, name);
+  await writeFile(file('fullchain.pem'), cert);
+  await writeFile(file('privkey.pem'), key);
+  const sample = await readFile(join(samples, 'nginx.conf'), 'utf8');
+  const site = sample
+    .replace('listen 443 ssl http2', `listen 127.0.0.1:${port} ssl http2`)
+    .replace('listen 80', `listen 127.0.0.1:${plain}`)
+    .replace('server 127.0.0.1:8080', `server ${new URL(server.address).host}`)
+    .replaceAll('/etc/letsencrypt/live/sluice.example.com', folder);
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${file(name)};`,
+  );
+  const around = `daemon off; master_process off; pid ${file('pid')}; error_log stderr; events {}
+    http { access_log off; ${temporary.join(' ')} ${site} }`;
+  await writeFile(file('nginx.conf'), around);
+  const child = start('nginx', ['-e', 'stderr', '-p', folder, '-c', file('nginx.conf')]);
+  return listening({ child, url: `https://localhost:${port}` });
+}
+
+/** The sample as it is; its own options keep Caddy from changing which certificates this machine trusts. */
+async function startCaddy(): Promise<Proxy> {
+  const url = `https://localhost:${await freePort()}`;
+  const file = join(folder, 'Caddyfile');
+  const options =
+    '{\n admin off\n skip_install_trust\n auto_https disable_redirects\n default_bind 127.0.0.1\n}\n';
+  await writeFile(file, `${options}import ${join(samples, 'Caddyfile')}\n`);
+  const child = start('caddy', ['run', '--config', file, '--adapter', 'caddyfile'], {
+    SITE: url,
+    UPSTREAM: new URL(server.address).host,
+    HOME: folder,
+    XDG_DATA_HOME: folder,
+    XDG_CONFIG_HOME: folder,
+  });
+  return listening({ child, url });
+}
+
+function start(
+  program: string,
+  args: readonly string[],
+  variables: Record<string, string> = {},
+): ChildProcess {
+  return spawn(program, args, {
+    env: { ...withSystemFolders(), ...variables },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+}
+
+async function listening(proxy: Proxy): Promise<Proxy> {
+  let said = '';
+  proxy.child.stderr?.on('data', (text: Buffer) => {
+    said += text.toString();
+  });
+  const port = Number(new URL(proxy.url).port);
+  await waitFor('the proxy to listen', async () => {
+    if (proxy.child.exitCode !== null) throw new Error(`it ended: ${said}`);
+    const socket = connect(port, '127.0.0.1');
+    const open = await Promise.race([
+      once(socket, 'connect').then(() => true),
+      once(socket, 'error').then(() => false),
+    ]).catch(() => false);
+    socket.destroy();
+    return open;
+  });
+  return proxy;
+}
+
+describe.each([
+  ['nginx', startNginx],
+  ['caddy', startCaddy],
+] as const)('behind %s as in examples/proxy', (program, startProxy) => {
+  const installed = isInstalled(program);
+  const agent = new Agent({ rejectUnauthorized: false, servername: 'localhost' });
+  let proxy: Proxy;
+  beforeAll(async () => {
+    if (installed) proxy = await startProxy();
+  });
+  afterAll(async () => {
+    agent.destroy();
+    if (!installed || proxy.child.exitCode !== null) return;
+    const gone = once(proxy.child, 'exit');
+    proxy.child.kill('SIGKILL');
+    await gone;
+  });
+
+  /** A request whose body is still to be sent. */
+  function begin(method: string, path: string, headers: IncomingHttpHeaders = {}): ClientRequest {
+    const { port } = new URL(proxy.url);
+    const all = { host: `localhost:${port}`, authorization: `Token ${t.key}`, ...headers };
+    const options = { host: '127.0.0.1', port, path, method, agent, headers: all };
+    const sent = request(options);
+    sent.on('error', () => undefined);
+    return sent;
+  }
+
+  const answerOf = (sent: ClientRequest): Promise<IncomingMessage> =>
+    once(sent, 'response').then(([response]) => response as IncomingMessage);
+
+  async function call(
+    method: string,
+    path: string,
+    headers: IncomingHttpHeaders = {},
+    body?: string | Buffer,
+  ) {
+    const sent = begin(method, path, headers);
+    sent.end(body);
+    const response = await answerOf(sent);
+    return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
+  }
+
+  const post = async <T>(path: string, body: object): Promise<T> => {
+    const { body: answer } = await call(
+      'POST',
+      path,
+      { 'content-type': 'application/json' },
+      JSON.stringify(body),
+    );
+    return JSON.parse(answer.toString()) as T;
+  };
+
+  async function storedBytes(): Promise<number> {
+    const sizes = (await t.storedFiles()).map((file) =>
+      stat(file).then(
+        ({ size }) => size,
+        () => 0,
+      ),
+    );
+    return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
+  }
+
+  test.skipIf(!installed)(
+    'the server has the bytes of an upload before its sender has sent all',
+    async () => {
+      const rows = Buffer.from(`u1,${'x'.repeat(1021)}\n`.repeat(1024));
+      const header = Buffer.from('user_id,text\n');
+      const before = await storedBytes();
+      const upload = begin('POST', '/v1/imports/inspect', {
+        'content-type': 'text/csv',
+        'content-length': String(header.length + 32 * rows.length),
+      });
+      const answer = answerOf(upload);
+      upload.write(header);
+      for (let n = 0; n < 24; n++) upload.write(rows);
+      await waitFor(
+        'the server to have most of what was sent',
+        async () => (await storedBytes()) - before > 16 * MiB,
+      );
+      for (let n = 0; n < 8; n++) upload.write(rows);
+      upload.end();
+      const response = await answer;
+      const { file_size: size } = JSON.parse((await buffer(response)).toString()) as {
+        readonly file_size: unknown;
+      };
+      expect([response.statusCode, Number(size)]).toEqual([200, header.length + 32 * rows.length]);
+    },
+  );
+
+  test.skipIf(!installed)('a refusal comes while the file is still being sent', async () => {
+    const upload = begin('POST', '/v1/imports', {
+      authorization: 'Token wrong',
+      'content-type': 'text/csv',
+      'content-length': String(64 * MiB),
+    });
+    upload.write(Buffer.alloc(MiB, 'x'));
+    expect((await answerOf(upload)).statusCode).toBe(401);
+    upload.destroy();
+  });
+
+  test.skipIf(!installed)(
+    'an upload that broke off continues where it was, at the address that was given',
+    async () => {
+      const file = Buffer.from(`user_id,text\n${`t1,${'y'.repeat(1021)}\n`.repeat(1024)}`);
+      const tus = { 'tus-resumable': '1.0.0' };
+      const created = await call('POST', '/v1/uploads', { ...tus, 'upload-length': String(file.length) });
+      const location = created.headers.location ?? '';
+      expect([created.status, location.startsWith(`${proxy.url}/v1/uploads/`)]).toEqual([201, true]);
+      const path = new URL(location).pathname;
+      const patch = (offset: number, length: number): ClientRequest =>
+        begin('PATCH', path, {
+          ...tus,
+          'upload-offset': String(offset),
+          'content-type': 'application/offset+octet-stream',
+          'content-length': String(length),
+        });
+      const offset = async () => Number((await call('HEAD', path, tus)).headers['upload-offset']);
+      const first = patch(0, file.length);
+      first.write(file.subarray(0, file.length / 2));
+      await waitFor(
+        'bytes to be on their way',
+        () => first.writableLength === 0 && first.socket?.writableLength === 0,
+      );
+      first.destroy();
+      const from = await waitFor('what came to be kept', async () => (await offset()) || undefined);
+      const rest = patch(from, file.length - from);
+      rest.end(file.subarray(from));
+      expect((await answerOf(rest)).statusCode).toBe(204);
+      const { job_id: jobId } = await post<{ readonly job_id: string }>('/v1/imports', {
+        upload_id: path.split('/').at(-1),
+      });
+      const sha256 = createHash('sha256').update(file).digest('hex');
+      expect(await t.ended(jobId)).toMatchObject({ status: 'completed', sha256 });
+    },
+  );
+
+  test.skipIf(!installed)('events come when they happen, as they are', async () => {
+    const watching = begin('GET', '/v1/stream?topics=jobs', { 'accept-encoding': 'gzip' });
+    watching.end();
+    const stream = await answerOf(watching);
+    let seen = '';
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      seen += text;
+    });
+    stream.on('error', () => undefined);
+    expect([stream.statusCode, stream.headers['content-encoding']]).toEqual([200, undefined]);
+    await waitFor('the snapshot', () => seen.includes('event: ready'));
+    const { body } = await server.json<{ readonly job_id: string }>('/v1/imports', {
+      method: 'POST',
+      headers: { 'content-type': 'text/csv' },
+      body: 'user_id\ns1\n',
+    });
+    await waitFor('the job to be shown', () => seen.includes(body.job_id));
+    stream.destroy();
+  });
+
+  test.skipIf(!installed)('a file of an export is got in parts, by its link, packed once', async () => {
+    const jobs = '/api/v1/analytics/exports';
+    const { job_id: jobId } = await post<{ readonly job_id: string }>(jobs, { event_type: ['users'] });
+    const link = await waitFor('the export', async () => {
+      const { body } = await call('GET', `${jobs}/jobs/${jobId}`);
+      const { presigned_urls: links } = JSON.parse(body.toString()) as {
+        readonly presigned_urls: readonly { readonly filename: string; readonly url: string }[];
+      };
+      return links.find(({ filename }) => filename.startsWith('users.'))?.url;
+    });
+    expect(link.startsWith(`${proxy.url}/`)).toBe(true);
+    const { pathname, search } = new URL(link);
+    const packed = { authorization: '', 'accept-encoding': 'gzip' };
+    const whole = Buffer.from(await (await fetch(`${server.address}${pathname}${search}`)).arrayBuffer());
+    const part = await call('GET', pathname + search, { ...packed, range: 'bytes=2-9' });
+    expect([part.status, part.headers['content-range'], part.headers['content-encoding']]).toEqual([
+      206,
+      `bytes 2-9/${whole.length}`,
+      undefined,
+    ]);
+    expect(part.body).toEqual(whole.subarray(2, 10));
+    expect((await call('GET', pathname + search, packed)).body).toEqual(whole);
+  });
+
+  test.skipIf(!installed)(
+    'the cookie of the console is for TLS only, and the figures are not there',
+    async () => {
+      const body = JSON.stringify({ key: t.key });
+      const headers = { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin' };
+      const signedIn = await call('POST', '/v1/console/sign_in', headers, body);
+      expect(signedIn.status).toBe(200);
+      expect(signedIn.headers['set-cookie']?.[0]).toMatch(/^sluice_session=.*; Secure$/);
+      expect((await call('GET', '/metrics')).status).toBe(404);
+      expect(signedIn.headers['strict-transport-security']).toBe('max-age=31536000');
+    },
+  );
+});

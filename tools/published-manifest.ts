@@ -1,0 +1,39 @@
+/**
+ * npm pack: its `prepack` puts the manifest of the published package in the place of package.json, its `postpack` puts
+ * package.json back. What is bundled is no dependency of the published package: who installs it would get it twice
+ * (docs/decisions/packaging.md has the figures).
+ */
+import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { packageRoot } from '../src/package-root.ts';
+import { external } from './bundle-options.ts';
+
+const manifest = join(packageRoot, 'package.json');
+const kept = join(packageRoot, 'dist', 'kept-package.json');
+
+/** Of the repository alone: scripts that need it, what they use, and the mark that keeps `npm publish` from its folder. */
+const unpublished = ['private', 'scripts', 'dependencies', 'devDependencies', 'overrides'];
+
+type Dependencies = Readonly<Record<string, string>>;
+
+async function replaceManifest(): Promise<void> {
+  const whole = JSON.parse(await readFile(manifest, 'utf8')) as { readonly dependencies?: Dependencies };
+  const { dependencies = {} } = whole;
+  if (!('scripts' in whole)) throw new Error(`${manifest} is replaced already: git checkout package.json`);
+  const published = Object.entries(whole).filter(([name]) => !unpublished.includes(name));
+  const loose = Object.entries(dependencies).filter(([name]) => external.some((each) => matches(name, each)));
+  const lean = { ...Object.fromEntries(published), dependencies: Object.fromEntries(loose) };
+  await copyFile(manifest, kept);
+  await writeFile(manifest, `${JSON.stringify(lean, null, 2)}\n`);
+}
+
+/** As esbuild reads `external`: a star stands for anything. */
+function matches(name: string, pattern: string): boolean {
+  const [start = '', end = ''] = pattern.split('*');
+  return pattern.includes('*') ? name.startsWith(start) && name.endsWith(end) : name === pattern;
+}
+
+const [what] = process.argv.slice(2);
+if (what === 'publish') await replaceManifest();
+else if (what === 'restore') await rename(kept, manifest);
+else throw new Error('say publish or restore');

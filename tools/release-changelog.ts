@@ -1,0 +1,58 @@
+/** CHANGELOG.md, in the format of Keep a Changelog 1.1.0. */
+
+const unreleased = '## [Unreleased]\n';
+
+interface Release {
+  readonly version: string;
+  /** 2026-11-23 */
+  readonly date: string;
+  /** Address of the repository, without a slash at the end. */
+  readonly home: string;
+}
+
+interface Parts {
+  readonly before: string;
+  readonly changes: string;
+  /** Earlier releases, each with its heading. */
+  readonly earlier: string;
+  /** Addresses of the headings, by version; the newest first. */
+  readonly links: string;
+}
+
+/** What the next release brings. Throws where that is nothing. */
+export function unreleasedChanges(text: string): string {
+  return split(text).changes;
+}
+
+/** The changelog after a release: its changes under its version, and none that are unreleased. */
+export function releaseChangelog(text: string, { version, date, home }: Release): string {
+  const { before, changes, earlier, links } = split(text);
+  const heading = `## [${version}] - ${date}\n`;
+  if (earlier.includes(`## [${version}]`)) throw new Error(`CHANGELOG.md has a version ${version} already.`);
+  const latest = /^## \[([^\]]+)\]/m.exec(earlier)?.[1];
+  const range = latest === undefined ? `releases/tag/v${version}` : `compare/v${latest}...v${version}`;
+  const addresses = [
+    `[Unreleased]: ${home}/compare/v${version}...HEAD`,
+    `[${version}]: ${home}/${range}`,
+    ...links.split('\n').filter((line) => line !== '' && !line.startsWith('[Unreleased]')),
+  ];
+  const sections = [`${before}${unreleased}`, `${heading}\n${changes}`, earlier, addresses.join('\n')];
+  const whole = sections.map((section) => section.trimEnd()).filter((section) => section !== '');
+  return `${whole.join('\n\n')}\n`;
+}
+
+function split(text: string): Parts {
+  const [before, after, ...more] = text.split(unreleased);
+  if (before === undefined || after === undefined || more.length > 0) {
+    throw new Error('CHANGELOG.md needs one line "## [Unreleased]".');
+  }
+  const linksAt = after.search(/^\[[^\]]+\]: /m);
+  const [body, links] = linksAt < 0 ? [after, ''] : [after.slice(0, linksAt), after.slice(linksAt)];
+  const earlierAt = body.search(/^## /m);
+  const [changes, earlier] = earlierAt < 0 ? [body, ''] : [body.slice(0, earlierAt), body.slice(earlierAt)];
+  // A heading such as "### Added" alone is no change.
+  if (!/^[^#\s]/m.test(changes)) {
+    throw new Error('CHANGELOG.md says nothing under "Unreleased": write what the release brings.');
+  }
+  return { before, changes: changes.trim(), earlier, links };
+}

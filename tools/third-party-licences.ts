@@ -1,0 +1,74 @@
+/**
+ * The licences of the packages that a bundle holds: they ask to be passed on with the code. Whatever is bundled under a
+ * licence that is not listed here ends the build.
+ */
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Metafile } from 'esbuild';
+import { packageRoot } from '../src/package-root.ts';
+
+const allowed = [
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  'MIT',
+  'MIT-0',
+];
+
+interface Manifest {
+  readonly name: string;
+  readonly version: string;
+  readonly license?: string;
+  readonly author?: string | { readonly name?: string };
+}
+
+interface Part {
+  readonly title: string;
+  /** Whole texts of the package; without any, where the licence can be read. */
+  readonly text: string;
+}
+
+/** A bundled file that says nothing of where it is from: the assets of the page at /docs. */
+const swaggerUi = { name: 'swagger-ui', within: '@fastify/swagger-ui', license: 'Apache-2.0' };
+
+/** Writes THIRD-PARTY-LICENSES.txt into `folder`, which holds the bundle. */
+export async function writeLicences(metafile: Metafile, folder: string): Promise<void> {
+  const folders = new Set<string>();
+  for (const input of Object.keys(metafile.inputs)) {
+    const [path] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input) ?? [];
+    if (path !== undefined) folders.add(path);
+  }
+  const parts = await Promise.all([...folders].sort().map((path) => readPart(join(packageRoot, path))));
+  const titles = new Map<string, string[]>();
+  for (const { title, text } of parts) titles.set(text, [...(titles.get(text) ?? []), title]);
+  if (parts.some(({ title }) => title.startsWith(`${swaggerUi.within} `))) {
+    const title = `${swaggerUi.name} (in ${swaggerUi.within}), ${swaggerUi.license}`;
+    titles.set(spdxPage(swaggerUi.license), [title]);
+  }
+  const sections = [...titles].map(([text, of]) => `${of.join('\n')}\n\n${text.trim()}\n`);
+  const head = 'This folder holds code of the following packages, each under its own licence.\n';
+  const rule = `\n${'-'.repeat(80)}\n\n`;
+  await writeFile(join(folder, 'THIRD-PARTY-LICENSES.txt'), [head, ...sections].join(rule));
+}
+
+async function readPart(folder: string): Promise<Part> {
+  const { name, version, license, author } = JSON.parse(
+    await readFile(join(folder, 'package.json'), 'utf8'),
+  ) as Manifest;
+  if (license === undefined || !allowed.includes(license)) {
+    throw new Error(`${name} ${version} has the licence ${license}, which nobody has looked at`);
+  }
+  const files = (await readdir(folder)).filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file)).sort();
+  const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+  const by = typeof author === 'string' ? author : author?.name;
+  const title = `${name} ${version}, ${license}`;
+  if (texts.length > 0) return { title, text: texts.join('\n\n') };
+  return { title: by === undefined ? title : `${title}, by ${by}`, text: spdxPage(license) };
+}
+
+function spdxPage(license: string): string {
+  return `Its text: https://spdx.org/licenses/${license}.html`;
+}
