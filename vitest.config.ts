@@ -35,6 +35,9 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
   test: {
     name,
     include: [`test/${name}/**/*.test.ts`],
+    setupFiles: 'test/support/setup.ts',
+    // Files that follow one another in a worker share the modules that they import: loading them is half of the work.
+    isolate: false,
     environment: 'node',
     pool: 'forks' as const,
     maxWorkers,
@@ -47,14 +50,8 @@ const project = (name: string, group: number, maxWorkers: number, extra: object 
   },
 });
 
-/** Property tests take the same values in every run. */
-const seeded = { setupFiles: 'test/support/property-seed.ts' };
-
 /** A Postgres for the files of a project, each with databases of its own. */
 const server = { globalSetup: 'test/support/postgres-server.ts' };
-
-/** Files that follow one another in a worker share the modules that they import: loading them is half of the work. */
-const onServer = { ...server, ...seeded, isolate: false };
 
 /**
  * What goes from a request through workers, once more with the queue on Redis, where there is a redis-server. Uploads need
@@ -66,7 +63,7 @@ const onRedis =
         project('redis', 0, 3, {
           include: ['test/contract/http/{bulk-identify,deletions}.test.ts'],
           env: { SLUICE_TEST_QUEUE: 'redis' },
-          ...onServer,
+          ...server,
         }),
       ]
     : [];
@@ -75,7 +72,7 @@ const onRedis =
 const onS3 = project('s3', 0, 3, {
   include: ['test/contract/http/{imports,exports,uploads}.test.ts', 'test/integration/export-write.test.ts'],
   env: { SLUICE_TEST_STORAGE: 's3' },
-  ...onServer,
+  ...server,
 });
 
 /** The console in a real browser, where there is one. Its files share the browser. */
@@ -84,7 +81,7 @@ const inBrowser =
     ? []
     : [
         project('console', 0, 3, {
-          ...onServer,
+          ...server,
           globalSetup: [server.globalSetup, 'test/support/browser.ts'],
         }),
       ];
@@ -102,9 +99,9 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     experimental: { fsModuleCache: true },
     projects: [
-      project('unit', 0, 3, { ...seeded, isolate: false }),
-      project('integration', 0, 3, onServer),
-      project('contract', 0, 3, onServer),
+      project('unit', 0, 3),
+      project('integration', 0, 3, server),
+      project('contract', 0, 3, server),
       ...onRedis,
       onS3,
       ...inBrowser,

@@ -4,7 +4,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, inject } from 'vitest';
+import { inject } from 'vitest';
+import { cleanUpAfter } from '../support/cleanups.ts';
 import { waitFor } from '../support/wait-for.ts';
 
 /** The command as it is shipped: built, and run by node. */
@@ -37,15 +38,10 @@ export interface Running {
   signal(name: NodeJS.Signals): void;
 }
 
-const cleanups: (() => Promise<unknown>)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
-});
-
 /** A folder of the test's own, removed with everything in it. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-acceptance-'));
-  cleanups.push(() => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
+  cleanUpAfter('test', () => rm(folder, { recursive: true, force: true, maxRetries: 40, retryDelay: 50 }));
   return folder;
 }
 
@@ -87,7 +83,7 @@ export function startCli(
     code: child.exitCode ?? child.signalCode ?? '',
     ...output,
   }));
-  cleanups.push(() => endNow(child, finished));
+  cleanUpAfter('test', () => endNow(child, finished));
   return {
     pid: child.pid ?? 0,
     finished,

@@ -2,17 +2,12 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterAll } from 'vitest';
+import { cleanUpAfter } from './cleanups.ts';
 import { waitFor } from './wait-for.ts';
 
 const entry = fileURLToPath(new URL('../../dist/bundle/main.js', import.meta.url));
 /** What is kept of a process's output, to be shown when something goes wrong. */
 const keptOutput = 64 * 1024;
-const running = new Set<SluiceProcess>();
-
-afterAll(async () => {
-  await Promise.all([...running].map((process) => process.kill('SIGKILL')));
-});
 
 /** A real `sluice` process, as built by `npm run build`. Whatever still runs when the test file ends is killed. */
 export class SluiceProcess {
@@ -34,9 +29,8 @@ export class SluiceProcess {
     child.stderr?.on('data', collect);
     this.gone = once(child, 'exit').then(([code, signal]) => {
       this.ending = String(signal ?? `exit code ${code}`);
-      running.delete(this);
     });
-    running.add(this);
+    cleanUpAfter('file', () => this.kill('SIGKILL'));
   }
 
   get pid(): number {

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { TestCertificates } from './certificates.ts';
-import { freePort } from './redis.ts';
+import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
 /** Redis as large installations run it: real processes, each in a folder of its own. */

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
+import { freePort } from './free-port.ts';
 import { waitFor } from './wait-for.ts';
 
 /** A real redis-server of the test's own. Tests that need it are skipped where there is none. */
@@ -71,15 +71,4 @@ async function withClient<T>(url: string, work: (client: Redis) => Promise<T>): 
   } finally {
     client.disconnect();
   }
-}
-
-/** Free a moment ago; good enough on a machine that is not fought over. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
