@@ -1,10 +1,10 @@
 /**
- * npm run bench:ingest [-- --seconds N] [--singles] [--batches] [--memory]
+ * npm run bench:ingest [-- --seconds N] [--singles] [--batches] [--memory] [--traces]
  *
  * Posts single records to the real service and, in turn, to bare Fastify, which answers without writing anything or with one
  * INSERT for each record (`ingest-singles.ts`); then batches of events, beside COPY of ready rows and single events.
- * --singles, --batches: only those. --memory instead watches the service's memory under load (default: 300 s). The data is
- * in TMPDIR: choose a tmpfs to leave the disk out of it.
+ * --singles, --batches: only those. --memory instead watches the service's memory under load (default: 300 s), --traces
+ * compares services without and with traces. The data is in TMPDIR: choose a tmpfs to leave the disk out of it.
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -12,6 +12,7 @@ import pg from 'pg';
 import { compareBatches } from './ingest-batches.ts';
 import { checkStored, type Run } from './ingest-run.ts';
 import { compareSingles } from './ingest-singles.ts';
+import { compareTraces } from './ingest-traces.ts';
 import { watchMemory } from './memory.ts';
 import { postRecords } from './post-records.ts';
 import { countStored, storeUsers, users } from './records.ts';
@@ -24,6 +25,7 @@ const { values: flags } = parseArgs({
     singles: { type: 'boolean', default: false },
     batches: { type: 'boolean', default: false },
     memory: { type: 'boolean', default: false },
+    traces: { type: 'boolean', default: false },
   },
 });
 const warmUpSeconds = 3;
@@ -39,7 +41,8 @@ try {
   print(
     `${users} users stored; ${process.version}, ${await version()}, sender (${hasWrk ? 'wrk -t1' : 'autocannon'}) and servers on ${availableParallelism()} cores that had a load of ${loadBefore} before\n`,
   );
-  if (flags.memory) await memory(Number(flags.seconds ?? 300));
+  if (flags.traces) await compareTraces(Number(flags.seconds ?? 3), print);
+  else if (flags.memory) await memory(Number(flags.seconds ?? 300));
   else {
     const seconds = Number(flags.seconds ?? 5);
     if (!flags.batches) await compareSingles(client, service, seconds, print);

@@ -1,6 +1,7 @@
 /** `sluice start` and `sluice serve`: the service, or its HTTP server alone. */
 import { prepareDatabase } from '../provide-database.ts';
 import { shutDown } from '../shutdown.ts';
+import { warnOfTraces } from '../telemetry/open-tracing.ts';
 import { defineCommand } from './define-command.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
 import {
@@ -33,6 +34,7 @@ export const start = defineCommand({
   run: async ({ cli, command, terminal }) => {
     const { config, processEnv, serviceLog, openTracing } = readSettings(cli, command);
     const log = serviceLog('start');
+    warnOfTraces(processEnv, log);
     const stop = listenForStop();
     const startedAt = performance.now();
     await announceNewData(terminal, config);
@@ -74,8 +76,9 @@ export const serve = defineCommand({
     'sluice serve --port 8081     # a second server beside `sluice start`',
   ],
   run: async ({ cli, command, terminal }) => {
-    const { config, serviceLog, openTracing } = readSettings(cli, command);
+    const { config, processEnv, serviceLog, openTracing } = readSettings(cli, command);
     const log = serviceLog('serve');
+    warnOfTraces(processEnv, log);
     const stop = listenForStop();
     const waiting = {
       signal: stop.signal,

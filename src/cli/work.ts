@@ -10,6 +10,7 @@ import { shutDown } from '../shutdown.ts';
 import { scheduleSettings } from '../sources/schedules/context.ts';
 import { openSchedulesFile } from '../sources/schedules/schedules-file.ts';
 import { kindOf, runTaskById } from '../tasks/run-task.ts';
+import { warnOfTraces } from '../telemetry/open-tracing.ts';
 import { type AddCommand, defineCommand, type Invocation } from './define-command.ts';
 import { hidden, text } from './options.ts';
 import { awaitDatabase, retryWhileAway } from './service/await-database.ts';
@@ -65,6 +66,7 @@ async function runWorker({ cli, command }: Invocation, parts: WorkerParts, only?
   if (only !== undefined) return doOnly(system, only, stop);
   // A worker that has a parent leaves it to that.
   if (!isForked()) {
+    warnOfTraces(processEnv, log);
     void warnOfRedis(config, log);
     void warnOfStorage(config, system.files, log);
   }

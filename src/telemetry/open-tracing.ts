@@ -6,12 +6,47 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Whether traces are asked for. */
 export function wantsTraces(environment: Environment): boolean {
-  const value = (name: string): string => environment[name]?.trim() ?? '';
+  const value = reader(environment);
   if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return false;
-  const exporters = value('OTEL_TRACES_EXPORTER');
-  if (exporters !== '') return exporters.split(',').some((name) => name.trim() === 'otlp');
+  const exporters = list(value('OTEL_TRACES_EXPORTER'));
+  if (exporters.length > 0) return exporters.includes('otlp');
   return value('OTEL_EXPORTER_OTLP_ENDPOINT') !== '' || value('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT') !== '';
 }
+
+/** A sentence for each variable that asks for what there is not. */
+export function unsupportedTraceSettings(environment: Environment): readonly string[] {
+  const value = reader(environment);
+  if (value('OTEL_SDK_DISABLED').toLowerCase() === 'true') return [];
+  const sentences: string[] = [];
+  const exporters = list(value('OTEL_TRACES_EXPORTER'));
+  if (exporters.some((name) => name !== 'otlp' && name !== 'none'))
+    sentences.push(`OTEL_TRACES_EXPORTER=${exporters.join()}: only otlp and none are supported`);
+  if (!wantsTraces(environment)) return sentences;
+  const ofTraces = 'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL';
+  const variable = value(ofTraces) === '' ? 'OTEL_EXPORTER_OTLP_PROTOCOL' : ofTraces;
+  if (!['', 'http/json'].includes(value(variable)))
+    sentences.push(
+      `${variable}=${value(variable)} is not supported: spans are sent as http/json (port 4318)`,
+    );
+  const propagators = list(value('OTEL_PROPAGATORS'));
+  if (propagators.length > 0 && !propagators.includes('tracecontext'))
+    sentences.push(`OTEL_PROPAGATORS=${propagators.join()} is not supported: tracecontext is used`);
+  return sentences;
+}
+
+export function warnOfTraces(environment: Environment, log: Logger): void {
+  for (const sentence of unsupportedTraceSettings(environment)) log.warn(sentence);
+}
+
+function reader(environment: Environment): (name: string) => string {
+  return (name) => environment[name]?.trim() ?? '';
+}
+
+const list = (value: string): readonly string[] =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean);
 
 /** Null: nobody asks for traces. */
 export function openActiveSpans(environment: Environment): ActiveSpans | null {

@@ -57,9 +57,10 @@ const ofTrace = (traceId: string): Span[] => spans.filter((span) => span.traceId
 const childOf = (parent: Span | undefined, name: string | RegExp): Span | undefined =>
   spans.find(({ parentSpanId, name: own }) => parentSpanId === parent?.spanId && own.match(name) !== null);
 
-test('an upload is one trace from the request to its chunk and its statements, a collector that dies harms nothing, and what is left is sent at the stop', async () => {
+test('an upload is one trace from the request to its chunk and its statements, a protocol that is not supported is warned about once, a collector that dies harms nothing, and what is left is sent at the stop', async () => {
   const service = await startService(await preparedDataDir(), {
     OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
     OTEL_EXPORTER_OTLP_HEADERS: 'x-token=secret-token',
     OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
     OTEL_BSP_SCHEDULE_DELAY: '100',
@@ -126,6 +127,11 @@ test('an upload is one trace from the request to its chunk and its statements, a
   expect(resources).toContainEqual({ key: 'deployment.environment.name', value: { stringValue: 'test' } });
   const accepted = service.stderr.split('\n').find((line) => line.includes('load accepted'));
   expect(JSON.parse(accepted ?? '{}')).toMatchObject({ trace_id: caller.traceId, span_id: request?.spanId });
+
+  // Once, however many processes there are.
+  expect(service.stderr.match(/OTEL_EXPORTER_OTLP_PROTOCOL=http\/protobuf is not supported/g)).toHaveLength(
+    1,
+  );
 
   collector.closeAllConnections();
   collector.close();

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readConfig } from '../../src/config.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { settings } from '../../src/settings.ts';
+import { wantsTraces } from '../../src/telemetry/open-tracing.ts';
 import {
   type ComposeFile,
   exampleVariables,
@@ -18,6 +19,7 @@ import {
   readDockerfile,
   repository,
   type Service,
+  traceVariables,
   withSecrets,
 } from '../support/compose.ts';
 
@@ -161,8 +163,8 @@ describe('docker-compose.yml', () => {
     expect([...new Set(read)].sort()).toEqual(Object.keys(compose.secrets).sort());
   });
 
-  test('gives sluice every setting there is, none that there is not, and what passes its own check', () => {
-    const known = Object.values(settings).map(({ name }) => name as string);
+  test('gives sluice every setting there is and the variables of traces, none that there is not, and what passes its own check', () => {
+    const known = [...Object.values(settings).map(({ name }) => name as string), ...traceVariables];
     const given = new Set<string>();
     for (const [, { environment = {} }] of ours) {
       for (const name of Object.keys(environment)) {
@@ -180,7 +182,8 @@ describe('docker-compose.yml', () => {
   });
 
   test('passes on what compose.env sets', async () => {
-    const set = { STORAGE_URL: 's3://bucket', RATE_LIMIT: '7', SCHEDULES: './schedules' };
+    const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318' };
+    const set = { STORAGE_URL: 's3://bucket', RATE_LIMIT: '7', SCHEDULES: './schedules', ...traces };
     const { services: theirs } = await readCompose({ ...variables, ...set });
     const { environment, volumes } = theirs['work'] ?? {};
     expect(readConfig(withSecrets(environment, secrets))).toMatchObject({
@@ -189,6 +192,10 @@ describe('docker-compose.yml', () => {
       inboxDir: '/inbox',
     });
     expect(volumes).toContain('./schedules:/schedules:ro');
+    expect([
+      wantsTraces(environment ?? {}),
+      wantsTraces(compose.services['work']?.environment ?? {}),
+    ]).toEqual([true, false]);
   });
 
   test('runs what test/acceptance/compose.test.ts runs, and nothing else', () => {
@@ -211,7 +218,7 @@ describe('docker-compose.yml', () => {
     // Whatever can be set is a setting, or is named where a user would look for it.
     const text = await readFile(join(repository, 'docker-compose.yml'), 'utf8');
     const used = new Set([...text.matchAll(/\$\{([A-Z_]+)/g)].map(([, name]) => name ?? ''));
-    const known = new Set<string>(Object.values(settings).map(({ name }) => name));
+    const known = new Set<string>([...Object.values(settings).map(({ name }) => name), ...traceVariables]);
     const others = [...used].filter((name) => !known.has(name) && !Object.hasOwn(variables, name));
     expect(others).toEqual(['SLUICE_VERSION']);
     expect(Object.keys(variables).filter((name) => !used.has(name))).toEqual([]);

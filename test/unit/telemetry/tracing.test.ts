@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
 import { readTraceparent, writeTraceparent } from '../../../src/domain/trace.ts';
-import { openActiveSpans, wantsTraces } from '../../../src/telemetry/open-tracing.ts';
+import {
+  openActiveSpans,
+  unsupportedTraceSettings,
+  wantsTraces,
+} from '../../../src/telemetry/open-tracing.ts';
 import { summaryOf } from '../../../src/telemetry/traced-statements.ts';
 
 const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' };
@@ -16,6 +20,26 @@ test.each([
 ])('of the variables %o traces are asked for: %s', (environment, wanted) => {
   expect(wantsTraces(environment)).toBe(wanted);
   expect(openActiveSpans(environment) !== null).toBe(wanted);
+});
+
+test.each([
+  [endpoint, []],
+  [{ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: ' ', OTEL_PROPAGATORS: 'tracecontext,baggage' }, []],
+  [{ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, ['OTEL_EXPORTER_OTLP_PROTOCOL=grpc']],
+  [{ ...endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc', OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/json' }, []],
+  [
+    { ...endpoint, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: 'http/protobuf' },
+    ['OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf'],
+  ],
+  [{ ...endpoint, OTEL_PROPAGATORS: 'b3' }, ['OTEL_PROPAGATORS=b3']],
+  [{ OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, []],
+  [{ OTEL_TRACES_EXPORTER: 'console' }, ['OTEL_TRACES_EXPORTER=console']],
+  [{ OTEL_TRACES_EXPORTER: 'otlp,zipkin' }, ['OTEL_TRACES_EXPORTER=otlp,zipkin']],
+  [{ OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }, []],
+  [{ OTEL_SDK_DISABLED: 'true', OTEL_TRACES_EXPORTER: 'console' }, []],
+])('of the variables %o what is not supported is said: %j', (environment, beginnings) => {
+  const sentences = unsupportedTraceSettings(environment);
+  expect(sentences).toEqual(beginnings.map((text) => expect.stringMatching(`^${text}\\b`)));
 });
 
 test('a traceparent is read as it is written; what is none, or says nothing, is no parent', () => {
