@@ -23,7 +23,10 @@ export interface ProvidedDatabase {
 
 /** Whether the configuration asks for an embedded server that there is no data of yet: starting it makes a database. */
 export async function isNewDatabase({ databaseUrl, dataDir }: ProvideConfig): Promise<boolean> {
-  return databaseUrl === null && !(await embeddedPostgres.hasData(join(dataDir, 'postgres')));
+  if (databaseUrl !== null) return false;
+  const folder = join(dataDir, 'postgres');
+  await embeddedPostgres.finishInstalling(folder);
+  return !(await embeddedPostgres.hasData(folder));
 }
 
 /** DATABASE_URL, whether it answers or not, or the URL of the embedded server that runs on DATA_DIR; starts none. */
@@ -43,16 +46,9 @@ export async function provideDatabase(
   const running = options.share ? await findDatabaseUrl(config) : config.databaseUrl;
   if (typeof running === 'string') return { url: running, embedded: null, stop: async () => undefined };
   const dataDir = join(config.dataDir, 'postgres');
-  if (!(await embeddedPostgres.finishInstalling(dataDir))) throw new ConfigError(unfinished(config.dataDir));
+  await embeddedPostgres.finishInstalling(dataDir);
   const embedded = await embeddedPostgres.startAndKeepRunning({ dataDir, log });
   return { url: embedded.url, embedded, stop: () => embedded.stop() };
-}
-
-function unfinished(dataDir: string): string {
-  return (
-    `DATA_DIR: a restore or an upgrade in ${dataDir} was interrupted. Run the same command again (sluice restore FILE, or sluice upgrade);\n` +
-    `or, to begin with an empty database, remove ${join(dataDir, 'postgres.new')}.`
-  );
 }
 
 const connectionTimeoutMillis = 10_000;

@@ -225,9 +225,12 @@ export async function writeBackupFile(
     await file.close().catch(() => undefined);
     await rm(partial, { force: true });
     if (!isDiskFull(error)) throw error;
-    throw new TransientError(`The disk of ${folder} is full. Nothing of the backup was left there.`, {
-      cause: error,
-    });
+    throw new TransientError(
+      `The disk of ${folder} is full; nothing of the backup was left there. Make room, or name a folder on another disk.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

@@ -5,10 +5,12 @@ import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { connectForCopy, readDatabase } from '../database-copy/read-database.ts';
 import { copyIn, finishTables, prepareTables } from '../database-copy/write-database.ts';
-import { Fault } from '../domain/errors.ts';
+import { Fault, TransientError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
+import { isFull, readDisk } from '../files/disk.ts';
 import type { FileStore } from '../files/file-store.ts';
 import { migrate } from '../postgres/migrate.ts';
+import { isDiskFull, isTransient } from '../postgres/sqlstate.ts';
 import { type Restored, RestoreRefused, restoreBackup } from './restore.ts';
 
 type Show = (share: number | null, doing: string) => void;
@@ -22,48 +24,70 @@ interface NewData {
 /** For a server that has one thing to do: rows come in once, and indexes are built. */
 const bulkSettings = { autovacuum: 'off', maintenance_work_mem: '256MB', checkpoint_timeout: '1h' };
 
-/** Fills a new data directory; nothing is left of it if that fails. The server has ended when it returns. */
-async function fillStaging<T>({ dataDir, log }: NewData, fill: (url: string) => Promise<T>): Promise<T> {
-  const data = join(dataDir, 'postgres');
-  const staging = await embeddedPostgres.makeStaging(data, log);
-  try {
-    const server = await embeddedPostgres.start({ dataDir: staging, log, settings: bulkSettings });
-    try {
-      return await fill(server.url);
-    } finally {
-      await server.stop();
-    }
-  } catch (error) {
-    await embeddedPostgres.removeStaging(data, log).catch(() => undefined);
-    throw error;
-  }
-}
-
 /** Where data goes that something else takes the place of. */
 export type SetAside = { readonly aside: string | null };
 
 /**
- * A backup becomes the embedded database. Data that is there is refused, unless it is to be set aside.
+ * Fills a new data directory, which becomes the one of the service; nothing is left of it if that fails.
+ * @throws TransientError if the disk is full.
+ */
+async function replaceData<T>(
+  { dataDir, log }: NewData,
+  suffix: string,
+  fill: (url: string) => Promise<T>,
+): Promise<T & SetAside> {
+  const data = join(dataDir, 'postgres');
+  const staging = await embeddedPostgres.makeStaging(data, log);
+  let filled: T;
+  try {
+    const server = await embeddedPostgres.start({ dataDir: staging, log, settings: bulkSettings });
+    try {
+      filled = await fill(server.url);
+    } finally {
+      await server.stop();
+    }
+  } catch (error) {
+    // A server that has no room for its log ends; then all that can be told of the error is that the server is gone.
+    const isFullDisk = isDiskFull(error) || (await readDisk(dataDir).then(isFull, () => false));
+    await embeddedPostgres.removeStaging(data, log).catch(() => undefined);
+    if (!isFullDisk || !(isTransient(error) || embeddedPostgres.isRefusal(error))) throw error;
+    throw new TransientError(
+      `The disk of ${dataDir} is full; the database that is not complete was removed. Make room and run it again, or choose another folder (--data-dir).`,
+      { cause: error },
+    );
+  }
+  return { ...filled, aside: await embeddedPostgres.installStaging(data, log, `${suffix}-${stamp()}`) };
+}
+
+interface RestoreTarget extends NewData {
+  /** Data that is there is set aside, and kept. */
+  readonly replace: boolean;
+}
+
+/** @throws RestoreRefused, or DataDirInUseError, if a backup may not become the embedded database. */
+export async function assertRestorable({ dataDir, log, replace }: RestoreTarget): Promise<void> {
+  const data = join(dataDir, 'postgres');
+  if (!(await embeddedPostgres.hasData(data))) return;
+  if (!replace)
+    throw new RestoreRefused(
+      `There is a database in ${dataDir} already, and nothing is restored over it. Restore into another folder\n(--data-dir <folder>), or with --replace: then the one that is there is set aside, and kept.`,
+    );
+  await embeddedPostgres.awaitUnused(data, log);
+}
+
+/**
+ * A backup becomes the embedded database.
  * @throws RestoreRefused, DamagedArchive
  */
 export async function restoreData(
-  target: NewData & { readonly files: FileStore; readonly replace: boolean },
+  target: RestoreTarget & { readonly files: FileStore },
   path: string,
   show: Show,
 ): Promise<Restored & SetAside> {
-  const data = join(target.dataDir, 'postgres');
-  if (!target.replace && (await embeddedPostgres.hasData(data))) {
-    throw new RestoreRefused(
-      `There is a database in ${target.dataDir} already, and nothing is restored over it. Restore into another folder\n(--data-dir <folder>), or with --replace: then the one that is there is set aside, and kept.`,
-    );
-  }
-  const restored = await fillStaging(target, (url) =>
+  await assertRestorable(target);
+  return replaceData(target, 'before-restore', (url) =>
     restoreBackup(path, { databaseUrl: url, files: target.files }, show),
   );
-  return {
-    ...restored,
-    aside: await embeddedPostgres.installStaging(data, target.log, `before-restore-${stamp()}`),
-  };
 }
 
 /** The major version of PostgreSQL that made the data, and the one that is installed. */
@@ -95,19 +119,14 @@ export async function upgradeData(
   const data = join(dataDir, 'postgres');
   const native = await embeddedPostgres.findPackage(programs);
   if (native === undefined) throw new Fault(`there is no package in ${programs}`);
-  const old = await embeddedPostgres.start({ dataDir: data, log, native });
-  let rows: number;
-  try {
-    rows = await fillStaging(target, (url) => copyDatabase(old.url, url, show));
-  } finally {
-    await old.stop();
-  }
-  const aside = await embeddedPostgres.installStaging(data, log, `${majors.data}-before-${stamp()}`);
-  return { rows, aside };
+  return replaceData(target, `${majors.data}-before`, async (url) => {
+    const old = await embeddedPostgres.start({ dataDir: data, log, native });
+    return copyDatabase(old.url, url, show).finally(() => old.stop());
+  });
 }
 
 /** All rows of one database into another that is empty, in one transaction; how many. */
-async function copyDatabase(from: string, to: string, show: Show): Promise<number> {
+async function copyDatabase(from: string, to: string, show: Show): Promise<{ rows: number }> {
   const source = await readDatabase(from);
   const client = await connectForCopy(to);
   let rows = 0;
@@ -129,7 +148,7 @@ async function copyDatabase(from: string, to: string, show: Show): Promise<numbe
     await client.query('commit');
     await migrate(client);
     await client.query('analyze');
-    return rows;
+    return { rows };
   } finally {
     await client.end();
     await source.close();

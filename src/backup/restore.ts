@@ -115,6 +115,12 @@ async function restoreRows(
   return found;
 }
 
+/** @throws RestoreRefused if a backup may not go there. */
+export async function assertEmptyDatabase(url: string): Promise<void> {
+  const client = await connectForCopy(url);
+  await assertEmpty(client).finally(() => client.end());
+}
+
 /** Nothing is ever restored over data, nor beside it. */
 async function assertEmpty(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ there: boolean }>(

@@ -4,15 +4,17 @@ import { dirname, join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { type BackupSummary, writeBackup, writeBackupFile } from '../backup/backup.ts';
 import { recordBackup } from '../backup/last-backup.ts';
-import { restoreData } from '../backup/new-data.ts';
-import { RestoreRefused, restoreBackup, verifyBackup } from '../backup/restore.ts';
+import { assertRestorable, restoreData } from '../backup/new-data.ts';
+import { assertEmptyDatabase, RestoreRefused, restoreBackup, verifyBackup } from '../backup/restore.ts';
 import { DamagedArchive } from '../backup/tar.ts';
 import type { Config } from '../config.ts';
 import { Interrupted } from '../domain/errors.ts';
+import { isDiskFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
+import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { formatBytes, formatCount, formatDuration } from './format.ts';
+import { formatBytes, formatCount, formatDuration, formatTime } from './format.ts';
 import { flag, optional, required } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -105,13 +107,11 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
     return;
   }
   const say = file === null ? terminal.inform : terminal.print;
-  const what = `${formatCount(rows)} rows of ${tables} tables, ${formatCount(files)} files`;
+  const what = `${formatCount(rows)} rows of ${tables} tables, ${countFiles(files)}`;
   const where = file === null ? '' : ` → ${file} (${formatBytes(fileBytes ?? 0)})`;
-  say(`${at}: ${what}${where}, ${formatDuration(seconds)}`);
+  say(`Backup of ${shownTime(at)}: ${what}${where}, ${formatDuration(seconds)}`);
   if (missing > lost.length)
-    terminal.inform(
-      `${formatCount(missing - lost.length)} files of work that had ended were removed meanwhile.`,
-    );
+    terminal.inform(`Removed meanwhile, of work that had ended: ${countFiles(missing - lost.length)}.`);
   for (const ref of lost.slice(0, mostNamed))
     terminal.inform(
       `warning: the stored file ${ref} is missing, and something needs it. The backup is without it.`,
@@ -126,6 +126,14 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
 }
 
 const mostNamed = 10;
+
+function countFiles(files: number): string {
+  return files === 1 ? '1 file' : `${formatCount(files)} files`;
+}
+
+function shownTime(at: string): string {
+  return formatTime(new Date(at));
+}
 
 /** Null: standard output. @throws UsageError */
 async function readTarget(argument: string | undefined): Promise<string | null> {
@@ -153,7 +161,8 @@ function filesOf({ storage, maxInflatedBytes }: Config) {
 function standardOutput(terminal: Terminal): Writable {
   return new Writable({
     write(chunk: Buffer, _encoding, done) {
-      if (terminal.closed) done(new CommandFailed('Nobody reads the backup any more.'));
+      if (terminal.closed)
+        done(new CommandFailed('The backup is not complete: nobody reads it any more, or its disk is full.'));
       else terminal.write(chunk).then(() => done(), done);
     },
   });
@@ -180,9 +189,11 @@ async function verify(
     return terminal.json({ file: argument, ...whole, files_included: about.files === 'included', tables });
   }
   terminal.print(
-    `${argument} is whole: ${formatCount(rows)} rows of ${tables.length} tables, ${formatCount(files.count)} files`,
+    `${argument} is whole: ${formatCount(rows)} rows of ${tables.length} tables, ${countFiles(files.count)}`,
   );
-  terminal.print(`of ${database.at}, made by sluice ${sluice} on PostgreSQL ${database.serverVersion}`);
+  terminal.print(
+    `of ${shownTime(database.at)}, made by sluice ${sluice} on PostgreSQL ${database.serverVersion}`,
+  );
   if (about.files !== 'included') terminal.print(`Stored files are not in it; they are in ${about.files}`);
 }
 
@@ -196,6 +207,10 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
         `${path} is damaged, or no backup: ${error.message}. Nothing was restored from it.`,
       );
     if (error instanceof RestoreRefused) throw new CommandFailed(error.message);
+    if (isDiskFull(error))
+      throw new CommandFailed(
+        'The disk of the stored files is full, and nothing of the database was restored. Make room and run it again.',
+      );
     const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
     if (missing && String(error.path) === path) throw new UsageError(`There is no file ${path}.`);
     throw error;
@@ -219,8 +234,8 @@ export const restore = defineCommand({
     quiet: flag('-q, --quiet', 'no progress'),
   },
   json: true,
-  details: `Exit code: 0 restored; 1 refused, damaged or failed, and nothing was changed; 2
-wrong options.`,
+  details: `Exit code: 0 restored; 1 refused, damaged or failed, and the database is as it
+was; 2 wrong options.`,
   examples: [
     'sluice restore sluice-backup-2026-11-23T03-00-00Z.tar.gz',
     'sluice restore nightly.tar.gz --data-dir /tmp/look',
@@ -237,19 +252,25 @@ wrong options.`,
     const show = (share: number | null, doing: string) => progress.show(share, () => doing);
     const startedAt = performance.now();
     const restored = await reading(path, async () => {
+      const target = { dataDir, replace: flags.replace, log: commandLog('restore') };
+      // Before all of it is read.
+      if (databaseUrl === null) await assertRestorable(target);
+      else await assertEmptyDatabase(databaseUrl);
       const { about } = await verifyBackup(path, show);
       const files = openFileStore(config.storage, config.maxInflatedBytes);
-      const [log, into] = [commandLog('restore'), { dataDir, files, replace: flags.replace }];
       const done =
         databaseUrl === null
-          ? await restoreData({ ...into, log }, path, show)
+          ? await restoreData({ ...target, files }, path, show)
           : { ...(await restoreBackup(path, { databaseUrl, files }, show)), aside: null };
       return { ...done, at: about.database.at, filesAt: about.files === 'included' ? null : about.files };
     }).finally(() => progress.end());
     const seconds = (performance.now() - startedAt) / 1000;
     if (json) return terminal.json({ ...restored, filesAt: undefined, files_at: restored.filesAt });
-    const what = `${formatCount(restored.rows)} rows, ${formatCount(restored.files)} files`;
-    terminal.print(`Restored: ${what}, as of ${restored.at}, ${formatDuration(seconds)}`);
+    const what = `${formatCount(restored.rows)} rows, ${countFiles(restored.files)}`;
+    const into = databaseUrl === null ? dataDir : withoutSecrets({}, databaseUrl);
+    terminal.print(
+      `Restored into ${into}: ${what}, as of ${shownTime(restored.at)}, ${formatDuration(seconds)}`,
+    );
     if (restored.aside !== null)
       terminal.print(`The database that was there is in ${restored.aside}; remove it when you are sure.`);
     if (restored.filesAt !== null)
@@ -259,7 +280,7 @@ wrong options.`,
         'Empty the queue in Redis before the start (redis-cli flushdb): it is of the other database.',
       );
     terminal.inform(
-      'Keys are those of that moment: one that was revoked since works again. `sluice start` goes on from here.',
+      'Keys are those of that moment: one that was revoked since works again. `sluice start` there goes on with it.',
     );
   },
 });

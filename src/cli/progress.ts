@@ -55,10 +55,10 @@ function movingBar(name: string): Progress {
 function lines(terminal: Terminal, name: string): Progress {
   let shownAt = performance.now();
   return {
-    show(_share, text) {
+    show(share, text) {
       if (performance.now() - shownAt < lineEveryMs) return;
       shownAt = performance.now();
-      terminal.inform(`${name}: ${text()}`);
+      terminal.inform(`${name}: ${share === null ? '' : `${Math.floor(100 * share)}% · `}${text()}`);
     },
     end: () => undefined,
   };

@@ -46,7 +46,7 @@ something is; 2 a setting is wrong.`,
       const findings = await checkUpgrade(config, {
         fromDotEnv: cli.fromDotEnv,
         programs: flags.postgres ?? null,
-        provide: () => provideForCommand(config, log),
+        provide: () => requireData(config).then(() => provideForCommand(config, log)),
       });
       if (json) terminal.json(findings);
       else printFindings(terminal, findings);

@@ -18,7 +18,7 @@ export interface UpgradeCheck {
   readonly fromDotEnv: ReadonlySet<string>;
   /** Where the PostgreSQL is that made the data; null: where it is looked for. */
   readonly programs: string | null;
-  /** The database, started if need be. Not asked for where another major version made its data. */
+  /** The database, started if need be; refuses to make one. Not asked for where another major version made its data. */
   readonly provide: () => Promise<ProvidedDatabase>;
 }
 
@@ -70,15 +70,8 @@ async function checkPostgres(config: Config, check: UpgradeCheck): Promise<Findi
   if (config.databaseUrl === null) {
     const majors = await readMajors(config.dataDir);
     const { data, installed } = majors;
-    if (data === undefined)
-      return [
-        failed(
-          'postgres',
-          `there is no data in ${config.dataDir}`,
-          'Name the folder: --data-dir (DATA_DIR).',
-        ),
-      ];
-    if (data !== installed) return checkTakeOver(config.dataDir, majors.installed, data, check.programs);
+    if (data !== undefined && data !== installed)
+      return checkTakeOver(config.dataDir, majors.installed, data, check.programs);
   }
   const database = await check.provide();
   const client = new pg.Client({ connectionString: database.url, connectionTimeoutMillis: 10_000 });

@@ -46,7 +46,7 @@ import { markMoved, readMovedMark, refuseMoved, removeMovedMark } from './moved-
 import { awaitPreviousServer } from './previous-server.ts';
 import { chooseAccount, runProgram } from './run-program.ts';
 import { inspectMachine, serverSettings } from './settings.ts';
-import { finishInstalling, installStaging, makeStaging, removeStaging } from './staging.ts';
+import { finishInstalling, installStaging, makeStaging, refuseIncomplete, removeStaging } from './staging.ts';
 
 /** The shutdown checkpoint writes what is dirty in shared_buffers; past this deadline the server is ended in two steps. */
 const fastDeadlineMs = 60_000;
@@ -97,6 +97,8 @@ export const embeddedPostgres = {
   removeStaging,
   installStaging,
   finishInstalling,
+  /** @throws DataDirInUseError if a server runs on the data. */
+  awaitUnused: (dataDir: string, log: Logger) => awaitPreviousServer(layoutOf(dataDir), log),
   measure: (dataDir: string) => measureFolder(layoutOf(dataDir).data),
   /** Whether the server cannot run here; the message says why and what to do about it. */
   isRefusal: (error: unknown): error is Error => error instanceof EmbeddedPostgresError,
@@ -268,6 +270,7 @@ async function installedMajor(): Promise<string> {
 
 /** What can be said without starting anything. Throws EmbeddedPostgresError if no server can run here. */
 async function inspect(dataDir: string): Promise<{ readonly major: string; readonly hasData: boolean }> {
+  await refuseIncomplete(dataDir);
   const { version, native } = await locatePackage();
   const major = version.split('.')[0] ?? '';
   const program = process.platform === 'win32' ? 'postgres.exe' : 'postgres';

@@ -21,9 +21,13 @@ export function stagingOf(dataDir: string): string {
   return `${dataDir}.new`;
 }
 
-/** An empty one; what an earlier attempt left is removed. @throws DataDirInUseError if that is still under way. */
+/**
+ * An empty one; what an earlier attempt left is removed.
+ * @throws DataDirInUseError if that is still under way, or a server runs on the data that is to be replaced.
+ */
 export async function makeStaging(dataDir: string, log: Logger): Promise<string> {
   const staging = stagingOf(dataDir);
+  await awaitPreviousServer(layoutOf(dataDir), log);
   await removeStaging(dataDir, log);
   const parent = dirname(staging);
   await ensureRoot({ root: parent });
@@ -46,14 +50,19 @@ export async function removeStaging(dataDir: string, log: Logger): Promise<void>
 /**
  * The staging directory, whose server has been stopped, becomes the data directory. Data that is there is set aside under a name of
  * its own, which is returned. Killed between the two renames, it is ended by `finishInstalling`.
- * @throws DataDirInUseError if a server runs on it.
+ * @throws DataDirInUseError if a server runs on it; then nothing is left of the other.
  */
 export async function installStaging(dataDir: string, log: Logger, suffix: string): Promise<string | null> {
   const layout = layoutOf(dataDir);
+  try {
+    await awaitPreviousServer(layout, log);
+  } catch (error) {
+    await removeStaging(dataDir, log);
+    throw error;
+  }
   await createPrivateFile(completeMark(dataDir), '');
   let aside: string | null = null;
   if (await exists(dataDir)) {
-    await awaitPreviousServer(layout, log);
     if ((await readMajor(layout)) === undefined) {
       // Passwords and a log of a server that there was never any data of.
       await rm(dataDir, { recursive: true });
@@ -71,14 +80,24 @@ const completeName = 'complete';
 const completeMark = (dataDir: string): string => join(stagingOf(dataDir), completeName);
 
 /**
- * Ends what a killed process began: data that is complete takes its place, if that is free. False if there is none, and something
- * that is not complete stands in its stead.
+ * Ends what a killed process began: data that is complete takes its place, if that is free.
+ * @throws EmbeddedPostgresError if there is none, and something that is not complete stands in its stead.
  */
-export async function finishInstalling(dataDir: string): Promise<boolean> {
-  if (!(await exists(stagingOf(dataDir))) || (await readMajor(layoutOf(dataDir))) !== undefined) return true;
-  if (!(await exists(completeMark(dataDir)))) return false;
-  await takePlace(dataDir);
-  return true;
+export async function finishInstalling(dataDir: string): Promise<void> {
+  await refuseIncomplete(dataDir);
+  const isComplete = await exists(completeMark(dataDir));
+  if (isComplete && (await readMajor(layoutOf(dataDir))) === undefined) await takePlace(dataDir);
+}
+
+/** @throws EmbeddedPostgresError if there is no data, and a restore that is to make some has not ended. */
+export async function refuseIncomplete(dataDir: string): Promise<void> {
+  const staging = stagingOf(dataDir);
+  if (!(await exists(staging)) || (await exists(completeMark(dataDir)))) return;
+  if ((await readMajor(layoutOf(dataDir))) !== undefined) return;
+  throw new EmbeddedPostgresError(
+    `A restore into ${dirname(dataDir)} is not complete. If it does not run any more, run it again: sluice restore FILE\n` +
+      `Or, to give it up and begin with an empty database, remove ${staging}`,
+  );
 }
 
 async function takePlace(dataDir: string): Promise<void> {

@@ -1,8 +1,10 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { cleanUpAfter } from '../support/cleanups.ts';
+import { mountSmallDisk } from '../support/tmpfs.ts';
 import { waitFor } from '../support/wait-for.ts';
-import { preparedDataDir, type Running, runCli, startService, temporaryFolder } from './cli.ts';
+import { preparedDataDir, type Running, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 import { call, jobEnded, query, upload, usersCsv } from './service.ts';
 
 interface Service {
@@ -28,6 +30,73 @@ const post = (body: object): RequestInit => ({
   headers: { 'content-type': 'application/json' },
   body: JSON.stringify(body),
 });
+
+const mebibyte = 1024 * 1024;
+
+/** A folder on a disk that has little room until it grows; where none can be mounted, an ordinary one. */
+async function roomFor(bytes: number) {
+  const disk = await mountSmallDisk(bytes);
+  if (typeof disk === 'string') return { path: await temporaryFolder(), grow: null };
+  cleanUpAfter('test', disk.remove);
+  return disk;
+}
+
+/** Ends a command by SIGKILL as soon as it has written the file. */
+async function killAt(file: () => Promise<unknown>, args: readonly string[], dataDir: string): Promise<void> {
+  const running = startCli(args, { env: { DATA_DIR: dataDir } });
+  await waitFor(`${args[0]} to write`, () => file().then(Boolean, () => false), { everyMs: 1 });
+  running.signal('SIGKILL');
+  expect(await running.finished).toMatchObject({ code: 'SIGKILL' });
+}
+
+/** On a disk without room, then killed: what that leaves is taken for no backup, and goes with a later one. */
+async function failToBackUp(dataDir: string): Promise<void> {
+  const { path: folder, grow } = await roomFor(mebibyte / 16);
+  const env = { DATA_DIR: dataDir };
+  if (grow !== null) {
+    const full = await runCli(['backup', folder], { env });
+    expect(full).toMatchObject({ code: 1, stderr: expect.stringMatching(/is full.*Make room/) });
+    expect(await readdir(folder)).toEqual([]);
+    await grow(64 * mebibyte);
+  }
+  const killed = join(folder, 'killed.tar.gz');
+  await killAt(async () => (await readdir(folder)).length > 0, ['backup', killed], dataDir);
+  const [left = '', ...others] = (await readdir(folder)).map((name) => join(folder, name));
+  expect([others, left]).toEqual([[], expect.stringMatching(/\/\.killed\.tar\.gz\.\d+\.partial$/)]);
+  const verified = await runCli(['backup', '--verify', left]);
+  expect(verified).toMatchObject({ code: 1, stderr: expect.stringContaining('damaged, or no backup') });
+  const longAgo = new Date(Date.now() - 2 * 24 * 60 * 60 * 1000);
+  await utimes(left, longAgo, longAgo);
+  expect(await runCli(['backup', killed], { env })).toMatchObject({ code: 0 });
+  expect(await readdir(folder)).toEqual(['killed.tar.gz']);
+}
+
+/** Killed at two moments and on a disk without room; a service refuses to start on what that leaves. */
+async function failToRestore(archive: string): Promise<string> {
+  const { path, grow } = await roomFor(54 * mebibyte);
+  const dataDir = join(path, 'restored');
+  const env = { DATA_DIR: dataDir };
+  const written = (name: string) => () => stat(join(dataDir, 'postgres.new', name));
+  for (const [moment, command] of [
+    ['server.json', ['start']],
+    ['.', ['jobs', 'list']],
+  ] as const) {
+    await killAt(written(moment), ['restore', archive], dataDir);
+    const refused = await runCli(command, { env });
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/^sluice: A restore .*again/) });
+  }
+  if (grow !== null) {
+    const full = await runCli(['restore', archive, '-q'], { env });
+    expect(full).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^sluice: The disk of .*restored is full.*Make room/s),
+    });
+    expect(await readdir(dataDir)).not.toContain('postgres.new');
+    expect(await readdir(dataDir)).not.toContain('postgres');
+    await grow(1024 * mebibyte);
+  }
+  return dataDir;
+}
 
 const exportsPath = '/api/v1/analytics/exports';
 
@@ -75,11 +144,13 @@ test('a backup of a service at work is one moment: restored, its counts, keys an
   expect(await readdir(folder)).toEqual(['backup.tar.gz']);
   expect(await jobEnded(url, key, underWay)).toMatchObject({ status: 'completed' });
   expect(await jobEnded(url, key, running)).toMatchObject({ status: 'completed' });
+  await failToBackUp(dataDir);
   // Over a database that is there, and is in use, nothing is restored.
   const refused = await runCli(['restore', archive], { env: { DATA_DIR: dataDir } });
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('--replace') });
   const inUse = await runCli(['restore', archive, '--replace', '-q'], { env: { DATA_DIR: dataDir } });
   expect(inUse).toMatchObject({ code: 1, stderr: expect.stringContaining('runs on') });
+  expect(await readdir(dataDir)).not.toContain('postgres.new');
   const [now] = await query<{ users: number; events: number }>(dataDir, holds);
   first.process.signal('SIGTERM');
   await first.process.finished;
@@ -90,11 +161,12 @@ test('a backup of a service at work is one moment: restored, its counts, keys an
   const damaged = Buffer.from(bytes);
   damaged[bytes.length >> 1] = (damaged[bytes.length >> 1] ?? 0) ^ 0xff;
   await writeFile(join(folder, 'damaged.tar.gz'), damaged);
-  const empty = join(folder, 'restored');
-  const notWhole = await runCli(['restore', join(folder, 'damaged.tar.gz')], { env: { DATA_DIR: empty } });
+  const untouched = join(folder, 'untouched');
+  const notWhole = await runCli(['restore', join(folder, 'damaged.tar.gz'), '--data-dir', untouched]);
   expect(notWhole).toMatchObject({ code: 1, stderr: expect.stringContaining('damaged') });
-  await expect(readdir(empty)).rejects.toThrow('ENOENT');
+  await expect(readdir(untouched)).rejects.toThrow('ENOENT');
 
+  const empty = await failToRestore(archive);
   const restored = await runCli(['restore', archive], { env: { DATA_DIR: empty } });
   expect(restored).toMatchObject({ code: 0, stdout: expect.stringContaining('Restored') });
   const second = await start(empty, key);

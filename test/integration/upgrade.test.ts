@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
@@ -8,7 +8,7 @@ import { readMajors, upgradeData } from '../../src/backup/new-data.ts';
 import { upgradeRemarks } from '../../src/doctor/check-upgrade.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { packageRoot } from '../../src/package-root.ts';
-import { prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
+import { isNewDatabase, prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
 import { connectTo } from '../support/connect.ts';
 
 const log = pino({ level: 'silent' });
@@ -65,11 +65,20 @@ test.skipIf(!isInstalled)(
   120_000,
 );
 
-test('a restore or an upgrade that was killed is said to be unfinished, and no empty database made', async () => {
+test('a restore that was killed is said to be unfinished, and no empty database made; killed before its last step, it is ended', async () => {
   const config = { databaseUrl: null, dataDir: join(dataDir, 'killed') };
   const data = join(config.dataDir, 'postgres');
-  await embeddedPostgres.makeStaging(data, log);
-  await expect(provideDatabase(config, log, { share: true })).rejects.toThrow('was interrupted');
+  const staging = await embeddedPostgres.makeStaging(data, log);
+  await expect(provideDatabase(config, log, { share: true })).rejects.toThrow('is not complete');
+  await expect(isNewDatabase(config)).rejects.toThrow('is not complete');
+  await expect(embeddedPostgres.inspect(data)).rejects.toThrow('is not complete');
+  await mkdir(join(staging, 'data'));
+  await writeFile(join(staging, 'data', 'PG_VERSION'), '18');
+  // What the last step renames, it marks before.
+  await writeFile(join(staging, 'complete'), '');
+  expect(await isNewDatabase(config)).toBe(false);
+  expect(await readdir(config.dataDir)).toEqual(['postgres']);
+  expect(await readdir(data)).toEqual(['data']);
 });
 
 test('a migration says in a line of its own what takes long', () => {
