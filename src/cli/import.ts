@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander';
-import { SMALL_LOAD_BYTES } from '../domain/limits.ts';
+import { SMALL_LOAD_BYTES, SMALL_LOAD_MS } from '../domain/limits.ts';
 import type { GuardLimit } from '../domain/load.ts';
 import { applyMapping, type Mapped } from '../domain/saved-mapping.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
@@ -16,6 +16,7 @@ import { findExportFolder, importFolder } from './import-folder.ts';
 import { choice, flag, parsed, several, text } from './options.ts';
 import { listenForStop } from './service/stop-signals.ts';
 import { type EnvironmentSession, withEnvironment } from './session.ts';
+import { withSmallLoads } from './small-loads.ts';
 import {
   fileFlags,
   mappingFlag,
@@ -109,10 +110,10 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
         return importAll(invocation, session, inputs, options);
       };
       if (!flags.wait) return all(null);
-      const tasks = folder === null && isOneChunk(inputs) ? 1 : undefined;
-      return withWorkers(session, { entry: cli.entry, stop, tasks }, all);
+      const few = folder === null && isOneChunk(inputs) ? { tasks: 1, afterMs: SMALL_LOAD_MS } : {};
+      return withWorkers(session, { entry: cli.entry, stop, ...few }, all);
     };
-    const results = await withEnvironment(invocation, load, { mayCreate: true });
+    const results = await withEnvironment(invocation, load, { mayCreate: true, extend: withSmallLoads });
     if (json) terminal.json(folder === null ? { loads: results.map((each) => each.json) } : results[0]?.json);
     process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
   },
@@ -132,7 +133,7 @@ function requireUnchanged(flags: object): void {
   );
 }
 
-/** Small files are a chunk each, loaded one after another: a second worker would have nothing to do. */
+/** Small files are a chunk each, loaded one after another, as a rule by this process: a second worker would have nothing to do. */
 function isOneChunk(inputs: readonly Input[]): boolean {
   return inputs.every(({ bytes }) => bytes !== null && bytes <= SMALL_LOAD_BYTES);
 }

@@ -46,6 +46,8 @@ interface Caller {
 interface SessionOptions {
   /** Also on a data directory that there is nothing in yet. */
   readonly mayCreate?: boolean;
+  /** What else the system can do for this command. */
+  readonly extend?: (system: System) => System;
 }
 
 /** A command does one thing at a time, and dispatches beside it. */
@@ -55,7 +57,7 @@ const poolSize = 4;
 export async function withSession<T>(
   { cli, command }: Caller,
   work: (session: Session) => Promise<T>,
-  { mayCreate = false }: SessionOptions = {},
+  { mayCreate = false, extend = (system) => system }: SessionOptions = {},
 ): Promise<T> {
   const settings = readSettings(cli, command);
   const { config } = settings;
@@ -65,7 +67,8 @@ export async function withSession<T>(
   const database = await provideForCommand(config, log);
   try {
     await prepareDatabase(database.url, config.redisUrl === null, log);
-    const system = openSystem({ config, databaseUrl: database.url, log, role: sessionRole, poolSize });
+    const options = { config, databaseUrl: database.url, log, role: sessionRole, poolSize };
+    const system = extend(openSystem(options));
     try {
       const result = await work({ settings, database, system, log, baseUrl: linkBase(config) });
       if (database.embedded !== null) await awaitOtherCommands(system, cli.terminal);

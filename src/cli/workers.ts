@@ -13,20 +13,22 @@ export interface Workers {
   readonly whose: 'own' | 'running';
 }
 
-/**
- * Does `work` while workers run; our own are stopped after it, and killed by a second Ctrl-C. `tasks`: as many as there will be
- * at a time; more processes are not started.
- */
+interface WorkersOptions {
+  readonly entry: string;
+  readonly stop: StopRequest;
+  /** As many as there will be at a time: more processes are not started. */
+  readonly tasks?: number | undefined;
+  /** What this process most likely has done itself by then, ms: workers that are not needed are not started. */
+  readonly afterMs?: number;
+}
+
+/** Does `work` while workers run; our own are stopped after it, and killed by a second Ctrl-C. */
 export async function withWorkers<T>(
   session: Session,
-  {
-    entry,
-    stop,
-    tasks,
-  }: { readonly entry: string; readonly stop: StopRequest; readonly tasks?: number | undefined },
+  { stop, ...options }: WorkersOptions,
   work: (workers: Workers) => Promise<T>,
 ): Promise<T> {
-  const workers = await provideWorkers(session, entry, tasks);
+  const workers = await provideWorkers(session, options);
   stop.onSecond = workers.kill;
   try {
     return await work(workers);
@@ -41,8 +43,7 @@ export async function withWorkers<T>(
  */
 async function provideWorkers(
   { settings, database, system, log }: Session,
-  entry: string,
-  tasks = settings.config.workers,
+  { entry, tasks = settings.config.workers, afterMs = 0 }: Omit<WorkersOptions, 'stop'>,
 ) {
   // Without the queue the command would wait without a word.
   const problem = await checkRedis(settings.config);
@@ -65,21 +66,27 @@ async function provideWorkers(
     });
   };
   // If this command started the server, the rows in the table are of former workers.
-  if (database.embedded !== null || (await countLiveWorkers(system.db)) === 0) launch();
+  let whose: Workers['whose'] =
+    database.embedded !== null || (await countLiveWorkers(system.db)) === 0 ? 'own' : 'running';
+  if (whose === 'own' && afterMs === 0) launch();
+  const late = setTimeout(() => whose === 'own' && own === null && launch(), afterMs);
   const watch = setInterval(() => {
-    if (own !== null) return clearInterval(watch);
+    if (whose === 'own') return clearInterval(watch);
     countLiveWorkers(system.db).then(
       (count) => {
-        if (count === 0 && own === null) launch();
+        if (count > 0 || own !== null) return;
+        whose = 'own';
+        launch();
       },
       () => undefined,
     );
   }, checkMs);
   return {
     get whose() {
-      return own === null ? ('running' as const) : ('own' as const);
+      return whose;
     },
     async stop() {
+      clearTimeout(late);
       clearInterval(watch);
       await own?.stop();
     },

@@ -221,6 +221,8 @@ export const HEARTBEAT_MS = 2_000;
 export const RECONCILE_MS = 2_000;
 /** A load of one chunk of up to so many bytes may be merged by the server that accepted it; a millisecond or two of its time. */
 export const SMALL_LOAD_BYTES = 64 * KiB;
+/** After so long a command no longer expects that it loads a small file itself, and starts workers. */
+export const SMALL_LOAD_MS = 1_000;
 /** A task whose worker vanished this often is done from then on where it can end no other's (`sluice work --only`). */
 export const SUSPECT_LOSSES = 2;
 /** A chunk, or the finish of a load, whose worker vanished this often is taken to be what kills it. */

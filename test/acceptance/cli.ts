@@ -64,7 +64,7 @@ export function startCli(
       PATH: process.env['PATH'] ?? '',
       TMPDIR: tmpdir(),
       PORT: '0',
-      WORKERS: args[0] === 'start' ? '2' : '1',
+      WORKERS: '1',
       ...env,
     },
     stdio: ['pipe', 'pipe', 'pipe'],

@@ -75,6 +75,22 @@ describe('sluice import, without a server', () => {
     expect(done.stdout).toMatch(/1,000 +1,000 +0 +0 +0 +0/);
   });
 
+  test('loads a small file itself, and has workers load a larger one', async () => {
+    const env = { DATABASE_URL: database?.url ?? '' };
+    const workers = async () => stored('select worker from sluice.load_chunks order by load_id, chunk_no');
+    for (const [rows, isOwn] of [
+      [10, true],
+      [5_000, false],
+    ] as const) {
+      await put('users.csv', usersCsv(rows));
+      const running = startCli(['import', 'users.csv', '--data-dir', dataDir], { cwd: folder, env });
+      const done = await running.finished;
+      expect(done, done.stderr).toMatchObject({ code: 0 });
+      const [last] = (await workers()).slice(-1) as { worker: string }[];
+      expect(last?.worker.endsWith(` ${running.pid}`), `${last?.worker}, ${running.pid}`).toBe(isOwn);
+    }
+  });
+
   test('takes what a saved mapping says, which an inspection offers for files with the same header', async () => {
     await put('november.csv', 'Kunden-Nr;Stufe\nm1;a\n');
     await put('december.csv', 'Kunden-Nr;Stufe\nm2;N/A\n');
@@ -104,7 +120,7 @@ describe('sluice import, without a server', () => {
   });
 
   test('has workers that leave the inbox alone', async () => {
-    await put('users.csv', usersCsv(10));
+    await put('users.csv', usersCsv(5_000));
     const inbox = await temporaryFolder();
     expect(await importing(['users.csv'], { env: { INBOX_DIR: inbox } })).toMatchObject({ code: 0 });
     expect(await readdir(inbox)).toEqual([]);

@@ -1,26 +1,19 @@
 /** The HTTP server of `sluice start` and `sluice serve`, with the system it serves and the first API key. */
 import type { Logger } from 'pino';
-import { chunkJob } from '../../../jobs/chunk.ts';
 import { createSignInLink } from '../../access/console-session.ts';
 import type { Config } from '../../config.ts';
 import { consolePath } from '../../console/assets.ts';
 import { openSystem, type System } from '../../context.ts';
-import { kindsInTurn, queueName } from '../../domain/task.ts';
 import { type HttpServer, startHttpServer } from '../../http/listen.ts';
 import type { Database } from '../../postgres/database.ts';
 import { createApiKey, listApiKeys } from '../../postgres/stores/api-keys.ts';
 import { ensureDefaultEnvironment } from '../../postgres/stores/environments.ts';
 import type { Phase } from '../../shutdown.ts';
-import { openOwnTasks } from '../../tasks/runner.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
+import { withSmallLoads } from '../small-loads.ts';
 import type { Terminal } from '../terminal.ts';
 
 const drainSlackMs = 1_000;
-/** So many at a time in a process; the others are left to the workers. Each takes one of its connections. */
-const SMALL_LOADS_AT_A_TIME = 2;
-/** Of the time to stop: for small loads under way to come to their end. What is not done by then is given back. */
-const ownTasksShare = 0.1;
-
 /** The HTTP server and the system it serves. */
 export interface HttpService {
   readonly system: System;
@@ -47,15 +40,7 @@ export function openServingSystem(
     role: 'serve',
     ...sharePool(config.poolSize),
   });
-  const ownTasks = openOwnTasks<System>(system, [chunkJob], kindsInTurn(queueName), SMALL_LOADS_AT_A_TIME);
-  return {
-    ...system,
-    ownTasks,
-    async close() {
-      await ownTasks.stop(config.shutdownMs * ownTasksShare);
-      await system.close();
-    },
-  };
+  return withSmallLoads(system);
 }
 
 /** Two fifths of the connections are for looking; the others are for what is accepted and committed. */
