@@ -133,10 +133,10 @@ export function hideSecrets(findings: readonly Finding[], config: Config): Findi
 
 /** Longest first, so that one that holds another goes as a whole. */
 function secretsOf(config: Config): string[] {
-  const { databaseUrl, redisUrl, smtpUrl, publicUrl, storage } = config;
+  const { databaseUrl, redisUrl, smtpUrl, storage } = config;
   const credentials = storage.kind === 's3' ? storage.credentials : null;
   const found = [
-    ...[databaseUrl, redisUrl, smtpUrl, publicUrl].flatMap(passwordsOf),
+    ...[databaseUrl, redisUrl, smtpUrl].flatMap(passwordsOf),
     config.apiKey,
     config.metricsToken,
     config.adminKey,

@@ -34,7 +34,7 @@ interface Command {
 const looksAtJob = /(background_jobs|exports\/jobs)\/|sluice jobs/;
 
 const starts =
-  /^((?:[A-Z_]+=\S+ )*)(?:npx sluice (?:start|demo)|npm start|npm ci && npm run demo)(?:\s+#.*)?$/;
+  /^((?:[A-Z_]+=\S+ )*)(?:npx sluice (?:start|demo|serve|work)|npm start|npm ci && npm run demo)(?:\s+#.*)?$/;
 
 export async function readPage(name: string): Promise<Page> {
   const text = await readFile(join(root, name), 'utf8');
@@ -46,7 +46,7 @@ export async function readPage(name: string): Promise<Page> {
   return {
     name,
     files: new Map(
-      [...text.matchAll(/`([\w./-]+\.\w+)`[^`]*:\n\n^```(?!sh\n)\w*\n(.*?)^```$/gms)].map(
+      [...text.matchAll(/`([\w./-]*\.\w+)`[^`]*:\n\n^```(?!sh\n)\w*\n(.*?)^```$/gms)].map(
         ([, file = '', content = '']) => [file, content],
       ),
     ),
@@ -124,19 +124,18 @@ export interface Reader {
   readonly url: string;
   readonly key: string;
   readonly env: Readonly<Record<string, string>>;
+  /** What the reader has instead of what stands on the page. */
+  readonly own?: readonly (readonly [string | RegExp, string])[];
 }
 
 /** Follows a page to its end. Returns the commands that went otherwise than it says; the first that fails ends it. */
-export async function followPage(page: Page, { folder, url, key, env }: Reader): Promise<string[]> {
+export async function followPage(page: Page, { folder, url, key, env, own = [] }: Reader): Promise<string[]> {
   // What a reader fills in.
-  const fill = (text: string) => text.replaceAll('slk_…', key).replaceAll('http://127.0.0.1:8080', url);
+  const filled = [['slk_…', key], ['http://127.0.0.1:8080', url], ...own] as const;
+  const fill = (text: string) => filled.reduce((now, [shown, real]) => now.replaceAll(shown, real), text);
   await writeFiles(page, folder, fill);
   // A reader is slower than a script: jobs have ended when they are looked at.
   const pause = `for status in queued processing; do until curl -s -H "Authorization: Token ${key}" "${url}/v1/background_jobs?limit=1&status=$status" 2>/dev/null | grep -q '^\\[\\]'; do sleep 0.05; done; done`;
-  for (const [name, content] of page.files) {
-    await mkdir(dirname(join(folder, name)), { recursive: true });
-    await writeFile(join(folder, name), fill(content));
-  }
   const script = [
     'exec 2>&1',
     ...page.commands.map(({ text }, at) =>
