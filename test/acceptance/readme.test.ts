@@ -1,6 +1,10 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { preparedDataDir, startService } from './cli.ts';
-import { followPage, readPage, shellFolder, writeFiles } from './pages.ts';
+import { followPage, type Reader, readPage, shellFolder, writeFiles } from './pages.ts';
 import { call, type Job } from './service.ts';
 
 /** In this order, as a reader may go from one to the next. */
@@ -47,6 +51,44 @@ test('the commands of the README, the API reference, the tutorials and the how-t
   const [exported] = await Promise.all([followPage(warehouse, reader), followOthers()]);
   expect(exported).toEqual([]);
   expect(await followPage(nightly, reader)).toEqual([]);
+  await runSegmentFunctions(reader);
   const calls = pages.flatMap(({ commands }) => commands).filter(({ statuses }) => statuses.length > 0);
   expect(calls.length).toBeGreaterThan(80);
 });
+
+/** As Segment runs a destination function, and RudderStack a transformation before a webhook: in plain Node, with what they provide. */
+async function runSegmentFunctions({ folder, url, key }: Reader): Promise<void> {
+  const read = (name: string) => readFile(join(folder, name), 'utf8');
+  const toItems = (await read('to-items.mjs')).replace('export ', '');
+  const program = `
+    class RetryError extends Error {}
+    ${toItems}
+    ${await read('segment-function.js')}
+    ${await read('rudderstack-transformation.js')}
+    const [url, key] = process.argv.slice(1);
+    const handlers = { identify: onIdentify, group: onGroup, track: onTrack, page: onPage, screen: onScreen };
+    const calls = (system) => Object.keys(handlers).map((type) => ({
+      type, userId: system, groupId: 'functions', event: 'Ran', messageId: system + type, traits: { system },
+    }));
+    for (const call of calls('segment')) await handlers[call.type](call, { url, key });
+    const headers = { authorization: 'Token ' + key, 'content-type': 'application/json' };
+    for (const call of calls('rudderstack'))
+      console.log((await fetch(url + '/v1/batch', { method: 'POST', headers, body: JSON.stringify(transformEvent(call)) })).status);
+    console.log(transformEvent({ type: 'alias', userId: 'u' }));
+    const failure = (call, settings) => onTrack(call, settings).then(() => 'none', (error) => error.constructor.name);
+    const [, , track] = calls('segment');
+    console.log(await failure(track, { url, key: 'wrong' }), await failure({ ...track, event: '' }, { url, key }));
+    console.log(await failure(track, { url: 'http://127.0.0.1:1', key }));`;
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    ...['--input-type=module', '-e', program, url, key],
+  ]);
+  expect(stdout).toBe('200\n200\n200\n200\n200\nnull\nError Error\nRetryError\n');
+  for (const system of ['segment', 'rudderstack']) {
+    const user = await call(url, key, `/v1/users/${system}`);
+    expect(await user.json()).toMatchObject({ company_id: 'functions', metadata: { system } });
+    const { data: events } = (await (await call(url, key, `/v1/users/${system}/events`)).json()) as {
+      readonly data: readonly { readonly event_name: string }[];
+    };
+    expect(events.map(({ event_name }) => event_name).sort()).toEqual(['Ran', 'page_view', 'page_view']);
+  }
+}
