@@ -12,6 +12,7 @@ import { readMigrationState, readMigrations } from '../postgres/migrate.ts';
 import type { ProvidedDatabase } from '../provide-database.ts';
 import { settings } from '../settings.ts';
 import { type Finding, failed, ok, runChecks, warning } from './check.ts';
+import { checkDisk } from './check-disk.ts';
 
 export interface UpgradeCheck {
   /** Names of variables that the file .env has. */
@@ -26,17 +27,21 @@ const deadlineMs = 60_000;
 const backupMaxAgeMs = 24 * 60 * 60 * 1000;
 
 export async function checkUpgrade(config: Config, check: UpgradeCheck): Promise<Finding[]> {
-  const one = (name: string, run: () => Promise<readonly Finding[]>) => ({
+  const one = (name: string, advice: string, run: () => Promise<readonly Finding[]>) => ({
     name,
     deadlineMs,
-    advice: 'Mend this before you upgrade.',
+    advice,
     run,
   });
+  const reach =
+    config.databaseUrl === null ? 'Is DATA_DIR right?' : 'Is PostgreSQL up, and DATABASE_URL right?';
+  const look = 'May this user look at DATA_DIR?';
   return runChecks([
-    one('node', async () => [checkNode()]),
-    one('settings', async () => checkSettings(check.fromDotEnv)),
-    one('postgres', () => checkPostgres(config, check)),
-    one('backup', async () => [await checkBackup(config)]),
+    one('node', look, async () => [checkNode()]),
+    one('settings', look, async () => checkSettings(check.fromDotEnv)),
+    one('postgres', `${reach} Mend this before you upgrade.`, () => checkPostgres(config, check)),
+    one('disk', look, () => checkDisk(config)),
+    one('backup', look, async () => [await checkBackup(config)]),
   ]);
 }
 
@@ -52,10 +57,15 @@ function checkNode(): Finding {
   return failed('node', process.versions.node, `Install Node ${engines.node}.`);
 }
 
+/** Of a schedules file, of traces, of the SDK of S3, of Node and libpq. */
+const ofOthers = /^(?:SCHEDULE_|OTEL_|AWS_|NODE_|PG[A-Z])/;
+
 /** Of `.env` only: an environment has many variables that are none of ours. Wrong values stop every command before this. */
 function checkSettings(fromDotEnv: ReadonlySet<string>): Finding[] {
   const known = new Set<string>(Object.values(settings).map(({ name }) => name));
-  const unknown = [...fromDotEnv].filter((name) => !known.has(name.replace(/_FILE$/, '')));
+  const unknown = [...fromDotEnv].filter(
+    (name) => !known.has(name.replace(/_FILE$/, '')) && !ofOthers.test(name),
+  );
   if (unknown.length === 0) return [ok('settings', 'all are known')];
   return [
     warning(
@@ -105,7 +115,7 @@ async function checkTakeOver(
   const found = `PostgreSQL ${data} made the data, and this version brings ${installed}`;
   const server =
     package_ === undefined
-      ? failed('postgres', found, embeddedPostgres.previousAdvice(data, folder))
+      ? failed('postgres', found, oneLine(embeddedPostgres.previousAdvice(data, folder)))
       : warning(
           'postgres',
           found,
@@ -118,13 +128,18 @@ async function checkTakeOver(
   const [needs, free] = [needed, freeBytes].map((bytes) => `${(bytes / 2 ** 30).toFixed(1)} GiB`);
   const disk =
     freeBytes > needed
-      ? ok('disk', `${free} are free, and the copy takes up to ${needs}`)
+      ? ok('disk of the copy', `${free} are free, and the copy takes up to ${needs}`)
       : failed(
-          'disk',
+          'disk of the copy',
           `${free} are free, and the copy takes up to ${needs}`,
           'Make room: old and new data are there at once.',
         );
   return [server, disk];
+}
+
+/** `Run: a, then b` of commands that have a line each. */
+function oneLine(advice: string): string {
+  return advice.replace(/:\n\s*/, ': ').replaceAll(/\n\s*/g, ', then ');
 }
 
 /** A migration that holds others up, or rewrites a table, says so in a line of its own: `-- upgrade: …`. */
@@ -164,7 +179,8 @@ export function upgradeRemarks(sql: string): string[] {
 
 async function checkBackup({ dataDir }: Config): Promise<Finding> {
   const last = await readLastBackup(dataDir);
-  if (last === null) return warning('backup', 'none is known of', 'Make one first: sluice backup');
+  if (last === null)
+    return warning('backup', '`sluice backup` made none', 'Make one first, with it or with pg_dump.');
   const ageMs = Date.now() - new Date(last.at).getTime();
   const found = `${last.file ?? 'standard output'}, ${Math.round(ageMs / 3_600_000)} hours old`;
   return ageMs > backupMaxAgeMs

@@ -5,11 +5,13 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readMajors, upgradeData } from '../../src/backup/new-data.ts';
-import { upgradeRemarks } from '../../src/doctor/check-upgrade.ts';
+import { type Config, readConfig } from '../../src/config.ts';
+import { checkUpgrade, type UpgradeCheck, upgradeRemarks } from '../../src/doctor/check-upgrade.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { packageRoot } from '../../src/package-root.ts';
 import { isNewDatabase, prepareDatabase, provideDatabase } from '../../src/provide-database.ts';
 import { connectTo } from '../support/connect.ts';
+import { createTestDatabase } from '../support/postgres.ts';
 
 const log = pino({ level: 'silent' });
 /** Installed once, by the command that the refusal prints; six seconds and 60 MB that `npm ci` does without. */
@@ -50,6 +52,11 @@ test.skipIf(!isInstalled)(
     await expect(provideDatabase(config, log, { share: true })).rejects.toThrow('sluice upgrade');
     const majors = await readMajors(dataDir);
     expect(majors.data).toBe('17');
+    const ahead = await lookAhead(readConfig({ DATA_DIR: dataDir }), programs);
+    expect(ahead['postgres']).toMatch(/^warning PostgreSQL 17 made the data, and this version brings \d+/);
+    expect(ahead['disk of the copy']).toMatch(/^ok .* GiB are free, and the copy takes up to /);
+    const without = await lookAhead(readConfig({ DATA_DIR: dataDir }), join(dataDir, 'nowhere'));
+    expect(without['postgres']).toMatch(/^failed .*: npm install .*, then sluice upgrade$/);
     const { rows, aside } = await upgradeData({ dataDir, log, programs, majors }, () => undefined);
     expect(rows).toBe(1001);
     expect((await readdir(dataDir)).map((name) => join(dataDir, name)).sort()).toEqual(
@@ -64,6 +71,57 @@ test.skipIf(!isInstalled)(
   },
   120_000,
 );
+
+/** What `sluice upgrade --check` finds, by what it looked at. */
+async function lookAhead(
+  config: Config,
+  from: string | null,
+  more: Partial<UpgradeCheck> = {},
+): Promise<Record<string, string>> {
+  const provide = () => Promise.reject(new Error('it was not to be started'));
+  const found = await checkUpgrade(config, { fromDotEnv: new Set(), programs: from, provide, ...more });
+  return Object.fromEntries(
+    found.map(({ check, status, found: what, advice }) => [check, `${status} ${what} → ${advice}`]),
+  );
+}
+
+test('before an upgrade one is told of migrations that are pending or of a later version, of settings that this version does not know, of a database that is away', async () => {
+  const { url, drop } = await createTestDatabase();
+  const config = readConfig({ DATABASE_URL: url, DATA_DIR: dataDir });
+  const fromDotEnv = new Set([
+    'WORKER_CONCURENCY',
+    'POOL_SIZE',
+    'API_KEY_FILE',
+    'SCHEDULE_KEY',
+    'OTEL_SERVICE_NAME',
+  ]);
+  const look = () =>
+    lookAhead(config, null, {
+      fromDotEnv,
+      provide: async () => ({ url, embedded: null, stop: async () => undefined }),
+    });
+  const change = (sql: string) => connectTo(url, (client) => client.query(sql));
+  try {
+    const now = await look();
+    expect(now).toMatchObject({
+      settings: expect.stringMatching(/^warning \.env has WORKER_CONCURENCY →/),
+      postgres: expect.stringMatching(/^ok \d/),
+      migrations: expect.stringMatching(/^ok none is pending/),
+      [`disk of ${dataDir}`]: expect.stringMatching(/ free, /),
+      backup: expect.stringMatching(/^warning /),
+    });
+    await change('delete from sluice.migrations where name = (select max(name) from sluice.migrations)');
+    expect((await look())['migrations']).toMatch(/^(?:ok|warning) 1 are pending.*\d{4}_\w+/);
+    await change(`insert into sluice.migrations (name, digest) values ('9999_later.sql', 'x')`);
+    expect((await look())['migrations']).toMatch(/^failed a later version applied 9999_later.sql → /);
+  } finally {
+    await drop();
+  }
+  const away = readConfig({ DATABASE_URL: 'postgres://u:secret@127.0.0.1:1/x', DATA_DIR: dataDir });
+  const provide = async () => ({ url: away.databaseUrl ?? '', embedded: null, stop: async () => undefined });
+  const { postgres } = await lookAhead(away, null, { provide });
+  expect(postgres).toMatch(/^failed .*ECONNREFUSED.* → Is PostgreSQL up, and DATABASE_URL right\?/);
+});
 
 test('a restore that was killed is said to be unfinished, and no empty database made; killed before its last step, it is ended', async () => {
   const config = { databaseUrl: null, dataDir: join(dataDir, 'killed') };
