@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createTransport } from 'nodemailer';
 import type { Logger } from 'pino';
 import { uuidv7 } from 'uuidv7';
 import type { Config } from '../config.ts';
@@ -46,23 +45,30 @@ export function openMailTransport(
 
 /** Sends through a mail server, on one connection per message: there are few. */
 function openSmtp(smtpUrl: string, from: string): MailTransport {
-  const transport = connectTo(smtpUrl, from);
+  let transport: ReturnType<typeof connectTo> | undefined;
   return {
     async send({ to, subject, text, html, messageId: id }) {
+      transport ??= connectTo(smtpUrl, from);
       try {
         // As an object: nodemailer would search a string for several addresses.
-        await transport.sendMail({ to: { name: '', address: to }, subject, text, html, messageId: id });
+        await (await transport).sendMail({
+          to: { name: '', address: to },
+          subject,
+          text,
+          html,
+          messageId: id,
+        });
       } catch (error) {
         throw translate(error);
       }
     },
-    close: () => transport.close(),
+    close: () => void transport?.then((opened) => opened.close()),
   };
 }
 
 /** Connects, greets and logs in, and sends nothing. Throws what the server has against it. */
 export async function checkSmtpServer(smtpUrl: string): Promise<void> {
-  const transport = connectTo(smtpUrl);
+  const transport = await connectTo(smtpUrl);
   try {
     await transport.verify();
   } catch (error) {
@@ -80,7 +86,11 @@ const timeouts = {
   socketTimeout: 15_000,
 };
 
-function connectTo(smtpUrl: string, from?: string) {
+/** Loaded when a message is to be sent: most processes send none, and all would pay for it at their start. */
+const loadNodemailer = () => import('nodemailer');
+
+async function connectTo(smtpUrl: string, from?: string) {
+  const { createTransport } = await loadNodemailer();
   const options = {
     url: smtpUrl,
     ...timeouts,
@@ -110,9 +120,15 @@ function translate(error: unknown): Error {
 
 /** Without a mail server each message becomes a file that mail programs open; the log has its path. */
 function openOutbox(folder: string, from: string, log: Logger): MailTransport {
-  const transport = createTransport({ streamTransport: true, buffer: true, newline: 'windows' }, { from });
+  const open = async () => {
+    const { createTransport } = await loadNodemailer();
+    return createTransport({ streamTransport: true, buffer: true, newline: 'windows' }, { from });
+  };
+  let opening: ReturnType<typeof open> | undefined;
   return {
     async send({ to, subject, text, html, messageId: id }) {
+      opening ??= open();
+      const transport = await opening;
       const { message } = await transport.sendMail({
         to: { name: '', address: to },
         subject,
@@ -133,6 +149,6 @@ function openOutbox(folder: string, from: string, log: Logger): MailTransport {
       }
       log.info({ file }, 'SMTP_URL is not set: a message was written to a file');
     },
-    close: () => transport.close(),
+    close: () => undefined,
   };
 }

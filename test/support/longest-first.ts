@@ -1,14 +1,24 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Short files that take long, the longest first: begun last, they would keep one core busy and the others waiting. */
+/** Files that take long, the longest first: begun last, they would keep one core busy and the others waiting. */
 const long = [
-  'test/chaos/soak.test.ts',
+  'test/acceptance/import.test.ts',
+  'test/acceptance/package.test.ts',
+  'test/acceptance/readme.test.ts',
+  'test/acceptance/commands.test.ts',
+  'test/acceptance/backup-command.test.ts',
+  'test/acceptance/start.test.ts',
+  'test/chaos/plan-and-mend.test.ts',
   'test/chaos/silent-worker.test.ts',
+  'test/chaos/soak.test.ts',
   'test/chaos/machines.test.ts',
-  'test/chaos/inbox.test.ts',
   'test/chaos/event-files.test.ts',
-  'test/chaos/operator.test.ts',
+  'test/chaos/durable-records.test.ts',
   'test/chaos/lost-postgres.test.ts',
+  'test/chaos/exports.test.ts',
+  'test/chaos/operator.test.ts',
+  'test/chaos/inbox.test.ts',
+  'test/chaos/finish.test.ts',
 ];
 
 /** As vitest orders them, by group and project; but in each project the long files before the others. */
