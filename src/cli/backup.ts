@@ -14,7 +14,7 @@ import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
 import { CommandFailed, exitCodes, UsageError } from './errors.ts';
-import { formatBytes, formatCount, formatDuration, formatTime } from './format.ts';
+import { countFiles, formatBytes, formatCount, formatDuration, formatTime } from './format.ts';
 import { flag, optional, required } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -126,10 +126,6 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
 }
 
 const mostNamed = 10;
-
-function countFiles(files: number): string {
-  return files === 1 ? '1 file' : `${formatCount(files)} files`;
-}
 
 function shownTime(at: string): string {
   return formatTime(new Date(at));

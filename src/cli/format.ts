@@ -9,6 +9,11 @@ export function formatCount(value: number): string {
   return count.format(value);
 }
 
+/** 1 file, 2,345 files */
+export function countFiles(files: number): string {
+  return files === 1 ? '1 file' : `${formatCount(files)} files`;
+}
+
 /** 12.3 MiB */
 export function formatBytes(bytes: number): string {
   let value = bytes;

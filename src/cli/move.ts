@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type Config, givenValue } from '../config.ts';
 import type { Finding } from '../doctor/check.ts';
 import { hideSecrets } from '../doctor/examine.ts';
+import { ConfigError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { measureFiles } from '../move/copy-files.ts';
 import {
@@ -14,13 +15,14 @@ import {
   measureTables,
   moveAll,
   movesFiles,
+  newSettings,
   onSource,
   shownUrl,
 } from '../move/move.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
 import { printFindings } from './doctor.ts';
 import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
-import { columnsOf, formatBytes, formatCount, formatDuration, printTable } from './format.ts';
+import { columnsOf, countFiles, formatBytes, formatCount, formatDuration, printTable } from './format.ts';
 import { flag, text } from './options.ts';
 import { createProgress } from './progress.ts';
 import { listenForStop } from './service/stop-signals.ts';
@@ -103,10 +105,25 @@ function readTarget({ cli, command, flags }: Invocation<TargetFlags>): MoveWish[
     STORAGE_URL: given('MOVE_FILES', flags.files),
   };
   const own: ProcessEnv = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== ''));
-  const { config } = readSettings(cli, command, own);
+  const { config } = sayingTarget(() => readSettings(cli, command, own));
   const { databaseUrl } = config;
   if (databaseUrl === null) throw new UsageError('Say where it is to go: MOVE_TO=postgres://…, or --to.');
   return { ...config, databaseUrl };
+}
+
+/** What the settings of a service are called here. */
+const targetNames = { DATABASE_URL: 'MOVE_TO', REDIS_URL: 'MOVE_REDIS', STORAGE_URL: 'MOVE_FILES' } as const;
+
+function inTargetNames(text: string): string {
+  return Object.entries(targetNames).reduce((found, [name, here]) => found.replaceAll(name, here), text);
+}
+
+function sayingTarget<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof ConfigError ? new ConfigError(inTargetNames(error.message)) : error;
+  }
 }
 
 async function undo(terminal: Terminal, dataDir: string): Promise<void> {
@@ -129,9 +146,10 @@ async function run(invocation: Invocation<RunFlags>, wish: MoveWish): Promise<vo
     );
   }
   if (mark !== null && !(await isUnderWay(wish.to.databaseUrl))) {
-    if (json) return terminal.json({ status: 'moved_before', to: mark.to, moved_at: mark.movedAt });
-    terminal.print(`The data was moved at ${mark.movedAt} already; all of it is there.`);
-    return printSettings(terminal, wish);
+    const { to, movedAt, settings } = mark;
+    if (json) return terminal.json({ status: 'moved_before', to, moved_at: movedAt, settings });
+    terminal.print(`The data was moved at ${movedAt} already; all of it is there.`);
+    return printSettings(terminal, wish.from, settings);
   }
   await onSource(wish, async (sourceUrl) => {
     const findings = hideSecrets(await explainTarget(() => checkMove(wish, sourceUrl)), wish.to);
@@ -153,7 +171,9 @@ async function explainTarget<T>(look: () => Promise<T>): Promise<T> {
   try {
     return await look();
   } catch (cause) {
-    throw Object.assign(new CommandFailed(`The target: ${explainError(cause).message}`), { cause });
+    throw Object.assign(new CommandFailed(`The target: ${inTargetNames(explainError(cause).message)}`), {
+      cause,
+    });
   }
 }
 
@@ -174,7 +194,7 @@ async function printChecked(
   printFindings(terminal, isRefused ? findings.filter((each) => each.status !== 'ok') : findings);
   if (isRefused) return terminal.inform('Nothing was written.');
   terminal.print(`${formatCount(size.tables)} tables, ${formatBytes(size.bytes)} on disk here`);
-  if (files !== null) terminal.print(`${formatCount(files.files)} files, ${formatBytes(files.bytes)}`);
+  if (files !== null) terminal.print(`${countFiles(files.files)}, ${formatBytes(files.bytes)}`);
   terminal.inform('Dry run: nothing was written.');
 }
 
@@ -195,8 +215,7 @@ function createMoveProgress(terminal: Terminal, quiet: boolean) {
         return `${formatCount(rows)} rows · ${formatCount(rate)} rows/s · ${formatBytes(bytes)}`;
       }),
     onTable: () => undefined,
-    onFile: ({ files, bytes }) =>
-      show('files', null, () => `${formatCount(files)} files · ${formatBytes(bytes)}`),
+    onFile: ({ files, bytes }) => show('files', null, () => `${countFiles(files)} · ${formatBytes(bytes)}`),
     end: () => shown.end(),
   } satisfies MoveProgress & { end(): void };
 }
@@ -204,8 +223,8 @@ function createMoveProgress(terminal: Terminal, quiet: boolean) {
 function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, files }: Moved): void {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
   if (json) {
-    const settings = settingsOf(wish);
-    terminal.json({ status: 'moved', to: shownUrl(wish.to.databaseUrl), rows, tables, files, settings });
+    const to = shownUrl(wish.to.databaseUrl);
+    terminal.json({ status: 'moved', to, rows, tables, files, settings: newSettings(wish) });
     return;
   }
   const full = tables.filter((table) => table.rows > 0);
@@ -222,27 +241,19 @@ function printMoved({ terminal, json }: Invocation, wish: MoveWish, { tables, fi
   terminal.print(
     `${formatCount(tables.length)} tables, ${formatCount(rows)} rows: counts and hashes are ${there}.`,
   );
-  if (files !== null)
-    terminal.print(`${formatCount(files.files)} files, ${formatBytes(files.bytes)} copied.`);
-  printSettings(terminal, wish);
+  if (files !== null) terminal.print(`${countFiles(files.files)}, ${formatBytes(files.bytes)} copied.`);
+  printSettings(terminal, wish.from, newSettings(wish));
 }
 
-function settingsOf({ from, to }: MoveWish): Readonly<Record<string, string>> {
-  const { redisUrl, storage } = to;
-  const place = storage.kind === 'folder' ? storage.directory : storage.url;
-  return {
-    DATABASE_URL: shownUrl(to.databaseUrl),
-    ...(redisUrl === from.redisUrl || redisUrl === null ? {} : { REDIS_URL: shownUrl(redisUrl) }),
-    ...(movesFiles({ from, to }) ? { STORAGE_URL: place } : {}),
-  };
-}
-
-/** All others stay as they are. */
-function printSettings(terminal: Terminal, wish: MoveWish): void {
+function printSettings(
+  terminal: Terminal,
+  { storage }: Config,
+  settings: Readonly<Record<string, string>>,
+): void {
   terminal.print(
     'From now on start with these settings beside those that you have (passwords are not shown):',
   );
-  for (const [name, value] of Object.entries(settingsOf(wish))) terminal.print(`  ${name}=${value}`);
-  if (!movesFiles(wish) && wish.from.storage.kind === 'folder')
-    terminal.print(`The files stay in ${wish.from.storage.directory}: every process needs that folder.`);
+  for (const [name, value] of Object.entries(settings)) terminal.print(`  ${name}=${value}`);
+  if (settings['STORAGE_URL'] === undefined && storage.kind === 'folder')
+    terminal.print(`The files stay in ${storage.directory}: every process needs that folder.`);
 }

@@ -13,6 +13,8 @@ export interface MovedMark {
   readonly movedAt: string;
   /** The database that has the data now; without a password. */
   readonly to: string;
+  /** To start with from then on: by the name of each setting, without passwords. */
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 /** Durable when it returns. */

@@ -108,7 +108,7 @@ export async function isUnderWay(url: string): Promise<boolean> {
 
 /** The checks must have passed. @throws what `signal` was aborted with. */
 export async function moveAll(wish: MoveWish, sourceUrl: string, progress: MoveProgress): Promise<Moved> {
-  const { to, dataDir, signal } = wish;
+  const { to, signal } = wish;
   const connections: { end(): Promise<void> }[] = [];
   try {
     const source = await readDatabase(sourceUrl);
@@ -121,7 +121,7 @@ export async function moveAll(wish: MoveWish, sourceUrl: string, progress: MoveP
     const tables = await copyTables({ source, witness, target }, progress, signal);
     const files = await moveFiles(wish, progress);
     signal.throwIfAborted();
-    await complete(target, source, { dataDir, to: shownUrl(to.databaseUrl) });
+    await complete(target, source, wish);
     return { tables, files };
   } finally {
     // Not waited for: one that is in the middle of a COPY ends with its server, or with us.
@@ -130,12 +130,12 @@ export async function moveAll(wish: MoveWish, sourceUrl: string, progress: MoveP
 }
 
 /** What remains where it was only marked as moved before it was killed, or the whole of it. */
-async function complete(
-  target: pg.Client,
-  { shape }: DatabaseSource,
-  { dataDir, to }: { readonly dataDir: string; readonly to: string },
-): Promise<void> {
-  await embeddedPostgres.markMoved(dataDir, { movedAt: new Date().toISOString(), to });
+async function complete(target: pg.Client, { shape }: DatabaseSource, wish: MoveWish): Promise<void> {
+  await embeddedPostgres.markMoved(wish.dataDir, {
+    movedAt: new Date().toISOString(),
+    to: shownUrl(wish.to.databaseUrl),
+    settings: newSettings(wish),
+  });
   await inTransaction(target, async () => {
     await finishTables(target, shape);
     await endMove(target);
@@ -164,6 +164,16 @@ async function lockTarget(target: pg.Client, signal: AbortSignal): Promise<void>
 /** Whether the files are to be somewhere else. */
 export function movesFiles({ from, to }: Pick<MoveWish, 'from' | 'to'>): boolean {
   return storageOf(from) !== storageOf(to);
+}
+
+/** To start with from then on, without passwords; all others stay as they are. */
+export function newSettings({ from, to }: MoveWish): Readonly<Record<string, string>> {
+  const { databaseUrl, redisUrl } = to;
+  return {
+    DATABASE_URL: shownUrl(databaseUrl),
+    ...(redisUrl === from.redisUrl || redisUrl === null ? {} : { REDIS_URL: shownUrl(redisUrl) }),
+    ...(movesFiles({ from, to }) ? { STORAGE_URL: storageOf(to) } : {}),
+  };
 }
 
 function storageOf({ storage }: Config): string {

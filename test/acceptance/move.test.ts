@@ -1,8 +1,10 @@
-import { writeFile } from 'node:fs/promises';
+import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { createEmptyDatabase } from '../support/postgres.ts';
+import { redisAvailable, startRedis } from '../support/redis.ts';
+import { startS3 } from '../support/s3.ts';
 import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
 import { waitFor } from '../support/wait-for.ts';
 import { preparedDataDir, runCli, startCli, startService } from './cli.ts';
@@ -29,17 +31,26 @@ async function makeTarget(): Promise<string> {
   return server.urlOf('target');
 }
 
-test('a service moves to a PostgreSQL of its own: stopped, moved, killed and moved on, started there with its keys, its load done, its old data shut', async () => {
+test('a service moves to a PostgreSQL of its own, its files to S3 and its queue to Redis: stopped, moved, killed and moved on, started there with its keys, its load done, its old data shut', async () => {
   const [dataDir, target] = [await preparedDataDir(), await makeTarget()];
   const [secret, env] = [join(dataDir, 'target-url'), { DATA_DIR: dataDir }];
   await writeFile(secret, `${target}\n`);
   const move = (...args: readonly string[]) => ['move', ...args];
-  const toTarget = { ...env, MOVE_TO_FILE: secret };
+  const s3 = await startS3();
+  cleanups.push(s3.stop);
+  const { STORAGE_URL: bucket = '', ...s3Keys } = s3.variables;
+  const queue: Readonly<Record<string, string>> = await queueOnRedis();
+  const toTarget = {
+    ...{ ...env, ...s3Keys, MOVE_TO_FILE: secret, MOVE_FILES: bucket },
+    ...(queue['REDIS_URL'] && { MOVE_REDIS: queue['REDIS_URL'] }),
+  };
 
   const service = await startService(dataDir);
   const { url, key } = service;
   const { job_id: done } = await upload(url, key ?? '', usersCsv(4_000));
   expect(await jobEnded(url, key ?? '', done)).toMatchObject({ status: 'completed' });
+  const misspelt = await runCli(move('--to', 'postgers://db/sluice'), { env });
+  expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('MOVE_TO: must be') });
   const refused = await runCli(move(), { env: toTarget });
   expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('stop what runs on') });
   service.signal('SIGTERM');
@@ -50,10 +61,14 @@ test('a service moves to a PostgreSQL of its own: stopped, moved, killed and mov
   const accepted = await runCli(['import', '--no-wait', '--json', file], { env });
   const underWay =
     (JSON.parse(accepted.stdout) as { loads: { job: { job_id: string } }[] }).loads[0]?.job.job_id ?? '';
-  const killed = startCli(move(), { env: toTarget });
-  await waitFor('the move to write', () => countRecorded(target), { everyMs: 1 });
-  killed.signal('SIGKILL');
-  await killed.finished;
+  const killed = async (isUnderWay: () => boolean | Promise<boolean>): Promise<void> => {
+    const running = startCli(move(), { env: toTarget });
+    await waitFor('the move to write', isUnderWay, { everyMs: 1 });
+    running.signal('SIGKILL');
+    expect(await running.finished).toMatchObject({ code: 'SIGKILL' });
+  };
+  await killed(() => countRecorded(target));
+  await killed(() => s3.requests.some((request) => request.startsWith('PUT')));
   const early = await runCli(['migrate'], { env: { ...env, DATABASE_URL: target } });
   expect(early).toMatchObject({ code: 2, stderr: expect.stringContaining('is not complete') });
 
@@ -61,8 +76,13 @@ test('a service moves to a PostgreSQL of its own: stopped, moved, killed and mov
   expect(moved, moved.stderr).toMatchObject({ code: 0 });
   expect(JSON.parse(moved.stdout)).toMatchObject({
     status: 'moved',
-    settings: { DATABASE_URL: expect.any(String) },
+    settings: { ...queue, DATABASE_URL: expect.any(String), STORAGE_URL: bucket },
+    files: { files: 2 },
   });
+  const { tables } = JSON.parse(moved.stdout) as {
+    readonly tables: readonly { readonly earlier: boolean }[];
+  };
+  expect(tables.every(({ earlier }) => earlier)).toBe(true);
   const shut = await runCli(['start'], { env });
   expect(shut).toMatchObject({
     code: 1,
@@ -70,10 +90,12 @@ test('a service moves to a PostgreSQL of its own: stopped, moved, killed and mov
   });
   expect(await runCli(move(), { env: toTarget })).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('already'),
+    stdout: expect.stringMatching(/already.*DATABASE_URL=.*STORAGE_URL=s3:/s),
   });
 
-  const there = await startService(dataDir, { DATABASE_URL: target });
+  // Nothing of the old files is there any more for the load that goes on.
+  await rename(join(dataDir, 'files'), join(dataDir, 'files.old'));
+  const there = await startService(dataDir, { ...s3.variables, ...queue, DATABASE_URL: target });
   expect(there.key).toBeNull();
   expect(await jobEnded(there.url, key ?? '', underWay)).toMatchObject({
     status: 'completed',
@@ -82,6 +104,7 @@ test('a service moves to a PostgreSQL of its own: stopped, moved, killed and mov
   expect((await call(there.url, key ?? '', '/v1/users/u1')).status).toBe(200);
   there.signal('SIGTERM');
   await there.finished;
+  await rename(join(dataDir, 'files.old'), join(dataDir, 'files'));
 
   expect(await runCli(move('--undo'), { env })).toMatchObject({
     code: 0,
@@ -90,6 +113,14 @@ test('a service moves to a PostgreSQL of its own: stopped, moved, killed and mov
   const back = await startService(dataDir);
   expect(await jobEnded(back.url, key ?? '', underWay)).toMatchObject({ status: 'completed' });
 });
+
+/** The settings of a Redis of its own, where the machine has one. */
+async function queueOnRedis(): Promise<Readonly<Record<string, string>>> {
+  if (!redisAvailable) return {};
+  const redis = await startRedis();
+  cleanups.push(redis.stop);
+  return { REDIS_URL: redis.url };
+}
 
 async function countRecorded(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
