@@ -86,7 +86,9 @@ const inBrowser =
         }),
       ];
 if (chromiumPath === null) {
-  process.stderr.write('The console is not tested: there is no Chromium (apt-get install chromium).\n');
+  process.stderr.write(
+    'The console is not tested: there is no Chromium (apt-get install chromium-headless-shell).\n',
+  );
 }
 
 const patient = { testTimeout: 300_000 };
