@@ -7,6 +7,7 @@ import { createTerminal } from '../../src/cli/terminal.ts';
 import { readConfig } from '../../src/config.ts';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 import { type Finished, preparedDataDir, runCli, temporaryFolder } from './cli.ts';
+import { wrongCommands } from './documented-commands.ts';
 
 let dataDir: string;
 let database: TestDatabase;
@@ -135,11 +136,15 @@ describe('sluice jobs', () => {
 });
 
 describe('the command itself', () => {
+  const everyCommand = () =>
+    createProgram({ processEnv: {}, fromDotEnv: new Set(), terminal: createTerminal({}), entry: '' }, []);
+
+  test('every command and flag that the docs name is one', async () => {
+    expect(wrongCommands(await everyCommand())).toEqual([]);
+  });
+
   test('every command has help with examples, which fits 80 columns', async () => {
-    const program = await createProgram(
-      { processEnv: {}, fromDotEnv: new Set(), terminal: createTerminal({}), entry: '' },
-      [],
-    );
+    const program = await everyCommand();
     const commands = program.commands.flatMap((command) => [command, ...command.commands]);
     expect(commands.length).toBeGreaterThan(30);
     for (const command of [program, ...commands]) {
