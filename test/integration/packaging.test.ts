@@ -263,11 +263,11 @@ describe('docker-compose.yml', () => {
     const connections = (service: string) =>
       readConfig(withSecrets(compose.services[service]?.environment, secrets));
     const [perServer, perWorker] = [
-      connections('serve').poolSize + 2,
-      connections('work').workerPoolSize + 1,
+      connections('serve').poolSize + 3,
+      connections('work').workerPoolSize + 2,
     ];
     // As docs/operations.md counts: five for superusers, commands and migrating.
-    expect(perServer + 13 * perWorker + 5).toBeLessThanOrEqual(Number(chosen['max_connections']));
+    expect(perServer + 11 * perWorker + 5).toBeLessThanOrEqual(Number(chosen['max_connections']));
   });
 });
 
