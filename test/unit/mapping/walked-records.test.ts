@@ -307,7 +307,7 @@ describe('records of NDJSON that are walked', () => {
           expect(seenOf(readAsIs(bytes, entity))).toEqual(seenOf(readParsed(lines, entity)));
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: 1_500 },
     );
   });
 
