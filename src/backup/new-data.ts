@@ -4,7 +4,13 @@ import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Logger } from 'pino';
 import { connectForCopy, readDatabase } from '../database-copy/read-database.ts';
-import { copyIn, finishTables, prepareTables } from '../database-copy/write-database.ts';
+import {
+  copyIn,
+  dropIndexes,
+  finishTables,
+  makeIndexes,
+  prepareTables,
+} from '../database-copy/write-database.ts';
 import { Fault, TransientError } from '../domain/errors.ts';
 import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { isFull, readDisk } from '../files/disk.ts';
@@ -133,6 +139,7 @@ async function copyDatabase(from: string, to: string, show: Show): Promise<{ row
   try {
     await client.query('begin');
     await prepareTables(client, source.shape);
+    const indexes = await dropIndexes(client, source.shape);
     for (const table of source.shape.tables) {
       show(null, table.name);
       const into = copyIn(client, table, { frozen: true });
@@ -144,6 +151,7 @@ async function copyDatabase(from: string, to: string, show: Show): Promise<{ row
       if (counted[0]?.there !== into.rowCount) throw new Fault(`not all rows of ${table.name} were copied`);
     }
     show(null, 'indexes');
+    await makeIndexes(client, indexes);
     await finishTables(client, source.shape);
     await client.query('commit');
     await migrate(client);

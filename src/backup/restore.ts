@@ -8,7 +8,9 @@ import { type CopiedTable, connectForCopy } from '../database-copy/read-database
 import {
   checkMigrations,
   copyIn,
+  dropIndexes,
   finishTables,
+  makeIndexes,
   prepareTables,
   UnknownSchema,
 } from '../database-copy/write-database.ts';
@@ -73,7 +75,6 @@ export async function restoreBackup(
   const client = await connectForCopy(target.databaseUrl);
   try {
     const { about, manifest } = await restoreRows(client, path, target.files, show);
-    show(1, 'indexes');
     // What suits this server, and not the one that the backup comes from.
     await migrate(client);
     await client.query('analyze');
@@ -93,6 +94,7 @@ async function restoreRows(
 ): Promise<VerifiedBackup> {
   let tables = new Map<string, CopiedTable>();
   let doing = 'reading';
+  let indexes: string[] = [];
   await client.query('begin');
   await assertEmpty(client);
   const found = await readArchive(path, {
@@ -100,6 +102,7 @@ async function restoreRows(
       await assertKnown(about);
       tables = new Map(about.database.tables.map((table) => [table.name, table]));
       await prepareTables(client, about.database);
+      indexes = await dropIndexes(client, about.database);
     },
     async item({ kind, name }, bytes) {
       doing = kind === 'files' ? 'files' : name;
@@ -110,6 +113,8 @@ async function restoreRows(
     },
     progress: (read, of) => show(read / of, doing),
   });
+  show(1, 'indexes');
+  await makeIndexes(client, indexes);
   await finishTables(client, found.about.database);
   await client.query('commit');
   return found;

@@ -78,6 +78,49 @@ async function addColumn(
   );
 }
 
+/** Of smaller tables the indexes cost nothing either way. */
+const largeRows = 10_000;
+
+/**
+ * Takes the indexes off tables that will be large; what it returns makes them anew, when all rows are there. Sorting them then takes
+ * less than half of the time that they take to grow row by row (docs/decisions/backup.md). In the transaction of the rows, or a
+ * database without them would be seen. Tables that others refer to keep theirs.
+ */
+export async function dropIndexes(
+  client: pg.ClientBase,
+  { tables }: DatabaseShape,
+  leastRows = largeRows,
+): Promise<string[]> {
+  const expected = new Map<string, number>();
+  for (const { name, kind, rowsExpected } of tables) {
+    const root = kind === 'events' ? 'events' : name;
+    if (kind !== 'retired_events') expected.set(root, (expected.get(root) ?? 0) + rowsExpected);
+  }
+  const large = [...expected].flatMap(([name, rows]) => (rows >= leastRows ? [name] : []));
+  const { rows } = await client.query<{ drop: string; make: string }>(
+    `select
+       case when p.oid is null then format('drop index %s', i.indexrelid::regclass)
+         else format('alter table %s drop constraint %I', c.oid::regclass, p.conname) end as drop,
+       case when p.oid is null then replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ')
+         else format('alter table %s add constraint %I %s', c.oid::regclass, p.conname, pg_get_constraintdef(p.oid)) end as make
+     from pg_index i
+     join pg_class c on c.oid = i.indrelid
+     left join pg_constraint p on p.conindid = i.indexrelid and p.conrelid = c.oid
+     where c.relnamespace = 'sluice'::regnamespace and c.relname = any($1) and c.relkind in ('r', 'p')
+       and (p.oid is null or p.contype in ('p', 'u'))
+       and not exists (select 1 from pg_constraint where contype = 'f' and confrelid = c.oid)
+     order by i.indisprimary desc, i.indexrelid`,
+    [large],
+  );
+  for (const { drop } of rows) await client.query(drop);
+  return rows.map(({ make }) => make);
+}
+
+/** What `dropIndexes` took off. */
+export async function makeIndexes(client: pg.ClientBase, statements: readonly string[]): Promise<void> {
+  for (const statement of statements) await client.query(statement);
+}
+
 /** Takes what `copyOut` gave, and has its `rowCount` in the end; `frozen`: the table was made, or emptied, by the transaction under way. */
 export function copyIn(client: pg.ClientBase, table: CopiedTable, { frozen = false } = {}): CopyStreamQuery {
   return client.query(copyFrom(`copy ${copyTarget(table)} from stdin${frozen ? ' with (freeze)' : ''}`));

@@ -10,7 +10,9 @@ import {
 } from '../../src/database-copy/read-database.ts';
 import {
   copyIn,
+  dropIndexes,
   finishTables,
+  makeIndexes,
   prepareTables,
   UnknownSchema,
 } from '../../src/database-copy/write-database.ts';
@@ -72,6 +74,18 @@ async function contents(database: DatabaseSource): Promise<Record<string, string
   return found;
 }
 
+/** As statements, with the constraints that they hold. */
+async function indexesOf({ client }: DatabaseSource): Promise<unknown[]> {
+  const { rows } = await client.query(`
+    select pg_get_indexdef(indexrelid) as index, pg_get_constraintdef(c.oid) as holds, indisvalid
+    from pg_index
+    left join pg_constraint c on conindid = indexrelid and conrelid = indrelid
+    join pg_class t on t.oid = indrelid
+    where t.relnamespace = 'sluice'::regnamespace
+    order by 1`);
+  return rows;
+}
+
 describe('the copy of a database', () => {
   test('holds what one snapshot held, whatever is written and made meanwhile, and says it in the same bytes', async () => {
     await connectTo(from.url, async (client) => {
@@ -82,8 +96,11 @@ describe('the copy of a database', () => {
     closing.push(() => target.end());
     await target.query('begin');
     await prepareTables(target, source.shape);
+    const indexes = await dropIndexes(target, source.shape, 0);
+    expect(indexes.length).toBeGreaterThan(30);
     for (const table of source.shape.tables)
       await pipeline(source.copyOut(table), copyIn(target, table, { frozen: true }));
+    await makeIndexes(target, indexes);
     await finishTables(target, source.shape);
     await target.query('commit');
 
@@ -95,6 +112,7 @@ describe('the copy of a database', () => {
     const [expected, found] = [await contents(source), await contents(copy)];
     const differing = Object.keys(expected).filter((name) => expected[name] !== found[name]);
     expect(differing.sort()).toEqual(['loads', 'tasks', 'workers']);
+    expect(await indexesOf(copy)).toEqual(await indexesOf(source));
     const { rows } = await copy.client.query(`
       select
         (select count(*)::int from users) as users,
