@@ -17,7 +17,13 @@ export async function compareBatches(
 ): Promise<string[]> {
   const copied = await copyRows(client, seconds);
   const run = (kind: Run['kind'], connections: number): Promise<Measured> =>
-    measure(client, targetOf(service), { kind, server: 'sluice', connections, warmUpSeconds, seconds });
+    measure(client, service, targetOf(service), {
+      kind,
+      server: 'sluice',
+      connections,
+      warmUpSeconds,
+      seconds,
+    });
   const track = await run('track', 64);
   const lines = [
     '| case | connections | records/s | p50, ms | p99, ms | ÷ COPY | ÷ track at 64 | server CPU, µs per record | peak RSS, MiB |',

@@ -3,7 +3,7 @@ import { type Baseline, observe, type Target } from './ingest-servers.ts';
 import type { Posted } from './post-records.ts';
 import { batchItems, countStored, type RecordKind } from './records.ts';
 import { sendRecords } from './send-records.ts';
-import { apiKey } from './service.ts';
+import { apiKey, type Service } from './service.ts';
 import { countWindows } from './windows.ts';
 
 /** What answers: the service, or one of the baselines. */
@@ -23,19 +23,26 @@ export interface Measured extends Posted {
   /** Records that shared a statement, on average; '' if nothing is known. */
   readonly perWindow: string;
   readonly cpuMicrosPerRecord: number;
+  readonly postgresMicrosPerRecord: number;
   readonly peakMib: number;
 }
 
 /** Posts to the target for a while, and checks that the table holds what was answered. */
-export async function measure(client: pg.Client, target: Target, run: Run): Promise<Measured> {
+export async function measure(
+  client: pg.Client,
+  service: Service,
+  target: Target,
+  run: Run,
+): Promise<Measured> {
   // Every run meets a table of the same size, and no pages left dirty by the one before.
   if (run.kind !== 'identify') await client.query('truncate sluice.events');
   await client.query('checkpoint');
   const name = `${run.server}-${run.connections}-${Date.now()}`;
   const windows = await countWindows(target, run.kind === 'batch' ? 'track' : run.kind);
-  const observed = observe(target);
+  const observed = observe(target, service);
   const posted = await sendRecords({ ...run, url: target.url, apiKey, run: name });
-  const { peakMib, cpuMs } = observed();
+  const { peakMib, cpuMs, postgresMs } = observed();
+  const perRecord = 1_000 / posted.accepted / itemsOf(run.kind);
   const perWindow = await windows();
   const stored = await countStored(client, run.kind, name);
   checkStored(run, posted, stored);
@@ -43,7 +50,8 @@ export async function measure(client: pg.Client, target: Target, run: Run): Prom
     ...posted,
     stored,
     perWindow,
-    cpuMicrosPerRecord: Math.round((cpuMs * 1_000) / posted.accepted / itemsOf(run.kind)),
+    cpuMicrosPerRecord: Math.round(cpuMs * perRecord),
+    postgresMicrosPerRecord: Math.round(postgresMs * perRecord),
     peakMib,
   };
 }

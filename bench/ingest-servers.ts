@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { cpuSince, readCpu } from './cpu.ts';
 import { apiKey, peaks, resetPeaks, type Service } from './service.ts';
 
 /** A serving process that records can be posted to. */
@@ -16,8 +17,8 @@ export function targetOf({ address, pid }: Service): Target {
   return { url: address, pid, stop: async () => undefined };
 }
 
-/** Bare Fastify that answers at once, or after one INSERT for each record. */
-export type Baseline = 'bare' | 'insert';
+/** Bare Fastify that answers at once, after one INSERT for each record, or after one for all that came meanwhile. */
+export type Baseline = 'bare' | 'insert' | 'batched';
 
 /** On the database of the service. */
 export async function startBaseline(name: Baseline, service: Service): Promise<Target> {
@@ -37,16 +38,29 @@ export async function startBaseline(name: Baseline, service: Service): Promise<T
   };
 }
 
-/** What a serving process took from now on. Linux only; elsewhere nothing is known. */
-export function observe({ pid }: Target): () => { readonly peakMib: number; readonly cpuMs: number } {
+/** What a serving process, and PostgreSQL for it, took. Linux only; elsewhere nothing is known. */
+interface Taken {
+  readonly peakMib: number;
+  readonly cpuMs: number;
+  readonly postgresMs: number;
+}
+
+/** From now on. */
+export function observe({ pid }: Target, service: Service): () => Taken {
+  if (process.platform !== 'linux') {
+    return () => ({ peakMib: Number.NaN, cpuMs: Number.NaN, postgresMs: Number.NaN });
+  }
   resetPeaks(pid);
-  const before = cpuMs(pid);
-  return () => ({ peakMib: peaks(pid)['api'] ?? Number.NaN, cpuMs: cpuMs(pid) - before });
+  const [own, all] = [cpuMs(pid), readCpu(service)];
+  return () => ({
+    peakMib: peaks(pid)['api'] ?? Number.NaN,
+    cpuMs: cpuMs(pid) - own,
+    postgresMs: cpuSince(service, all).postgres * 1_000,
+  });
 }
 
 /** User and system time. The kernel counts in hundredths of a second. */
 function cpuMs(pid: number): number {
-  if (process.platform !== 'linux') return Number.NaN;
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
   return (Number(fields[11]) + Number(fields[12])) * 10;
 }

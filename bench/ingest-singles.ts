@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { least, median } from './figures.ts';
 import { type Measured, measure, type Server } from './ingest-run.ts';
 import { type Baseline, startBaseline, type Target, targetOf } from './ingest-servers.ts';
 import type { RecordKind } from './records.ts';
@@ -34,28 +35,31 @@ export async function compareSingles(
   const targets: Record<Server, Target> = {
     bare: await startBaseline('bare', service),
     insert: await startBaseline('insert', service),
+    batched: await startBaseline('batched', service),
     sluice: targetOf(service),
   };
   try {
     print(
-      '| case | connections | server | turn | req/s | p50, ms | p99, ms | max, ms | stored / answered 202 | records per window | server CPU, µs per record | peak RSS, MiB |',
+      '| case | connections | server | turn | req/s | p50, ms | p99, ms | max, ms | stored / answered 202 | records per window | µs of processor per record: server | PostgreSQL | peak RSS, MiB |',
     );
-    print('|---|---|---|---|---|---|---|---|---|---|---|---|');
+    print('|---|---|---|---|---|---|---|---|---|---|---|---|---|');
     const results: string[] = [];
     for (const { kind, connections, baseline, of, aim } of cases) {
       const ratios: number[] = [];
+      const reachable: number[] = [];
       for (let turn = 1; turn <= turns; turn++) {
         const run = async (server: Server): Promise<Measured> => {
-          const measured = await measure(client, targets[server], {
-            ...{ kind, server, connections, warmUpSeconds, seconds },
-          });
+          const order = { kind, server, connections, warmUpSeconds, seconds };
+          const measured = await measure(client, service, targets[server], order);
           print(`| ${[kind, connections, server, turn, ...cells(measured)].join(' | ')} |`);
           return measured;
         };
         const base = await run(baseline);
+        if (kind === 'track' && of === 'perSecond') reachable.push((await run('batched'))[of] / base[of]);
         const own = await run('sluice');
         ratios.push(own[of] / base[of]);
       }
+      if (reachable.length > 0) results.push(`       batched ÷ bare: median ${median(reachable).toFixed(2)}`);
       results.push(judge(`${kind}, ${connections} connections, ${of} ÷ ${baseline}`, ratios, of, aim));
     }
     print(`\n${results.join('\n')}`);
@@ -71,15 +75,15 @@ function cells({ perSecond, p50, p99, max, stored, accepted, ...more }: Measured
     `${stored} / ${accepted}`,
     more.perWindow,
     more.cpuMicrosPerRecord,
+    more.postgresMicrosPerRecord,
     more.peakMib,
   ];
 }
 
 /** A rate is to be no lower, a latency no higher than its aim. */
 function judge(what: string, ratios: readonly number[], of: Case['of'], aim: number): string {
-  const sorted = [...ratios].sort((a, b) => a - b);
-  const [least = Number.NaN, median = Number.NaN] = [sorted[0], sorted[sorted.length >> 1]];
-  const isMet = of === 'p50' ? median <= aim : median >= aim;
+  const middle = median(ratios);
+  const isMet = of === 'p50' ? middle <= aim : middle >= aim;
   const aimed = `${of === 'p50' ? '≤' : '≥'} ${aim}`;
-  return `${isMet ? 'met   ' : 'MISSED'} ${what} ${aimed}: median ${median.toFixed(2)}, minimum ${least.toFixed(2)}`;
+  return `${isMet ? 'met   ' : 'MISSED'} ${what} ${aimed}: median ${middle.toFixed(2)}, minimum ${least(ratios).toFixed(2)}`;
 }

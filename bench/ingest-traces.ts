@@ -34,7 +34,7 @@ export async function compareTraces(seconds: number, print: (line: string) => vo
     for (let turn = 1; turn <= turns; turn++)
       for (const { traces, service, client } of services) {
         const run = { kind: 'track', server: 'sluice', connections, warmUpSeconds: 1, seconds } as const;
-        const { perSecond, p50, p99, ...more } = await measure(client, targetOf(service), run);
+        const { perSecond, p50, p99, ...more } = await measure(client, service, targetOf(service), run);
         const cells = [Math.round(perSecond), p50.toFixed(2), p99.toFixed(2)];
         print(`| ${[traces, turn, ...cells, more.cpuMicrosPerRecord, more.peakMib].join(' | ')} |`);
       }
