@@ -113,7 +113,11 @@ by Ctrl-C: what was accepted goes on when workers run again.`,
       const few = folder === null && isOneChunk(inputs) ? { tasks: 1, afterMs: SMALL_LOAD_MS } : {};
       return withWorkers(session, { entry: cli.entry, stop, ...few }, all);
     };
-    const results = await withEnvironment(invocation, load, { mayCreate: true, extend: withSmallLoads });
+    const results = await withEnvironment(invocation, load, {
+      mayCreate: true,
+      // Whoever does not wait leaves it all to those who run.
+      ...(flags.wait && { extend: withSmallLoads }),
+    });
     if (json) terminal.json(folder === null ? { loads: results.map((each) => each.json) } : results[0]?.json);
     process.exitCode = Math.max(exitCodes.ok, ...results.map(({ exitCode }) => exitCode));
   },

@@ -35,7 +35,7 @@ describe('sluice start', () => {
   });
 
   test('stops in order on SIGTERM, well within its deadline, and leaves no process', async () => {
-    const service = await startService(await preparedDataDir());
+    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
     const processes = await descendants(service.pid);
     const stoppedAt = performance.now();
@@ -69,7 +69,7 @@ describe('sluice start', () => {
   });
 
   test('killed with -9, it leaves neither a worker nor a database server behind', async () => {
-    const service = await startService(await preparedDataDir());
+    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     await waitFor('two workers', async () => (await workersOf(service.pid)).length === 2);
     const processes = await descendants(service.pid);
     expect(processes.length).toBeGreaterThan(3);
@@ -78,7 +78,7 @@ describe('sluice start', () => {
   });
 
   test('killed with -9 while its workers still start, it leaves none of them behind', async () => {
-    const service = await startService(await preparedDataDir());
+    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     const processes = await waitFor('two processes', async () => {
       const below = await descendants(service.pid);
       return below.filter(({ command }) => / work$/.test(command)).length === 2 ? below : null;
@@ -129,7 +129,7 @@ describe('sluice start', () => {
   });
 
   test('replaces a worker that dies', async () => {
-    const service = await startService(await preparedDataDir());
+    const service = await startService(await preparedDataDir(), { WORKERS: '2' });
     const [victim] = await waitFor('two workers', async () => {
       const workers = await workersOf(service.pid);
       return workers.length === 2 ? workers : null;
