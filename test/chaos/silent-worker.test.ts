@@ -51,10 +51,14 @@ test('a load, an export and a deletion whose code never yields fail as worker_lo
         export: await ask(poisoned.export, 'POST', '/api/v1/analytics/exports', {}),
         deletion: await ask(poisoned.deletion, 'DELETE', '/v1/users', { users: ['a'] }),
       };
-      await waitFor('all of them to have ended a worker', async () => {
-        const losses = await readLosses(site);
-        return losses.load > 0 && losses.export > 0 && losses.deletion > 0;
-      });
+      await waitFor(
+        'all of them to have ended a worker',
+        async () => {
+          const losses = await readLosses(site);
+          return losses.load > 0 && losses.export > 0 && losses.deletion > 0;
+        },
+        { timeoutMs: 90_000 },
+      );
       const longest = { health: 0, load: 0 };
       const pids = new Set(fleet.pids);
       let failed: readonly Job[] = [];

@@ -82,7 +82,7 @@ async function indexesOf({ client }: DatabaseSource): Promise<unknown[]> {
     left join pg_constraint c on conindid = indexrelid and conrelid = indrelid
     join pg_class t on t.oid = indrelid
     where t.relnamespace = 'sluice'::regnamespace
-    order by 1`);
+    order by 1, 2`);
   return rows;
 }
 
