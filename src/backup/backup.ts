@@ -9,12 +9,14 @@
 import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
+import { uuidv7 } from 'uuidv7';
 import { type DatabaseSource, readDatabase } from '../database-copy/read-database.ts';
 import { TransientError } from '../domain/errors.ts';
 import { ABANDONED_BACKUP_MS, MAX_SHOWN_COLUMNS, STORED_FILES_AT_A_TIME } from '../domain/limits.ts';
 import { isDiskFull, syncFolder } from '../files/disk.ts';
 import { checkRef, type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import { readPackage } from '../package-root.ts';
+import { isBeingMoved } from '../postgres/stores/moves.ts';
 import { archiveFormat } from './archive.ts';
 import { ArchiveWriter } from './write-archive.ts';
 
@@ -54,6 +56,10 @@ export async function writeBackup(
   const database = await readDatabase(source.databaseUrl);
   try {
     const { shape } = database;
+    if (await isBeingMoved(database.client))
+      throw new TransientError(
+        'A move to this database has begun and is not complete. Run the same `sluice move` again first.',
+      );
     const archive = await ArchiveWriter.begin(to, {
       format: archiveFormat,
       sluice: readPackage().version,
@@ -197,7 +203,8 @@ async function assertLost(databaseUrl: string, ref: FileRef): Promise<void> {
   );
 }
 
-const partialPattern = /^\..+\.\d+\.partial$/;
+/** No name that others give. Of its own for each process: in containers all have one pid. */
+const partialPattern = /^\..+\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.partial$/;
 
 /**
  * A backup in a file, which appears when it is complete. Nothing is left of one that fails; what a killed one left goes with a later one.
@@ -210,7 +217,7 @@ export async function writeBackupFile(
 ): Promise<BackupSummary & { readonly fileBytes: number }> {
   const folder = dirname(path);
   await removeAbandoned(folder);
-  const partial = join(folder, `.${path.slice(folder.length).replace(/^[/\\]+/, '')}.${process.pid}.partial`);
+  const partial = join(folder, `.${path.slice(folder.length).replace(/^[/\\]+/, '')}.${uuidv7()}.partial`);
   // Keys and data of users are in it.
   const file = await open(partial, 'wx', 0o600);
   try {

@@ -54,7 +54,7 @@ function checksum(header: Buffer): number {
   return sum;
 }
 
-/** The names are ours: ASCII, and short enough in two parts. */
+/** The names are ours, or of a table, and short enough in two parts. */
 function splitName(name: string): [prefix: string, last: string] {
   if (name.length <= maxNameBytes) return ['', name];
   const cut = name.indexOf('/', name.length - maxNameBytes - 1);
@@ -84,7 +84,7 @@ function readHeader(header: Buffer): { name: string; size: number } {
   const text = (start: number, end: number): string => {
     const field = header.subarray(start, end);
     const zero = field.indexOf(0);
-    return field.toString('latin1', 0, zero === -1 ? field.length : zero);
+    return field.toString('utf8', 0, zero === -1 ? field.length : zero);
   };
   const number = (start: number, end: number): number => {
     const digits = text(start, end).trim();

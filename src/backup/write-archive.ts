@@ -18,6 +18,8 @@ export class ArchiveWriter {
     this.#seconds = Math.floor(new Date(about.created_at).getTime() / 1000);
     this.#gzip.pipe(to);
     to.on('error', (error) => this.#gzip.destroy(error));
+    // It also fails while nobody writes to it: the next write says so, or the end.
+    this.#gzip.on('error', () => undefined);
     this.#sent = finished(to);
     // Whoever writes hears of it first.
     this.#sent.catch(() => undefined);

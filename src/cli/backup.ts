@@ -1,5 +1,5 @@
 /** `sluice backup` and `sluice restore`: everything in one file, and back. */
-import { access, stat } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { Writable } from 'node:stream';
 import { type BackupSummary, writeBackup, writeBackupFile } from '../backup/backup.ts';
@@ -13,7 +13,7 @@ import { isDiskFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
-import { CommandFailed, exitCodes, UsageError } from './errors.ts';
+import { CommandFailed, exitCodes, explainError, UsageError } from './errors.ts';
 import { countFiles, formatBytes, formatCount, formatDuration, formatTime } from './format.ts';
 import { flag, optional, required } from './options.ts';
 import { createProgress, type Progress } from './progress.ts';
@@ -69,8 +69,12 @@ wrong options; 130 stopped by Ctrl-C, and nothing was left behind.`,
         target === null
           ? { ...(await writeBackup(source, standardOutput(terminal), show)), fileBytes: null }
           : await writeBackupFile(source, target, show);
-      await recordBackup(config.dataDir, { at: summary.at, file: target });
       progress.end();
+      await recordBackup(config.dataDir, { at: summary.at, file: target }).catch((error: unknown) =>
+        terminal.inform(
+          `\`sluice upgrade --check\` will not know of this backup: ${explainError(error).message}`,
+        ),
+      );
       const seconds = (performance.now() - startedAt) / 1000;
       report(terminal, { ...summary, file: target, seconds }, json);
     } catch (error) {
@@ -138,12 +142,14 @@ async function readTarget(argument: string | undefined): Promise<string | null> 
   const found = await stat(given).catch(() => null);
   if (found !== null && !found.isDirectory())
     throw new UsageError(`${given} is there already. A backup never takes the place of another file.`);
-  if (found === null) {
-    await access(dirname(given)).catch(() => {
-      throw new UsageError(`There is no folder ${dirname(given)}.`);
-    });
-    return given;
-  }
+  const folder = found === null ? dirname(given) : given;
+  await access(folder).catch(() => {
+    throw new UsageError(`There is no folder ${folder}.`);
+  });
+  await access(folder, constants.W_OK).catch(() => {
+    throw new UsageError(`This user may not write into ${folder}. Name another folder, or change its owner.`);
+  });
+  if (found === null) return given;
   const at = new Date().toISOString().slice(0, 19).replaceAll(':', '-');
   return join(given, `sluice-backup-${at}Z.tar.gz`);
 }

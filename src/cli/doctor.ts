@@ -45,5 +45,6 @@ export function printFindings(terminal: Terminal, findings: readonly Finding[]):
   }
   const count = (status: FindingStatus): number => findings.filter((each) => each.status === status).length;
   terminal.print('');
-  terminal.print(`${count('ok')} ok, ${count('warning')} warnings, ${count('failed')} failed`);
+  const warnings = count('warning') === 1 ? '1 warning' : `${count('warning')} warnings`;
+  terminal.print(`${count('ok')} ok, ${warnings}, ${count('failed')} failed`);
 }

@@ -145,7 +145,7 @@ async function run(invocation: Invocation<RunFlags>, wish: MoveWish): Promise<vo
       `The data was moved to ${mark.to} at ${mark.movedAt}. To move it again: sluice move --undo`,
     );
   }
-  if (mark !== null && !(await isUnderWay(wish.to.databaseUrl))) {
+  if (mark !== null && !(await explainTarget(() => isUnderWay(wish.to.databaseUrl)))) {
     const { to, movedAt, settings } = mark;
     if (json) return terminal.json({ status: 'moved_before', to, moved_at: movedAt, settings });
     terminal.print(`The data was moved at ${movedAt} already; all of it is there.`);

@@ -49,6 +49,7 @@ async function provideWorkers(
   const problem = await checkRedis(settings.config);
   if (problem?.away === true) throw new CommandFailed(problem.sentence);
   let own: Supervisor | null = null;
+  let isOver = false;
   const launch = (): void => {
     const processEnv = {
       ...workerEnvironment(settings.processEnv, settings.config, database.url),
@@ -74,7 +75,8 @@ async function provideWorkers(
     if (whose === 'own') return clearInterval(watch);
     countLiveWorkers(system.db).then(
       (count) => {
-        if (count > 0 || own !== null) return;
+        // Asked before the end, and answered after it.
+        if (count > 0 || own !== null || isOver) return;
         whose = 'own';
         launch();
       },
@@ -86,6 +88,7 @@ async function provideWorkers(
       return whose;
     },
     async stop() {
+      isOver = true;
       clearTimeout(late);
       clearInterval(watch);
       await own?.stop();

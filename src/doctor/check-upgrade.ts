@@ -57,8 +57,8 @@ function checkNode(): Finding {
   return failed('node', process.versions.node, `Install Node ${engines.node}.`);
 }
 
-/** Of a schedules file, of traces, of the SDK of S3, of Node and libpq. */
-const ofOthers = /^(?:SCHEDULE_|OTEL_|AWS_|NODE_|PG[A-Z])/;
+/** Of a schedules file, of a move, of traces, of the SDK of S3, of Node and libpq. */
+const ofOthers = /^(?:SCHEDULE_|MOVE_|OTEL_|AWS_|NODE_|PG[A-Z])/;
 
 /** Of `.env` only: an environment has many variables that are none of ours. Wrong values stop every command before this. */
 function checkSettings(fromDotEnv: ReadonlySet<string>): Finding[] {
@@ -182,7 +182,8 @@ async function checkBackup({ dataDir }: Config): Promise<Finding> {
   if (last === null)
     return warning('backup', '`sluice backup` made none', 'Make one first, with it or with pg_dump.');
   const ageMs = Date.now() - new Date(last.at).getTime();
-  const found = `${last.file ?? 'standard output'}, ${Math.round(ageMs / 3_600_000)} hours old`;
+  const hours = Math.round(ageMs / 3_600_000);
+  const found = `${last.file ?? 'standard output'}, ${hours === 1 ? '1 hour' : `${hours} hours`} old`;
   return ageMs > backupMaxAgeMs
     ? warning('backup', found, 'Make a new one first: sluice backup')
     : ok('backup', found);

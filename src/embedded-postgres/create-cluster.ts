@@ -1,5 +1,6 @@
 import { chown, mkdir, mkdtemp, readdir, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { syncFolder } from '../files/disk.ts';
 import type { Binaries } from './binaries.ts';
 import {
   diskFull,
@@ -8,7 +9,6 @@ import {
   hasCode,
   isDiskFull,
   type Layout,
-  syncFolder,
 } from './data-directory.ts';
 import { isAlive } from './previous-server.ts';
 import { type Account, dataArgument, runProgram } from './run-program.ts';

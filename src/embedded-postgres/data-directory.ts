@@ -15,6 +15,7 @@ import {
   stat,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { syncFolder } from '../files/disk.ts';
 
 /** The embedded server cannot run here; the message says why and what to do about it. */
 export class EmbeddedPostgresError extends Error {
@@ -221,18 +222,6 @@ export async function createPrivateFile(path: string, text: string): Promise<voi
     if (!hasCode(error, 'EEXIST')) throw error;
   } finally {
     await rm(draft, { force: true });
-  }
-}
-
-/** Makes a rename or link within the folder survive a power cut. */
-export async function syncFolder(path: string): Promise<void> {
-  // Windows cannot open a folder, and its file system journals renames.
-  if (process.platform === 'win32') return;
-  const folder = await open(path, 'r');
-  try {
-    await folder.sync();
-  } finally {
-    await folder.close();
   }
 }
 

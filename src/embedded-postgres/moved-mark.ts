@@ -1,13 +1,8 @@
 // That the data of a directory was moved to another server is written down there, so that nobody goes on with what has
 // become a copy.
 import { readFile, rm } from 'node:fs/promises';
-import {
-  EmbeddedPostgresError,
-  hasCode,
-  layoutOf,
-  replacePrivateFile,
-  syncFolder,
-} from './data-directory.ts';
+import { syncFolder } from '../files/disk.ts';
+import { EmbeddedPostgresError, hasCode, layoutOf, replacePrivateFile } from './data-directory.ts';
 
 export interface MovedMark {
   readonly movedAt: string;

@@ -62,7 +62,12 @@ function openSmtp(smtpUrl: string, from: string): MailTransport {
         throw translate(error);
       }
     },
-    close: () => void transport?.then((opened) => opened.close()),
+    // One that could not be opened has failed its message.
+    close: () =>
+      void transport?.then(
+        (opened) => opened.close(),
+        () => undefined,
+      ),
   };
 }
 

@@ -1,9 +1,11 @@
 import { mkdtemp, readdir, rm, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough } from 'node:stream';
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
+import { writeBackup } from '../../src/backup/backup.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
 import { createFileSystemStore } from '../../src/files/file-system.ts';
 import { copyFiles } from '../../src/move/copy-files.ts';
@@ -178,6 +180,8 @@ test('ended in the middle of any table, the same move goes on: what had arrived 
     expect(await isUnderWay(target.url)).toBe(true);
     await expect(prepareDatabase(target.url, true, log)).rejects.toThrow('is not complete');
   }
+  const backup = writeBackup({ databaseUrl: target.url, files: null, filesAt: '' }, new PassThrough());
+  await expect(backup).rejects.toThrow('is not complete');
   await moveAll(wish, t.databaseUrl, silent);
   expect(await isUnderWay(target.url)).toBe(false);
   expect(withoutServer(await readContents(target.url))).toEqual(withoutServer(before));

@@ -93,6 +93,7 @@ test('before an upgrade one is told of migrations that are pending or of a later
     'POOL_SIZE',
     'API_KEY_FILE',
     'SCHEDULE_KEY',
+    'MOVE_TO_FILE',
     'OTEL_SERVICE_NAME',
   ]);
   const look = () =>

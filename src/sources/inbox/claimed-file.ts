@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { uuidv7 } from 'uuidv7';
 import { TransientError } from '../../domain/errors.ts';
 import { type InboxFile, type InboxFolder, type InboxOptions, isSameFile } from '../../domain/inbox.ts';
-import { codeOf } from '../../files/disk.ts';
+import { codeOf, syncFolder } from '../../files/disk.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
 import {
   dropInboxFile,
@@ -11,7 +11,7 @@ import {
   type NewInboxFile,
   openInboxFiles,
 } from '../../postgres/stores/inbox-files.ts';
-import { ensureFolder, hasOtherNames, identify, type SeenFile, syncFolder } from './folders.ts';
+import { ensureFolder, hasOtherNames, identify, type SeenFile } from './folders.ts';
 import {
   type Backoff,
   claimedFolder,

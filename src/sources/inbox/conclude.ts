@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import { type InboxFile, isSameFile } from '../../domain/inbox.ts';
 import type { Load } from '../../domain/load.ts';
+import { syncFolder } from '../../files/disk.ts';
 import { exportRejects } from '../../load/rejects.ts';
 import { filesToConclude, markConcluded, reservePlace } from '../../postgres/stores/inbox-files.ts';
 import { countRejects, readLoads, readReadAs } from '../../postgres/stores/read-loads.ts';
 import { claimPaths, removeClaimFolder, statOf } from './claimed-file.ts';
-import { ensureFolder, identify, syncFolder, writeWhole } from './folders.ts';
+import { ensureFolder, identify, writeWhole } from './folders.ts';
 import {
   type Backoff,
   type Inbox,

@@ -44,17 +44,6 @@ export async function ensureFolder(path: string): Promise<void> {
   if ((await findFolder(path)) === null) throw new TransientError(`${path} is in the way: it is no folder`);
 }
 
-/** Makes what was renamed within the folder survive a power cut. */
-export async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return;
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 async function statOf(path: string): Promise<{ dev: bigint; isDirectory: boolean }> {
   const stats = await lstat(path, { bigint: true });
   return { dev: stats.dev, isDirectory: stats.isDirectory() };

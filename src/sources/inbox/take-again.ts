@@ -2,10 +2,9 @@ import { link, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inputError } from '../../domain/errors.ts';
 import type { InboxFile } from '../../domain/inbox.ts';
-import { codeOf } from '../../files/disk.ts';
+import { codeOf, syncFolder } from '../../files/disk.ts';
 import type { Database } from '../../postgres/database.ts';
 import { findFailedInboxFile } from '../../postgres/stores/inbox-history.ts';
-import { syncFolder } from './folders.ts';
 import { findInbox } from './inbox.ts';
 
 /**

@@ -3,6 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -28,7 +29,7 @@ const contents: readonly (readonly [Item, readonly Buffer[]])[] = [
   [{ kind: 'files', name: ref }, [Buffer.from('some bytes')]],
   [{ kind: 'files', name: '2026-11-23/empty' }, []],
   [{ kind: 'tables', name: 'users' }, [large.subarray(0, 7), large.subarray(7)]],
-  [{ kind: 'tables', name: 'none' }, []],
+  [{ kind: 'tables', name: 'grüße' }, []],
 ];
 
 async function write(to: string): Promise<void> {
@@ -75,8 +76,26 @@ describe('the archive of a backup', () => {
     expect(manifest.files).toMatchObject({ count: 2, bytes: 10 });
     expect(manifest.tables).toMatchObject([
       { name: 'users', rows: large.toString().split('\n').length - 1, bytes: large.length },
-      { name: 'none', rows: 0, bytes: 0 },
+      { name: 'grüße', rows: 0, bytes: 0 },
     ]);
+  });
+
+  test('a target that fails while rows are awaited fails the archive, and nothing else', async () => {
+    let fail: ((error: Error) => void) | null = null;
+    const target = new Writable({
+      highWaterMark: large.length,
+      write(_chunk, _encoding, done) {
+        fail = done;
+      },
+    });
+    const archive = await ArchiveWriter.begin(target, about);
+    async function* rows() {
+      yield large;
+      fail?.(new Error('no room'));
+      await new Promise((resolve) => target.on('close', resolve));
+      yield large;
+    }
+    await expect(archive.add({ kind: 'tables', name: 'users' }, rows())).rejects.toThrow('no room');
   });
 
   test('is a tar of parts that tar takes apart', () => {
