@@ -6,14 +6,15 @@ const longestPauseMs = 100;
 
 /**
  * Looks again and again until `look` gives something other than null, undefined or false, and gives that. Says at the end
- * what it was waiting for and what it saw last (or how looking failed).
+ * what it was waiting for and what it saw last (or how looking failed). That is after a minute, which no machine is too slow
+ * for: a test that promises a time says it.
  */
 export async function waitFor<T>(
   what: string,
   look: () => T | Promise<T>,
   options: { readonly timeoutMs?: number; readonly everyMs?: number } = {},
 ): Promise<NonNullable<Exclude<T, false>>> {
-  const { timeoutMs = 20_000, everyMs } = options;
+  const { timeoutMs = 60_000, everyMs } = options;
   const startedAt = performance.now();
   const deadline = startedAt + timeoutMs;
   for (let seen: unknown; ; ) {
