@@ -8,7 +8,6 @@ import { embeddedPostgres } from '../embedded-postgres/embedded-postgres.ts';
 import { measureFiles } from '../move/copy-files.ts';
 import {
   checkMove,
-  isUnderWay,
   type Moved,
   type MoveProgress,
   type MoveWish,
@@ -17,6 +16,7 @@ import {
   movesFiles,
   newSettings,
   onSource,
+  readProgress,
   shownUrl,
 } from '../move/move.ts';
 import { defineCommand, type Invocation } from './define-command.ts';
@@ -145,7 +145,13 @@ async function run(invocation: Invocation<RunFlags>, wish: MoveWish): Promise<vo
       `The data was moved to ${mark.to} at ${mark.movedAt}. To move it again: sluice move --undo`,
     );
   }
-  if (mark !== null && !(await explainTarget(() => isUnderWay(wish.to.databaseUrl)))) {
+  const there = mark === null ? null : await explainTarget(() => readProgress(wish.to.databaseUrl));
+  if (mark !== null && there === 'nothing') {
+    throw new CommandFailed(
+      `The data was moved to ${mark.to} at ${mark.movedAt}, and nothing of it is there now. To move it again: sluice move --undo`,
+    );
+  }
+  if (mark !== null && there === 'all') {
     const { to, movedAt, settings } = mark;
     if (json) return terminal.json({ status: 'moved_before', to, moved_at: movedAt, settings });
     terminal.print(`The data was moved at ${movedAt} already; all of it is there.`);

@@ -96,11 +96,13 @@ export async function measureTables(sourceUrl: string): Promise<{ tables: number
   }
 }
 
-/** Whether a move to the database was begun and is not complete. */
-export async function isUnderWay(url: string): Promise<boolean> {
+/** What a move has made of the database: nothing that is there now, a part, or all of it. */
+export async function readProgress(url: string): Promise<'nothing' | 'part' | 'all'> {
   const client = await connectForCopy(url);
   try {
-    return await isBeingMoved(client);
+    if (await isBeingMoved(client)) return 'part';
+    const { rows } = await client.query(`select where to_regnamespace('sluice') is not null`);
+    return rows.length > 0 ? 'all' : 'nothing';
   } finally {
     await client.end();
   }

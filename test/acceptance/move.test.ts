@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { createEmptyDatabase } from '../support/postgres.ts';
+import { runOn } from '../support/postgres-server.ts';
 import { redisAvailable, startRedis } from '../support/redis.ts';
 import { startS3 } from '../support/s3.ts';
 import { startSystemPostgres, systemPostgres } from '../support/system-postgres.ts';
@@ -106,6 +107,11 @@ test('a service moves to a PostgreSQL of its own, its files to S3 and its queue 
   await there.finished;
   await rename(join(dataDir, 'files.old'), join(dataDir, 'files'));
 
+  await runOn(target, 'alter schema sluice rename to elsewhere');
+  expect(await runCli(move(), { env: toTarget })).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('nothing of it is there now'),
+  });
   expect(await runCli(move('--undo'), { env })).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('can be started again'),

@@ -11,11 +11,11 @@ import { createFileSystemStore } from '../../src/files/file-system.ts';
 import { copyFiles } from '../../src/move/copy-files.ts';
 import {
   checkMove,
-  isUnderWay,
   type MoveProgress,
   type MoveWish,
   measureTables,
   moveAll,
+  readProgress,
 } from '../../src/move/move.ts';
 import { openRetirement } from '../../src/postgres/stores/retirements.ts';
 import { prepareDatabase } from '../../src/provide-database.ts';
@@ -177,13 +177,13 @@ test('ended in the middle of any table, the same move goes on: what had arrived 
     const run = moveAll({ ...wish, signal: stop.signal }, t.databaseUrl, { ...silent, onRows, onTable });
     await expect(run).rejects.toThrow();
     expect(arrived).not.toContain(table);
-    expect(await isUnderWay(target.url)).toBe(true);
+    expect(await readProgress(target.url)).toBe('part');
     await expect(prepareDatabase(target.url, true, log)).rejects.toThrow('is not complete');
   }
   const backup = writeBackup({ databaseUrl: target.url, files: null, filesAt: '' }, new PassThrough());
   await expect(backup).rejects.toThrow('is not complete');
   await moveAll(wish, t.databaseUrl, silent);
-  expect(await isUnderWay(target.url)).toBe(false);
+  expect(await readProgress(target.url)).toBe('all');
   expect(withoutServer(await readContents(target.url))).toEqual(withoutServer(before));
 });
 
