@@ -6,14 +6,14 @@
  * backup fails. A file of work that had ended may be removed while the backup is made; when it is restored, that work is as
  * if the file had expired. An archive without its manifest is none.
  */
-import { type FileHandle, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, link, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { type DatabaseSource, readDatabase } from '../database-copy/read-database.ts';
 import { TransientError } from '../domain/errors.ts';
 import { ABANDONED_BACKUP_MS, MAX_SHOWN_COLUMNS, STORED_FILES_AT_A_TIME } from '../domain/limits.ts';
-import { isDiskFull, syncFolder } from '../files/disk.ts';
+import { codeOf, isDiskFull, syncFolder } from '../files/disk.ts';
 import { checkRef, type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import { readPackage } from '../package-root.ts';
 import { isBeingMoved } from '../postgres/stores/moves.ts';
@@ -208,7 +208,7 @@ const partialPattern = /^\..+\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.part
 
 /**
  * A backup in a file, which appears when it is complete. Nothing is left of one that fails; what a killed one left goes with a later one.
- * @throws TransientError if the disk is full.
+ * @throws TransientError if the disk is full, or a file of that name has appeared meanwhile.
  */
 export async function writeBackupFile(
   source: BackupSource,
@@ -225,7 +225,7 @@ export async function writeBackupFile(
     await file.sync();
     const { size } = await file.stat();
     await file.close();
-    await rename(partial, path);
+    await giveName(partial, path);
     await syncFolder(folder);
     return { ...summary, fileBytes: size };
   } catch (error) {
@@ -239,6 +239,19 @@ export async function writeBackupFile(
       },
     );
   }
+}
+
+/** A backup never takes the place of another file, but where the file system knows no links. */
+async function giveName(partial: string, path: string): Promise<void> {
+  try {
+    await link(partial, path);
+  } catch (cause) {
+    if (codeOf(cause) !== 'EEXIST') return rename(partial, path);
+    throw new TransientError(`${path} was made by somebody else meanwhile. Back up to another name.`, {
+      cause,
+    });
+  }
+  await rm(partial);
 }
 
 /** Leaves the file open: it is to be durable before it is closed. */

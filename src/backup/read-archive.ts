@@ -23,7 +23,19 @@ export async function readArchive(
   path: string,
   visitor: ArchiveVisitor,
 ): Promise<{ about: About; manifest: Manifest }> {
-  const entries = new Entries(readTar(readGzip(path, visitor)));
+  const tar = readTar(readGzip(path, visitor));
+  try {
+    return await readEntries(new Entries(tar), visitor);
+  } finally {
+    // A visitor may fail in the middle: the file is closed all the same.
+    await tar.return(undefined);
+  }
+}
+
+async function readEntries(
+  entries: Entries,
+  visitor: ArchiveVisitor,
+): Promise<{ about: About; manifest: Manifest }> {
   const about = parse(About, await entries.take('backup.json'));
   if (about.format > archiveFormat)
     throw new DamagedArchive(

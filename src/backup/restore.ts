@@ -128,12 +128,13 @@ export async function assertEmptyDatabase(url: string): Promise<void> {
 
 /** Nothing is ever restored over data, nor beside it. */
 async function assertEmpty(client: pg.Client): Promise<void> {
-  const { rows } = await client.query<{ there: boolean }>(
-    `select to_regnamespace('sluice') is not null as there`,
+  const { rows } = await client.query<{ name: string | null }>(
+    `select coalesce(to_regnamespace('sluice'), to_regnamespace('sluice_move'))::text as name`,
   );
-  if (rows[0]?.there !== true) return;
+  const name = rows[0]?.name ?? null;
+  if (name === null) return;
   throw new RestoreRefused(
-    'The database has a schema `sluice` already, and nothing is restored over it. Make an empty database (createdb) and name that:\n--database-url postgres://…/restored. To give the old one up, rename or drop its schema first.',
+    `The database has a schema ${name} already, and nothing is restored over it. Make an empty database (createdb) and name that:\n--database-url postgres://…/restored. To give the old one up, rename or drop its schema first.`,
   );
 }
 

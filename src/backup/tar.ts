@@ -65,18 +65,22 @@ function splitName(name: string): [prefix: string, last: string] {
 /** @throws DamagedArchive */
 export async function* readTar(source: AsyncIterable<Buffer>): AsyncGenerator<TarEntry> {
   const bytes = new ByteReader(source);
-  for (;;) {
-    const header = await bytes.take(block);
-    if (header.every((byte) => byte === 0)) {
-      const rest = await bytes.take(block);
-      if (!rest.every((byte) => byte === 0) || !(await bytes.atEnd()))
-        throw new DamagedArchive('something stands behind its end');
-      return;
+  try {
+    for (;;) {
+      const header = await bytes.take(block);
+      if (header.every((byte) => byte === 0)) {
+        const rest = await bytes.take(block);
+        if (!rest.every((byte) => byte === 0) || !(await bytes.atEnd()))
+          throw new DamagedArchive('something stands behind its end');
+        return;
+      }
+      const { name, size } = readHeader(header);
+      const content = await bytes.take(size);
+      await bytes.take(padding(size));
+      yield { name, content };
     }
-    const { name, size } = readHeader(header);
-    const content = await bytes.take(size);
-    await bytes.take(padding(size));
-    yield { name, content };
+  } finally {
+    await bytes.close();
   }
 }
 
@@ -122,6 +126,10 @@ class ByteReader {
   async atEnd(): Promise<boolean> {
     while (this.#chunk.length === 0) if (!(await this.#next())) return true;
     return false;
+  }
+
+  async close(): Promise<void> {
+    await this.#source.return?.();
   }
 
   async #next(): Promise<boolean> {

@@ -9,7 +9,7 @@ import { assertEmptyDatabase, RestoreRefused, restoreBackup, verifyBackup } from
 import { DamagedArchive } from '../backup/tar.ts';
 import type { Config } from '../config.ts';
 import { Interrupted } from '../domain/errors.ts';
-import { isDiskFull } from '../files/disk.ts';
+import { codeOf, isDiskFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
@@ -213,7 +213,8 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
       throw new CommandFailed(
         'The disk of the stored files is full, and nothing of the database was restored. Make room and run it again.',
       );
-    const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT' && 'path' in error;
+    if (codeOf(error) === 'EISDIR') throw new UsageError(`${path} is a folder. Name the backup in it.`);
+    const missing = codeOf(error) === 'ENOENT' && error instanceof Error && 'path' in error;
     if (missing && String(error.path) === path) throw new UsageError(`There is no file ${path}.`);
     throw error;
   }

@@ -117,7 +117,7 @@ function portTaken(error: unknown): string {
 
 function notAllowed(error: unknown): string {
   const where = error instanceof Error && 'path' in error ? ` ${String(error.path)}` : '';
-  return `This user may not read or write${where}. Change its owner, or choose another DATA_DIR.`;
+  return `This user may not read or write${where}. Change its owner, or name another place (DATA_DIR for the data).`;
 }
 
 /** Of an AggregateError (every address of a host refused), the first. */

@@ -10,6 +10,8 @@ import type { Cli } from './settings.ts';
 import { createTerminal } from './terminal.ts';
 
 const processEnv = process.env;
+// On Node 20 the SDK for S3 prints eight lines about its later versions, which are not the one that we ship.
+processEnv['AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'] ??= 'true';
 const terminal = createTerminal(processEnv);
 
 let program: Command | null = null;

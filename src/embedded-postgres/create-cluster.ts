@@ -7,8 +7,8 @@ import {
   EmbeddedPostgresError,
   ensurePassword,
   hasCode,
-  isDiskFull,
   type Layout,
+  saysDiskFull,
 } from './data-directory.ts';
 import { isAlive } from './previous-server.ts';
 import { type Account, dataArgument, runProgram } from './run-program.ts';
@@ -70,7 +70,7 @@ async function initialise({ layout, binaries, account }: ClusterContext, data: s
     ['--encoding=UTF8', '--locale-provider=builtin', '--builtin-locale=C.UTF-8', '--locale=C'],
   ].flat();
   const { code, output } = await runProgram(binaries.initdb, args, { account, cwd: data });
-  if (isDiskFull(output)) throw diskFull(layout.root);
+  if (saysDiskFull(output)) throw diskFull(layout.root);
   if (code !== 0) throw new EmbeddedPostgresError(`initdb failed: ${output.trim()}`);
 }
 

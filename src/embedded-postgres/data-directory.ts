@@ -45,7 +45,7 @@ export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
 }
 
 /** What PostgreSQL's programs write when there is no room. */
-export function isDiskFull(output: string): boolean {
+export function saysDiskFull(output: string): boolean {
   return /No space left on device|Disk quota exceeded/.test(output);
 }
 

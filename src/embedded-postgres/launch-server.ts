@@ -8,8 +8,8 @@ import {
   diskFull,
   EmbeddedPostgresError,
   hasCode,
-  isDiskFull,
   type Layout,
+  saysDiskFull,
   writeServerFile,
 } from './data-directory.ts';
 import { dataDirInUse, readPostmasterFile } from './previous-server.ts';
@@ -114,7 +114,7 @@ async function explainOutput(output: string, { layout }: LaunchContext): Promise
     ? await readPostmasterFile(layout.data)
     : undefined;
   if (holder !== undefined) return dataDirInUse(layout, holder.pid);
-  if (isDiskFull(output)) return diskFull(layout.root);
+  if (saysDiskFull(output)) return diskFull(layout.root);
   return new EmbeddedPostgresError(
     `The embedded Postgres did not start. The end of ${layout.serverLog}:\n${output}`,
   );

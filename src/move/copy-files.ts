@@ -27,20 +27,27 @@ export async function copyFiles(
 ): Promise<MovedFiles> {
   const moved = { files: 0, bytes: 0, earlier: 0 };
   const limit = pLimit(MOVE_FILES_AT_A_TIME);
+  const failure = new AbortController();
+  const stop = AbortSignal.any([signal, failure.signal]);
+  const move = async (ref: FileRef): Promise<void> => {
+    stop.throwIfAborted();
+    const bytes = (await stat(join(folder, ref))).size;
+    if ((await to.size(ref)) === bytes) moved.earlier++;
+    else await copyFile(from, to, ref, stop);
+    moved.files++;
+    moved.bytes += bytes;
+    onFile(moved);
+  };
   for (const refs of await listRefs(folder)) {
-    await Promise.all(
-      refs.map((ref) =>
-        limit(async () => {
-          signal.throwIfAborted();
-          const bytes = (await stat(join(folder, ref))).size;
-          if ((await to.size(ref)) === bytes) moved.earlier++;
-          else await copyFile(from, to, ref, signal);
-          moved.files++;
-          moved.bytes += bytes;
-          onFile(moved);
-        }),
-      ),
-    );
+    const copies = refs.map((ref) => limit(() => move(ref)));
+    try {
+      await Promise.all(copies);
+    } catch (error) {
+      // The others end before the caller hears of it.
+      failure.abort(error);
+      await Promise.allSettled(copies);
+      throw error;
+    }
   }
   return moved;
 }

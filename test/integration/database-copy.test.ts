@@ -1,7 +1,13 @@
 import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { writeBackupFile } from '../../src/backup/backup.ts';
+import { assertEmptyDatabase } from '../../src/backup/restore.ts';
 import {
   connectForCopy,
   type DatabaseSource,
@@ -16,6 +22,7 @@ import {
   prepareTables,
   UnknownSchema,
 } from '../../src/database-copy/write-database.ts';
+import { beginMove } from '../../src/postgres/stores/moves.ts';
 import { connectTo } from '../support/connect.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/postgres.ts';
 
@@ -178,5 +185,27 @@ describe('the copy of a database', () => {
       { from: 'b', to: 'a' },
     ]);
     expect(order.map(({ name }) => name)).toEqual(['c', 'a', 'b']);
+  });
+});
+
+describe('a backup', () => {
+  test('never takes the place of a file that appeared while it was made', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'sluice-backup-'));
+    closing.push(() => rm(folder, { recursive: true }));
+    const path = join(folder, 'nightly.tar.gz');
+    const backup = writeBackupFile({ databaseUrl: from.url, files: null, filesAt: '' }, path, () =>
+      writeFileSync(path, 'of somebody else'),
+    );
+    await expect(backup).rejects.toThrow('made by somebody else meanwhile');
+    expect(await readdir(folder)).toEqual(['nightly.tar.gz']);
+    expect(await readFile(path, 'utf8')).toBe('of somebody else');
+  });
+
+  test('is not restored into a database that a move has begun to fill', async () => {
+    const empty = await createEmptyDatabase();
+    closing.push(() => empty.drop());
+    await assertEmptyDatabase(empty.url);
+    await connectTo(empty.url, (client) => beginMove(client, 'another server'));
+    await expect(assertEmptyDatabase(empty.url)).rejects.toThrow('a schema sluice_move already');
   });
 });

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
@@ -12,6 +12,7 @@ import { readArchive } from '../../../src/backup/read-archive.ts';
 import { DamagedArchive, tarEntry } from '../../../src/backup/tar.ts';
 import { ArchiveWriter } from '../../../src/backup/write-archive.ts';
 import { BACKUP_PART_BYTES } from '../../../src/domain/limits.ts';
+import { waitFor } from '../../support/wait-for.ts';
 
 let folder: string;
 let path: string;
@@ -50,6 +51,13 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
+/** Files of the folder that this process has open. */
+async function openFiles(): Promise<string[]> {
+  const numbers = await readdir('/proc/self/fd');
+  const paths = await Promise.all(numbers.map((fd) => readlink(`/proc/self/fd/${fd}`).catch(() => '')));
+  return paths.filter((name) => name.startsWith(folder));
+}
+
 /** Its error, if it is not whole. */
 async function outcome(bytes: Buffer): Promise<unknown> {
   const changed = join(folder, 'changed.tar.gz');
@@ -61,6 +69,17 @@ async function outcome(bytes: Buffer): Promise<unknown> {
 }
 
 describe('the archive of a backup', () => {
+  test.runIf(process.platform === 'linux')(
+    'is closed when whoever reads it fails in the middle',
+    async () => {
+      const reading = readArchive(path, {
+        item: () => Promise.reject(new Error('no room for it')),
+      });
+      await expect(reading).rejects.toThrow('no room for it');
+      await waitFor('the file to be closed', async () => (await openFiles()).length === 0);
+    },
+  );
+
   test('gives back each file and table, whatever its length, and counts rows and bytes', async () => {
     const found: [Item, Buffer][] = [];
     const { manifest } = await readArchive(path, {
