@@ -101,8 +101,10 @@ export async function readProgress(url: string): Promise<'nothing' | 'part' | 'a
   const client = await connectForCopy(url);
   try {
     if (await isBeingMoved(client)) return 'part';
-    const { rows } = await client.query(`select where to_regnamespace('sluice') is not null`);
-    return rows.length > 0 ? 'all' : 'nothing';
+    const { rows } = await client.query<{ there: boolean }>(
+      `select to_regnamespace('sluice') is not null as there`,
+    );
+    return rows[0]?.there === true ? 'all' : 'nothing';
   } finally {
     await client.end();
   }
