@@ -1,5 +1,5 @@
 /**
- * npm run bench:export [-- --users N] [--events N] [--scale]
+ * npm run bench:export [-- --users N] [--events N] [--turns N] [--scale]
  *
  * Exports users, companies and events through the real service and, beside it, runs the same queries as one would by
  * hand: `COPY (…) TO STDOUT`, read by a client that throws the rows away. Then exports of a company and of a day, with
@@ -16,6 +16,7 @@ import pg from 'pg';
 import { type Body, gzipSeconds, openBaseline } from './export-baseline.ts';
 import { addEvents, days } from './export-data.ts';
 import { exportOnce, type Finished } from './export-run.ts';
+import { least, median, megabytes } from './figures.ts';
 import { peaks, resetPeaks, startService } from './service.ts';
 import { writeUsersFile } from './users-file.ts';
 
@@ -23,13 +24,23 @@ const { values: flags } = parseArgs({
   options: {
     users: { type: 'string', default: '1000000' },
     events: { type: 'string', default: '2000000' },
+    turns: { type: 'string', default: '3' },
     scale: { type: 'boolean', default: false },
   },
 });
-const [users, events] = [Number(flags.users), Number(flags.events)];
+const [users, events, turns] = [Number(flags.users), Number(flags.events), Number(flags.turns)];
+
+/** What is exported in each turn, and whether the same is done by hand. The last three are compared with gzipped NDJSON. */
+const ways: readonly { readonly name: string; readonly body: Body; readonly byHand: boolean }[] = [
+  { name: 'NDJSON', body: { format: 'ndjson', compression: 'none' }, byHand: true },
+  { name: 'CSV', body: { format: 'csv', compression: 'none' }, byHand: true },
+  { name: 'NDJSON, gzip', body: {}, byHand: false },
+  { name: 'CSV, gzip', body: { format: 'csv' }, byHand: false },
+  { name: 'Parquet', body: { format: 'parquet' }, byHand: false },
+  { name: 'Avro', body: { format: 'avro' }, byHand: false },
+];
 
 const print = (line: string): boolean => process.stdout.write(`${line}\n`);
-const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(0);
 const folder = await mkdtemp(join(tmpdir(), 'sluice-bench-files-'));
 const service = await startService();
 const client = new pg.Client({ connectionString: service.databaseUrl });
@@ -38,7 +49,7 @@ await client.connect();
 try {
   await fill();
   await compare();
-  await packed();
+  await gzipAlone();
   await filtered();
   if (flags.scale) await scale();
 } finally {
@@ -59,40 +70,51 @@ async function fill(): Promise<void> {
   print(`${users} users, ${events} events over ${days} days; ${process.version}, PostgreSQL ${rows[0]?.v}\n`);
 }
 
-/** Each once without looking, for both to find the tables in memory. */
+/** One way after the other in each turn; once without looking before, for all to find the tables in memory. */
 async function compare(): Promise<void> {
   await baseline.drain({ compression: 'none' });
-  print('| export of everything | seconds | rows/s | MB | by hand, s | ratio | peak RSS, MiB |');
-  print('|---|---|---|---|---|---|---|');
-  for (const format of ['ndjson', 'csv']) {
-    const body = { format, compression: 'none' };
-    const byHand = await baseline.drain(body);
-    const { seconds, row } = await run(body);
-    print(
-      `| ${format} | ${row} | ${byHand.seconds.toFixed(2)} | ${(seconds / byHand.seconds).toFixed(2)} | ${memory()} |`,
-    );
+  const measured = ways.map((way) => ({ ...way, seconds: [] as number[], hand: [] as number[], shown: '' }));
+  for (let turn = 1; turn <= turns; turn++) {
+    for (const way of measured) {
+      if (way.byHand) way.hand.push((await baseline.drain(way.body)).seconds);
+      const { seconds, rows, bytes } = await run(way.body);
+      way.seconds.push(seconds);
+      way.shown = `${Math.round(rows / least(way.seconds))} | ${megabytes(bytes)}`;
+      way.shown += ` | ${memory()}`;
+    }
   }
+  const packed = measured.find(({ name }) => name === 'NDJSON, gzip')?.seconds ?? [];
+  print(`In each turn (${turns}) one after the other; least / median.\n`);
+  print(
+    '| export of everything | seconds | rows/s | MB | peak RSS, MiB | by hand, s | ÷ by hand | ÷ NDJSON, gzip |',
+  );
+  print('|---|---|---|---|---|---|---|---|');
+  for (const { name, seconds, hand, shown } of measured)
+    print(
+      `| ${name} | ${both(seconds)} | ${shown} | ${both(hand)} | ${both(ratios(seconds, hand))} | ${both(ratios(seconds, packed))} |`,
+    );
 }
 
-async function packed(): Promise<void> {
+function ratios(seconds: readonly number[], others: readonly number[]): number[] {
+  return others.map((other, turn) => (seconds[turn] ?? Number.NaN) / other);
+}
+
+function both(values: readonly number[]): string {
+  return values.length === 0 ? '' : `${least(values).toFixed(2)} / ${median(values).toFixed(2)}`;
+}
+
+/** What one thread of `gzip` does with the largest file. */
+async function gzipAlone(): Promise<void> {
   const plain = await exportOnce(service, { event_type: ['events'], compression: 'none' });
   const path = join(folder, 'events.ndjson');
   const file = plain.files.find(({ filename }) => filename === 'events.ndjson');
   const response = await fetch(file?.url ?? '');
   await pipeline(Readable.fromWeb(response.body as never), createWriteStream(path));
   const gzip = await gzipSeconds(path);
-  const rate = megabytes((file?.bytes ?? 0) / gzip);
+  const bytes = file?.bytes ?? 0;
   print(
-    `\ngzip -6 of events.ndjson (${megabytes(file?.bytes ?? 0)} MB): ${gzip.toFixed(1)} s, ${rate} MB/s\n`,
+    `\ngzip -6 of events.ndjson (${megabytes(bytes)}): ${gzip.toFixed(1)} s, ${megabytes(bytes / gzip)}/s`,
   );
-  print('| packed export of everything | seconds | rows/s | MB | peak RSS, MiB |');
-  print('|---|---|---|---|---|');
-  for (const body of [{}, { format: 'csv' }, { format: 'parquet' }, { format: 'avro' }] as Body[]) {
-    const { row } = await run(body);
-    print(
-      `| ${body['format'] ?? 'ndjson'}${body['format'] === 'parquet' || body['format'] === 'avro' ? '' : ', gzip'} | ${row} | ${memory()} |`,
-    );
-  }
 }
 
 /** What is filtered costs what it returns. */
