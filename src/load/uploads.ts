@@ -121,7 +121,7 @@ export async function completeUpload(context: Context, upload: Upload): Promise<
   const parts = await partsOf(context, upload);
   if (upload.sha256 !== null) return { ...upload, sha256: upload.sha256, parts };
   const hash = createHash('sha256');
-  for await (const bytes of openUpload(context.files, { parts })) hash.update(bytes as Buffer);
+  for await (const bytes of openUpload(context.files, { uploadId, parts })) hash.update(bytes as Buffer);
   const sha256 = hash.digest('hex');
   await recordHash(context.db, uploadId, sha256);
   return { ...upload, sha256, parts };
@@ -134,15 +134,21 @@ async function partsOf({ db }: Pick<Context, 'db'>, { uploadId, fileOf }: Upload
   return [{ start: 0, end: null, ref }];
 }
 
-/** Its bytes as they were sent; of the file of a load, as they are stored. */
-export function openUpload(files: FileStore, { parts }: Pick<WholeUpload, 'parts'>): Readable {
+/**
+ * Its bytes as they were sent; of the file of a load, as they are stored. Removed while it is read, it fails with InputError
+ * `not_found`.
+ */
+export function openUpload(
+  files: FileStore,
+  { uploadId, parts }: Pick<WholeUpload, 'uploadId' | 'parts'>,
+): Readable {
   async function* read(): AsyncGenerator<Buffer> {
     for (const { ref, start, end } of parts) {
       const part = files.open(ref, end === null ? undefined : { start: 0, end: end - start });
       try {
         yield* part;
       } catch (error) {
-        throw end === null && error instanceof MissingFileError ? noSuchFile() : error;
+        throw error instanceof MissingFileError ? noSuchUpload(uploadId) : error;
       } finally {
         part.destroy();
       }
@@ -186,10 +192,6 @@ export async function removeExpiredUploads(context: Context): Promise<number> {
     removed += expired.length;
     if (expired.length < uploadsPerBatch) return removed;
   }
-}
-
-function noSuchFile(): Error {
-  return inputError('not_found', 'the file of this load has just expired; send it again', 'upload_id');
 }
 
 function noSuchUpload(uploadId: string): Error {

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { dataTypes } from '../../domain/data-type.ts';
 import type { LoadEntity } from '../../domain/entity.ts';
-import { InputError } from '../../domain/errors.ts';
+import { errorCodes, InputError } from '../../domain/errors.ts';
 import { recordKinds } from '../../domain/event.ts';
 import { SNIFF_BYTES } from '../../domain/limits.ts';
 import { rejectCodes } from '../../domain/reject.ts';
@@ -297,8 +297,9 @@ async function inspect(
     const asked = { ...load, format: format ?? null };
     return renderInspection(await inspectAndOffer(look, asked, mapping, find));
   } catch (error) {
-    // It is kept all the same: other options may read it.
-    if (error instanceof InputError) return renderUnreadable(error, mapping);
+    // It is kept all the same: other options may read it. Unless it was removed meanwhile.
+    if (error instanceof InputError && error.status !== errorCodes.not_found)
+      return renderUnreadable(error, mapping);
     throw error;
   }
 }

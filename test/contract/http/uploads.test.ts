@@ -179,6 +179,23 @@ describe('an upload that comes in several requests', () => {
       expect(await refusalOf(server, named, { method: 'POST' })).toEqual([409, ['upload_incomplete']]);
     }
   });
+
+  test('that is removed while it is read is not found', async () => {
+    const file = someUsers(10);
+    const id = await create(file.length);
+    for (const [start, end] of [
+      [0, 20],
+      [20, file.length],
+    ] as const)
+      expect((await append(id, start, new Uint8Array(file.subarray(start, end)))).status).toBe(204);
+    const { parts } = await requireWholeUpload(t.system, t.environment.environmentId, id);
+    expect(parts).toHaveLength(2);
+    for (const { ref } of parts.slice(1)) await t.system.files.remove(ref);
+    for (const path of ['/v1/imports', '/v1/imports/inspect']) {
+      const named = `${path}?upload_id=${id}`;
+      expect(await refusalOf(server, named, { method: 'POST' })).toEqual([404, ['not_found']]);
+    }
+  });
 });
 
 describe('a request that appends', () => {
