@@ -1,10 +1,15 @@
 import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import { Type } from 'typebox';
-import type { Caller } from '../../access/verify-key.ts';
+import { type Caller, staticKeyId } from '../../access/verify-key.ts';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { readPackage } from '../../package-root.ts';
-import { endSession, listSessions, moveSession } from '../../postgres/stores/console-sessions.ts';
+import {
+  endSession,
+  listSessions,
+  moveSession,
+  type SessionOwner,
+} from '../../postgres/stores/console-sessions.ts';
 import { findEnvironment, listEnvironments } from '../../postgres/stores/environments.ts';
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
 import { callerOf } from '../plugins/auth.ts';
@@ -129,7 +134,7 @@ export function consoleSession(app: FastifyInstance, system: System): void {
   });
   app.get('/v1/console/sessions', { ...any, schema: listSchema }, async (request, reply) => {
     const { environment, session } = callerOf(request);
-    const found = await listSessions(db, environment.environmentId, ownKey(request));
+    const found = await listSessions(db, environment.environmentId, ownerOf(request));
     const render = (each: (typeof found)[number]): SessionItem => ({
       session_id: each.sessionId,
       holder: each.holder,
@@ -143,7 +148,7 @@ export function consoleSession(app: FastifyInstance, system: System): void {
   });
   app.delete('/v1/console/sessions/:session_id', { ...any, schema: endSchema }, async (request, reply) => {
     const { session_id } = request.params as { session_id: string };
-    await endSession(db, callerOf(request).environment.environmentId, session_id, ownKey(request));
+    await endSession(db, callerOf(request).environment.environmentId, session_id, ownerOf(request));
     return reply.code(204).send();
   });
 }
@@ -170,10 +175,11 @@ export function chooseEnvironment(scope: FastifyInstance, system: System): void 
   });
 }
 
-/** The key whose sessions alone a caller sees; undefined: all. */
-function ownKey(request: FastifyRequest): string | undefined {
+/** Whose sessions alone a caller sees; undefined: all. */
+function ownerOf(request: FastifyRequest): SessionOwner | undefined {
   const { session, keyId } = callerOf(request);
-  return session?.isAdmin === true ? undefined : keyId;
+  if (session?.isAdmin === true) return undefined;
+  return keyId === staticKeyId ? { holder: 'static_key', keyId: null } : { holder: 'key', keyId };
 }
 
 /** Names of the environments that the caller may look at. */

@@ -105,11 +105,14 @@ export const openSessionsText = (ids: string): string => `
     and s.expires_at > clock_timestamp()
     and (s.key_id is null or exists (select 1 from api_keys where key_id = s.key_id and ${isLiveText}))`;
 
-/** Those that are neither ended nor expired, newest first; of one key only, if told. */
+/** What the sessions of one caller have in common. */
+export type SessionOwner = Pick<ConsoleSession, 'holder' | 'keyId'>;
+
+/** Those that are neither ended nor expired, newest first; of one owner only, if told. */
 export async function listSessions(
   db: Database,
   environmentId: number,
-  keyId?: string,
+  owner?: SessionOwner,
 ): Promise<ConsoleSession[]> {
   let live = db
     .selectFrom('console_sessions')
@@ -117,24 +120,26 @@ export async function listSessions(
     .where('environment_id', '=', environmentId)
     .where('ended_at', 'is', null)
     .where('expires_at', '>', sql<Date>`now()`);
-  if (keyId !== undefined) live = live.where('key_id', '=', keyId);
+  if (owner !== undefined)
+    live = live.where('holder', '=', owner.holder).where('key_id', 'is not distinct from', owner.keyId);
   const rows = await live.orderBy('created_at', 'desc').orderBy('session_id').execute();
   return rows.map(toSession);
 }
 
-/** From now on the cookie is refused. Throws `InputError` `not_found`; of one key only, if told. */
+/** From now on the cookie is refused. Throws `InputError` `not_found`; of one owner only, if told. */
 export async function endSession(
   db: Database,
   environmentId: number,
   sessionId: string,
-  keyId?: string,
+  owner?: SessionOwner,
 ): Promise<void> {
   let ending = db
     .updateTable('console_sessions')
     .set({ ended_at: sql`coalesce(ended_at, now())` })
     .where('environment_id', '=', environmentId)
     .where('session_id', '=', sessionId);
-  if (keyId !== undefined) ending = ending.where('key_id', '=', keyId);
+  if (owner !== undefined)
+    ending = ending.where('holder', '=', owner.holder).where('key_id', 'is not distinct from', owner.keyId);
   const { numUpdatedRows } = await ending.executeTakeFirstOrThrow();
   if (numUpdatedRows > 0n) return;
   throw inputError('not_found', 'there is no such session', `session_id: ${sessionId.slice(0, 100)}`);

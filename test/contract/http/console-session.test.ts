@@ -193,19 +193,35 @@ describe('a session', () => {
     expect((await signIn({ link: late })).status).toBe(401);
   });
 
+  const list = async (cookie: string) =>
+    (
+      await server.json<{ session_id: string; key_id: string; is_own: boolean }[]>('/v1/console/sessions', {
+        key: null,
+        headers: { cookie, ...own },
+      })
+    ).body;
+
   test('lists those of its own key, and for an administrator all', async () => {
     const { key, keyId } = await createApiKey(t.system.db, t.environment.environmentId, { label: 'x' });
     const cookie = await cookieOf({ key });
     await cookieOf({ key: t.key });
-    const list = async (with_: string) =>
-      (
-        await server.json<{ key_id: string; is_own: boolean }[]>('/v1/console/sessions', {
-          key: null,
-          headers: { cookie: with_, ...own },
-        })
-      ).body;
     expect((await list(cookie)).map(({ key_id, is_own }) => [key_id, is_own])).toEqual([[keyId, true]]);
     expect((await list(await cookieOf({ key: adminKey }))).length).toBeGreaterThan(2);
+  });
+
+  test('of API_KEY lists those of API_KEY, and ends them', async () => {
+    const [first, second] = [await cookieOf({ key: staticKey }), await cookieOf({ key: staticKey })];
+    const idOf = async (cookie: string) => (await ask('/v1/console/session', cookie)).body.session_id;
+    const ids = [await idOf(second), await idOf(first)];
+    const listed = async (cookie: string) => (await list(cookie)).map(({ session_id }) => session_id);
+    expect((await listed(first)).slice(0, 2)).toEqual(ids);
+    const other = await cookieOf({ key: t.key });
+    expect(await listed(other)).not.toContain(ids[1]);
+    const end = `/v1/console/sessions/${ids[1]}`;
+    expect((await ask(end, other, 'DELETE')).status).toBe(404);
+    expect((await ask(end, second, 'DELETE')).status).toBe(204);
+    expect((await ask('/v1/console/session', first)).status).toBe(401);
+    expect(await listed(second)).not.toContain(ids[1]);
   });
 });
 
