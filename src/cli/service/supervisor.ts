@@ -78,10 +78,17 @@ function keepRunning(name: string, { entry, processEnv, log }: SupervisorOptions
 
   const start = (): void => {
     const startedAt = performance.now();
-    const worker = fork(entry, ['work'], {
-      env: { ...processEnv },
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    });
+    let worker: ChildProcess;
+    try {
+      worker = fork(entry, ['work'], {
+        env: { ...processEnv },
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      });
+    } catch (error) {
+      // What the system refuses for want of memory is thrown here; most else is an event.
+      again(error instanceof Error ? error.message : String(error), 0);
+      return;
+    }
     child = worker;
     log.debug({ worker: name, worker_pid: worker.pid }, 'worker started');
     ended = new Promise((resolve) => {
