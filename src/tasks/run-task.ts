@@ -158,10 +158,13 @@ async function giveBack<C extends TaskContext>(
     );
     return;
   }
-  // Whoever took it over has ended our session, and the error says no more than that.
-  if (failures === null) return log.info(fields, notOurs);
-  if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   const line = { ...fields, err: error };
+  if (failures === null) {
+    // Whoever took it over, or cancelled it, has ended our session: the error says no more than that. Any other may be of what
+    // followed the commit that ended the task.
+    return sort === 'transient' ? log.info(line, notOurs) : log.warn(line, notOurs);
+  }
+  if (error instanceof FinalFailure) return kind.fail(context, claim, error);
   if (sort === 'transient') log.warn(line, 'a task is given back; it will be tried again');
   else log.error(line, 'a task failed');
   if (failures < tolerated) return;

@@ -1,5 +1,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { chunkJob } from '../../jobs/chunk.ts';
 import { jobKinds, openJobContext } from '../../jobs/kinds.ts';
 import type { System } from '../../src/context.ts';
 import { MAX_CHUNK_LOSSES, SUSPECT_LOSSES } from '../../src/domain/limits.ts';
@@ -10,6 +11,8 @@ import { retryLoad } from '../../src/load/retry-load.ts';
 import { inTransaction } from '../../src/postgres/database.ts';
 import { claimNextTask, claimTask, findNextTasks, findSuspect } from '../../src/postgres/stores/tasks.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
+import type { TaskKind } from '../../src/tasks/task-kind.ts';
+import { collectLog } from '../support/collected-log.ts';
 import {
   countLeftovers,
   expireLeases,
@@ -18,6 +21,7 @@ import {
   readProfiles,
   readVersions,
   runManually,
+  runTaskOf,
   startManually,
   withoutQueue,
 } from '../support/load-file.ts';
@@ -397,6 +401,22 @@ describe('the only chunk of a load', () => {
     });
     expect(await tasksOf(load)).toEqual([]);
     expect(await countLeftovers(t.system, load.jobId)).toBe(0);
+  });
+
+  test('has what fails after its commit in the log', async () => {
+    const load = await start(await newEnvironment(t.system));
+    const { log, lines } = collectLog();
+    const failing: TaskKind<LoadContext> = {
+      ...chunkJob,
+      async run(...call) {
+        await chunkJob.run(...call);
+        throw new Error('the next load was not started');
+      },
+    };
+    await runTaskOf({ ...t.system, log }, failing, load.loadId);
+    expect(await load.look()).toMatchObject({ status: 'completed', lastError: null });
+    const err = expect.objectContaining({ message: 'the next load was not started' });
+    expect(lines).toContainEqual(expect.objectContaining({ level: 40, job_id: load.jobId, err }));
   });
 
   test.each(['completed', 'cancelled'] as const)(
