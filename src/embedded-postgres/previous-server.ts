@@ -49,13 +49,33 @@ async function isOrphan(pid: number, layout: Layout): Promise<boolean> {
   const server = await readServerFile(layout);
   if (server?.pid !== pid) return false;
   if (process.platform !== 'linux') return !isAlive(server.ownerPid);
+  // The server is its owner's child until the owner dies.
+  return Number((await readStatus(pid))?.[1]) !== server.ownerPid;
+}
+
+/** proc(5): "pid (name) state ppid …", from the state on. Undefined where there is no such process, or no /proc. */
+async function readStatus(pid: number): Promise<readonly string[] | undefined> {
   try {
-    // proc(5): "pid (name) state ppid …". The server is its owner's child until the owner dies.
     const status = await readFile(`/proc/${pid}/stat`, 'utf8');
-    return Number(status.slice(status.lastIndexOf(')') + 2).split(' ')[1]) !== server.ownerPid;
+    return status.slice(status.lastIndexOf(')') + 2).split(' ');
   } catch {
-    return true;
+    return undefined;
   }
+}
+
+/** A process, told from a later one that was given its number where the system says when it was started. */
+export interface ProcessMark {
+  readonly pid: number;
+  /** In the clock of the system; null where that is not known. */
+  readonly startedAt: string | null;
+}
+
+export async function markProcess(pid: number): Promise<ProcessMark> {
+  return { pid, startedAt: (await readStatus(pid))?.[19] ?? null };
+}
+
+export async function isRunning({ pid, startedAt }: ProcessMark): Promise<boolean> {
+  return isAlive(pid) && (startedAt === null || (await markProcess(pid)).startedAt === startedAt);
 }
 
 function askToStop(pid: number): void {

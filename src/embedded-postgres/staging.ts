@@ -1,9 +1,11 @@
 /*
  * A data directory that is made beside the one in use, and takes its place by a rename when it is complete: how a restore, and
- * the change to another major version of PostgreSQL, happen wholly or not at all.
+ * the change to another major version of PostgreSQL, happen wholly or not at all. One process at a time makes one: its claim is a
+ * file beside it.
  */
-import { chown, mkdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { chown, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { Logger } from 'pino';
 import { syncFolder } from '../files/disk.ts';
 import {
@@ -14,7 +16,7 @@ import {
   layoutOf,
   readMajor,
 } from './data-directory.ts';
-import { awaitPreviousServer } from './previous-server.ts';
+import { awaitPreviousServer, isRunning, markProcess, type ProcessMark } from './previous-server.ts';
 
 /** Beside the data directory, on the same disk. */
 export function stagingOf(dataDir: string): string {
@@ -22,25 +24,81 @@ export function stagingOf(dataDir: string): string {
 }
 
 /**
- * An empty one; what an earlier attempt left is removed.
- * @throws DataDirInUseError if that is still under way, or a server runs on the data that is to be replaced.
+ * An empty one, claimed by this process until it is installed or removed; what an earlier attempt left is removed.
+ * @throws EmbeddedPostgresError if another process has claimed it; DataDirInUseError if a server runs on the data that is to be
+ * replaced.
  */
 export async function makeStaging(dataDir: string, log: Logger): Promise<string> {
   const staging = stagingOf(dataDir);
   await awaitPreviousServer(layoutOf(dataDir), log);
-  await removeStaging(dataDir, log);
   const parent = dirname(staging);
   await ensureRoot({ root: parent });
-  await mkdir(staging, { mode: 0o700 });
-  if (process.geteuid?.() === 0) {
-    // Whoever owns the folder runs the server.
-    const { uid, gid } = await stat(parent);
-    await chown(staging, uid, gid);
+  await claimStaging(dataDir);
+  try {
+    await clearStaging(dataDir, log);
+    await mkdir(staging, { mode: 0o700 });
+    if (process.geteuid?.() === 0) {
+      // Whoever owns the folder runs the server.
+      const { uid, gid } = await stat(parent);
+      await chown(staging, uid, gid);
+    }
+  } catch (error) {
+    await releaseClaims(dataDir);
+    throw error;
   }
   return staging;
 }
 
 export async function removeStaging(dataDir: string, log: Logger): Promise<void> {
+  await clearStaging(dataDir, log);
+  await releaseClaims(dataDir);
+}
+
+/**
+ * The claim is written first, and others are looked for then: of two at once, one at least sees the other, and neither goes on that
+ * does. Each has a name of its own, so nobody can remove a live claim for that of a process that is gone. Containers that share the
+ * folder do not see each other's processes, and are not kept apart.
+ */
+async function claimStaging(dataDir: string): Promise<void> {
+  const own = `${stagingOf(dataDir)}.${randomUUID()}${claimSuffix}`;
+  await createPrivateFile(own, JSON.stringify(await markProcess(process.pid)));
+  for (const { path, owner } of await readClaims(dataDir)) {
+    if (path === own || !(await isRunning(owner))) continue;
+    await rm(own, { force: true });
+    throw new EmbeddedPostgresError(
+      `Another restore or upgrade is under way in ${dirname(dataDir)}: process ${owner.pid}. Run this one again when it has ended, or in another folder (--data-dir).`,
+    );
+  }
+}
+
+/** Those of this process, and of processes that are gone. */
+async function releaseClaims(dataDir: string): Promise<void> {
+  for (const { path, owner } of await readClaims(dataDir))
+    if (owner.pid === process.pid || !(await isRunning(owner))) await rm(path, { force: true });
+}
+
+const claimSuffix = '.claim';
+
+async function readClaims(
+  dataDir: string,
+): Promise<{ readonly path: string; readonly owner: ProcessMark }[]> {
+  const [folder, prefix] = [dirname(dataDir), `${basename(stagingOf(dataDir))}.`];
+  const claims = [];
+  for (const name of await readdir(folder)) {
+    if (!name.startsWith(prefix) || !name.endsWith(claimSuffix)) continue;
+    const path = join(folder, name);
+    try {
+      claims.push({ path, owner: JSON.parse(await readFile(path, 'utf8')) as ProcessMark });
+    } catch (error) {
+      // Released since.
+      if (!hasCode(error, 'ENOENT')) throw error;
+    }
+  }
+  return claims;
+}
+
+/** @throws DataDirInUseError if a server runs on it that does not end. */
+async function clearStaging(dataDir: string, log: Logger): Promise<void> {
   const staging = stagingOf(dataDir);
   if (!(await exists(staging))) return;
   await awaitPreviousServer(layoutOf(staging), log);
@@ -104,6 +162,7 @@ async function takePlace(dataDir: string): Promise<void> {
   await rename(stagingOf(dataDir), dataDir);
   await syncFolder(dirname(dataDir));
   await rm(join(dataDir, completeName), { force: true });
+  await releaseClaims(dataDir);
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -140,6 +140,29 @@ test('a restore that was killed is said to be unfinished, and no empty database 
   expect(await readdir(data)).toEqual(['data']);
 });
 
+test('of two restores into one data directory the second is refused, and takes nothing from the first; of one that was killed, nothing is in the way', async () => {
+  const folder = join(dataDir, 'claimed');
+  const data = join(folder, 'postgres');
+  const staging = await embeddedPostgres.makeStaging(data, log);
+  await mkdir(join(staging, 'data'));
+  await expect(embeddedPostgres.makeStaging(data, log)).rejects.toThrow(
+    `is under way in ${folder}: process ${process.pid}`,
+  );
+  expect(await readdir(staging)).toEqual(['data']);
+  await embeddedPostgres.removeStaging(data, log);
+  expect(await readdir(folder)).toEqual([]);
+  // A process that has ended, and one whose number another has now.
+  const { pid: ended } = spawnSync(process.execPath, ['--version']);
+  for (const [n, owner] of [
+    { pid: ended, startedAt: null },
+    { pid: process.ppid, startedAt: '1' },
+  ].entries())
+    await writeFile(join(folder, `postgres.new.${n}.claim`), JSON.stringify(owner));
+  await embeddedPostgres.makeStaging(data, log);
+  await embeddedPostgres.removeStaging(data, log);
+  expect(await readdir(folder)).toEqual([]);
+});
+
 test('a migration says in a line of its own what takes long', () => {
   expect(upgradeRemarks('-- More.\n-- upgrade: rewrites sluice.users\nalter table …')).toEqual([
     'rewrites sluice.users',
