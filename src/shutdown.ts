@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { withDeadline } from './with-deadline.ts';
 
 /** One step of stopping. */
 export interface Phase {
@@ -34,18 +35,16 @@ export async function shutDown(phases: readonly Phase[], totalMs: number, log: L
 }
 
 async function runPhase(phase: Phase, deadlineMs: number): Promise<'done' | 'late' | { error: unknown }> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => {
+  const run = async (): Promise<'done'> => {
+    await phase.run();
+    return 'done';
+  };
+  try {
+    return await withDeadline(run(), deadlineMs, () => {
       phase.force?.();
-      resolve('late');
-    }, deadlineMs);
-  });
-  const done = phase.run().then(
-    () => 'done' as const,
-    (error: unknown) => ({ error }),
-  );
-  const outcome = await Promise.race([done, late]);
-  clearTimeout(timer);
-  return outcome;
+      return 'late';
+    });
+  } catch (error) {
+    return { error };
+  }
 }

@@ -13,7 +13,7 @@ import { uuidv7 } from 'uuidv7';
 import { type DatabaseSource, readDatabase } from '../database-copy/read-database.ts';
 import { TransientError } from '../domain/errors.ts';
 import { ABANDONED_BACKUP_MS, MAX_SHOWN_COLUMNS, STORED_FILES_AT_A_TIME } from '../domain/limits.ts';
-import { codeOf, isDiskFull, syncFolder } from '../files/disk.ts';
+import { codeOf, isFileSystemFull, syncFolder } from '../files/disk.ts';
 import { checkRef, type FileRef, type FileStore, MissingFileError } from '../files/file-store.ts';
 import { readPackage } from '../package-root.ts';
 import { isBeingMoved } from '../postgres/stores/moves.ts';
@@ -231,7 +231,7 @@ export async function writeBackupFile(
   } catch (error) {
     await file.close().catch(() => undefined);
     await rm(partial, { force: true });
-    if (!isDiskFull(error)) throw error;
+    if (!isFileSystemFull(error)) throw error;
     throw new TransientError(
       `The disk of ${folder} is full; nothing of the backup was left there. Make room, or name a folder on another disk.`,
       {

@@ -9,7 +9,7 @@ import { assertEmptyDatabase, RestoreRefused, restoreBackup, verifyBackup } from
 import { DamagedArchive } from '../backup/tar.ts';
 import type { Config } from '../config.ts';
 import { Interrupted } from '../domain/errors.ts';
-import { codeOf, isDiskFull } from '../files/disk.ts';
+import { codeOf, isFileSystemFull } from '../files/disk.ts';
 import { openFileStore } from '../files/storage.ts';
 import { withoutSecrets } from '../setting.ts';
 import { defineCommand } from './define-command.ts';
@@ -209,7 +209,7 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
         `${path} is damaged, or no backup: ${error.message}. Nothing was restored from it.`,
       );
     if (error instanceof RestoreRefused) throw new CommandFailed(error.message);
-    if (isDiskFull(error))
+    if (isFileSystemFull(error))
       throw new CommandFailed(
         'The disk of the stored files is full, and nothing of the database was restored. Make room and run it again.',
       );

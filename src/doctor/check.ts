@@ -1,4 +1,5 @@
 import { isDiskFull } from '../postgres/sqlstate.ts';
+import { withDeadline } from '../with-deadline.ts';
 
 /** `warning`: it works, and somebody should know. `failed`: it does not, or will not for long. */
 export const findingStatuses = ['ok', 'warning', 'failed'] as const;
@@ -44,17 +45,12 @@ export async function runChecks(checks: readonly Check[]): Promise<Finding[]> {
 }
 
 async function runCheck({ name, deadlineMs, run, advice }: Check): Promise<readonly Finding[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<readonly Finding[]>((resolve) => {
-    const found = `no answer within ${deadlineMs / 1000} s`;
-    timer = setTimeout(() => resolve([failed(name, found, advice)]), deadlineMs);
-  });
   const done = Promise.resolve()
     .then(run)
     .catch((error: unknown) => [failed(name, sentenceOf(error), isDiskFull(error) ? roomAdvice : advice)]);
-  const findings = await Promise.race([done, late]);
-  clearTimeout(timer);
-  return findings;
+  return withDeadline(done, deadlineMs, () => [
+    failed(name, `no answer within ${deadlineMs / 1000} s`, advice),
+  ]);
 }
 
 /** What an error says, in one line. Of several (every address of a host refused) the first. */

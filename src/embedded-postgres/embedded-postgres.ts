@@ -14,6 +14,7 @@ import { dirname, join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { isFull, readDisk } from '../files/disk.ts';
+import { withDeadline } from '../with-deadline.ts';
 import {
   findPackage,
   locatePackage,
@@ -177,12 +178,12 @@ async function stopServer(server: ServerProcess, context: ClusterContext, log: L
   await server.exited;
 }
 
-async function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean> {
-  const ended = new AbortController();
-  const late = delay(deadlineMs, false, { signal: ended.signal }).catch(() => false);
-  const inTime = await Promise.race([server.exited.then(() => true), late]);
-  ended.abort();
-  return inTime;
+function endsWithin(server: ServerProcess, deadlineMs: number): Promise<boolean> {
+  return withDeadline(
+    server.exited.then(() => true),
+    deadlineMs,
+    () => false,
+  );
 }
 
 /**

@@ -62,8 +62,8 @@ export function ioError(doing: string, cause: unknown): Error {
   return new TransientError(`file system error while ${doing}: ${reason}`, { cause });
 }
 
-/** Of the file system, or of whoever translated it. */
-export function isDiskFull(error: unknown): boolean {
+/** A disk that this process writes to has no room left. `isDiskFull` (sqlstate.ts) is true of the database server's, too. */
+export function isFileSystemFull(error: unknown): boolean {
   return diskFull.has(codeOf(error)) || (error instanceof Error && diskFull.has(codeOf(error.cause)));
 }
 

@@ -1,5 +1,3 @@
-import type { Scope } from '../domain/scope.ts';
-
 /** What a stream can be about. */
 export type Topic =
   | { readonly kind: 'jobs' | 'pulse' | 'records' }
@@ -7,9 +5,6 @@ export type Topic =
 
 const plainKinds = ['jobs', 'pulse', 'records'] as const;
 const jobTopic = /^job:([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})$/i;
-
-/** What a key must allow to watch any of them: they show what the pages of jobs and profiles show. */
-export const topicScope: Scope = 'read';
 
 /** Null for what is no topic. */
 export function readTopic(text: string): Topic | null {

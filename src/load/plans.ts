@@ -1,8 +1,7 @@
 import { inputError } from '../domain/errors.ts';
 import { defuse } from '../domain/formula.ts';
 import type { LoadPlan } from '../domain/load.ts';
-import { readLoadId } from '../postgres/stores/plans.ts';
-import { requireLoad } from '../postgres/stores/read-loads.ts';
+import { readLoadId, requireLoad } from '../postgres/stores/read-loads.ts';
 import {
   firstPlannedPlace,
   type PlannedPage,

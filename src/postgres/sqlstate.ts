@@ -1,11 +1,11 @@
 import { TransientError } from '../domain/errors.ts';
+import { isFileSystemFull } from '../files/disk.ts';
 
 /** What PostgreSQL's error codes mean to us (PostgreSQL documentation, appendix A). */
 const transientClasses = new Set(['08', '53', '57', '58', '25']);
 const transientCodes = new Set(['40001', '40P01', '55P03']);
 /** 25 is here for 25P03: our session idled in a transaction, as a paused process does. */
 const dataClasses = new Set(['22', '23', '54']);
-const diskFullCodes = new Set(['53100', 'ENOSPC', 'EDQUOT']);
 const networkCodes = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -68,10 +68,8 @@ export function isCancelledStatement(error: unknown): boolean {
 
 /** A disk has no room left: the server's, or that of this process. */
 export function isDiskFull(error: unknown): boolean {
-  return (
-    diskFullCodes.has(codeOf(error) ?? '') ||
-    (error instanceof Error && diskFullCodes.has(codeOf(error.cause) ?? ''))
-  );
+  const ofServer = (each: unknown): boolean => codeOf(each) === '53100';
+  return isFileSystemFull(error) || ofServer(error) || (error instanceof Error && ofServer(error.cause));
 }
 
 /** The database refuses the data itself: some record of the batch is at fault. */

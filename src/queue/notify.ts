@@ -15,6 +15,7 @@ import {
   taskQueues,
 } from '../domain/task.ts';
 import type { TaskQueue } from '../tasks/task-kind.ts';
+import { withDeadline } from '../with-deadline.ts';
 import type { QueueBackend } from './backend.ts';
 
 /** What a job says: something is due. It carries ids and a version, never rows: it may outlive a deployment. */
@@ -121,22 +122,14 @@ function boundCalls(): <T>(call: () => Promise<T>) => Promise<T> {
   return async (call) => {
     if (overdue !== null && performance.now() < askAgainAt) throw new TransientError(silent);
     const answer = call();
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => {
-        const ended = answer.then(nothing, nothing).then(() => {
-          if (overdue === ended) overdue = null;
-        });
-        overdue = ended;
-        askAgainAt = performance.now() + askAgainMs;
-        reject(new TransientError(silent));
-      }, callTimeoutMs);
+    return withDeadline(answer, callTimeoutMs, () => {
+      const ended = answer.then(nothing, nothing).then(() => {
+        if (overdue === ended) overdue = null;
+      });
+      overdue = ended;
+      askAgainAt = performance.now() + askAgainMs;
+      throw new TransientError(silent);
     });
-    try {
-      return await Promise.race([answer, late]);
-    } finally {
-      clearTimeout(timer);
-    }
   };
 }
 

@@ -1,6 +1,7 @@
 import type { ConnectionOptions } from 'node:tls';
 import { Cluster, type CommonRedisOptions, Redis, type RedisOptions } from 'ioredis';
 import { type RedisTarget, readRedisUrl } from '../redis-url.ts';
+import { withDeadline } from '../with-deadline.ts';
 
 /** Redis as the configuration names it. */
 export interface RedisServer {
@@ -133,15 +134,9 @@ export async function askRedis<T>(
  * enough: connecting to a cluster that breaks at that moment may never end.
  */
 export async function pingRedis(redis: Redis | Cluster, timeoutMs: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer from Redis within ${timeoutMs} ms`)), timeoutMs);
+  await withDeadline(connectAndPing(redis), timeoutMs, () => {
+    throw new Error(`no answer from Redis within ${timeoutMs} ms`);
   });
-  try {
-    await Promise.race([connectAndPing(redis), late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 async function connectAndPing(redis: Redis | Cluster): Promise<void> {

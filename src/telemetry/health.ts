@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { withDeadline } from '../with-deadline.ts';
 
 export const parts = ['database', 'queue', 'storage'] as const;
 export type Part = (typeof parts)[number];
@@ -98,16 +99,8 @@ export function createProbe<T>(
   return async () => {
     if (kept !== null && performance.now() < kept.until) return kept.answer;
     outstanding ??= start();
-    return inTime(outstanding, deadlineMs);
+    return withDeadline(outstanding, deadlineMs, () => ({
+      error: new Error(`no answer within ${deadlineMs} ms`),
+    }));
   };
-}
-
-async function inTime<T>(answer: Promise<Answer<T>>, deadlineMs: number): Promise<Answer<T>> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Answer<T>>((resolve) => {
-    timer = setTimeout(() => resolve({ error: new Error(`no answer within ${deadlineMs} ms`) }), deadlineMs);
-  });
-  const first = await Promise.race([answer, late]);
-  clearTimeout(timer);
-  return first;
 }

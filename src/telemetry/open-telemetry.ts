@@ -21,6 +21,7 @@ import type { Logger } from 'pino';
 import { TRACE_FLUSH_MS } from '../domain/limits.ts';
 import type { SpanIdentity } from '../domain/trace.ts';
 import { readPackage } from '../package-root.ts';
+import { withDeadline } from '../with-deadline.ts';
 import { traceStatements } from './traced-statements.ts';
 import type { ActiveSpans, Span, SpanOptions, Tracing } from './tracing.ts';
 
@@ -158,16 +159,11 @@ function reporting(exporter: SpanExporter, log: Logger): SpanExporter {
 
 /** A collector that does not answer holds up no stop. */
 async function flush(provider: BasicTracerProvider, log: Logger): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<'late'>((resolve) => {
-    timer = setTimeout(() => resolve('late'), TRACE_FLUSH_MS);
-  });
   try {
-    const outcome = await Promise.race([provider.shutdown(), late]);
-    if (outcome === 'late') log.warn('the last spans could not be sent in time');
+    await withDeadline(provider.shutdown(), TRACE_FLUSH_MS, () =>
+      log.warn('the last spans could not be sent in time'),
+    );
   } catch (error) {
     log.warn({ err: error }, 'the last spans could not be sent');
-  } finally {
-    clearTimeout(timer);
   }
 }

@@ -7,6 +7,7 @@ import { RECORD_DEADLINE_MS } from '../../domain/limits.ts';
 import type { Origin } from '../../domain/origin.ts';
 import type { Scope } from '../../domain/scope.ts';
 import type { Environment } from '../../postgres/stores/environments.ts';
+import { withDeadline } from '../../with-deadline.ts';
 import { crossOriginProblem, sessionCookie } from '../session-cookie.ts';
 
 type NeededScope = Scope | 'any';
@@ -36,7 +37,7 @@ declare module 'fastify' {
  */
 export function addAuth(app: FastifyInstance, { db, config }: System): void {
   const verify = (header: string): Promise<Caller | KeyRefusal> =>
-    inTime(verifyKey(db, config.apiKey, header), RECORD_DEADLINE_MS);
+    inTime(verifyKey(db, config.apiKey, header));
   const cache = new KeyCache(verify);
   app.decorateRequest('caller', null);
   app.decorateRequest('keyRefusal', null);
@@ -51,7 +52,7 @@ export function addAuth(app: FastifyInstance, { db, config }: System): void {
     const cookie = header === '' ? sessionCookie(request) : null;
     if (cookie !== null) {
       const problem = crossOriginProblem(request);
-      const asked = problem === null ? inTime(verifySession(db, config, cookie), RECORD_DEADLINE_MS) : null;
+      const asked = problem === null ? inTime(verifySession(db, config, cookie)) : null;
       if (asked === null) done(problem ?? undefined);
       else asked.then((caller) => done(admit(request, reply, caller, scope)), done);
       return;
@@ -151,16 +152,8 @@ function insufficient(scope: Scope, scopes: readonly Scope[]): Error {
 }
 
 /** Waits for an answer that may never come: a database that is frozen breaks no connection. */
-export async function inTime<T>(answer: Promise<T>, deadlineMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new TransientError('the database does not answer')), deadlineMs);
+function inTime<T>(answer: Promise<T>): Promise<T> {
+  return withDeadline(answer, RECORD_DEADLINE_MS, () => {
+    throw new TransientError('the database does not answer');
   });
-  // Whatever becomes of it later is nobody's concern any more.
-  answer.catch(() => undefined);
-  try {
-    return await Promise.race([answer, late]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -8,15 +8,10 @@ import { ALL_RECORDS_REFUSED, type LoadOptions } from '../../domain/load.ts';
 import { isRejectColumn } from '../../domain/reject.ts';
 import type { SourceOptions } from '../../domain/source.ts';
 import type { Database } from '../../postgres/database.ts';
-import {
-  claimRows,
-  type Parent,
-  readLoadId,
-  readParent,
-  type Unclaimed,
-} from '../../postgres/stores/amendments.ts';
+import { claimRows, type Parent, readParent, type Unclaimed } from '../../postgres/stores/amendments.ts';
 import { isBeforeDeletion } from '../../postgres/stores/deletion-traces.ts';
 import { lockLane } from '../../postgres/stores/lanes.ts';
+import { readLoadId } from '../../postgres/stores/read-loads.ts';
 import { type Accepted, acceptLoad, discardReceived } from '../accept-load.ts';
 import type { LoadContext } from '../context.ts';
 import type { ReceivedFile } from '../receive/receive.ts';

@@ -129,16 +129,6 @@ async function findUnclaimed(
   return unclaimed;
 }
 
-/** The load of a job that was accepted in this transaction. */
-export async function readLoadId(db: Database, jobId: string): Promise<number> {
-  const { load_id } = await db
-    .selectFrom('loads')
-    .select('load_id')
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow();
-  return load_id;
-}
-
 /** The amendment ended without completing: what it had claimed is free again. Nothing, of a load that amends nothing. */
 export async function releaseClaims(db: Database, amendmentId: number): Promise<void> {
   await db

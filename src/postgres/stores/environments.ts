@@ -21,7 +21,6 @@ const namePattern = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const tokenCharacters = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const tokenLength = 8;
 
-/** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
 /**
  * Where no refused record can take its place any more, because its file has expired, single records need not leave their times. The rows
  * are locked before it is looked: a load that ends with refused records waits, or is seen. Call it in a transaction.
@@ -44,6 +43,7 @@ export async function forgetMendable(db: Database): Promise<void> {
       )`.execute(db);
 }
 
+/** Throws `InputError` `invalid_field`: a name that is not allowed, or that is taken. */
 export async function createEnvironment(db: Database, name: string): Promise<Environment> {
   if (!namePattern.test(name)) {
     const rule = '1 to 63 of a-z, 0-9, _ and -, the first a letter or digit';

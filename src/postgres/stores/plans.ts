@@ -205,15 +205,6 @@ async function readChanges(
   };
 }
 
-export async function readLoadId(db: Database, jobId: string): Promise<number> {
-  const row = await db
-    .selectFrom('loads')
-    .select('load_id')
-    .where('job_id', '=', jobId)
-    .executeTakeFirstOrThrow();
-  return row.load_id;
-}
-
 /** The rows of plans; their summaries name no profile, and stay. They go before the file does: what has no file has no rows. */
 export async function forgetPlannedRows(db: Database, loadIds: readonly number[]): Promise<void> {
   await db.deleteFrom('planned_rows').where('load_id', 'in', loadIds).execute();

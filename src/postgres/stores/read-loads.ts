@@ -270,6 +270,16 @@ export async function isInLedger(db: Database, jobId: string): Promise<boolean> 
   return row !== undefined;
 }
 
+/** Throws if there is no such load. */
+export async function readLoadId(db: Database, jobId: string): Promise<number> {
+  const { load_id } = await db
+    .selectFrom('loads')
+    .select('load_id')
+    .where('job_id', '=', jobId)
+    .executeTakeFirstOrThrow();
+  return load_id;
+}
+
 /** Bytes, and what decides how they are read. */
 interface Reading extends Pick<LoadOptions, 'entity' | 'map' | 'preset' | 'source'> {
   /** Hex. */
