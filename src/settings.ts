@@ -30,14 +30,18 @@ export const settings = {
   publicUrl: url(
     'PUBLIC_URL',
     ['http', 'https'],
-    'Address that callers reach the server by, for links; default: the host that a request asks for, with https if X-Forwarded-Proto says so; in messages, the address listened on.',
+    'Address at which callers reach the server; links start with it. Empty: links in answers use the host of the request, with https if X-Forwarded-Proto says so; links in messages use HOST and PORT.',
   ),
   trustProxy: networks(
     'TRUST_PROXY',
-    'Proxies in front of the server: IP addresses or networks, with commas between. The address of a caller, by which failed sign-ins are counted, is then what they say in X-Forwarded-For; empty: that of the connection.',
+    'IP addresses or networks of the proxies in front of the server, with commas between. From them, sluice takes the address of the caller from X-Forwarded-For, and counts failed sign-ins by it; empty: it takes the address of the connection.',
   ),
   dataDir: {
-    ...text('DATA_DIR', '.sluice', 'Folder for the embedded PostgreSQL, received files and rejects.'),
+    ...text(
+      'DATA_DIR',
+      '.sluice',
+      'Folder for the embedded PostgreSQL, received files, exports and unsent mail.',
+    ),
     parse: (path: string) => resolve(path),
   },
   databaseUrl: url(
@@ -51,28 +55,33 @@ export const settings = {
   ),
   redisTlsCa: optionalText(
     'REDIS_TLS_CA',
-    'File with the certificates (PEM) that may have signed that of Redis; empty: the public authorities.',
+    'File with the certificates (PEM) of the authorities trusted to sign the certificate of Redis; empty: the public authorities.',
   ),
   storageUrl: text(
     'STORAGE_URL',
     '',
-    'Where received files and exports are kept: a folder (file:///path), or s3://bucket/prefix?endpoint=…&region=…&path_style=true; empty: DATA_DIR/files.',
+    'Where sluice keeps received files and exports: a folder (file:///path), or s3://bucket/prefix?endpoint=…&region=…&path_style=true; empty: DATA_DIR/files.',
   ),
   storagePresign: flag(
     'STORAGE_PRESIGN',
     'true',
-    'With files on S3: whether links to files of exports are answered by S3 itself; false: by this server.',
+    'With files on S3, links to files of exports lead to S3 (true), or to this server, which reads the files from S3 (false).',
   ),
   awsAccessKeyId: text(
     'AWS_ACCESS_KEY_ID',
     '',
-    'Key for S3; empty: what the AWS SDK finds (profile, role of the machine).',
+    'Access key for S3; empty: the AWS SDK finds one (profile, role of the machine).',
   ),
-  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Its secret.', true),
-  awsSessionToken: text('AWS_SESSION_TOKEN', '', 'Its session token, if it is a temporary one.', true),
+  awsSecretAccessKey: text('AWS_SECRET_ACCESS_KEY', '', 'Secret of the access key for S3.', true),
+  awsSessionToken: text(
+    'AWS_SESSION_TOKEN',
+    '',
+    'Session token of the access key for S3, if the key is temporary.',
+    true,
+  ),
   inboxDir: optionalPath(
     'INBOX_DIR',
-    'Folder that is watched for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: no inbox.',
+    'Folder that sluice watches for files to load, INBOX_DIR/<environment>/ for each environment (docs/inbox.md); empty: no inbox.',
   ),
   inboxScanMs: integer(
     'INBOX_SCAN_MS',
@@ -84,7 +93,7 @@ export const settings = {
   inboxStableMs: integer(
     'INBOX_STABLE_MS',
     '5000',
-    'Milliseconds that a file in the inbox must stay unchanged before it is taken; at least two polls.',
+    'Milliseconds that a file in the inbox must stay unchanged before it is loaded; at least two polls.',
     0,
     3_600_000,
   ),
@@ -94,13 +103,13 @@ export const settings = {
   ),
   metricsToken: secretKey(
     'METRICS_TOKEN',
-    'If set, /metrics requires `Authorization: Bearer` with it (20 to 200 characters); empty: open to all.',
+    'If set, /metrics requires `Authorization: Bearer` with this token (20 to 200 characters); empty: open to all.',
   ),
   adminKey: secretKey(
     'ADMIN_KEY',
-    'If set, whoever has it (20 to 200 characters) signs in to /console for every environment; empty: API keys only.',
+    'If set, this key (20 to 200 characters) signs in to /console for every environment; empty: only API keys do.',
   ),
-  logLevel: oneOf('LOG_LEVEL', 'info', 'Least level that is logged.', [
+  logLevel: oneOf('LOG_LEVEL', 'info', 'Lowest level that is logged.', [
     'trace',
     'debug',
     'info',
@@ -122,7 +131,7 @@ export const settings = {
   poolSize: integer(
     'POOL_SIZE',
     '10',
-    'PostgreSQL connections of the serving process; two fifths of them are for reads.',
+    'PostgreSQL connections of a serving process; two fifths of them are for reads.',
     2,
     500,
   ),
@@ -136,14 +145,14 @@ export const settings = {
   minUploadRate: integer(
     'MIN_UPLOAD_RATE',
     '1024',
-    'Bytes per second below which an upload is given up; 0: never.',
+    'Bytes per second below which the server ends an upload; 0: never.',
     0,
     2 ** 30,
   ),
   uploadStallMs: integer(
     'UPLOAD_STALL_MS',
     '30000',
-    'Milliseconds without a byte after which an upload is given up; a single record, and the head of any request, must have come within them.',
+    'Milliseconds without a byte after which the server ends an upload. The head of every request, and a whole single record, must arrive within this time.',
     100,
     3_600_000,
   ),
@@ -157,28 +166,28 @@ export const settings = {
   rateLimitWindowMs: integer(
     'RATE_LIMIT_WINDOW_MS',
     '1000',
-    'Milliseconds over which RATE_LIMIT is counted; what a longer one allows may come in one burst.',
+    'Length of the window in which requests are counted for RATE_LIMIT, in milliseconds. A key may send all requests of a window in one burst.',
     1_000,
     3_600_000,
   ),
   maxQueuedJobs: integer(
     'MAX_QUEUED_JOBS',
     '10000',
-    'Jobs (loads, exports, deletions) of one environment that may be unfinished; the API answers 429 to one more, except to a repeated Idempotency-Key; 0: no limit.',
+    'Unfinished jobs (loads, exports, deletions) that one environment may have; the API answers 429 to a request for one more, unless it repeats an Idempotency-Key; 0: no limit.',
     0,
     10_000_000,
   ),
   maxConnections: integer(
     'MAX_CONNECTIONS',
     '4096',
-    'Connections that a serving process keeps open; beyond it those that wait longest without a request are closed. At most half of the descriptors that the process may open.',
+    'Connections that a serving process keeps open. When there are more, it closes those that have been without a request for longest. It never keeps more than half of the file descriptors that it may open.',
     10,
     1_000_000,
   ),
   maxEventLoopDelayMs: integer(
     'MAX_EVENT_LOOP_DELAY_MS',
     '1000',
-    'Mean delay of the event loop, over a second, above which requests are answered 503; 0: never.',
+    'Mean delay of the event loop over a second, in milliseconds, above which the server answers 503; 0: never.',
     0,
     60_000,
   ),
@@ -211,45 +220,45 @@ export const settings = {
   exportTimeoutMinutes: integer(
     'EXPORT_TIMEOUT_MINUTES',
     '720',
-    'Minutes that an export may take from when a worker begins it; one that takes longer fails.',
+    'Minutes that an export may take after a worker begins it; one that takes longer fails.',
     1,
     20_000,
   ),
   eventRetentionDays: integer(
     'EVENT_RETENTION_DAYS',
     '0',
-    'Days that events are kept in the database; 0: for ever. They are removed by whole months. Definitions can set other days by environment and event name.',
+    'Days that events are kept in the database; 0: for ever. Whole months are removed. Definitions can set other days by environment and event name.',
     0,
     MAX_EVENT_RETENTION_DAYS,
   ),
   eventArchive: oneOf(
     'EVENT_ARCHIVE',
     'off',
-    'What happens to events whose retention is over; parquet: they are archived in the file store, and exports still read them; off: they are removed.',
+    'What happens to events whose retention is over. parquet: they are archived in the file store, and exports still read them; off: they are removed.',
     ['off', 'parquet'],
   ),
   linkTtlHours: integer(
     'LINK_TTL_HOURS',
     '48',
-    'Hours that a link to a file of an export is good for; asking for the job again gives new ones.',
+    'Hours that a link to a file of an export is valid; fetch the job again for fresh links.',
     1,
     876_000,
   ),
   smtpUrl: url(
     'SMTP_URL',
     ['smtp', 'smtps'],
-    'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: they are written to DATA_DIR/outbox.',
+    'Mail server for messages about jobs: smtp://user:password@host:587, smtps:// for TLS from the start; empty: messages are written to DATA_DIR/outbox.',
   ),
-  mailFrom: mailAddress('MAIL_FROM', 'sluice@localhost', 'Address that messages about jobs come from.'),
+  mailFrom: mailAddress('MAIL_FROM', 'sluice@localhost', 'Sender address of messages about jobs.'),
   notifyAllowPrivate: flag(
     'NOTIFY_ALLOW_PRIVATE',
     'false',
-    'Whether webhooks may lead to this machine and to private networks.',
+    'Whether sluice sends webhooks to this machine and to private networks.',
   ),
-  notifyAllowHttp: flag('NOTIFY_ALLOW_HTTP', 'false', 'Whether webhooks may lead to http:// addresses.'),
+  notifyAllowHttp: flag('NOTIFY_ALLOW_HTTP', 'false', 'Whether sluice sends webhooks to http:// addresses.'),
   schedulesFile: optionalPath(
     'SCHEDULES_FILE',
-    'File with the schedules of loads and exports (docs/schedules.md); empty: there are none.',
+    'File with the schedules of loads and exports (docs/schedules.md); empty: no schedules.',
   ),
   schedulesLocalRoots: folders(
     'SCHEDULES_LOCAL_ROOTS',
@@ -267,9 +276,9 @@ export const settings = {
   drainMs: integer(
     'DRAIN_MS',
     '0',
-    'Milliseconds that a stopping server still accepts requests, while /health/ready answers 503 so that load balancers send no more; SHUTDOWN_MS begins after it.',
+    'Milliseconds that a stopping server still accepts requests, while /health/ready answers 503 so that load balancers send no more. SHUTDOWN_MS begins afterwards.',
     0,
     600_000,
   ),
-  shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds a graceful stop may take.', 1_000, 600_000),
+  shutdownMs: integer('SHUTDOWN_MS', '25000', 'Milliseconds that a graceful stop may take.', 1_000, 600_000),
 } as const;

@@ -33,8 +33,8 @@ function showBalance({ cli }: DemoStage, { counts }: Job, expected: Expected): b
     rejected === expected.rejected &&
     superseded === expected.superseded;
   const sentence = right
-    ? 'It balances, and is what the file was made to come to. A user who stands in it twice has the later values.'
-    : 'That is not what the file holds!';
+    ? 'The counts balance and match the generated file. A user who appears twice has the later values.'
+    : 'The counts do not match the generated file!';
   cli.terminal.print(`   ${cli.terminal.style(right ? 'green' : 'red', sentence)}`);
   return right;
 }

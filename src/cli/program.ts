@@ -53,9 +53,7 @@ const commands: Readonly<Record<string, () => Promise<AddCommand>>> = {
 export async function createProgram(cli: Cli, words: readonly string[]): Promise<Command> {
   const program = new Command('sluice');
   program
-    .description(
-      'Loads product-analytics data, CSV, NDJSON and arrays, into Postgres: exactly once, and fast.',
-    )
+    .description('Loads users, companies and events into PostgreSQL exactly once, and exports them.')
     .version(readPackage().version, '-v, --version', 'print the version')
     .helpCommand('help [command]', 'show what a command does')
     .showHelpAfterError('(see --help)')
