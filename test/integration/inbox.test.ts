@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { System } from '../../src/context.ts';
 import type { InboxFile } from '../../src/domain/inbox.ts';
@@ -25,12 +26,13 @@ import { removeAbandoned } from '../../src/load/accept-load.ts';
 import { cancelLoad } from '../../src/load/end-load.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import type { Environment } from '../../src/postgres/stores/environments.ts';
-import { claimedFiles } from '../../src/postgres/stores/inbox-files.ts';
+import { claimedFiles, insertInboxFiles } from '../../src/postgres/stores/inbox-files.ts';
 import { claimFiles, putBackOrphans } from '../../src/sources/inbox/claimed-file.ts';
 import { concludeFiles } from '../../src/sources/inbox/conclude.ts';
 import { findFolder, lookInto } from '../../src/sources/inbox/folders.ts';
 import { Backoff, createInboxOpener, type Inbox, Warnings } from '../../src/sources/inbox/inbox.ts';
 import { optionsWithoutMapping } from '../../src/sources/inbox/mapping.ts';
+import { takeInAgain } from '../../src/sources/inbox/take-again.ts';
 import { takeIn } from '../../src/sources/inbox/take-in.ts';
 import { InboxWatch } from '../../src/sources/inbox/watch-inbox.ts';
 import { type CollectedLog, collectLog } from '../support/collected-log.ts';
@@ -418,8 +420,8 @@ interface ByHand {
   readonly inbox: Inbox;
   readonly environment: Environment;
   readonly folder: string;
-  /** Claims what lies there; gives the ledger's rows. */
-  claim(): Promise<InboxFile[]>;
+  /** Claims what lies there, or in the folder of another environment; gives the ledger's rows. */
+  claim(of?: Environment): Promise<InboxFile[]>;
   conclude(): Promise<void>;
 }
 
@@ -437,12 +439,13 @@ async function byHand(run: (hand: ByHand) => Promise<void>): Promise<void> {
       inbox: opened,
       environment,
       folder,
-      async claim() {
-        const view = await lookInto((await findFolder(folder)) ?? { path: folder, device: 0n });
+      async claim(of = environment) {
+        const path = join(opened.path, of.name);
+        const view = await lookInto((await findFolder(path)) ?? { path, device: 0n });
         const files = view.files.map((file) => ({ ...file, folder: '' as const }));
         const options = new Map([['' as const, optionsWithoutMapping('')]]);
-        await claimFiles(system, opened, environment, files, options, tools);
-        return claimedFiles(system.db, opened.id, environment.environmentId, 1_000);
+        await claimFiles(system, opened, of, files, options, tools);
+        return claimedFiles(system.db, opened.id, of.environmentId, 1_000);
       },
       conclude: () => concludeFiles(system, opened, new Backoff(), never),
     });
@@ -632,6 +635,51 @@ describe('two processes, or one that died, do no harm', () => {
       await writeFile(join(claimed, '.x.draft'), 'half');
       await hand.conclude();
       expect(await state()).toEqual(right);
+    });
+  });
+
+  test('files that cannot be moved hold up neither those behind them nor those of another environment', async () => {
+    await byHand(async (hand) => {
+      const { system, inbox: opened, environment, folder } = hand;
+      const { environment: other } = await t.addEnvironment(`tenant-${++environments}`);
+      const stuck = Array.from({ length: 101 }, (_, at) => ({
+        ...{ fileId: uuidv7(), environmentId: environment.environmentId, folder: '' as const },
+        ...{ name: `${at}.csv`, inode: BigInt(at), size: 0n, modifiedNs: 0n, hasMarker: false },
+        options: optionsWithoutMapping(''),
+      }));
+      await insertInboxFiles(system.db, opened.id, stuck);
+      await sql`update inbox_files set state = 'refused', outcome = 'failed', placed_as = '2026-01-01/' || name
+        where inbox_id = ${opened.id}`.execute(system.db);
+      await drop(join(folder, 'failed', '2026-01-01'), 'a file where a folder should be');
+      for (const each of [environment, other]) {
+        await drop(join(opened.path, each.name, 'empty.csv'), '');
+        await takeIn(system, opened, await only(hand.claim(each)), never);
+      }
+      await hand.conclude();
+      for (const { name } of [environment, other]) {
+        const { receipt } = await only(readConcluded(join(opened.path, name)));
+        expect(receipt).toMatchObject({ file: 'empty.csv', environment: name });
+      }
+    });
+  });
+
+  test('a failed file that is taken in again is found by the watch, also if the first attempt died between its two names', async () => {
+    await byHand(async (hand) => {
+      const { system, inbox: opened, environment, folder } = hand;
+      await drop(join(folder, 'a.csv'), '');
+      const { fileId, ...file } = await only(hand.claim());
+      await takeIn(system, opened, { fileId, ...file }, never);
+      await hand.conclude();
+      const failed = (await only(readConcluded(folder))).path;
+      const again = () => takeInAgain(system, opened.path, environment.environmentId, fileId);
+      await drop(join(folder, 'a.csv'), users('another'));
+      await expect(again()).rejects.toThrow('another file of that name lies in the inbox');
+      await rm(join(folder, 'a.csv'));
+      await link(failed, join(folder, 'a.csv'));
+      expect(await hand.claim()).toEqual([]);
+      await again();
+      expect(await list(join(failed, '..'))).toEqual(['a.csv.receipt.json']);
+      expect(await hand.claim()).toMatchObject([{ name: 'a.csv', inode: file.inode }]);
     });
   });
 

@@ -212,13 +212,23 @@ export async function claimedFiles(
   return rows.map(toInboxFile);
 }
 
-/** The files whose fate is known and which still lie in the hidden folder, in order of arrival. */
-export async function filesToConclude(db: Database, inboxId: string, limit: number): Promise<InboxFile[]> {
+/**
+ * The files whose fate is known and which still lie in the hidden folder, without `except`: the first of each environment in order
+ * of arrival, then the second of each and so on. So those of one environment hold up no other's.
+ */
+export async function filesToConclude(
+  db: Database,
+  inboxId: string,
+  except: readonly string[],
+  limit: number,
+): Promise<InboxFile[]> {
   const rows = await selectInboxFiles(db)
+    .select(sql<number>`row_number() over (partition by f.environment_id order by f.arrival)`.as('turn'))
     .leftJoin('loads as l', (join) =>
       join.onRef('l.job_id', '=', 'f.job_id').onRef('l.environment_id', '=', 'f.environment_id'),
     )
     .where('f.inbox_id', '=', inboxId)
+    .where(sql<boolean>`f.file_id <> all (${[...except]}::uuid[])`)
     .where((eb) =>
       eb.or([
         eb('f.state', '=', 'refused'),
@@ -233,6 +243,7 @@ export async function filesToConclude(db: Database, inboxId: string, limit: numb
         ]),
       ]),
     )
+    .orderBy('turn')
     .orderBy('f.arrival')
     .limit(limit)
     .execute();

@@ -34,8 +34,7 @@ export async function concludeFiles(
   signal: AbortSignal,
 ): Promise<void> {
   for (;;) {
-    const found = await filesToConclude(context.db, inbox.id, filesAtATime);
-    const files = found.filter(({ fileId }) => backoff.isDue(fileId));
+    const files = await filesToConclude(context.db, inbox.id, backoff.waiting(), filesAtATime);
     const loads = await loadsOf(context, files);
     const atATime = pLimit(writesAtATime);
     const concluding: Promise<boolean>[] = [];
@@ -47,7 +46,7 @@ export async function concludeFiles(
       );
     }
     const concluded = await Promise.all(concluding);
-    if (signal.aborted || found.length < filesAtATime || !concluded.includes(true)) return;
+    if (signal.aborted || files.length < filesAtATime || !concluded.includes(true)) return;
   }
 }
 

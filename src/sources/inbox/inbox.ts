@@ -171,6 +171,11 @@ export class Backoff<Key> {
     return (this.#failures.get(key)?.untilMs ?? 0) <= performance.now();
   }
 
+  /** Those whose next try is not due. */
+  waiting(): Key[] {
+    return [...this.#failures.keys()].filter((key) => !this.isDue(key));
+  }
+
   /** Milliseconds until the next try. */
   failed(key: Key): number {
     const count = (this.#failures.get(key)?.count ?? 0) + 1;

@@ -5,6 +5,7 @@ import type { InboxFile } from '../../domain/inbox.ts';
 import { codeOf, syncFolder } from '../../files/disk.ts';
 import type { Database } from '../../postgres/database.ts';
 import { findFailedInboxFile } from '../../postgres/stores/inbox-history.ts';
+import { statOf } from './claimed-file.ts';
 import { findInbox } from './inbox.ts';
 
 /**
@@ -30,10 +31,15 @@ export async function takeInAgain(
   return file;
 }
 
-/** A link fails where something of the name is there; where a file system has none, renaming is the best there is. */
+/**
+ * A link fails where something of the name is there; where a file system has none, renaming is the best there is. Who is killed
+ * between the two steps leaves a file with both names, which nobody takes; doing it again mends that.
+ */
 async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
   try {
-    await link(from, to);
+    await link(from, to).catch(async (error: unknown) => {
+      if (codeOf(error) !== 'EEXIST' || !(await areOneFile(from, to))) throw error;
+    });
     await rm(from);
   } catch (error) {
     const code = codeOf(error);
@@ -42,4 +48,9 @@ async function moveWithoutOverwriting(from: string, to: string): Promise<void> {
     if (code !== 'EPERM' && code !== 'ENOTSUP') throw error;
     await rename(from, to);
   }
+}
+
+async function areOneFile(one: string, other: string): Promise<boolean> {
+  const [a, b] = await Promise.all([statOf(one), statOf(other)]);
+  return a !== null && b !== null && a.dev === b.dev && a.ino === b.ino;
 }
