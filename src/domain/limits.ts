@@ -76,10 +76,12 @@ export const READ_BYTES = 256 * KiB;
 /** Bytes written to a file between two syncs in the background. */
 export const FILE_SYNC_BYTES = 16 * MiB;
 /**
- * Temporary files that nobody wrote to for so long are of a process that was killed, and so are received files of which
+ * Temporary files that nobody wrote to or touched for so long are of a process that was killed, and so are received files of which
  * nobody made a load for so long, in milliseconds.
  */
 export const ABANDONED_FILE_MS = 60 * 60 * 1000;
+/** How often a file that is in use is touched, whether or not anything is written to it. */
+export const FILE_TOUCH_MS = 5 * 60 * 1000;
 /**
  * How long an upload waits to learn whether a COMMIT whose answer was lost took effect. Longer than a session may idle in its
  * transaction (15 s): one that hears no COMMIT has rolled back by then.

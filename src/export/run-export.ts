@@ -12,7 +12,7 @@ import { analyzeStale } from '../postgres/maintenance.ts';
 import { beginExport, completeExport, type ExportWork, recordProgress } from '../postgres/stores/exports.ts';
 import { nameTaskSession, taskSessionName } from '../postgres/stores/task-sessions.ts';
 import { endTask, renewTask } from '../postgres/stores/tasks.ts';
-import { keepAlive } from '../tasks/run-task.ts';
+import { keepAlive } from '../tasks/poller.ts';
 import { notifyQueue } from '../tasks/task-kind.ts';
 import { attemptFolder, type ExportContext } from './context.ts';
 import { recordExportEnd } from './end-export.ts';

@@ -1,5 +1,6 @@
 import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { FILE_SYNC_BYTES } from '../domain/limits.ts';
+import { type KeepAlive, keepAlive } from '../tasks/poller.ts';
 import { ioError } from './disk.ts';
 import type { FileRef, FileWriter } from './file-store.ts';
 
@@ -8,6 +9,8 @@ export interface NewFile {
   readonly ref: FileRef;
   readonly temporaryPath: string;
   readonly path: string;
+  /** A file that waits for its bytes is touched this often: sweeps go by age. */
+  readonly touchMs: number;
   /** Makes the directory of `path` and resolves to a function that makes an entry in it durable. */
   makeDirectory(): Promise<() => Promise<void>>;
 }
@@ -20,6 +23,7 @@ export class FileSystemWriter implements FileWriter {
   readonly ref: FileRef;
   readonly #file: NewFile;
   readonly #handle: FileHandle;
+  readonly #touching: KeepAlive;
   #unsynced = 0;
   /** The sync under way, if any. Never rejects: a failure is kept in #syncError. */
   #syncing: Promise<void> | null = null;
@@ -31,6 +35,10 @@ export class FileSystemWriter implements FileWriter {
     this.ref = file.ref;
     this.#file = file;
     this.#handle = handle;
+    this.#touching = keepAlive(file.touchMs, async () => {
+      await handle.utimes(new Date(), new Date());
+      return true;
+    });
   }
 
   /** @throws TransientError if the directory cannot be written. */
@@ -68,6 +76,7 @@ export class FileSystemWriter implements FileWriter {
       this.#renamed = true;
       await syncDirectory();
       this.#state = 'committed';
+      this.#touching.stop();
     } catch (error) {
       throw ioError('completing a file', error);
     }
@@ -77,6 +86,7 @@ export class FileSystemWriter implements FileWriter {
   async discard(): Promise<void> {
     if (this.#state !== 'open') return;
     this.#state = 'discarded';
+    this.#touching.stop();
     await this.#syncing;
     // After a `commit` that failed half-way the file may be closed already, and have its final name.
     await this.#handle.close().catch(() => undefined);

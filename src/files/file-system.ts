@@ -4,13 +4,12 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { uuidv7 } from 'uuidv7';
 import { Fault, TransientError } from '../domain/errors.ts';
-import { READ_BYTES } from '../domain/limits.ts';
+import { FILE_TOUCH_MS, READ_BYTES } from '../domain/limits.ts';
 import { codeOf, ioError, syncFolder } from './disk.ts';
 import {
   checkFolder,
   checkRef,
   createRef,
-  type FileFolder,
   type FileRef,
   type FileStore,
   type FileWriter,
@@ -24,12 +23,18 @@ const temporary = 'tmp';
  * goes into a folder is there from the beginning, under a name that ends in `.part`, so that it goes with the folder.
  * All its methods throw `TransientError` when the file system refuses (disk full, permissions, a lost mount).
  */
-export function createFileSystemStore(directory: string): FileStore {
+export function createFileSystemStore(directory: string, touchMs = FILE_TOUCH_MS): FileStore {
   const pathOf = (ref: FileRef) => path.join(directory, checkRef(ref));
+  const temporaryPath = (name: string) => path.join(directory, temporary, name);
   const check = createFolderCheck(path.join(directory, temporary));
   return {
-    create: (folder) => (folder === undefined ? createWriter(directory) : createWriterIn(directory, folder)),
-    createAs: (ref) => openWriter(directory, checkRef(ref), path.join(directory, temporary, uuidv7())),
+    async create(folder) {
+      const ref = createRef(folder);
+      const draft =
+        folder === undefined ? temporaryPath(path.basename(ref)) : `${path.join(directory, ref)}.part`;
+      return openWriter(directory, ref, draft, touchMs);
+    },
+    createAs: (ref) => openWriter(directory, checkRef(ref), temporaryPath(uuidv7()), touchMs),
     size: (ref) => sizeOf(pathOf(ref)),
     readRange: (ref, start, end) => readRange(pathOf(ref), start, end),
     open: (ref, range) => openStream(pathOf(ref), range),
@@ -40,17 +45,12 @@ export function createFileSystemStore(directory: string): FileStore {
   };
 }
 
-async function createWriter(directory: string): Promise<FileWriter> {
-  const ref = createRef();
-  return openWriter(directory, ref, path.join(directory, temporary, path.basename(ref)));
-}
-
-async function createWriterIn(directory: string, folder: FileFolder): Promise<FileWriter> {
-  const ref = createRef(folder);
-  return openWriter(directory, ref, `${path.join(directory, ref)}.part`);
-}
-
-async function openWriter(directory: string, ref: FileRef, temporaryPath: string): Promise<FileWriter> {
+async function openWriter(
+  directory: string,
+  ref: FileRef,
+  temporaryPath: string,
+  touchMs: number,
+): Promise<FileWriter> {
   const file = path.join(directory, ref);
   try {
     await mkdir(path.dirname(temporaryPath), { recursive: true });
@@ -61,6 +61,7 @@ async function openWriter(directory: string, ref: FileRef, temporaryPath: string
     ref,
     path: file,
     temporaryPath,
+    touchMs,
     makeDirectory: async () => {
       await mkdir(path.dirname(file), { recursive: true });
       return () => syncUpTo(directory, path.dirname(file));

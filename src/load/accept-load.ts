@@ -28,6 +28,7 @@ import {
   forgetReceived,
   recordReceived,
   takeReceived,
+  touchReceived,
 } from '../postgres/stores/received-files.ts';
 import type { LoadContext } from './context.ts';
 import { startLaneSoon, startSmallLoadSoon } from './end-load.ts';
@@ -256,6 +257,7 @@ export function receivingStore({ db, files }: Context): ReceivingStore {
   return {
     readRange: (ref, start, end) => files.readRange(ref, start, end),
     remove: (ref) => discardReceived({ db, files }, ref),
+    touch: (ref) => touchReceived(db, ref),
     async create(): Promise<FileWriter> {
       const writer = await files.create();
       return {

@@ -22,3 +22,23 @@ export function startPoller(everyMs: number, poll: () => Promise<void>): Poller 
     },
   };
 }
+
+export interface KeepAlive {
+  stop(): void;
+}
+
+/**
+ * Calls `renew` every `everyMs` until stopped or until it says that what it renews is gone. A renewal that fails is tried again at
+ * the next beat: what is renewed outlives several. No process lives on for its sake.
+ */
+export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
+  const timer = setInterval(() => {
+    renew().then(
+      (isThere) => {
+        if (!isThere) clearInterval(timer);
+      },
+      () => undefined,
+    );
+  }, everyMs).unref();
+  return { stop: () => clearInterval(timer) };
+}

@@ -6,6 +6,7 @@ import { describeFailure, isTimeout, isTransient } from '../postgres/sqlstate.ts
 import { readTrace } from '../postgres/stores/job-traces.ts';
 import { endEarlierSessions, endOwnSession } from '../postgres/stores/task-sessions.ts';
 import { claimNextTask, claimTask, findNextTasks, releaseTask, renewTask } from '../postgres/stores/tasks.ts';
+import { keepAlive } from './poller.ts';
 import type { TaskContext, TaskKind, Tolerance } from './task-kind.ts';
 
 /** When a worker is to stop: what may take long gives up at `stopping`, the rest when the time runs short. */
@@ -209,26 +210,6 @@ async function within(deadline: AbortSignal, work: () => Promise<void>): Promise
   } finally {
     deadline.removeEventListener('abort', onAbort);
   }
-}
-
-export interface KeepAlive {
-  stop(): void;
-}
-
-/**
- * Calls `renew` every `everyMs` until stopped or until it says that the lease is gone. A renewal that fails is tried again at the
- * next beat: the lease outlives several.
- */
-export function keepAlive(everyMs: number, renew: () => Promise<boolean>): KeepAlive {
-  const timer = setInterval(() => {
-    renew().then(
-      (isOurs) => {
-        if (!isOurs) clearInterval(timer);
-      },
-      () => undefined,
-    );
-  }, everyMs);
-  return { stop: () => clearInterval(timer) };
 }
 
 /** Environments that are remembered; the others count as not served lately. */

@@ -2,8 +2,10 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { sweep } from '../../src/background-jobs/prune.ts';
 import type { System } from '../../src/context.ts';
+import { receivingStore } from '../../src/load/accept-load.ts';
 import type { LoadContext } from '../../src/load/context.ts';
 import { startLane } from '../../src/load/end-load.ts';
+import { Asides } from '../../src/load/receive/asides.ts';
 import { createEnvironment } from '../../src/postgres/stores/environments.ts';
 import { requireLoad } from '../../src/postgres/stores/read-loads.ts';
 import {
@@ -16,6 +18,7 @@ import {
 } from '../support/load-file.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/postgres-proxy.ts';
 import { openTestSystem, type TestSystem } from '../support/system.ts';
+import { waitFor } from '../support/wait-for.ts';
 
 let t: TestSystem;
 let environmentId: number;
@@ -160,6 +163,25 @@ test('the file of an upload that was accepted is not taken for one that was not'
   expect(await sweep(t.system)).toBe(0);
   expect(await t.storedFiles()).toEqual(stored);
   expect(await requireLoad(t.system, environmentId, jobId)).toMatchObject({ status: 'queued' });
+});
+
+test('what is kept aside of an upload is never swept while it is read, and is removed at its end', async () => {
+  const before = await t.storedFiles();
+  const asides = new Asides(receivingStore(t.system), 10);
+  async function* sent() {
+    yield Buffer.from('kept aside');
+  }
+  const kept = await asides.keep(sent());
+  await receivedLongAgo();
+  await waitFor('the file to be touched', async () => {
+    const { rows } = await sql`
+      select from received_files where received_at > now() - interval '1 minute'`.execute(t.system.db);
+    return rows.length === 1;
+  });
+  expect(await sweep(t.system)).toBe(0);
+  expect((await kept.read(5, 10)).toString()).toBe('aside');
+  await asides.removeAll();
+  expect(await t.storedFiles()).toEqual(before);
 });
 
 test('an upload that finds the database away leaves no file', async () => {

@@ -1,19 +1,26 @@
+import { FILE_TOUCH_MS } from '../../domain/limits.ts';
 import type { FileRef, FileStore } from '../../files/file-store.ts';
 import type { WholeFile } from '../../formats/whole-file.ts';
+import { type KeepAlive, keepAlive } from '../../tasks/poller.ts';
 
 /** Where a file is received into; what is kept aside for the time being goes there too. */
-export type ReceivingStore = Pick<FileStore, 'create' | 'readRange' | 'remove'>;
+export interface ReceivingStore extends Pick<FileStore, 'create' | 'readRange' | 'remove'> {
+  /** Says that the file is in use; false if it is gone. Missing where nothing is swept. */
+  readonly touch?: (ref: FileRef) => Promise<boolean>;
+}
 
 /**
  * Files that say at their end what they hold (Parquet, ZIP), kept in the store while they are read: as received files that no
- * load has, so that the sweep finds them should the process be killed.
+ * load has, so that the sweep finds them should the process be killed. They are touched until then, however long that takes.
  */
 export class Asides {
   readonly #store: ReceivingStore;
-  readonly #refs: FileRef[] = [];
+  readonly #touchMs: number;
+  readonly #kept: { readonly ref: FileRef; readonly touching: KeepAlive | undefined }[] = [];
 
-  constructor(store: ReceivingStore) {
+  constructor(store: ReceivingStore, touchMs = FILE_TOUCH_MS) {
     this.#store = store;
+    this.#touchMs = touchMs;
   }
 
   /** Throws what the source and the store throw, and leaves nothing then. */
@@ -31,12 +38,16 @@ export class Asides {
       throw error;
     }
     const { ref } = writer;
-    this.#refs.push(ref);
+    const { touch } = this.#store;
+    this.#kept.push({ ref, touching: touch && keepAlive(this.#touchMs, () => touch(ref)) });
     return { bytes, read: (start, end) => this.#store.readRange(ref, start, end) };
   }
 
   /** To be called once nobody reads them any more. */
   async removeAll(): Promise<void> {
-    for (const ref of this.#refs.splice(0)) await this.#store.remove(ref);
+    for (const { ref, touching } of this.#kept.splice(0)) {
+      touching?.stop();
+      await this.#store.remove(ref);
+    }
   }
 }

@@ -7,6 +7,18 @@ export async function recordReceived(db: Database, ref: FileRef): Promise<void> 
   await db.insertInto('received_files').values({ file_ref: ref }).execute();
 }
 
+/** Somebody still uses the file; false if it is being removed, or gone. */
+export async function touchReceived(db: Database, ref: FileRef): Promise<boolean> {
+  const row = await db
+    .updateTable('received_files')
+    .set({ received_at: sql<Date>`now()` })
+    .where('file_ref', '=', ref)
+    .where('condemned_at', 'is', null)
+    .returning('file_ref')
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** The file belongs to a load from now on; false if it is being removed. Call it in the transaction of the load. */
 export async function takeReceived(db: Database, ref: FileRef): Promise<boolean> {
   const row = await db

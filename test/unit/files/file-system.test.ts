@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, readdir, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, truncate, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,6 +11,7 @@ import {
   MissingFileError,
 } from '../../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../../src/files/file-system.ts';
+import { waitFor } from '../../support/wait-for.ts';
 import { collect } from '../formats/in-pieces.ts';
 
 let directory: string;
@@ -148,6 +149,20 @@ describe('file system store', () => {
     await live.write(Buffer.from('x'));
     await live.commit();
     expect((await store.readRange(ref, 0, 4)).toString()).toBe('kept');
+  });
+
+  it('never sweeps a file that a living process has open, however long nothing is written to it', async () => {
+    const touching = createFileSystemStore(path.join(directory, 'files'), 10);
+    const writer = await touching.create();
+    const [name = ''] = await files();
+    const draft = path.join(directory, 'files', 'tmp', name);
+    const hourAgo = new Date(Date.now() - 3_600_000);
+    await utimes(draft, hourAgo, hourAgo);
+    await waitFor('the file to be touched', async () => (await stat(draft)).mtime > hourAgo);
+    expect(await touching.sweepTemporary(60_000)).toBe(0);
+    await writer.write(Buffer.from('late'));
+    const ref = await writer.commit();
+    expect((await touching.readRange(ref, 0, 4)).toString()).toBe('late');
   });
 
   it('fails a commit whose directory cannot be made, and leaves nothing after the discard', async () => {
