@@ -13,20 +13,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { sql } from 'kysely';
+import { uuidv7 } from 'uuidv7';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { runJob } from '../../jobs/run.ts';
 import { startWorker } from '../../jobs/worker.ts';
 import { Interrupted } from '../../src/domain/errors.ts';
-import { MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
+import { HEARTBEAT_MS, MAX_RUN_LOSSES } from '../../src/domain/limits.ts';
 import { defaultOutcomes, type JobKind } from '../../src/domain/notification.ts';
+import type { TaskClaim } from '../../src/domain/task.ts';
 import { requireExport } from '../../src/export/inspect-exports.ts';
+import { inSnapshot } from '../../src/export/write/snapshot.ts';
 import { keepMapping, requireMapping } from '../../src/load/saved-mappings.ts';
 import { addSubscription } from '../../src/notifications/subscriptions.ts';
+import { leaseFor } from '../../src/postgres/lease.ts';
 import { listDeliveries } from '../../src/postgres/stores/read-deliveries.ts';
+import { taskSessionName } from '../../src/postgres/stores/task-sessions.ts';
+import { renewTask } from '../../src/postgres/stores/tasks.ts';
 import { type ScheduleContext, scheduleSettings } from '../../src/sources/schedules/context.ts';
 import { endWaitingRuns } from '../../src/sources/schedules/end-run.ts';
+import { openS3 } from '../../src/sources/schedules/s3.ts';
+import type { S3Definition, ScheduledLoad } from '../../src/sources/schedules/schedule.ts';
 import { openSchedulesFile } from '../../src/sources/schedules/schedules-file.ts';
 import { askForRun } from '../../src/sources/schedules/start-schedules.ts';
+import { keepAlive } from '../../src/tasks/poller.ts';
 import { reconcileTasks } from '../../src/tasks/reconcile.ts';
 import { startBucket } from '../support/bucket.ts';
 import { collectLog } from '../support/collected-log.ts';
@@ -485,7 +494,7 @@ describe('a database', () => {
 });
 
 describe('a bucket', () => {
-  test('has its new and its changed objects loaded, the oldest first', async () => {
+  test('has its new and its changed objects loaded, the oldest first, however many lie there', async () => {
     const bucket = await startBucket('drop');
     try {
       const s3 = {
@@ -512,6 +521,21 @@ describe('a bucket', () => {
       expect(await runNow(context, environmentId, schedule)).toMatchObject({
         items: [{ item: 'in/b.ndjson' }],
       });
+      // Two pages, the oldest last.
+      const names = Array.from({ length: 12 }, (_, at) => `many/${String.fromCharCode(97 + at)}.csv`);
+      for (const [at, name] of names.entries()) {
+        await bucket.put(name, 'user_id\ns3\n', new Date(Date.UTC(2026, 0, 30 - at)).toISOString());
+      }
+      const { work } = readSchedule({ load: { s3: { ...s3, url: 's3://drop/many/' }, entity: 'users' } });
+      const source = await openS3((work as ScheduledLoad).source as S3Definition, {}, 5);
+      const taken: string[] = [];
+      for (const expected of [5, 5, 2, 0]) {
+        const items = await source.list((key) => taken.includes(key), new AbortController().signal);
+        expect(items).toHaveLength(expected);
+        taken.push(...items.map(({ key }) => key));
+      }
+      await source.close();
+      expect(taken).toEqual(names.toReversed());
       const missing = readSchedule({ load: { s3: { ...s3, url: 's3://no-such-bucket/' } } });
       expect(await runNow(context, environmentId, missing)).toMatchObject({
         status: 'failed',
@@ -576,43 +600,67 @@ describe('an export', () => {
     expect(rows).toEqual([{ retention_days: 3 }]);
   });
 
-  test('waits until what is stored under an earlier moment must have been committed', async () => {
-    const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
-    const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
-    const client = await t.system.pool.connect();
-    const again = () => makeTasksDue(context.db, 'run');
-    const ask = async (due: Date) => {
-      await askForRun(context.db, environmentId, schedule, due, new Date());
-      return async () => (await runsOf(context, schedule)).map(({ status, attempts }) => [status, attempts]);
-    };
+  /** Runs `work` while sessions hold snapshots as exports, archives and backups do. */
+  async function whileOthersRead(work: () => Promise<void>): Promise<void> {
+    // With a lease of its own, or the session would be ended as that of a lost attempt.
+    const { rows } = await sql<{ taskId: number }>`
+      insert into tasks (kind, subject_id, environment_id, attempt, lease_until)
+      values ('export', 0, ${environmentId}, 1, ${leaseFor()})
+      returning task_id as "taskId"`.execute(context.db);
+    const task = { taskId: rows[0]?.taskId ?? 0, kind: 'export', attempt: 1 } as TaskClaim;
+    const lease = keepAlive(HEARTBEAT_MS, () => renewTask(context.db, task));
+    const names = [taskSessionName(task), 'sluice export preview', 'sluice archive', 'sluice copy'];
+    const reading = names.reduce(
+      (inner, name) => () => inSnapshot(context, { name, signal: new AbortController().signal }, inner),
+      work,
+    );
     try {
-      await client.query('begin');
-      // To the end of that millisecond.
-      const { rows } = await client.query(
-        "select date_trunc('milliseconds', now()) + interval '1 ms' as due",
-      );
-      const look = await ask(rows[0].due);
-      await doNext(context);
-      expect(await look()).toEqual([['queued', 1]]);
-      await again();
-      await doNext(hasty);
-      expect(await look()).toEqual([['queued', 2]]);
-      await client.query(
-        `insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
-        values ($1, 'late', '{}', now(), now(), now())`,
-        [environmentId],
-      );
-      await client.query('commit');
+      await reading();
     } finally {
-      client.release();
+      lease.stop();
+      await sql`delete from tasks where task_id = ${task.taskId}`.execute(context.db);
     }
-    await again();
-    const { status, items } = await finish(hasty, schedule);
-    expect(status).toBe('completed');
-    expect(await requireExport(context, environmentId, items[0]?.jobId ?? '')).toMatchObject({
-      rowsWritten: 1,
-    });
-  });
+  }
+
+  test('waits until what is stored under an earlier moment must have been committed, and for nobody who only reads', () =>
+    whileOthersRead(async () => {
+      const schedule = readSchedule({ export: { range: 'since_last_success', event_type: 'users' } });
+      const hasty = { ...context, schedules: { ...context.schedules, commitLagMs: 0 } };
+      const client = await t.system.pool.connect();
+      const again = () => makeTasksDue(context.db, 'run');
+      const ask = async (due: Date) => {
+        await askForRun(context.db, environmentId, schedule, due, new Date());
+        return async () =>
+          (await runsOf(context, schedule)).map(({ status, attempts }) => [status, attempts]);
+      };
+      try {
+        await client.query('begin');
+        // To the end of that millisecond.
+        const { rows } = await client.query(
+          "select date_trunc('milliseconds', now()) + interval '1 ms' as due",
+        );
+        const look = await ask(rows[0].due);
+        await doNext(context);
+        expect(await look()).toEqual([['queued', 0]]);
+        await again();
+        await doNext(hasty);
+        expect(await look()).toEqual([['queued', 0]]);
+        await client.query(
+          `insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at, updated_at)
+        values ($1, 'late', '{}', now(), now(), now())`,
+          [environmentId],
+        );
+        await client.query('commit');
+      } finally {
+        client.release();
+      }
+      await again();
+      const { status, attempts, items } = await finish(hasty, schedule);
+      expect([status, attempts]).toEqual(['completed', 1]);
+      expect(await requireExport(context, environmentId, items[0]?.jobId ?? '')).toMatchObject({
+        rowsWritten: 1,
+      });
+    }));
 
   test('to a folder outside those that are allowed fails', async () => {
     const schedule = readSchedule({ export: { event_type: 'users', to_dir: folder } });
@@ -750,9 +798,9 @@ describe('the end of a run', () => {
     const other = telling('other.csv', { emails: [mail] });
     const allow = await refuseToRemember('stuck.csv');
     try {
-      // The latest due time is looked at first.
-      await askForRun(context.db, environmentId, other, new Date('2026-03-01T10:00:00Z'), new Date());
+      // The one that was made first is looked at first.
       await askForRun(context.db, environmentId, stuck, new Date('2026-03-01T11:00:00Z'), new Date());
+      await askForRun(context.db, environmentId, other, new Date('2026-03-01T10:00:00Z'), new Date());
       await doNext(context);
       await doNext(context);
       await waitFor('both loads to complete', async () => {
@@ -767,6 +815,45 @@ describe('the end of a run', () => {
       await allow();
     }
     expect(await finish(context, stuck)).toMatchObject({ status: 'completed' });
+  });
+
+  test('is seen however many runs that were due later wait for their jobs', async () => {
+    const [ended, open] = [uuidv7(), uuidv7()];
+    const { work } = readSchedule({ export: { event_type: 'users' } });
+    await sql`
+      insert into exports (job_id, environment_id, request, format, compression, status, ended_at)
+      values
+        (${ended}, ${environmentId}, '{}', 'csv', 'none', 'cancelled', now()),
+        (${open}, ${environmentId}, '{}', 'csv', 'none', 'queued', null)`.execute(context.db);
+    try {
+      await sql`
+        insert into schedules (environment_id, schedule_name, considered_until)
+        select ${environmentId}::integer, 'many-' || n, now() from generate_series(0, 200) n`.execute(
+        context.db,
+      );
+      await sql`
+        with made as (
+          insert into schedule_runs (environment_id, schedule_name, due_at, cause, status, definition)
+          select
+            ${environmentId}::integer, 'many-' || n, '2026-03-01'::timestamptz + n * interval '1 hour', 'due', 'waiting',
+            ${JSON.stringify({ timeZone: 'UTC', work })}::jsonb
+          from generate_series(0, 200) n
+          returning run_id, schedule_name
+        )
+        insert into schedule_run_items (run_id, item, job_id, is_new)
+        select run_id, 'export', case schedule_name when 'many-0' then ${ended}::uuid else ${open}::uuid end, true
+        from made`.execute(context.db);
+      await endWaitingRuns(context);
+      const { rows } = await sql`
+        select status, min(schedule_name) as first, count(*)::integer as runs
+        from schedule_runs group by status order by runs`.execute(context.db);
+      expect(rows).toEqual([
+        { status: 'failed', first: 'many-0', runs: 1 },
+        { status: 'waiting', first: 'many-1', runs: 200 },
+      ]);
+    } finally {
+      await sql`delete from exports where job_id = ${open}`.execute(context.db);
+    }
   });
 
   test('is told of a run whose workers were lost again and again', async () => {

@@ -1,12 +1,11 @@
 import { mkdir, mkdtemp, rm, utimes } from 'node:fs/promises';
-import type { Server } from 'node:http';
 import { createRequire } from 'node:module';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { listInPages, type S3rver } from './s3.ts';
 
-/** A real server that speaks S3, with one bucket. */
+/** A real server that speaks S3, with one bucket; it lists ten objects on a page. */
 export interface Bucket {
   readonly endpoint: string;
   /** Changed last at `at`; S3 tells seconds only. */
@@ -14,22 +13,16 @@ export interface Bucket {
   stop(): Promise<void>;
 }
 
-/** s3rver has no types; this is what is used of it. */
-type S3rver = new (
-  options: object,
-) => {
-  readonly httpServer: Server;
-  run(): Promise<AddressInfo>;
-  close(): Promise<void>;
-};
+type S3rverConstructor = new (options: object) => S3rver & { close(): Promise<void> };
 
 export async function startBucket(name: string): Promise<Bucket> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-bucket-'));
   await mkdir(join(directory, name));
-  const server = new (createRequire(import.meta.url)('s3rver') as S3rver)({
+  const server = new (createRequire(import.meta.url)('s3rver') as S3rverConstructor)({
     ...{ address: '127.0.0.1', port: 0, silent: true, directory },
     vhostBuckets: false,
   });
+  listInPages(server);
   const { port } = await server.run();
   const endpoint = `http://127.0.0.1:${port}`;
   const credentials = { accessKeyId: 'S3RVER', secretAccessKey: 'S3RVER' };

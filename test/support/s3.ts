@@ -42,7 +42,7 @@ const objectSuffix = '._S3rver_object';
 const uploadsFolder = '._S3rver_uploads';
 
 /** s3rver has no types; this is what is used of it. */
-interface S3rver {
+export interface S3rver {
   readonly store: Record<
     'putObject' | 'putPart' | 'getObject' | 'listObjects',
     (...given: never[]) => Promise<unknown>
@@ -167,7 +167,7 @@ function readSingleBytes({ store }: S3rver): void {
 const pageKeys = 10;
 
 /** s3rver fails at a second page: its tokens want a cipher that OpenSSL has no more. Without one `start-after` leads on. */
-function listInPages(server: S3rver): void {
+export function listInPages(server: S3rver): void {
   const { store } = server;
   const listObjects = store.listObjects as (
     bucket: string,

@@ -1,3 +1,5 @@
+import { sql } from 'kysely';
+import { endedStatuses } from '../../domain/load.ts';
 import type { Notify } from '../../domain/notification.ts';
 import type { RunStatus } from '../../domain/run-status.ts';
 import type { Database } from '../database.ts';
@@ -33,31 +35,54 @@ export interface RunFilter {
   readonly environmentId?: number;
   readonly name?: string;
   readonly dueAt?: Date;
-  readonly status?: readonly RunStatus[];
 }
 
 /** Latest due time first. */
 export async function readRuns(db: Database, filter: RunFilter, limit: number): Promise<ScheduleRun[]> {
-  let query = db
-    .selectFrom('schedule_runs')
-    .innerJoin('environments', 'environments.environment_id', 'schedule_runs.environment_id')
-    .leftJoin('tasks', (join) =>
-      join.on('tasks.kind', '=', 'run').onRef('tasks.subject_id', '=', 'schedule_runs.run_id'),
-    );
-  const { runId, environmentId, name, dueAt, status } = filter;
+  let query = selectRuns(db);
+  const { runId, environmentId, name, dueAt } = filter;
   if (runId !== undefined) query = query.where('run_id', '=', runId);
   if (environmentId !== undefined) query = query.where('schedule_runs.environment_id', '=', environmentId);
   if (name !== undefined) query = query.where('schedule_name', '=', name);
   if (dueAt !== undefined) query = query.where('due_at', '=', dueAt);
-  if (status !== undefined) query = query.where('status', 'in', [...status]);
-  const rows = await query
-    .selectAll('schedule_runs')
-    .select(['environments.name as environment', 'tasks.lease_until', 'tasks.last_error as task_error'])
-    .orderBy('due_at', 'desc')
-    .orderBy('run_id', 'desc')
+  const rows = await query.orderBy('due_at', 'desc').orderBy('run_id', 'desc').limit(limit).execute();
+  return rows.map(toRun);
+}
+
+/** Those that wait for their jobs although none is under way any more: in the order in which they were made, of those after `after`. */
+export async function readRunsToEnd(db: Database, after: number, limit: number): Promise<ScheduleRun[]> {
+  const isOpen = sql`j.job_id = i.job_id and j.status <> all (${[...endedStatuses]}::text[])`;
+  const rows = await selectRuns(db)
+    .where('status', '=', 'waiting')
+    .where('run_id', '>', after)
+    .where(
+      sql<boolean>`not exists (
+        select 1 from schedule_run_items i
+        where i.run_id = schedule_runs.run_id
+          and (exists (select 1 from loads j where ${isOpen}) or exists (select 1 from exports j where ${isOpen}))
+      )`,
+    )
+    .orderBy('run_id')
     .limit(limit)
     .execute();
-  return rows.map((row) => ({
+  return rows.map(toRun);
+}
+
+function selectRuns(db: Database) {
+  return db
+    .selectFrom('schedule_runs')
+    .innerJoin('environments', 'environments.environment_id', 'schedule_runs.environment_id')
+    .leftJoin('tasks', (join) =>
+      join.on('tasks.kind', '=', 'run').onRef('tasks.subject_id', '=', 'schedule_runs.run_id'),
+    )
+    .selectAll('schedule_runs')
+    .select(['environments.name as environment', 'tasks.lease_until', 'tasks.last_error as task_error']);
+}
+
+type RunRow = Awaited<ReturnType<ReturnType<typeof selectRuns>['execute']>>[number];
+
+function toRun(row: RunRow): ScheduleRun {
+  return {
     runId: row.run_id,
     environmentId: row.environment_id,
     environment: row.environment,
@@ -77,7 +102,7 @@ export async function readRuns(db: Database, filter: RunFilter, limit: number): 
     lastError: row.task_error ?? row.last_error,
     definition: row.definition,
     notify: row.notify as unknown as Notify | null,
-  }));
+  };
 }
 
 export interface RunItem {

@@ -194,6 +194,16 @@ export async function beginRun(db: Database, runId: number): Promise<RunWork | n
   return row === undefined ? null : { runId, ...row };
 }
 
+/** The time of the run has not come: nothing was attempted. Does nothing if the task is no longer the claim's own. */
+export async function uncountAttempt(db: Database, claim: TaskClaim): Promise<void> {
+  await db
+    .updateTable('schedule_runs')
+    .set((eb) => ({ attempts: eb('attempts', '-', 1) }))
+    .where('run_id', '=', claim.subjectId)
+    .where((eb) => eb.exists(eb.selectFrom('tasks').select('task_id').where(isOwn(claim))))
+    .execute();
+}
+
 /** Its jobs are under way: it is done for now. Call it in the transaction that ends its task, before that. */
 export async function markWaiting(db: Database, runId: number): Promise<void> {
   await sql`

@@ -12,6 +12,7 @@ import {
   type RunItem,
   readRunItems,
   readRuns,
+  readRunsToEnd,
   type ScheduleRun,
 } from '../../postgres/stores/schedule-run-items.ts';
 import { endRun, type RunEnd, resumeRun } from '../../postgres/stores/schedule-runs.ts';
@@ -21,17 +22,19 @@ import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { notifiedEnds, type RunDefinition } from './schedule.ts';
 
-const runsPerPoll = 200;
+const runsPerPage = 200;
 
 /**
- * Ends the runs whose jobs have ended. What a run learned is remembered in the transaction that ends it. One that cannot be
- * ended now holds up no other: the first error is thrown when all have been looked at.
+ * Ends the runs whose jobs have ended, however many wait. What a run learned is remembered in the transaction that ends it. One
+ * that cannot be ended now holds up no other: the first error is thrown when all have been looked at.
  */
 export async function endWaitingRuns(context: ScheduleContext): Promise<void> {
   const errors: unknown[] = [];
-  for (const run of await readRuns(context.db, { status: ['waiting'] }, runsPerPoll)) {
-    await endWaitingRun(context, run).catch((error: unknown) => errors.push(error));
-  }
+  let page: ScheduleRun[] = [];
+  do {
+    page = await readRunsToEnd(context.db, page.at(-1)?.runId ?? 0, runsPerPage);
+    for (const run of page) await endWaitingRun(context, run).catch((error: unknown) => errors.push(error));
+  } while (page.length === runsPerPage);
   if (errors.length > 0) throw errors[0];
 }
 

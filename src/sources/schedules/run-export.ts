@@ -70,7 +70,8 @@ async function findRange(
 
 /**
  * Milliseconds until what is stored under a moment before `to` must have been committed, or it would be in this export or in none;
- * 0: it is. Records are stored under the moment that their transaction began or that they came in, which is not long before.
+ * 0: it is. Records are stored under the moment that their transaction began or that they came in, which is not long before. The
+ * snapshots of exports, archives and backups write none, and may be held for hours.
  */
 async function untilCommitted({ db, schedules }: ScheduleContext, to: string): Promise<number> {
   const { rows } = await sql<{ early_ms: number; is_written: boolean }>`
@@ -82,6 +83,7 @@ async function untilCommitted({ db, schedules }: ScheduleContext, to: string): P
         from pg_stat_activity
         where datname = current_database()
           and application_name like 'sluice %'
+          and application_name !~ '^sluice (export [0-9]+:[0-9]+|export preview|archive|copy)$'
           and pid <> pg_backend_pid()
           and xact_start < ${to}::timestamptz
       ) as is_written`.execute(db);

@@ -21,7 +21,7 @@ import { openLocalFiles } from './local-files.ts';
 import { openPostgres } from './postgres.ts';
 import { openS3 } from './s3.ts';
 import type { ScheduledLoad, SourceDefinition } from './schedule.ts';
-import { type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
+import { type IsDone, type OpenItem, type Source, SourceFailure, type SourceItem } from './source.ts';
 
 /**
  * Takes from the source what has not been loaded yet, and makes a load of each item. What an earlier attempt at the run
@@ -38,11 +38,13 @@ export async function runLoad(
     const memory = await readMemory(context.db, run);
     const taken = await readRunItems(context.db, run.runId);
     const done = new Set(taken.map(({ item }) => item));
+    const isDone: IsDone = (key, version) =>
+      done.has(shortKey(key)) || (version !== null && version === memory.get(shortKey(key)));
     let left = MAX_RUN_ITEMS - done.size;
-    for (const item of await source.list(signal)) {
+    for (const item of await source.list(isDone, signal)) {
+      if (isDone(item.key, item.version)) continue;
       const key = shortKey(item.key);
       const known = memory.get(key) ?? null;
-      if (done.has(key) || (item.version !== null && item.version === known)) continue;
       if (left-- <= 0) {
         context.log.warn({ schedule: run.name, items: MAX_RUN_ITEMS }, 'the next run takes the rest');
         break;

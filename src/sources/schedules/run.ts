@@ -3,7 +3,7 @@ import { MAX_RUN_FAILURES } from '../../domain/limits.ts';
 import type { TaskClaim, TaskFailure } from '../../domain/task.ts';
 import { inTransaction } from '../../postgres/database.ts';
 import { dropRefusedItems, insertRunItem } from '../../postgres/stores/schedule-run-items.ts';
-import { beginRun, markWaiting } from '../../postgres/stores/schedule-runs.ts';
+import { beginRun, markWaiting, uncountAttempt } from '../../postgres/stores/schedule-runs.ts';
 import { deleteTasks, endTask, releaseTask } from '../../postgres/stores/tasks.ts';
 import { holdRun, keepRefusal, notOurs, type RunAttempt, type ScheduleContext } from './context.ts';
 import { endRunAndNotify } from './end-run.ts';
@@ -56,6 +56,7 @@ async function work(context: ScheduleContext, run: RunAttempt, signal: AbortSign
   else {
     const pauseMs = await runExportRun(context, run, wanted, timeZone, signal);
     if (pauseMs > 0) {
+      await uncountAttempt(context.db, run.claim);
       await releaseTask(context.db, run.claim, { message: null, pauseMs, counts: false });
       return false;
     }

@@ -1,9 +1,10 @@
 import { basename } from 'node:path';
 import type { S3Client } from '@aws-sdk/client-s3';
-import { SOURCE_CONNECT_MS } from '../../domain/limits.ts';
+import { MAX_RUN_ITEMS, SOURCE_CONNECT_MS } from '../../domain/limits.ts';
 import type { S3Definition } from './schedule.ts';
 import {
   fillIn,
+  type IsDone,
   type OpenItem,
   type Source,
   SourceFailure,
@@ -11,17 +12,25 @@ import {
   type Variables,
 } from './source.ts';
 
-/** Keys that a listing looks at; more are left for another prefix. */
-const mostKeys = 100_000;
+/** One more than a run takes, which shows that there is a rest. */
+const usualItems = MAX_RUN_ITEMS + 1;
 
 interface Listed {
   readonly key: string;
-  readonly etag: string;
+  /** Its ETag; null: it has none. */
+  readonly version: string | null;
   readonly at: number;
 }
 
-/** Objects under a prefix, oldest first. The library is loaded when it is needed: it takes its time. */
-export async function openS3(definition: S3Definition, variables: Variables): Promise<Source> {
+/**
+ * The oldest objects under a prefix that are not done, `mostItems` of them, oldest first. All keys are listed: S3 has them by name,
+ * not by age. The library is loaded when it is needed: it takes its time.
+ */
+export async function openS3(
+  definition: S3Definition,
+  variables: Variables,
+  mostItems = usualItems,
+): Promise<Source> {
   const sdk = await import('@aws-sdk/client-s3');
   const client = new sdk.S3Client({
     region: definition.region ?? 'us-east-1',
@@ -41,52 +50,55 @@ export async function openS3(definition: S3Definition, variables: Variables): Pr
       }),
   });
   const { bucket } = definition;
-  const list = async (signal: AbortSignal): Promise<Listed[]> => {
-    const found: Listed[] = [];
-    for (let token: string | undefined; ; ) {
+  const list = async (isDone: IsDone, signal: AbortSignal): Promise<Listed[]> => {
+    let oldest: Listed[] = [];
+    for (let last: string | undefined; ; ) {
       const command = new sdk.ListObjectsV2Command({
         Bucket: bucket,
         Prefix: definition.prefix,
-        ContinuationToken: token,
+        ...(last !== undefined && { StartAfter: last }),
       });
       const page = await client.send(command, { abortSignal: signal });
-      for (const { Key, ETag, Size, LastModified } of page.Contents ?? []) {
+      const listed = page.Contents ?? [];
+      for (const { Key, ETag, Size, LastModified } of listed) {
         // What ends in a slash is a folder as some tools make them.
         if (Key === undefined || Key.endsWith('/') || Size === 0) continue;
-        found.push({ key: Key, etag: ETag ?? '', at: LastModified?.getTime() ?? 0 });
+        const version = ETag === undefined || ETag === '' ? null : ETag;
+        if (!isDone(Key, version)) oldest.push({ key: Key, version, at: LastModified?.getTime() ?? 0 });
       }
-      token = page.NextContinuationToken;
-      if (token === undefined || found.length >= mostKeys) return found;
+      oldest.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
+      oldest = oldest.slice(0, mostItems);
+      last = listed.at(-1)?.Key;
+      if (page.IsTruncated !== true || last === undefined) return oldest;
     }
   };
-  const openObject = async ({ key, etag }: Listed, signal: AbortSignal): Promise<OpenItem> => {
+  const openObject = async ({ key, version }: Listed, signal: AbortSignal): Promise<OpenItem> => {
     const command = new sdk.GetObjectCommand({
       Bucket: bucket,
       Key: key,
-      ...(etag !== '' && { IfMatch: etag }),
+      ...(version !== null && { IfMatch: version }),
     });
     const { Body, ContentType, ContentEncoding } = await client.send(command, { abortSignal: signal });
     const body = Body as (AsyncIterable<Uint8Array> & { destroy(): void }) | undefined;
     if (body === undefined) throw new SourceFailure('unreadable_object', `${key} has no content`);
     return {
       bytes: body,
-      version: etag === '' ? null : etag,
+      version,
       hints: { contentType: ContentType, contentEncodingGzip: ContentEncoding === 'gzip' },
       check: async () => undefined,
       close: async () => body.destroy(),
     };
   };
   return {
-    async list(signal) {
-      const found = await list(signal).catch((error: unknown) => {
+    async list(isDone, signal) {
+      const found = await list(isDone, signal).catch((error: unknown) => {
         throw signal.aborted ? signal.reason : asFailure(error, `s3://${bucket}`);
       });
-      found.sort((a, b) => a.at - b.at || (a.key < b.key ? -1 : 1));
       return found.map(
         (each): SourceItem => ({
           key: each.key,
           filename: basename(each.key),
-          version: each.etag === '' ? null : each.etag,
+          version: each.version,
           open: (_, own) =>
             openObject(each, own).catch((error: unknown) => {
               throw own.aborted ? own.reason : asFailure(error, each.key);

@@ -3,10 +3,13 @@ import type { ReceiveHints } from '../../load/receive/receive.ts';
 
 /** Where a load comes from, open for one run. */
 export interface Source {
-  /** What there is to load now, in the order in which it is to be loaded. @throws SourceFailure */
-  list(signal: AbortSignal): Promise<readonly SourceItem[]>;
+  /** What there is to load now, in the order in which it is to be loaded; what is done may be left out. @throws SourceFailure */
+  list(isDone: IsDone, signal: AbortSignal): Promise<readonly SourceItem[]>;
   close(): Promise<void>;
 }
+
+/** Whether that version of an item was taken, by this run or before. */
+export type IsDone = (key: string, version: string | null) => boolean;
 
 /** A file, an object, a page, the rows of a query. */
 export interface SourceItem {

@@ -1,8 +1,7 @@
 /*
- * Schedules: loads and exports by the clock. `schedules-file.ts` reads the operator's file, `make-due-
- * runs.ts` makes one run of each due time, whichever worker is first; a run is a task (`run.ts`) that reads
- * a source or asks for an export. Promise: a due time makes one run, and what a run has taken is not loaded
- * twice.
+ * Schedules: loads and exports by the clock. `schedules-file.ts` reads the operator's file; here each due time becomes one run,
+ * whichever worker is first; a run is a task (`run.ts`) that reads a source or asks for an export. Promise: a due time makes one
+ * run, and what a run has taken is not loaded twice.
  */
 
 import { MAX_MADE_UP_RUNS, MISSED_AFTER_MS, RECONCILE_MS } from '../../domain/limits.ts';
