@@ -216,7 +216,7 @@ export function nameTest({ names, patterns }: LeftOut): (name: string) => boolea
 
 /*
  * What a filter is told reaches Postgres as a parameter, always text with its type beside it; see
- * `../write/copy-select.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
+ * `write/copy-out.ts` for what becomes of parameters in COPY. Only numbers that are made here, the environment and
  * the bounds in time, are written out: Postgres then knows them when it plans, and need not read them for every row.
  */
 

@@ -1,7 +1,7 @@
 /*
  * The merge: a batch of rows is laid over the profiles that are stored, property by property. COPY into a
- * temporary table, drop what is there already, one upsert in key order. `insert-new.ts` is the short way
- * for users of whom nothing is known.
+ * temporary table, drop what is there already, one upsert in key order. `insertNewUsers` is the short
+ * way for users of whom nothing is known.
  */
 
 import { Readable } from 'node:stream';
