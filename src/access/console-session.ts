@@ -39,7 +39,7 @@ export interface SignedIn {
 }
 
 /** Stands for ADMIN_KEY, and for a link of the command line, where others have the id of their key. */
-export const adminKeyId = 'ADMIN_KEY';
+const adminKeyId = 'ADMIN_KEY';
 
 /** Null: the key is not a good one. Throws `InputError` `not_found`: ADMIN_KEY with an environment that there is not. */
 export async function signIn(db: Database, config: ConfiguredKeys, wish: SignIn): Promise<SignedIn | null> {

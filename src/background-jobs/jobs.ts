@@ -42,7 +42,6 @@ import { type LiveWorker, readLiveWorkers } from '../postgres/stores/workers.ts'
 
 /** Every kind of background job there is. */
 export const jobTypes = [...loadTypes, 'export', ...deletionTypes] as const;
-export type JobType = (typeof jobTypes)[number];
 
 /** Whatever runs in the background. */
 export type Job =

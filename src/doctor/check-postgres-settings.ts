@@ -80,7 +80,7 @@ const command = 4 + queues;
 type Sizes = Pick<Config, 'redisUrl' | 'poolSize' | 'workers' | 'workerPoolSize'>;
 
 /** How many connections one `sluice start` and a command beside it may come to. */
-export function connectionsWanted({ redisUrl, poolSize, workers, workerPoolSize }: Sizes): number {
+function connectionsWanted({ redisUrl, poolSize, workers, workerPoolSize }: Sizes): number {
   const ofQueue = (count: number): number => (redisUrl === null ? count : 0);
   const serving = poolSize + watching + ofQueue(queues);
   return serving + workers * (workerPoolSize + 1 + ofQueue(queues + consumers)) + command;

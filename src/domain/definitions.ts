@@ -17,11 +17,11 @@ export const kinds = [
 export type Kind = (typeof kinds)[number];
 
 /** The kinds that have nothing but a key, a name and a type. */
-export const keyedKinds = ['resource_center_modules', 'checklists', 'features'] as const satisfies Kind[];
+const keyedKinds = ['resource_center_modules', 'checklists', 'features'] as const satisfies Kind[];
 export type KeyedKind = (typeof keyedKinds)[number];
 
 /** The kinds that have nothing but a key, a title and a type, and an id. */
-export const titledKinds = ['embeds', 'flows', 'banners', 'spotlights'] as const satisfies Kind[];
+const titledKinds = ['embeds', 'flows', 'banners', 'spotlights'] as const satisfies Kind[];
 export type TitledKind = (typeof titledKinds)[number];
 
 export const embedTypes = ['banner', 'card'] as const;
@@ -77,9 +77,6 @@ export interface RetentionItem {
   /** 0: for ever. */
   readonly days: number;
 }
-
-/** The key that stands for every event whose name is not a key itself. */
-export const allOtherEvents = '*';
 
 /** All that an operator defines for one environment. */
 export interface Definitions {

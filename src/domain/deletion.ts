@@ -3,7 +3,7 @@ import type { Entity } from './entity.ts';
 export const deletionTypes = ['delete_users', 'delete_companies'] as const;
 
 /** queued → processing → completed | failed. It is not cancelled: half of it would be worse than none. */
-export const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
+const deletionStatuses = ['queued', 'processing', 'completed', 'failed'] as const;
 export type DeletionStatus = (typeof deletionStatuses)[number];
 
 /** `pending`: not come to yet. `not_found`: there was neither a profile nor anything that referred to it. */

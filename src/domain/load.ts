@@ -23,7 +23,7 @@ export const ALL_RECORDS_REFUSED = 'all_records_refused';
  * What the chunks of a load do. load: they write. dry_run: they look and count. plan: they keep what they find. guard: as plan, and validate:
  * they only map; then, unless a guard is hit, the load goes on as `load`. apply: the plan is to be loaded, and nothing has begun.
  */
-export const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
+const loadPasses = ['load', 'dry_run', 'plan', 'guard', 'validate', 'apply'] as const;
 export type LoadPass = (typeof loadPasses)[number];
 
 /** Whether the chunks keep what they find. */

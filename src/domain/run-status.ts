@@ -1,5 +1,5 @@
 /** How a run of a schedule can stand; see the comment on sluice.schedule_runs. */
-export const openRunStatuses = ['queued', 'running', 'waiting'] as const;
+const openRunStatuses = ['queued', 'running', 'waiting'] as const;
 export const runStatuses = [
   ...openRunStatuses,
   'completed',

@@ -188,7 +188,7 @@ interface Link {
  * Several processes may do so at once: whoever comes second finds the link there.
  * Returns false when one is missing and the folder cannot be written.
  */
-export async function ensureLibraryLinks(native: string): Promise<boolean> {
+async function ensureLibraryLinks(native: string): Promise<boolean> {
   for (const { source, target } of await readLinks(native)) {
     // The paths in the list begin with "native/".
     const link = join(dirname(native), target);
@@ -230,7 +230,7 @@ async function exists(path: string): Promise<boolean> {
  * package version: complete in a private folder first, then shown by one rename.
  * `home` must belong to us and be writable by nobody else, or another user could plant programs there.
  */
-export async function copyNative(from: NativePackage, home: string): Promise<string> {
+async function copyNative(from: NativePackage, home: string): Promise<string> {
   // Whatever our umask is, the server's account must be able to enter; a folder that was there keeps its mode.
   if ((await mkdir(home, { recursive: true })) !== undefined) await chmod(home, 0o755);
   await assertOurs(home);

@@ -93,7 +93,7 @@ function removeTree(path: string): Promise<void> {
  * Role and database in a fresh data directory. The role is no superuser; it may create databases,
  * because tests give each file one of its own.
  */
-export async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
+async function createRoleAndDatabase(context: ClusterContext, data: string): Promise<void> {
   const password = await ensurePassword(context.layout.password);
   await runSingleUser(context, data, [
     `create role ${roleName} login createdb password '${password}'`,

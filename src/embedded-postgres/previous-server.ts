@@ -108,7 +108,7 @@ export async function readPostmasterFile(data: string): Promise<PostmasterFile |
  * Whether that pid is a server on this directory, not a stranger who was given the number since
  * (after a container restarts, pids repeat almost certainly). A postmaster's working directory is its data.
  */
-export async function isServerOf(pid: number, data: string): Promise<boolean> {
+async function isServerOf(pid: number, data: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
   if (process.platform !== 'linux') return true;
   try {
@@ -140,7 +140,7 @@ async function looksLikeServerOf(pid: number, data: string): Promise<boolean> {
  * memory, by which Postgres itself makes sure that no child of a killed server is still writing.
  * A pid that is gone needs no telling, and a lock that was taken since is left alone.
  */
-export async function disownPostmasterFile(data: string, pid: number): Promise<void> {
+async function disownPostmasterFile(data: string, pid: number): Promise<void> {
   if (!isAlive(pid)) return;
   const lines = await readLines(data);
   if (lines === undefined || Number(lines[0]) !== pid) return;

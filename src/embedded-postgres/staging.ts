@@ -19,7 +19,7 @@ import {
 import { awaitPreviousServer, isRunning, markProcess, type ProcessMark } from './previous-server.ts';
 
 /** Beside the data directory, on the same disk. */
-export function stagingOf(dataDir: string): string {
+function stagingOf(dataDir: string): string {
   return `${dataDir}.new`;
 }
 

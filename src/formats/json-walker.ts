@@ -22,7 +22,7 @@ export interface JsonListener {
 }
 
 /** A key that is longer is cut somewhere behind it. */
-export const MAX_KEY_BYTES = 256;
+const MAX_KEY_BYTES = 256;
 
 /** What may come next outside of strings, numbers and literals; in words, for the message. */
 const expectations = {

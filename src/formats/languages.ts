@@ -93,7 +93,7 @@ const habits: ReadonlyMap<string, Habit> = new Map<string, Habit>([
 ]);
 
 /** How likely it is that a letter of this kind has these neighbours: letters of ASCII, others count for nothing. */
-export function fitOfNeighbours(letter: string, before: string, after: string): number {
+function fitOfNeighbours(letter: string, before: string, after: string): number {
   const habit = habits.get(letter);
   if (habit !== undefined) return habit(before, after);
   const isVowel = vowel.test(letter);

@@ -28,7 +28,7 @@ const elapsed = /\[(?:h+|m+|s+)\]/i;
 const bracket = /\[[^\]]*\]?/g;
 
 /** By the part of the code for positive numbers. */
-export function kindOfCode(code: string): NumberKind {
+function kindOfCode(code: string): NumberKind {
   const digits = /^0{2,}$/.exec(code)?.[0].length;
   if (digits !== undefined) return { digits };
   const [section = ''] = code.replace(literal, '').split(';', 1);

@@ -150,7 +150,7 @@ class PulseView implements View {
 }
 
 /** With the names that `GET /v1/background_jobs/{job_id}` has. */
-export function renderLiveJob(job: LiveJob) {
+function renderLiveJob(job: LiveJob) {
   return {
     job_id: job.jobId,
     type: job.type,

@@ -143,7 +143,7 @@ async function allRefused(
  * are merged again, this time in file order: the chunks that hold one, one after another, only those keys.
  * Doing it twice, or again after half of it, ends in the same table.
  */
-export async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
+async function replayLoad(context: LoadContext, claim: TaskClaim): Promise<void> {
   const chunks = await chunksToReplay(context.db, claim.subjectId);
   if (chunks.length === 0) return;
   const source = await readLoadSource(context.db, claim.subjectId);

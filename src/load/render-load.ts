@@ -68,7 +68,7 @@ export function renderLoadDetail(
 }
 
 /** What a load would do, without its properties and rows. */
-export function renderPlan({ summary, plannedAt, appliedAt, onDrift }: LoadPlan, jobUrl: string) {
+function renderPlan({ summary, plannedAt, appliedAt, onDrift }: LoadPlan, jobUrl: string) {
   return {
     planned_at: plannedAt.toISOString(),
     applied_at: appliedAt?.toISOString() ?? null,

@@ -45,7 +45,7 @@ export interface EventFilePlan {
 
 const eventColumnNames: ReadonlySet<string> = new Set(eventColumns);
 
-export function isEventColumn(name: string): name is EventColumn {
+function isEventColumn(name: string): name is EventColumn {
   return eventColumnNames.has(name);
 }
 

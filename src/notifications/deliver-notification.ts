@@ -103,7 +103,7 @@ export async function deliverNotification(
 }
 
 /** Sends it. Throws `Interrupted` once `signal` is aborted. */
-export async function attemptDelivery(
+async function attemptDelivery(
   context: SendContext,
   delivery: DeliveryAttempt,
   signal: AbortSignal,

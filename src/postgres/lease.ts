@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { LEASE_MS, TASK_PAUSE_MS } from '../domain/limits.ts';
+import { LEASE_MS } from '../domain/limits.ts';
 
 /*
  * A lease says until when a piece of work belongs to whoever took it, on the database's clock. That clock may go back: after
@@ -19,23 +19,9 @@ export function isLapsed(column: string, lengthMs: Length = LEASE_MS): RawBuilde
   return sql<boolean>`(${until} < now() or ${until} > now() + 2 * ${lengthMs} * interval '1 millisecond')`;
 }
 
-/** Nobody has a lease on it. */
-export function isFree(column: string, lengthMs: Length = LEASE_MS): RawBuilder<boolean> {
-  return sql<boolean>`(${sql.ref(column)} is null or ${isLapsed(column, lengthMs)})`;
-}
-
 /** The queue was not notified of it for so long, or, by a clock that went back, will only be told. */
 export function isNotifiedLongAgo(olderThanMs: number, column = 'dispatched_at'): RawBuilder<boolean> {
   const at = sql.ref(column);
   const age = sql`${olderThanMs} * interval '1 millisecond'`;
   return sql<boolean>`(${at} is null or ${at} < now() - ${age} or ${at} > now() + ${age})`;
-}
-
-/** When a task that failed is due again. */
-export const afterPause = sql<Date>`now() + ${TASK_PAUSE_MS} * interval '1 millisecond'`;
-
-/** Nobody is notified to wait for longer than a pause: what lies further ahead was written before the clock went back. */
-export function isDue(column: string): RawBuilder<boolean> {
-  const at = sql.ref(column);
-  return sql<boolean>`(${at} <= now() or ${at} > now() + 2 * ${TASK_PAUSE_MS} * interval '1 millisecond')`;
 }

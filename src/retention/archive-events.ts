@@ -131,10 +131,7 @@ async function writeEnvironment(
 }
 
 /** Each file into a folder of its own, that is written down first. */
-export function archiveStore(
-  { db, files }: Pick<RetentionContext, 'db' | 'files'>,
-  place: ArchivePlace,
-): FileStore {
+function archiveStore({ db, files }: Pick<RetentionContext, 'db' | 'files'>, place: ArchivePlace): FileStore {
   return {
     ...files,
     create: async () => {

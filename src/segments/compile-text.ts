@@ -13,7 +13,7 @@ export const integer = (value: number): RawBuilder<number> => sql`${String(value
 
 export const bigint = (value: number): RawBuilder<number> => sql`${String(value)}::bigint`;
 
-export const numeric = (value: number): RawBuilder<number> => sql`${String(value)}::numeric`;
+const numeric = (value: number): RawBuilder<number> => sql`${String(value)}::numeric`;
 
 /** The instant with its zone. */
 export const instant = (value: string): RawBuilder<Date> => sql`${value}::timestamptz`;
@@ -29,7 +29,7 @@ export const jsonb = (json: string): RawBuilder<unknown> => sql`${json}::jsonb`;
 export const texts = (values: readonly string[]): RawBuilder<string> =>
   rows(sql`${arrayText(values)}::text[]`);
 
-export const numerics = (values: readonly number[]): RawBuilder<number> =>
+const numerics = (values: readonly number[]): RawBuilder<number> =>
   rows(sql`${arrayText(values.map(String))}::numeric[]`);
 
 export const jsonbs = (jsons: readonly string[]): RawBuilder<unknown> =>

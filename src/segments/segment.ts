@@ -56,7 +56,7 @@ export type EventPropertyCondition = Omit<PropertyCondition, 'kind'>;
 
 export type Scalar = string | number | boolean;
 
-export const comparisons = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'] as const;
+const comparisons = ['greater_than', 'greater_or_equal', 'less_than', 'less_or_equal'] as const;
 export type Comparison = (typeof comparisons)[number];
 
 /** Never holds of a property that is missing. */

@@ -4,7 +4,7 @@ import type { ExportFormat } from '../../domain/export.ts';
 const LF = 0x0a;
 
 /** Formats whose files are lines of text. */
-export const textFormats = ['ndjson', 'csv'] as const satisfies readonly ExportFormat[];
+const textFormats = ['ndjson', 'csv'] as const satisfies readonly ExportFormat[];
 export type TextFormat = (typeof textFormats)[number];
 
 /**

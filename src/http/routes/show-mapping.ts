@@ -24,7 +24,7 @@ export const mappingParameters = Type.Object({
 export type MappingParameters = Static<typeof mappingParameters>;
 
 /** What a mapping says of how files are written: as the options of a load. */
-export const sourceMembers = Object.fromEntries(
+const sourceMembers = Object.fromEntries(
   sourceOptionNames.map((name): [string, TSchema] => [name, Type.Optional(sourceMember(name))]),
 ) as Record<never, TSchema>;
 

@@ -48,7 +48,7 @@ interface ScopedMend {
 }
 
 /** Those that a load would take then, some at a time, in file order. */
-export async function* mendedPages(
+async function* mendedPages(
   { db }: Pick<LoadContext, 'db'>,
   loadId: number,
   source: LoadSource,

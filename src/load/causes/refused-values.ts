@@ -72,9 +72,6 @@ function keyOf(object: JsonObject, name: string, map: RefusedSource['columnMap']
   return Object.keys(object).find((key) => Object.hasOwn(map, key) && map[key] === name) ?? null;
 }
 
-/** Keys of a record that may be the one it lacks: theirs, by ours. */
-export type OtherNames = Readonly<Record<string, string>>;
-
 const eventNames: ReadonlySet<string> = new Set(['event', 'eventname', 'eventtitle', 'eventaction']);
 const userNames: ReadonlySet<string> = new Set([
   'userid',

@@ -35,7 +35,7 @@ export function membersOf(value: unknown, name: string): JsonObject {
 }
 
 /** The properties that are set, and null for those that are removed. */
-export function metadataOf({ set, unset }: ProfileChanges): JsonObject {
+function metadataOf({ set, unset }: ProfileChanges): JsonObject {
   const names = Array.isArray(unset) ? unset : Object.keys(objectOf(unset));
   const removed = names.filter((name) => typeof name === 'string').map((name) => [name, null] as const);
   return { ...set, ...Object.fromEntries(removed) };

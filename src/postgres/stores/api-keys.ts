@@ -218,7 +218,7 @@ async function find(db: Database, purpose: string): Promise<Buffer | undefined> 
 
 /** Of a row of `api_keys`. */
 export const isLiveText = 'revoked_at is null and (expires_at is null or expires_at > clock_timestamp())';
-export const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
+const isLive = sql<boolean>`${sql.raw(isLiveText)}`;
 
 /** Whether a key is neither revoked nor expired. */
 export async function isLiveKey(db: Database, keyId: string): Promise<boolean> {
