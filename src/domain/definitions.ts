@@ -72,7 +72,7 @@ export interface KeyedItem {
 
 /** How long events are kept in the database. */
 export interface RetentionItem {
-  /** The name of an event, or `allOtherEvents`. */
+  /** The name of an event; `*` stands for every one whose name is not a key itself. */
   readonly key: string;
   /** 0: for ever. */
   readonly days: number;
