@@ -251,8 +251,9 @@ export const MAX_WAITING_BYTES = 64 * MiB;
 /** The body of POST /v1/batch once unpacked, and its items. */
 export const MAX_BATCH_BYTES = 10 * MiB;
 export const MAX_BATCH_ITEMS = 10_000;
-/** Bodies of batches that a serving process holds, from their first byte to the answer: what is parsed takes a multiple. */
+/** Bodies of batches that a serving process holds, from their first byte to the answer, in all and of one environment: what is parsed takes a multiple. */
 export const MAX_HELD_BATCH_BYTES = 48 * MiB;
+export const MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT = 24 * MiB;
 /** A batch takes longer than a record, and so may its answer. */
 export const BATCH_DEADLINE_MS = 30_000;
 /** Events of a batch that share a statement: more would not fit into PostgreSQL's default work_mem. */
@@ -464,6 +465,8 @@ export const PREVIEWED_ROWS = 5;
 export const MEASURED_ROWS = 500;
 /** How long the rows of one file of an export are counted before they are estimated. */
 export const EXPORT_COUNT_MS = 2_000;
+/** How long it is counted how many refused records a replacement would mend; those counted by then are the least. */
+export const REPLACEMENT_COUNT_MS = 10_000;
 /** Events that `sluice events tail` shows of one look at them. */
 export const MAX_TAIL_EVENTS = 1_000;
 

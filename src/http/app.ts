@@ -9,7 +9,12 @@ import type { FastifyInstance } from 'fastify';
 import Fastify from 'fastify';
 import type { System } from '../context.ts';
 import { entities } from '../domain/entity.ts';
-import { MAX_BATCH_BYTES, MAX_DELETION_BYTES, MAX_HELD_BATCH_BYTES } from '../domain/limits.ts';
+import {
+  MAX_BATCH_BYTES,
+  MAX_DELETION_BYTES,
+  MAX_HELD_BATCH_BYTES,
+  MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
+} from '../domain/limits.ts';
 import { components } from './components.ts';
 import { addApiDocs, addApiDocument, DocumentText } from './plugins/api-document.ts';
 import { addAuth } from './plugins/auth.ts';
@@ -251,8 +256,8 @@ function addRoutes(app: FastifyInstance, system: System, state: ServerState): vo
   });
   app.register(async (scope) => {
     const timeoutMs = system.config.uploadStallMs;
-    const maxHeldBytes = MAX_HELD_BATCH_BYTES;
-    addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, maxHeldBytes });
+    const held = { bytes: MAX_HELD_BATCH_BYTES, perEnvironment: MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT };
+    addJsonBody(scope, { timeoutMs, maxBytes: MAX_BATCH_BYTES, ndjson: true, held });
     batch(scope, system);
   });
   app.register(async (scope) => {

@@ -6,16 +6,24 @@ import { MAX_PARSED_DEPTH, MAX_RECORD_BYTES } from '../../domain/limits.ts';
 import { isGzip } from '../../formats/decompress.ts';
 import { isNdjsonType } from '../../formats/detect-format.ts';
 import { isNestedDeeper } from '../../formats/json-nesting.ts';
+import { wentAway } from '../gone-client.ts';
 import { isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
+import { environmentId } from './auth.ts';
 import { askForBody } from './request-body.ts';
+
+/** Bytes of bodies that a scope holds at a time, from the first until the answer; more are refused for the moment. */
+interface HeldLimits {
+  readonly bytes: number;
+  /** Of one environment: what it announces, and perhaps never sends, is in nobody else's way. */
+  readonly perEnvironment: number;
+}
 
 export interface JsonBodyOptions {
   readonly timeoutMs: number;
   readonly maxBytes?: number;
   /** NDJSON is taken too. */
   readonly ndjson?: boolean;
-  /** Bytes of bodies that the scope holds at a time, from the first until the answer; more are refused for the moment. */
-  readonly maxHeldBytes?: number;
+  readonly held?: HeldLimits;
 }
 
 /**
@@ -24,25 +32,31 @@ export interface JsonBodyOptions {
  */
 export function addJsonBody(
   scope: FastifyInstance,
-  { timeoutMs, maxBytes = MAX_RECORD_BYTES, ndjson = false, maxHeldBytes }: JsonBodyOptions,
+  { timeoutMs, maxBytes = MAX_RECORD_BYTES, ndjson = false, held: limits }: JsonBodyOptions,
 ): void {
   scope.removeAllContentTypeParsers();
-  const held = maxHeldBytes === undefined ? null : new HeldBytes(maxHeldBytes);
+  const held = limits === undefined ? null : new HeldBytes(limits);
   if (held !== null) {
-    scope.addHook('onRequest', (request, reply, done) => {
-      reply.raw.once('close', () => held.release(request.raw));
-      done();
+    // Every request comes to this. Not every response closes later on: that of a client which has left has closed already.
+    scope.addHook('onSend', (request, _reply, payload, done) => {
+      request.body = undefined;
+      held.release(request);
+      done(null, payload);
     });
   }
+  const hold = (request: FastifyRequest, bytes: number): Error | null => held?.add(request, bytes) ?? null;
   scope.addContentTypeParser('*', (request, raw, done) => {
     let gzip: boolean;
     const isSure = isJsonType(request) || (ndjson && isNdjsonBody(request));
     try {
+      // While the key was looked up; then nothing of it comes any more.
+      if (request.raw.destroyed) throw wentAway();
       if (!isSure && !isUnsaid(mediaTypeOf(request.headers['content-type']))) throw notJson(request, ndjson);
       const length = Number(request.headers['content-length'] ?? 0);
       if (length > maxBytes) throw tooLarge(maxBytes);
       // Before it comes: of many that come at once some are then read whole, and not all of them half.
-      if (held?.add(request.raw, length) === false) throw tooMuchHeld();
+      const refusal = hold(request, length);
+      if (refusal !== null) throw refusal;
       gzip = readEncoding(request.headers['content-encoding']);
     } catch (error) {
       done(error as Error);
@@ -50,19 +64,18 @@ export function addJsonBody(
     }
     askForBody(request.raw);
     const isAnnounced = request.headers['content-length'] !== undefined;
-    const hold = (bytes: number): boolean => held?.add(request.raw, bytes) ?? true;
-    const limits = { timeoutMs, maxBytes, hold: isAnnounced ? () => true : hold };
     const end = (text: Buffer): void => {
       if (!isSure && !beginsAsJson(text)) done(notJson(request, ndjson));
       else done(null, text);
     };
-    collect(raw as FastifyRequest['raw'], limits, (error, body) => {
+    const holdPiece = (bytes: number): Error | null => (isAnnounced ? null : hold(request, bytes));
+    collect(raw as FastifyRequest['raw'], { timeoutMs, maxBytes, hold: holdPiece }, (error, body) => {
       if (error !== null) return done(error, body);
       if (!gzip && !isGzip(body)) return end(body);
       gunzip(body, { maxOutputLength: maxBytes }, (failure, text) => {
-        if (failure !== null) done(unpackError(failure, maxBytes));
-        else if (hold(text.length)) end(text);
-        else done(tooMuchHeld());
+        const problem = failure === null ? hold(request, text.length) : unpackError(failure, maxBytes);
+        if (problem === null) end(text);
+        else done(problem);
       });
     });
   });
@@ -70,26 +83,39 @@ export function addJsonBody(
 
 /** Bytes of bodies that are held until their requests are answered. */
 class HeldBytes {
-  readonly #max: number;
-  readonly #byRequest = new WeakMap<FastifyRequest['raw'], number>();
+  readonly #limits: HeldLimits;
+  readonly #byRequest = new WeakMap<FastifyRequest, number>();
+  /** Of those that hold any. */
+  readonly #byEnvironment = new Map<number, number>();
   #bytes = 0;
 
-  constructor(max: number) {
-    this.#max = max;
+  constructor(limits: HeldLimits) {
+    this.#limits = limits;
   }
 
-  /** False if there is no room. One body alone always has room. */
-  add(request: FastifyRequest['raw'], bytes: number): boolean {
+  /** Why there is no room; null: they are held. One body alone always has room. */
+  add(request: FastifyRequest, bytes: number): Error | null {
+    const environment = environmentId(request);
     const own = this.#byRequest.get(request) ?? 0;
-    if (this.#bytes > own && this.#bytes + bytes > this.#max) return false;
-    this.#bytes += bytes;
+    const theirs = this.#byEnvironment.get(environment) ?? 0;
+    const { bytes: most, perEnvironment } = this.#limits;
+    if (theirs > own && theirs + bytes > perEnvironment) return tooMuchOfEnvironment();
+    if (this.#bytes > own && this.#bytes + bytes > most) return tooMuchHeld();
     this.#byRequest.set(request, own + bytes);
-    return true;
+    this.#byEnvironment.set(environment, theirs + bytes);
+    this.#bytes += bytes;
+    return null;
   }
 
-  release(request: FastifyRequest['raw']): void {
-    this.#bytes -= this.#byRequest.get(request) ?? 0;
+  release(request: FastifyRequest): void {
+    const own = this.#byRequest.get(request);
+    if (own === undefined) return;
+    const environment = environmentId(request);
+    const left = (this.#byEnvironment.get(environment) ?? 0) - own;
     this.#byRequest.delete(request);
+    if (left === 0) this.#byEnvironment.delete(environment);
+    else this.#byEnvironment.set(environment, left);
+    this.#bytes -= own;
   }
 }
 
@@ -132,8 +158,8 @@ function collect(
   }: {
     readonly timeoutMs: number;
     readonly maxBytes: number;
-    /** Whether so many more bytes may be held. */
-    readonly hold: (bytes: number) => boolean;
+    /** Why so many bytes more cannot be held; null: they are. */
+    readonly hold: (bytes: number) => Error | null;
   },
   done: (error: Error | null, body: Buffer) => void,
 ): void {
@@ -148,13 +174,16 @@ function collect(
     if (error !== null) {
       raw.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
     }
-    done(error, pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces));
+    const body = pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces);
+    // The listeners that are left keep nothing of it.
+    pieces.length = 0;
+    done(error, body);
   };
   const onData = (piece: Buffer): void => {
     bytes += piece.length;
-    if (bytes > maxBytes) end(tooLarge(maxBytes));
-    else if (!hold(piece.length)) end(tooMuchHeld());
-    else pieces.push(piece);
+    const problem = bytes > maxBytes ? tooLarge(maxBytes) : hold(piece.length);
+    if (problem === null) pieces.push(piece);
+    else end(problem);
   };
   const onEnd = (): void => end(null);
   const onClose = (): void => {
@@ -162,8 +191,6 @@ function collect(
   };
   const timer = setTimeout(() => end(tooSlow(timeoutMs)), timeoutMs);
   raw.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
-  // While the key was looked up; then none of these events comes any more.
-  if (raw.destroyed) onClose();
 }
 
 function tooLarge(maxBytes: number): Error {
@@ -175,17 +202,19 @@ function tooMuchHeld(): Error {
   return new TransientError('too many bytes of bodies are held');
 }
 
+function tooMuchOfEnvironment(): Error {
+  return inputError(
+    'rate_limited',
+    'Too many bodies of this environment are under way; send fewer at a time',
+  );
+}
+
 function tooSlow(timeoutMs: number): Error {
   return inputError(
     'upload_too_slow',
     `The body did not come within ${timeoutMs / 1000} s`,
     'the request body',
   );
-}
-
-/** Nobody reads this; but it is no failure of ours, and must not be counted as one. */
-function wentAway(): Error {
-  return inputError('upload_too_slow', 'The client went away while it was sending', 'the request body');
 }
 
 function unpackError(error: NodeJS.ErrnoException, maxBytes: number): Error {

@@ -28,6 +28,8 @@ export function addSlowReaderLimits(app: FastifyInstance, stallMs = ANSWER_STALL
   const holds = new Holds(stallMs);
   const held = new WeakMap<FastifyRequest, UnreadAnswer>();
   const hold = (request: FastifyRequest, reply: FastifyReply, bytes: number): void => {
+    // Of a client that left while it was made nobody takes it, and nothing closes any more that would release it.
+    if (request.raw.socket.destroyed) return;
     const answer = holds.hold(request, bytes);
     held.set(request, answer);
     reply.raw.once('close', () => holds.release(answer));

@@ -3,6 +3,7 @@ import { Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { inputError } from '../../domain/errors.ts';
 import { appendToUpload } from '../../load/append-upload.ts';
+import { watchClient } from '../gone-client.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { mediaTypeOf } from '../request-headers.ts';
@@ -15,7 +16,7 @@ import {
   uploadIdOf,
   uploadParameters,
 } from '../schemas/upload-record.ts';
-import { bodyOf, uploadLimits, watchClient } from '../upload/upload.ts';
+import { bodyOf, uploadLimits } from '../upload/upload.ts';
 
 const mediaType = 'application/offset+octet-stream';
 

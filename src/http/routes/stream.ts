@@ -7,6 +7,7 @@ import type { Sink } from '../../live/channel.ts';
 import { readTopic, type Topic } from '../../live/topic.ts';
 import { sessionPrefix } from '../../postgres/stores/console-sessions.ts';
 import { ruled, worded } from '../../validation.ts';
+import { onceClosed } from '../gone-client.ts';
 import { callerOf, environmentId } from '../plugins/auth.ts';
 import { listQuery } from '../plugins/validation.ts';
 import { named, refusals, withExamples } from '../schemas/answers.ts';
@@ -108,7 +109,7 @@ export function watch(app: FastifyInstance, { live }: System): void {
       },
       sink,
     );
-    reply.raw.once('close', close);
+    onceClosed(reply, close);
     return reply;
   });
 }

@@ -10,6 +10,7 @@ import { Intake } from '../../load/receive/intake.ts';
 import { useMapping } from '../../load/saved-mappings.ts';
 import { keepUpload, removeUpload, requireWholeUpload, type WholeUpload } from '../../load/uploads.ts';
 import { requireLoad } from '../../postgres/stores/read-loads.ts';
+import { watchClient } from '../gone-client.ts';
 import { callerOrigin, environmentId } from '../plugins/auth.ts';
 import { askForBody } from '../plugins/request-body.ts';
 import { idempotencyKeyOf, isUnsaid, meansJson, mediaTypeOf, readEncoding } from '../request-headers.ts';
@@ -24,7 +25,6 @@ import {
   type UploadHeaders,
   type UploadKind,
   uploadLimits,
-  watchClient,
 } from './upload.ts';
 
 /** A file that was taken in, and who sent it. */

@@ -2,7 +2,6 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import type { System } from '../../context.ts';
 import type { Entity } from '../../domain/entity.ts';
-import { Interrupted } from '../../domain/errors.ts';
 import type { LoadOptions } from '../../domain/load.ts';
 import { receivingStore } from '../../load/accept-load.ts';
 import type { ReceiveLimits } from '../../load/receive/intake.ts';
@@ -126,15 +125,4 @@ export async function storeKept(
 /** The body as it comes; leaving off does not close the connection, on which an answer is still owed. */
 export function bodyOf(raw: IncomingMessage): AsyncIterable<Uint8Array> {
   return { [Symbol.asyncIterator]: () => raw.iterator({ destroyOnReturn: false }) };
-}
-
-/** Aborts when the connection ends before the whole body has come: what was sent so far is worth nothing. */
-export function watchClient(raw: IncomingMessage): AbortSignal {
-  const gone = new AbortController();
-  const onClose = (): void => {
-    if (!raw.complete) gone.abort(new Interrupted('the client went away while it was sending'));
-  };
-  if (raw.destroyed) onClose();
-  else raw.once('close', onClose);
-  return gone.signal;
 }

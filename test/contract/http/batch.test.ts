@@ -4,6 +4,7 @@ import {
   MAX_BATCH_BYTES,
   MAX_BATCH_ITEMS,
   MAX_HELD_BATCH_BYTES,
+  MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT,
   MAX_RECORD_BYTES,
 } from '../../../src/domain/limits.ts';
 import { scopes } from '../../../src/domain/scope.ts';
@@ -465,32 +466,104 @@ describe('who may send a batch', () => {
   });
 });
 
-test('batches are counted by item and outcome', async () => {
+test('batches are counted by item and outcome, one that is refused as a whole as one', async () => {
   const count = async (outcome: string) => {
     const { text } = await site.t.system.metrics.render();
     return Number(new RegExp(`entity="batches",outcome="${outcome}"} (\\d+)`).exec(text)?.[1]);
   };
-  const [accepted, refused] = [await count('accepted'), await count('refused')];
+  const counts = async () => {
+    await site.t.system.rates.flush();
+    const [rates] = await site.sql<{ records: number; refused: number }>(
+      'select sum(records)::int as records, sum(refused)::int as refused from sluice.minute_rates',
+    );
+    const { records = 0, refused = 0 } = rates ?? {};
+    return {
+      accepted: await count('accepted'),
+      refused: await count('refused'),
+      records,
+      refusedOf: refused,
+    };
+  };
+  const before = await counts();
   await send([track('u'), track('u'), {}]);
-  expect([await count('accepted'), await count('refused')]).toEqual([accepted + 2, refused + 1]);
+  await send('nonsense');
+  expect(await counts()).toEqual({
+    accepted: before.accepted + 2,
+    refused: before.refused + 2,
+    records: before.records + 2,
+    refusedOf: before.refusedOf + 2,
+  });
 });
 
-test('while the database hangs no more bodies are held than there is room for; the others are refused at once, 503', async () => {
+test('while the database hangs no more bodies are held than there is room for, of one environment and of all; the others are refused at once', async () => {
   const id = newId();
+  const tenants = [site.t, await site.t.addEnvironment(`${id}-b`), await site.t.addEnvironment(`${id}-c`)];
   await take([track(id)]);
   const lock = await site.hold('lock table sluice.events in access exclusive mode');
   const bytes = MAX_BATCH_BYTES - 1_000;
   const items = [track(id, { one: 1 })];
   const text = bodyOf({ batch: items, padding: 'x'.repeat(bytes - JSON.stringify(items).length) });
-  const room = Math.floor(MAX_HELD_BATCH_BYTES / bytes);
+  const room = Math.floor(MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT / bytes);
   const statuses: number[] = [];
-  const sent = Array.from({ length: room + 3 }, async () => statuses.push((await send(text)).status));
-  await waitFor('those for which there is no room', () => statuses.length >= 3, { timeoutMs: 60_000 });
-  expect(statuses).toEqual([503, 503, 503]);
+  const sent: Promise<unknown>[] = [];
+  const refused = [429, 429, 503];
+  for (const [nth, { key }] of tenants.entries()) {
+    const count = nth < 2 ? room + 1 : 1;
+    for (let n = 0; n < count; n++)
+      sent.push(send(text, { key }).then(({ status }) => statuses.push(status)));
+    await waitFor('one for which there is no room', () => statuses.length > nth);
+  }
+  expect(statuses).toEqual(refused);
   await lock.release();
   await Promise.all(sent);
-  expect(statuses.slice(3)).toEqual(Array.from({ length: room }, () => 200));
+  expect(statuses.slice(refused.length)).toEqual(Array.from({ length: 2 * room }, () => 200));
   expect(await site.events(id)).toHaveLength(1 + room);
   // The room is free again.
-  await take([track(id)]);
+  for (const { key } of tenants) await take([track(id)], { key });
+});
+
+describe('a body that is announced and never sent', () => {
+  /** With it there is room for nothing more, of one environment or of all. */
+  const fill = (most: number) =>
+    Array.from({ length: Math.ceil(most / MAX_BATCH_BYTES) }, (_, nth) =>
+      Math.min(MAX_BATCH_BYTES, most - nth * MAX_BATCH_BYTES),
+    );
+  const announce = async (key: string, bytes: number) => {
+    const connection = await site.server.connect();
+    const head = [`POST ${path} HTTP/1.1`, 'host: x', `authorization: Token ${key}`];
+    connection.head(...head, 'content-type: application/json', `content-length: ${bytes}`);
+    return connection;
+  };
+
+  test('keeps no other environment out', async () => {
+    const other = await site.t.addEnvironment(newId());
+    const silent = await Promise.all(fill(MAX_HELD_BATCH_BYTES).map((bytes) => announce(other.key, bytes)));
+    const answered = () => silent.filter(({ received }) => received !== '').length;
+    await waitFor('those for which there is no room', () => answered() === 3);
+    await take([track(newId())]);
+    for (const each of silent) each.reset();
+    await waitFor('room', async () => (await send([track(newId())], { key: other.key })).status === 200);
+  });
+
+  test('takes no room if its client leaves while its key is looked up', async () => {
+    const tenants = [await site.t.addEnvironment(newId()), await site.t.addEnvironment(newId())];
+    // Of keys that nobody knows yet.
+    const keyOf = async ({ environment }: (typeof tenants)[number]) =>
+      (await createApiKey(site.t.system.db, environment.environmentId, { label: 'x' })).key;
+    const keys = await Promise.all(
+      tenants.flatMap((tenant) =>
+        fill(MAX_HELD_BATCH_BYTES_PER_ENVIRONMENT).map(
+          async (bytes) => [await keyOf(tenant), bytes] as const,
+        ),
+      ),
+    );
+    const lock = await site.hold('lock table sluice.api_keys in access exclusive mode');
+    const leaving = await Promise.all(keys.map(([key, bytes]) => announce(key, bytes)));
+    await site.blocked(keys.length);
+    for (const each of leaving) each.reset();
+    // What comes after them is answered after they were seen to leave, and after their keys were found.
+    await site.server.fetch('/health/live', { key: null });
+    await lock.release();
+    for (const { key } of [site.t, ...tenants]) await take([track(newId())], { key });
+  });
 });

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
-import { ANSWER_PIECE_BYTES } from '../../../src/domain/limits.ts';
+import { ANSWER_PIECE_BYTES, MAX_HELD_BYTES } from '../../../src/domain/limits.ts';
 import { addSlowReaderLimits } from '../../../src/http/plugins/slow-readers.ts';
 import { collectLog } from '../../support/collected-log.ts';
 import { type ErrorBody, RawConnection, serve, serversPerTest } from '../../support/http.ts';
@@ -14,6 +14,8 @@ const { start, cleanups } = serversPerTest();
 const list = '/v1/background_jobs';
 
 describe('answers that are not read', () => {
+  const lateBytes = 8 * MiB;
+
   /** Answers of as many bytes as the path says. Nothing waits for longer than `stallMs`. */
   async function startAnswering(stallMs: number) {
     const app = Fastify();
@@ -24,6 +26,18 @@ describe('answers that are not read', () => {
     app.get('/endless', { config: { answerBytes: MiB } }, async (_request, reply) =>
       reply.send(Readable.from(endless(), { objectMode: false })),
     );
+    const late = { asked: 0, answered: 0, make: () => undefined as unknown };
+    const made = new Promise((resolve) => {
+      late.make = () => resolve(null);
+    });
+    app.addHook('onSend', async ({ method }) => {
+      if (method === 'POST') late.answered++;
+    });
+    app.post('/late', async () => {
+      late.asked++;
+      await made;
+      return 'x'.repeat(lateBytes);
+    });
     const address = new URL(await app.listen({ host: '127.0.0.1', port: 0 }));
     const unread = async (path: string, times = 1) => {
       const connection = await RawConnection.open(address);
@@ -32,7 +46,8 @@ describe('answers that are not read', () => {
       await connection.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`.repeat(times));
       return connection;
     };
-    return { app, address, unread };
+    const open = () => new Promise<number>((resolve) => app.server.getConnections((_, n) => resolve(n)));
+    return { address, unread, open, late };
   }
 
   async function* endless() {
@@ -65,11 +80,23 @@ describe('answers that are not read', () => {
   });
 
   test.each(['/unforeseen', '/endless'])('end with their connection: %s', async (path) => {
-    const { app, unread } = await startAnswering(400);
-    const open = () => new Promise<number>((resolve) => app.server.getConnections((_, n) => resolve(n)));
+    const { unread, open } = await startAnswering(400);
     await unread(path);
     await waitFor('the connection', async () => (await open()) === 1);
     await waitFor('the connection to be cut', async () => (await open()) === 0);
+  });
+
+  test('are held for nobody who left before they were made', async () => {
+    const { address, open, late } = await startAnswering(60_000);
+    const posts = MAX_HELD_BYTES / lateBytes;
+    const connections = await Promise.all(Array.from({ length: posts }, () => RawConnection.open(address)));
+    for (const each of connections) each.head('POST /late HTTP/1.1', 'host: x');
+    await waitFor('all to be asked for', () => late.asked === posts);
+    for (const each of connections) each.reset();
+    await waitFor('all to have left', async () => (await open()) === 0);
+    late.make();
+    await waitFor('all to be made', () => late.answered === posts);
+    expect((await fetch(new URL('/large', address))).status).toBe(200);
   });
 
   test('are left alone as long as they are read, however long that takes', async () => {

@@ -199,6 +199,48 @@ describe('a stream', () => {
     await waitFor('the end', () => stream.ended);
   });
 
+  const watchJobs = ({ key }: Tenant) =>
+    `GET /v1/stream?topics=jobs HTTP/1.1\r\nhost: x\r\nauthorization: Token ${key}\r\n\r\n`;
+  /** A table that nobody may look into until it is let go. */
+  async function lock(table: string): Promise<() => Promise<void>> {
+    const client = await t.system.pool.connect();
+    await client.query(`begin; lock table sluice.${table} in access exclusive mode`);
+    return async () => {
+      await client.query('rollback');
+      client.release();
+    };
+  }
+
+  test('is not kept for those who leave while their key is looked up', async () => {
+    const letGo = await lock('api_keys');
+    const connections = await Promise.all([1, 2, 3].map(() => server.connect()));
+    for (const each of connections) await each.write(watchJobs(t));
+    await waitFor('the keys to be looked up', async () => {
+      const waiting = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return (await t.system.reader.pool.query(waiting)).rowCount === 3;
+    });
+    for (const each of connections) each.reset();
+    // What comes after them is answered after they were seen to leave, and after their keys were found.
+    await server.fetch('/health/live', { key: null });
+    await letGo();
+    expect((await server.fetch('/v1/validate')).status).toBe(200);
+    await waitFor('none to be open', () => t.system.live.size === 0);
+  });
+
+  test('is not kept for who leaves before the answer that comes first on its connection', async () => {
+    const letGo = await lock('exports');
+    try {
+      const connection = await server.connect();
+      const list = watchJobs(t).replace('/v1/stream?topics=jobs', '/v1/background_jobs');
+      await connection.write(list + watchJobs(t));
+      await waitFor('the stream', () => t.system.live.size === 1);
+      connection.reset();
+      await waitFor('it to be closed', () => t.system.live.size === 0);
+    } finally {
+      await letGo();
+    }
+  });
+
   test('costs one look at the ledger a second for all of 200, and none when they have left', async () => {
     const tenants = [t, await t.addEnvironment('crowd')];
     const crowd = await Promise.all(
