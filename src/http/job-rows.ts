@@ -5,6 +5,7 @@ import pLimit from 'p-limit';
 import type { Static } from 'typebox';
 import type { System } from '../context.ts';
 import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES } from '../domain/limits.ts';
+import { takeTurns } from '../postgres/reader.ts';
 import { readRowCursor, rowPage, sendEnvelope, sendJson, writeRowCursor } from './page.ts';
 import { environmentId } from './plugins/auth.ts';
 import { listQuery } from './plugins/validation.ts';
@@ -142,17 +143,4 @@ export async function sendFile(
   if (request.method === 'HEAD') return reply.send('');
   const pieces = takeTurns(kind.export(environment, jobId, format, query), inTurn);
   return reply.send(Readable.from(pieces, { objectMode: false }));
-}
-
-async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
-  const source = pieces[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const piece = await inTurn(() => source.next());
-      if (piece.done === true) return;
-      yield piece.value;
-    }
-  } finally {
-    await source.return?.();
-  }
 }

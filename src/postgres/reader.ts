@@ -40,3 +40,17 @@ export function readerOn(pool: pg.Pool, connections: number): Reader {
   const db = createDatabase(pool);
   return { db, pool, inTurn: pLimit(Math.max(1, Math.floor(connections / 2))) };
 }
+
+/** What is read piece by piece, with a turn for each: between two of them others have theirs. */
+export async function* takeTurns<T>(pieces: AsyncIterable<T>, inTurn: LimitFunction): AsyncGenerator<T> {
+  const source = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const piece = await inTurn(() => source.next());
+      if (piece.done === true) return;
+      yield piece.value;
+    }
+  } finally {
+    await source.return?.();
+  }
+}

@@ -2,11 +2,11 @@ import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
 import { readCauseId } from '../../domain/cause.ts';
-import { Interrupted } from '../../domain/errors.ts';
-import { CAUSE_SAMPLES, MAX_REPLACEMENT_CHARS } from '../../domain/limits.ts';
+import { CAUSE_SAMPLES, MAX_REPLACEMENT_CHARS, REPLACEMENT_COUNT_MS } from '../../domain/limits.ts';
 import { countReplacement } from '../../load/causes/mended-rejects.ts';
 import { renderSample } from '../../load/causes/render-causes.ts';
 import { compileSchema, ruled, throwProblems, worded } from '../../validation.ts';
+import { onceClosed, wentAway } from '../gone-client.ts';
 import { environmentId } from '../plugins/auth.ts';
 import { bodyBytes, readJsonObject } from '../plugins/json-body.ts';
 import { component, jobRefusals, withExamples } from '../schemas/answers.ts';
@@ -47,6 +47,9 @@ export const replacementPreview = component(
         minimum: 0,
         description: 'Refused records that it changes and that a load would take then.',
       }),
+      is_complete: Type.Boolean({
+        description: `All were counted. False: ${REPLACEMENT_COUNT_MS / 1_000} seconds were over, and \`records\` is the least that there are.`,
+      }),
       samples: Type.Array(mendSample, {
         maxItems: CAUSE_SAMPLES,
         description: 'The first of them, before and after.',
@@ -59,6 +62,7 @@ export const replacementPreview = component(
         {
           id: 'all-replace-WyJ1c2VyX2lkIiwiIiwidXtyb3d9Il0',
           records: 5000,
+          is_complete: true,
           samples: [{ row: 59, before: ',Anna,59.5', after: 'u59,Anna,59.5' }],
         },
       ],
@@ -103,19 +107,21 @@ export function previewReplacement(scope: FastifyInstance, { reader }: System): 
     const given = readJsonObject(bodyBytes(request));
     throwProblems(findProblems(given));
     const { column, find = '', by = '', cause } = given as Static<typeof replacement>;
-    // Nobody waits for the number of a client that has gone.
     const gone = new AbortController();
-    reply.raw.once('close', () => gone.abort(new Interrupted('the client went away')));
-    const found = await countReplacement(
+    onceClosed(reply, () => gone.abort(wentAway()));
+    const { id, records, isComplete, samples } = await countReplacement(
       reader,
       environmentId(request),
       jobIdOf(request),
       { column, find, by, cause: cause === undefined ? null : readCauseId(cause) },
-      gone.signal,
+      gone,
     );
-    const { id, records, samples } = found;
-    return reply.send({ id, records, samples: samples.map(renderSample) } satisfies Static<
-      typeof replacementPreview.schema
-    >);
+    const answer: Static<typeof replacementPreview.schema> = {
+      id,
+      records,
+      is_complete: isComplete,
+      samples: samples.map(renderSample),
+    };
+    return reply.send(answer);
   });
 }

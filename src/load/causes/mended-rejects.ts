@@ -4,7 +4,9 @@ import {
   MAX_REJECT_RAW_BYTES,
   REJECT_BYTES_AT_A_TIME,
   REJECTS_AT_A_TIME,
+  REPLACEMENT_COUNT_MS,
 } from '../../domain/limits.ts';
+import { type Reader, takeTurns } from '../../postgres/reader.ts';
 import { readRejectsPage } from '../../postgres/stores/rejects.ts';
 import { type LoadSource, readLoadSource } from '../../postgres/stores/running-loads.ts';
 import type { LoadContext } from '../context.ts';
@@ -66,36 +68,47 @@ export interface CountedReplacement {
   readonly id: string;
   /** Records that it changes and that a load would take then. */
   readonly records: number;
+  /** False: counting took too long, and `records` is the least that there are. */
+  readonly isComplete: boolean;
   /** The first of them. */
   readonly samples: readonly MendedRecord[];
 }
 
+export interface CountOptions {
+  /** Nobody waits for the number any more. */
+  readonly signal: AbortSignal;
+  readonly budgetMs?: number;
+}
+
 /**
- * What a replacement comes to: it goes through all refused records that it is about, and changes none.
- * @throws InputError `not_found`, `invalid_field` for a job or column that there is not.
+ * What a replacement comes to: it goes through all refused records that it is about, and changes none. What can be counted within the
+ * budget is counted exactly.
+ * @throws InputError `not_found`, `invalid_field` for a job or column that there is not; what the signal was aborted with.
  */
 export async function countReplacement(
-  context: Pick<LoadContext, 'db'>,
+  reader: Pick<Reader, 'db' | 'inTurn'>,
   environmentId: number,
   jobId: string,
   replacement: ScopedReplacement,
-  signal: AbortSignal,
+  { signal, budgetMs = REPLACEMENT_COUNT_MS }: CountOptions,
 ): Promise<CountedReplacement> {
-  const { loadId } = await requireSource(context, environmentId, jobId);
-  const source = await readLoadSource(context.db, loadId);
+  const until = performance.now() + budgetMs;
+  const { loadId } = await requireSource(reader, environmentId, jobId);
+  const source = await readLoadSource(reader.db, loadId);
   if (source.header?.columns.includes(replacement.column) !== true) {
     const message = 'The file of this job has no such column; records of JSON have none';
     throw inputError('invalid_field', message, `column: ${replacement.column.slice(0, 80)}`);
   }
   const samples: MendedRecord[] = [];
   let records = 0;
-  for await (const mended of mendedPages(context, loadId, source, {
-    cause: replacement.cause,
-    mend: replacementMend(replacement),
-  })) {
+  let isOver = false;
+  const mend = { cause: replacement.cause, mend: replacementMend(replacement) };
+  for await (const mended of takeTurns(mendedPages(reader, loadId, source, mend), reader.inTurn)) {
     signal.throwIfAborted();
+    if (isOver) return { id: writeReplacementId(replacement), records, isComplete: false, samples };
     records += mended.length;
     samples.push(...mended.slice(0, CAUSE_SAMPLES - samples.length));
+    isOver = performance.now() >= until;
   }
-  return { id: writeReplacementId(replacement), records, samples };
+  return { id: writeReplacementId(replacement), records, isComplete: true, samples };
 }

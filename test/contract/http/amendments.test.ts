@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CountOptions, countReplacement } from '../../../src/load/causes/mended-rejects.ts';
+import type { Reader } from '../../../src/postgres/reader.ts';
 import { type ErrorBody, serve, type TestServer } from '../../support/http.ts';
 import { openTestSystem, type Tenant, type TestSystem } from '../../support/system.ts';
 
@@ -371,6 +373,7 @@ describe('a replacement in a column', () => {
   interface Preview {
     readonly id: string;
     readonly records: number;
+    readonly is_complete: boolean;
     readonly samples: readonly { readonly row: number; readonly after: string }[];
   }
   const preview = <T = Preview>(owner: Tenant, jobId: string, wish: object) =>
@@ -388,7 +391,7 @@ describe('a replacement in a column', () => {
     const before = await show(owner, job_id);
     expect(before.counts).toMatchObject({ read: 5, inserted: 1, rejected: 4 });
     const { status, body } = await preview(owner, job_id, { column: 'user_id', by: "u{row}'$&" });
-    expect([status, body.records]).toEqual([200, 3]);
+    expect([status, body.records, body.is_complete]).toEqual([200, 3, true]);
     expect(body.samples[0]).toMatchObject({ row: 2, after: "u2'$&,Grace,a$b" });
     expect(await show(owner, job_id)).toEqual(before);
     const child = await amended(owner, job_id, JSON.stringify({ apply: body.id }), 'application/json');
@@ -413,6 +416,37 @@ describe('a replacement in a column', () => {
     const cause = body.data.find(({ error_code }) => error_code === 'missing_id')?.id;
     const found = await preview(owner, job_id, { column: 'user_id', by: 'u{row}', cause });
     expect(found.body.records).toBe(2);
+  });
+
+  test('takes turns with other long reads, says the least when its time is over, and stops when nobody waits', async () => {
+    const owner = await tenant();
+    // A few of them are read at a time.
+    const { job_id } = await load(owner, `user_id,name\n${`,${'x'.repeat(60_000)}\n`.repeat(12)}`);
+    let turns = 0;
+    const inTurn = (<T>(work: () => Promise<T>) => {
+      turns++;
+      return work();
+    }) as Reader['inTurn'];
+    const count = (options: Partial<CountOptions>) =>
+      countReplacement(
+        { db: t.system.reader.db, inTurn },
+        owner.environment.environmentId,
+        job_id,
+        { column: 'user_id', find: '', by: 'u{row}', cause: null },
+        { signal: new AbortController().signal, ...options },
+      );
+    expect(await count({})).toMatchObject({ records: 12, isComplete: true });
+    const all = turns;
+    expect(all).toBeGreaterThan(3);
+    const { records, isComplete, samples } = await count({ budgetMs: 0 });
+    expect([isComplete, samples.length, turns - all]).toEqual([false, 3, 2]);
+    expect(records).toBeGreaterThanOrEqual(3);
+    expect(records).toBeLessThan(12);
+    turns = 0;
+    await expect(count({ signal: AbortSignal.abort(new Error('nobody waits')) })).rejects.toThrow(
+      'nobody waits',
+    );
+    expect(turns).toBeLessThan(2);
   });
 
   test('is refused where there is no such column, job or cause, and where the texts are too long', async () => {

@@ -80,6 +80,7 @@ export function Replace({ rejects, columns, mended, onChange, all }: Props): VNo
 interface Counted {
   readonly id: string;
   readonly records: number;
+  readonly is_complete: boolean;
   readonly samples: readonly { readonly row: number; readonly before: string; readonly after: string }[];
 }
 
@@ -110,18 +111,20 @@ function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
     await api(`${path}/amend`, { method: 'POST', body: { apply: counted.current?.id ?? '' } });
     all.onChange();
   };
+  const recordsOf = (number: number): string =>
+    `${counted.current?.is_complete === false ? 'at least ' : ''}${plural(number, 'record')}`;
   return (
     <Confirm
       title="Replace in refused records"
       count={count}
       sentence={(number) => (
         <>
-          {plural(number, 'record')} of {formatCount(all.total)} would be changed, and loaded then. They take
-          the place that they have in the file. What stays wrong for another reason stays refused.
+          Of {formatCount(all.total)}, {recordsOf(number)} would be changed, and loaded then. They take the
+          place that they have in the file. What stays wrong for another reason stays refused.
           <Sample of={counted.current?.samples[0]} />
         </>
       )}
-      verb={(number) => `Replace in ${plural(number, 'record')}`}
+      verb={(number) => `Replace in ${recordsOf(number)}`}
       act={act}
       onClose={onClose}
     />
