@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import { type Static, Type } from 'typebox';
 import type { System } from '../../context.ts';
-import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE } from '../../domain/limits.ts';
-import { inspectInbox } from '../../sources/inbox/inspect-inbox.ts';
+import { TransientError } from '../../domain/errors.ts';
+import { DEFAULT_PAGE_SIZE, MAX_PAGE_BYTES, MAX_PAGE_SIZE, READ_TIMEOUT_MS } from '../../domain/limits.ts';
+import { type InboxLook, inspectInbox, lookAt } from '../../sources/inbox/inspect-inbox.ts';
 import { takeInAgain } from '../../sources/inbox/take-again.ts';
+import { type Answer, createProbe, type ProbeOptions } from '../../telemetry/health.ts';
 import { ruled, worded } from '../../validation.ts';
 import { limitParameter } from '../page.ts';
 import { callerEnvironment } from '../plugins/auth.ts';
@@ -123,7 +125,7 @@ const showInboxSchema = {
   operationId: 'showInbox',
   summary: 'Show the inbox',
   description:
-    'The folder of the environment below INBOX_DIR, as this server sees it: what waits, what is being loaded, what is left alone, and what became of the last files. Other parameters are refused.',
+    'The folder of the environment below INBOX_DIR, as this server sees it: what waits, what is being loaded, what is left alone, and what became of the last files. It looks once a second, and less often where many files lie. Other parameters are refused.',
   tags: ['schedules'],
   querystring: query,
   response: {
@@ -142,7 +144,29 @@ const nobodyWatches: InboxRecord = {
   recent: [],
 };
 
+/**
+ * A look costs a call for each file, on the few threads that all files need: at 100 000 it takes seconds. So there is one a second at
+ * most, and they take a tenth of the time.
+ */
+const looking: ProbeOptions = {
+  deadlineMs: READ_TIMEOUT_MS,
+  keepMs: (tookMs, failed) => (failed ? 0 : Math.max(1_000, 9 * tookMs)),
+};
+
+/** Looks at a folder, once for all who ask meanwhile or soon after. */
+function lookTogether(): (path: string) => Promise<InboxLook> {
+  const probes = new Map<string, () => Promise<Answer<InboxLook>>>();
+  return async (path) => {
+    const probe = probes.get(path) ?? createProbe(() => lookAt(path), looking);
+    probes.set(path, probe);
+    const answer = await probe();
+    if ('value' in answer) return answer.value;
+    throw new TransientError('the folder cannot be looked at', { cause: answer.error });
+  };
+}
+
 export function showInbox(app: FastifyInstance, { reader, config }: System): void {
+  const look = lookTogether();
   const options = {
     config: { scope: 'read', answerBytes: MAX_PAGE_BYTES },
     schema: showInboxSchema,
@@ -151,7 +175,9 @@ export function showInbox(app: FastifyInstance, { reader, config }: System): voi
     const { name: environment } = callerEnvironment(request);
     const { limit = DEFAULT_PAGE_SIZE } = request.query;
     const found =
-      config.inboxDir === null ? null : await inspectInbox(reader, config.inboxDir, { environment, limit });
+      config.inboxDir === null
+        ? null
+        : await inspectInbox(reader, config.inboxDir, { environment, limit, look });
     const status = found?.environments[0];
     if (found === null || status === undefined) return reply.send(nobodyWatches);
     const record: InboxRecord = {

@@ -16,22 +16,26 @@ import { findInbox, mappingErrorName } from './inbox.ts';
 const MOST_IGNORED = 100;
 const MOST_SHOWN = 200;
 
-interface EnvironmentStatus {
-  readonly environment: string;
-  /** Files that lie in its folders, complete or not. */
+/** What lies in the folders of an environment. */
+export interface InboxLook {
+  /** Files, complete or not. */
   readonly waiting: number;
   /** The first MOST_SHOWN of them, the oldest first. */
   readonly files: readonly { readonly name: string; readonly size: number; readonly modifiedAt: Date }[];
+  /** Files that are left where they are, and why; the first MOST_IGNORED of them. */
+  readonly ignored: readonly { readonly name: string; readonly why: string }[];
+  /** Folders whose mapping.yaml is wrong: what lies there waits until it is mended. */
+  readonly held: readonly string[];
+}
+
+interface EnvironmentStatus extends InboxLook {
+  readonly environment: string;
   /** Taken, not received yet. */
   readonly claimed: number;
   /** Those, and those whose loads run, in order of arrival; the first MOST_SHOWN of them. */
   readonly taken: readonly InboxFile[];
   /** Their loads are accepted, or there will be none; not moved to their place yet. */
   readonly loading: number;
-  /** Files that are left where they are, and why; the first MOST_IGNORED of them. */
-  readonly ignored: readonly { readonly name: string; readonly why: string }[];
-  /** Folders whose mapping.yaml is wrong: what lies there waits until it is mended. */
-  readonly held: readonly string[];
 }
 
 export interface InboxStatus {
@@ -44,8 +48,14 @@ export interface InboxStatus {
 export async function inspectInbox(
   { db }: { readonly db: Database },
   directory: string,
-  options: { readonly environment: string | null; readonly limit: number },
+  options: {
+    readonly environment: string | null;
+    readonly limit: number;
+    /** Of a folder; by default `lookAt`, which costs a call for each file that lies there. */
+    readonly look?: (path: string) => Promise<InboxLook>;
+  },
 ): Promise<InboxStatus | null> {
+  const { look = lookAt } = options;
   const inbox = await findInbox(directory);
   if (inbox === null) return null;
   const all = await listEnvironments(db);
@@ -56,16 +66,14 @@ export async function inspectInbox(
     const { claimed, loading } = open.get(environmentId) ?? { claimed: 0, loading: 0 };
     const taken =
       claimed + loading === 0 ? [] : await openInboxFilesOf(db, inbox.id, environmentId, MOST_SHOWN);
-    const folder = await lookAt(join(inbox.path, name));
+    const folder = await look(join(inbox.path, name));
     environments.push({ environment: name, claimed, loading, taken, ...folder });
   }
   const ids = wanted.map(({ environmentId }) => environmentId);
   return { environments, recent: await recentInboxFiles(db, inbox.id, ids, options.limit) };
 }
 
-async function lookAt(
-  path: string,
-): Promise<Pick<EnvironmentStatus, 'waiting' | 'files' | 'ignored' | 'held'>> {
+export async function lookAt(path: string): Promise<InboxLook> {
   let waiting = 0;
   const files: { name: string; size: number; modifiedAt: Date }[] = [];
   const ignored: { name: string; why: string }[] = [];
