@@ -117,7 +117,8 @@ export function isForwardedTls({ headers }: FastifyRequest): boolean {
 
 /** The value of a `Link` header that leads to the next page of the same listing. */
 export function nextLink(request: FastifyRequest, base: string, cursor: string): string {
-  const url = new URL(request.url, 'http://host');
+  // What follows two slashes would be a host.
+  const url = new URL(request.url.replace(/^\/+/, '/'), 'http://host');
   url.searchParams.set('cursor', cursor);
   return `<${base}${url.pathname}${url.search}>; rel="next"`;
 }

@@ -274,6 +274,15 @@ describe('an address', () => {
     },
   );
 
+  test('of a list that begins with two slashes leads to the next page', async () => {
+    for (const user_id of ['slashes 1', 'slashes 2']) await site.accept('/v1/identify', { user_id });
+    const headers = { authorization: `Bearer ${site.t.key}` };
+    const first = await fetch(`${site.server.address}//v1/users?limit=1&id_prefix=slashes`, { headers });
+    const link = /^<(.+)>; rel="next"$/.exec(first.headers.get('link') ?? '')?.[1] ?? '';
+    expect(new URL(link).pathname).toBe('/v1/users');
+    expect((await fetch(link, { headers })).status).toBe(200);
+  });
+
   test('asked with HEAD answers as GET without a body; with OPTIONS or PUT it says what it takes', async () => {
     for (const path of ['/v1/validate', '/v1/background_jobs']) {
       const head = await site.server.fetch(path, { method: 'HEAD' });
