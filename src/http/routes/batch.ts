@@ -150,6 +150,7 @@ export function batch(scope: FastifyInstance, system: System): void {
     } catch (error) {
       if (records.isWatched) showRecord(records, 'batch', request, error);
       metrics.recordsEnded('batches', error instanceof InputError ? 'refused' : 'failed', 1);
+      rates.add(environmentId(request), 'refused', 1);
       throw error;
     }
   });

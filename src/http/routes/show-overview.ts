@@ -39,7 +39,7 @@ const minute = Type.Object(
   {
     minute: Type.String({ format: 'date-time', description: 'Its beginning.' }),
     records: count('Single records and items of batches that were committed.'),
-    refused: count('Those that were not taken.'),
+    refused: count('Those that were not taken; a batch that was refused as a whole is one.'),
     rows: count('Records of files whose chunks were committed.'),
   },
   closed,
