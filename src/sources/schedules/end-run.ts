@@ -22,13 +22,13 @@ import { notifyQueue } from '../../tasks/task-kind.ts';
 import type { ScheduleContext } from './context.ts';
 import { notifiedEnds, type RunDefinition } from './schedule.ts';
 
-const runsPerPage = 200;
+const usualPage = 200;
 
 /**
  * Ends the runs whose jobs have ended, however many wait. What a run learned is remembered in the transaction that ends it. One
  * that cannot be ended now holds up no other: the first error is thrown when all have been looked at.
  */
-export async function endWaitingRuns(context: ScheduleContext): Promise<void> {
+export async function endWaitingRuns(context: ScheduleContext, runsPerPage = usualPage): Promise<void> {
   const errors: unknown[] = [];
   let page: ScheduleRun[] = [];
   do {
