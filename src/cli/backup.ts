@@ -28,8 +28,8 @@ export const backup = defineCommand({
   description:
     'Writes the database, the stored files and the keys, as they are at one moment, into one file: a tar, compressed with\n' +
     'gzip. The service may run meanwhile. The file appears when it is complete. Files on S3 are not in it: the bucket keeps\n' +
-    'them. Neither is what is not in the data directory: .env, schedules, the inbox. Whoever has the file has the data\n' +
-    'and the keys: keep it where only you can read it.',
+    'them. Nor are .env, the schedules file and the inbox. Whoever has the file has the data and the keys: keep it where\n' +
+    'only you can read it.',
   argument: optional(
     '[file]',
     'a new file, a folder that gets one, or - for standard output; default: this folder',
@@ -37,7 +37,7 @@ export const backup = defineCommand({
   options: {
     verify: flag(
       '--verify',
-      'write nothing: read the backup in FILE to its end, and say whether it is whole',
+      'write nothing: read FILE to its end, and say whether the backup in it is whole',
     ),
     quiet: flag('-q, --quiet', 'no progress'),
   },
@@ -115,7 +115,7 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
   const where = file === null ? '' : ` → ${file} (${formatBytes(fileBytes ?? 0)})`;
   say(`Backup of ${shownTime(at)}: ${what}${where}, ${formatDuration(seconds)}`);
   if (missing > lost.length)
-    terminal.inform(`Removed meanwhile, of work that had ended: ${countFiles(missing - lost.length)}.`);
+    terminal.inform(`Removed during the backup, of work that had ended: ${countFiles(missing - lost.length)}.`);
   for (const ref of lost.slice(0, mostNamed))
     terminal.inform(
       `warning: the stored file ${ref} is missing, and something needs it. The backup is without it.`,
@@ -124,7 +124,7 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
   if (leftOut.length > 0) {
     const named = leftOut.slice(0, mostNamed).join(', ');
     terminal.inform(
-      `Not in it, because they are not of sluice: ${named}${leftOut.length > mostNamed ? ' …' : ''}`,
+      `Not included, because they are not part of sluice: ${named}${leftOut.length > mostNamed ? ' …' : ''}`,
     );
   }
 }
@@ -141,7 +141,7 @@ async function readTarget(argument: string | undefined): Promise<string | null> 
   const given = resolve(argument ?? '.');
   const found = await stat(given).catch(() => null);
   if (found !== null && !found.isDirectory())
-    throw new UsageError(`${given} is there already. A backup never takes the place of another file.`);
+    throw new UsageError(`${given} exists already. A backup never replaces a file.`);
   const folder = found === null ? dirname(given) : given;
   await access(folder).catch(() => {
     throw new UsageError(`There is no folder ${folder}.`);
@@ -222,17 +222,17 @@ async function reading<T>(path: string, work: () => Promise<T>): Promise<T> {
 
 export const restore = defineCommand({
   name: 'restore',
-  summary: 'bring back what a backup holds',
+  summary: 'restore a backup',
   description:
     'Reads a backup to its end, and if it is whole makes a database of it: the embedded one of DATA_DIR, or that of\n' +
-    'DATABASE_URL, which must be empty. Stored files go where files are kept. Nothing of the database is there until all of\n' +
-    'it is; stopped or killed, run it again. A backup of an older version is brought up to date; one of a newer version is refused.\n' +
-    'Work that was under way goes on with the next start.',
+    'DATABASE_URL, which must be empty. Stored files go where files are kept. The database appears only when it is complete;\n' +
+    'if interrupted, run it again. A backup of an older version is brought up to date; one of a newer version is refused.\n' +
+    'Unfinished work continues at the next start.',
   argument: required('<file>', 'what `sluice backup` wrote'),
   options: {
     replace: flag(
       '--replace',
-      'set the embedded database that is there aside; it is kept, and its folder named',
+      'keep the existing embedded database in another folder, whose name is printed',
     ),
     quiet: flag('-q, --quiet', 'no progress'),
   },
@@ -280,10 +280,10 @@ was; 2 wrong options.`,
       terminal.inform(`Stored files are not in the backup: set STORAGE_URL to ${restored.filesAt}`);
     if (config.redisUrl !== null)
       terminal.inform(
-        'Empty the queue in Redis before the start (redis-cli flushdb): it is of the other database.',
+        'Empty the queue in Redis before the start (redis-cli flushdb): it belongs to the other database.',
       );
     terminal.inform(
-      'Keys are those of that moment: one that was revoked since works again. `sluice start` there goes on with it.',
+      'Keys are those of that moment: one that was revoked since works again. Next: `sluice start`.',
     );
   },
 });

@@ -9,8 +9,8 @@ const link = defineCommand({
   name: 'link',
   summary: 'print a link that signs in once',
   description:
-    'Prints the address of the console with a link that signs in once, within 15 minutes, and may do everything.',
-  environment: 'what it looks at first',
+    'Prints a link to the console that signs in once, within 15 minutes, with all rights.',
+  environment: 'environment that the console shows first',
   json: true,
   examples: ['sluice console link'],
   inEnvironment: async ({ system, environmentId, baseUrl, terminal, json }) => {

@@ -13,8 +13,8 @@ export const migrate = defineCommand({
   name: 'migrate',
   summary: 'bring the database up to date',
   description:
-    'Applies the migrations that the database lacks, under a lock. Every start does this by itself; the command is for\n' +
-    'those who want to see it done before. Doing it twice does no harm.',
+    'Applies the migrations that the database lacks, under a lock. Every start does this by itself; the command\n' +
+    'does it beforehand. Repeating it does no harm.',
   examples: ['DATABASE_URL=postgres://… sluice migrate'],
   run: async ({ cli, command, terminal }) => {
     const { config, commandLog } = readSettings(cli, command);
@@ -36,7 +36,7 @@ const url = defineCommand({
   description:
     'Prints the URL of the database: DATABASE_URL, or that of the embedded server while it\n' +
     'runs, with its password, which only the owner of the data directory may read. The\n' +
-    'port of the embedded server may be another after each start. The tables are in the\n' +
+    'port of the embedded server may change with each start. The tables are in the\n' +
     'schema sluice.',
   details: 'Exit code: 0; 1 if no server runs.',
   examples: ['sluice db url', 'pg_dump --dbname="$(sluice db url)" --file=sluice.sql'],
@@ -47,7 +47,7 @@ const url = defineCommand({
 export const db = defineCommand({
   name: 'db',
   summary: 'where the database is',
-  description: 'Tells how other programs reach the database.',
+  description: 'How other programs reach the database.',
   examples: ['sluice db url'],
   commands: [url],
 });
@@ -57,8 +57,8 @@ export const psql = defineCommand({
   summary: 'psql on the database',
   description:
     'Runs psql, which must be installed, on the database: DATABASE_URL, or the embedded\n' +
-    'server, which is started for as long as it takes if it does not run. What stands\n' +
-    'behind psql is passed on to it. The schema sluice is on the search path.',
+    'server, which is started meanwhile if it does not run. Flags and arguments are\n' +
+    'passed on to psql. The schema sluice is on the search path.',
   argument: several('[words...]', 'flags and arguments of psql'),
   passesOptions: true,
   details: 'Exit code: that of psql; 1 if there is none.',

@@ -24,11 +24,11 @@ interface Target {
 
 const apply = defineCommand({
   name: 'apply',
-  summary: 'make the definitions what a file says',
+  summary: 'apply a definitions file',
   description:
-    'Makes the definitions of an environment what the file says, in one transaction: what is new is added, what differs\n' +
-    'changed, and what the file does not have removed. Items keep their ids as long as they keep their keys. Applying a\n' +
-    'file twice changes nothing.',
+    'Makes the definitions of an environment equal to the file, in one transaction: adds what is new, changes what differs,\n' +
+    'removes what the file lacks. Items keep their ids as long as they keep their keys. Applying the same file again\n' +
+    'changes nothing.',
   argument: required('<file>', 'YAML or JSON; - for standard input'),
   options: {
     dryRun: flag('--dry-run', 'check the file and show what would change; write nothing'),
@@ -109,7 +109,7 @@ const show = defineCommand({
     if (json) return terminal.json(items);
     if (kinds.every((kind) => items[kind].length === 0)) {
       return terminal.inform(
-        `Environment ${env} has no definitions; \`sluice definitions apply\` makes some.`,
+        `Environment ${env} has no definitions; \`sluice definitions apply\` adds some.`,
       );
     }
     printItems(terminal, items);
@@ -120,8 +120,8 @@ const exportFile = defineCommand({
   name: 'export',
   summary: 'the definitions as a file',
   description:
-    'Writes the definitions of an environment as a file that makes the same wherever it is applied. Ids are not\n' +
-    'in it: they belong to the environment.',
+    'Writes the definitions of an environment as a file that can be applied to any. Ids are not in it: they belong\n' +
+    'to the environment.',
   options: { format: choice('--format <format>', 'of the file', fileFormats, 'yaml') },
   environment: true,
   examples: [

@@ -29,13 +29,13 @@ function deleteEntity(entity: Entity, others: string) {
     options: {
       file: text('--file <path>', 'take ids from a file too, one a line; - reads standard input'),
       purgeExports: flag('--purge-exports', 'remove the files of all exports of the environment too'),
-      yes: flag('--yes', 'do not ask; needed where nobody can be asked'),
+      yes: flag('--yes', 'do not ask; required without a terminal'),
     },
     environment: true,
     json: 'print the result as JSON',
-    details: `Exit code: 0 done, whether there was something of every id or not; 1 failed, or
-not confirmed; 2 wrong options; 130 stopped by Ctrl-C: the deletion stays
-accepted, and workers that run, or the next that do, end it.`,
+    details: `Exit code: 0 done, also if some ids are unknown; 1 failed, or not confirmed; 2
+wrong options; 130 stopped by Ctrl-C: the deletion stays accepted, and workers
+that run, now or later, complete it.`,
     examples: [
       `sluice delete ${entity} 17 18`,
       `sluice delete ${entity} --file ids.txt --yes`,
@@ -45,7 +45,7 @@ accepted, and workers that run, or the next that do, end it.`,
       const { argument: given, flags } = invocation;
       const { purgeExports } = flags;
       const listed = flags.file === undefined ? [] : await readIdFile(flags.file);
-      if (given.length + listed.length === 0) throw new UsageError('Say which: ids, or --file PATH.');
+      if (given.length + listed.length === 0) throw new UsageError('Name the ids, or --file PATH.');
       const ids = checkIds(entity, [...given, ...listed]);
       if (!flags.yes && !(await confirm(invocation, entity, ids, purgeExports))) {
         throw new CommandFailed('Nothing was deleted.');
@@ -120,7 +120,7 @@ async function confirm(
   purgeExports: boolean,
 ): Promise<boolean> {
   if (!terminal.live || process.stdin.isTTY !== true) {
-    throw new UsageError('Nobody can be asked here whether that is meant: add --yes.');
+    throw new UsageError('There is no terminal to confirm this on: add --yes.');
   }
   const some = ids.slice(0, shownToConfirm).map((id) => printable(id, 40));
   terminal.inform(`${some.join(', ')}${ids.length > shownToConfirm ? ', …' : ''}`);
@@ -162,7 +162,7 @@ async function print(
   if (seen.failure !== null) terminal.inform(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
   if (seen.endedAt === null) {
     terminal.inform(
-      `sluice: the deletion is ${status} still; it goes on as long as workers run, or when they do again.`,
+      `sluice: the deletion is still ${status}; it continues whenever workers run.`,
     );
   }
 }

@@ -54,10 +54,10 @@ function cells(delivery: Delivery): string[] {
 
 export const replay = defineCommand({
   name: 'replay',
-  summary: 'send something once more',
+  summary: 'send deliveries again',
   description:
-    'Makes a delivery due again, under the id that it had, with as many tries as a new one: one of them, or all since\n' +
-    'then that were given up. Workers send it.',
+    'Makes one delivery due again, or all since a time that were given up, under the same id and with as many tries as a\n' +
+    'new one. Workers send it.',
   argument: optional('[delivery]', 'as `sluice notifications deliveries` shows it'),
   options: {
     failed: flag('--failed', 'all that were given up'),
@@ -84,5 +84,5 @@ function readWanted(delivery: string | undefined, failed: boolean, since: Date |
   if (delivery !== undefined && !failed && since === undefined)
     return { deliveryId: parseDelivery(delivery) };
   if (delivery === undefined && failed && since !== undefined) return { failedSince: since };
-  throw new UsageError('Say what to send again: the number of a delivery, or --failed --since 24h.');
+  throw new UsageError('Name what to send again: the number of a delivery, or --failed --since 24h.');
 }

@@ -8,11 +8,11 @@ import type { Terminal } from './terminal.ts';
 
 export const doctor = defineCommand({
   name: 'doctor',
-  summary: 'look at all that sluice stands on, and say what to do',
+  summary: 'check PostgreSQL, Redis, storage and settings, and say what to do',
   description:
-    'Looks at PostgreSQL (version, rights, settings, clock, migrations), Redis, storage, disks, mail server, inbox, schedules\n' +
-    'and settings, and says of each what it found and what to do. Starts no database, applies no migration, sends no message; the storage is\n' +
-    'tried with one small file, which is removed.',
+    'Checks PostgreSQL (version, rights, settings, clock, migrations), Redis, storage, disks, mail server, inbox, schedules\n' +
+    'and settings, and says of each what it found and what to do. Starts no database, applies no migration, sends no\n' +
+    'message; writes one small file to the storage, and removes it.',
   json: 'print the findings as JSON',
   details: `Exit code: 0 nothing failed, though there may be warnings; 1 something failed;
 2 a setting is wrong.`,

@@ -54,7 +54,7 @@ that is dated ahead is shown when its time has come.`,
 function parseLast(given: string): number {
   const last = Number(given);
   if (/^\d{1,4}$/.test(given) && last <= MAX_TAIL_EVENTS) return last;
-  throw new UsageError(`--last: a number from 0 to ${MAX_TAIL_EVENTS} is wanted`);
+  throw new UsageError(`--last takes a number from 0 to ${MAX_TAIL_EVENTS}`);
 }
 
 interface Followed extends Pick<LatestEventsQuery, 'userId' | 'eventName'> {

@@ -54,7 +54,7 @@ export const exportData = defineCommand({
     'Writes users, companies and events, as they are at one moment, to files in a folder: all of them, verified, or none.\n' +
     'A server need not run; if one does, its workers do the work.',
   options: {
-    out: text('--out <folder>', 'where to write the files; it must be empty, or not there yet'),
+    out: text('--out <folder>', 'a folder for the files, new or empty'),
     from: text('--from <date>', 'a day such as 2026-11-20, or an ISO 8601 instant; default: the beginning'),
     to: text('--to <date>', 'a day, which is included, or an instant, which is not; default: now'),
     eventType: repeated(
@@ -82,7 +82,7 @@ export const exportData = defineCommand({
     ),
     escapeFormulas: flag(
       '--no-escape-formulas',
-      'leave cells as they are that a spreadsheet would run (CSV)',
+      'do not escape cells that a spreadsheet would run (CSV)',
     ),
     everything: flag(
       '--everything',
@@ -106,7 +106,7 @@ Ctrl-C, which cancels the export.`,
   run: async (invocation) => {
     const { cli, flags, terminal, json } = invocation;
     const { out, quiet, everything, ...wish } = flags;
-    if (out === undefined) throw new UsageError('Say where the files are to go: --out FOLDER.');
+    if (out === undefined) throw new UsageError('Name a folder for the files: --out FOLDER.');
     if (everything) requireAll(wish);
     await requireEmpty(out);
     const stop = listenForStop();
@@ -144,7 +144,7 @@ async function requireEmpty(folder: string): Promise<void> {
     throw new UsageError(`${folder} cannot be written to: ${error.message}`);
   });
   if (found.length > 0)
-    throw new UsageError(`${folder} is not empty. Name a folder that is, or is not there yet.`);
+    throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
 }
 
 interface Wish {

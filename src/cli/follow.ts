@@ -24,7 +24,7 @@ export function followLoad({ db }: System, followed: Followed, progress: Progres
   return follow(followed, {
     look: () => requireLoad({ db }, followed.environmentId, followed.jobId),
     show: (load) => showLoad(progress, load),
-    whenGone: `Job ${followed.jobId} is safe in it, and goes on when database and workers run again: \`sluice start\`.`,
+    whenGone: `Job ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
   }).finally(() => progress.end());
 }
 
@@ -32,7 +32,7 @@ export function followExport({ db }: System, followed: Followed, progress: Progr
   return follow(followed, {
     look: () => requireExport({ db }, followed.environmentId, followed.jobId),
     show: (seen) => showExport(progress, seen),
-    whenGone: `Export ${followed.jobId} goes on when database and workers run again; nothing was written here.`,
+    whenGone: `Export ${followed.jobId} continues when database and workers run again; nothing was written here.`,
   }).finally(() => progress.end());
 }
 
@@ -40,7 +40,7 @@ export function followDeletion({ db }: System, followed: Followed): Promise<Dele
   return follow(followed, {
     look: () => requireDeletion({ db }, followed.environmentId, followed.jobId),
     show: () => undefined,
-    whenGone: `Deletion ${followed.jobId} is safe in it, and goes on when database and workers run again: \`sluice start\`.`,
+    whenGone: `Deletion ${followed.jobId} is safe in it, and continues when database and workers run again: \`sluice start\`.`,
   });
 }
 

@@ -229,13 +229,13 @@ async function remarkOn(
 ): Promise<string | null> {
   if (!created) return `The same bytes were loaded before, by job ${load.jobId}: skipped.`;
   if (load.failure?.code === ALL_RECORDS_REFUSED) return null;
-  if (load.status === 'failed') return `When what made it fail is mended: sluice jobs retry ${load.jobId}`;
+  if (load.status === 'failed') return `Once the cause is removed: sluice jobs retry ${load.jobId}`;
   if (load.endedAt !== null) return null;
   if (workers?.whose === 'running' || (workers === null && (await countLiveWorkers(system.db)) > 0)) {
-    return `The running workers go on with it. To look: sluice jobs show ${load.jobId} --watch`;
+    return `The running workers continue it. To follow it: sluice jobs show ${load.jobId} --watch`;
   }
   return (
-    'It goes on where it is, losing nothing, as soon as workers run: `sluice start` (or `sluice work`, or the next `sluice import`).\n' +
+    'It continues, losing nothing, as soon as workers run: `sluice start` (or `sluice work`, or the next `sluice import`).\n' +
     `To give it up: sluice jobs cancel ${load.jobId}`
   );
 }

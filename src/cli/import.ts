@@ -28,7 +28,7 @@ import { type Workers, withWorkers } from './workers.ts';
 
 export const importFiles = defineCommand({
   name: 'import',
-  summary: 'load files of users or companies',
+  summary: 'load files of users, companies and events',
   description:
     'Loads CSV, NDJSON, JSON, Excel, Parquet or Avro files, also gzipped or in a ZIP archive, through the same route\n' +
     'as the HTTP interface. A server need not run; if one does, its workers do the work. Several files are loaded one\n' +
@@ -72,14 +72,14 @@ export const importFiles = defineCommand({
   json: 'print the result as JSON',
   details: `Exit code: 0 loaded (refused records within --max-errors do not matter); 1
 failed; 2 wrong options or a file that cannot be loaded as it is; 130 stopped
-by Ctrl-C: what was accepted goes on when workers run again.`,
+by Ctrl-C: what was accepted continues when workers run again.`,
   examples: [
     'sluice import users.csv',
     'sluice import "exports/2026-*.csv.gz" --map "Customer ID=user_id"',
     'sluice import kunden-2026-11.csv --mapping kunden',
     'sluice import companies.ndjson --dry-run',
     'sluice import events.json.gz --preset mixpanel',
-    'pg_dump-like-tool | sluice import - --format csv --max-errors 1%',
+    'zcat users.csv.gz | sluice import - --format csv --max-errors 1%',
     'sluice import kunden.csv --encoding windows-1252 --null NULL',
     'sluice import users.txt --header none --map 1=user_id --map 2=email',
     'sluice import takeout --env copy',

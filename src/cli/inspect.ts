@@ -44,10 +44,10 @@ export const inspect = defineCommand({
     'which records would be refused, and the first records as they would be stored. Takes the options of `import`.',
   argument: required('<file>', 'a file, or - for standard input'),
   options: { ...fileFlags, mapping: mappingFlag },
-  environment: 'environment whose saved mappings are looked for',
+  environment: 'environment whose saved mappings are used',
   json: 'print what POST /v1/imports/inspect answers',
-  details: `Exit code: 0 the file can be loaded with these options; 2 it cannot: why, and
-what may help, is said.`,
+  details: `Exit code: 0 the file can be loaded with these options; 2 it cannot; the
+reason and possible remedies are printed.`,
   examples: [
     'sluice inspect users.csv',
     'sluice inspect kunden.csv --map "Kundennummer=user_id"',

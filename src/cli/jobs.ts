@@ -40,8 +40,8 @@ const list = defineCommand({
   summary: 'the latest jobs',
   description: 'Lists the jobs of an environment, loads, exports and deletions, newest first.',
   options: {
-    status: choice('--status <status>', 'only those', loadStatuses),
-    type: choice('--type <type>', 'only those', jobTypes),
+    status: choice('--status <status>', 'only jobs in this status', loadStatuses),
+    type: choice('--type <type>', 'only jobs of this type', jobTypes),
     limit: parsed('--limit <n>', 'how many', parseCount, 20),
   },
   environment: true,
@@ -118,8 +118,8 @@ const cancel = defineCommand({
   name: 'cancel',
   summary: 'stop a load or an export that has not ended',
   description:
-    'Stops a load or an export that has not ended. What a load applied so far stays, and `sluice jobs retry` goes on with\n' +
-    'the rest; of an export nothing stays. A deletion is not cancelled.',
+    'Stops a load or an export that has not ended. What a load applied so far stays, and `sluice jobs retry` continues with\n' +
+    'the rest; of an export nothing stays. A deletion cannot be cancelled.',
   argument: jobId,
   environment: true,
   json: 'print the job record as JSON',
@@ -140,8 +140,8 @@ function describeCancelled(job: Job): string {
 
 const retry = defineCommand({
   name: 'retry',
-  summary: 'go on with a load that failed or was cancelled',
-  description: 'Queues a failed or cancelled load again. It goes on with the chunks that are left.',
+  summary: 'continue a load that failed or was cancelled',
+  description: 'Queues a failed or cancelled load again. It continues with the chunks that are left.',
   argument: jobId,
   options: { wait: flag('--wait', 'do it now, and follow it to its end, without needing a running server') },
   environment: true,
@@ -180,19 +180,19 @@ function printRetried(
 
 async function whoGoesOn({ system }: EnvironmentSession): Promise<string> {
   if ((await countLiveWorkers(system.db)) > 0) return 'Queued again; the running workers go on with it.';
-  return 'Queued again; it goes on as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
+  return 'Queued again; it continues as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
 }
 
 const rejects = defineCommand({
   name: 'rejects',
   summary: 'the refused records of a load',
   description:
-    'Prints the refused records with their reasons: as csv or ndjson in the shape of the file they came from, to be\n' +
-    'mended and imported again, or as json with where each stood, long records cut. With --by-cause, why they were\n' +
-    'refused, counted, and what would mend them.',
+    'Prints the refused records with their reasons: as csv or ndjson in the shape of their file, to be corrected and given\n' +
+    'to `sluice jobs mend`, or as json with the place of each and long records cut. With --by-cause: the causes, how many\n' +
+    'records each has, and what would correct them.',
   argument: jobId,
   options: {
-    format: choice('--format <format>', 'by default that of the file', ['csv', 'ndjson', 'json']),
+    format: choice('--format <format>', 'default: that of the file', ['csv', 'ndjson', 'json']),
     byCause: flag('--by-cause', 'causes instead of records, the most frequent first'),
     cause: parsed('--cause <id>', 'only the records of this cause, from --by-cause', parseCause),
   },

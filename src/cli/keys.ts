@@ -14,17 +14,17 @@ import { parsed, parseExpiry, parseListOf, required, text } from './options.ts';
 const create = defineCommand({
   name: 'create',
   summary: 'make a key',
-  description: 'Makes a key and shows it, this once. It is the only thing on standard output.',
+  description: 'Makes a key and shows it, this once, as the only text on standard output.',
   options: {
     label: text('--label <text>', 'what it is for', 'made by sluice keys create'),
     scopes: parsed(
       '--scopes <list>',
-      'of ingest, import, export, read, delete; by default all',
+      'of ingest, import, export, read, delete; default: all',
       parseListOf(scopes, `scopes are ${scopes.join(', ')}.`),
     ),
     expires: parsed(
       '--expires <when>',
-      'a time from now such as 90d, or a date; by default never',
+      'a time from now such as 90d, or a date; default: never',
       parseExpiry,
     ),
   },
@@ -70,8 +70,8 @@ const list = defineCommand({
 
 const revoke = defineCommand({
   name: 'revoke',
-  summary: 'refuse a key from now on',
-  description: 'Refuses a key from now on, for good. Revoking it again does no harm.',
+  summary: 'revoke a key',
+  description: 'Revokes a key for good: it is refused from now on. Repeating it does no harm.',
   argument: required('<key-id>', 'as `sluice keys list` shows it'),
   environment: true,
   json: true,
@@ -85,7 +85,7 @@ const revoke = defineCommand({
 
 const rotate = defineCommand({
   name: 'rotate',
-  summary: 'a new key in the place of an old one',
+  summary: 'replace a key by a new one',
   description:
     'Makes a second key with the label and scopes of the first. Both work until the old one expires or is revoked.',
   argument: required('<key-id>', 'the old one, as `sluice keys list` shows it'),
@@ -95,7 +95,7 @@ const rotate = defineCommand({
       'end of the old key: from now, such as 7d, or a date',
       parseExpiry,
     ),
-    expires: parsed('--expires <when>', 'end of the new key; by default never', parseExpiry),
+    expires: parsed('--expires <when>', 'end of the new key; default: never', parseExpiry),
   },
   environment: true,
   json: true,

@@ -55,8 +55,8 @@ const list = defineCommand({
 
 const show = defineCommand({
   name: 'show',
-  summary: 'what a mapping says',
-  description: 'Shows what a saved mapping says of the files that are loaded with it.',
+  summary: 'one mapping in full',
+  description: 'Shows a saved mapping: which columns are which, and how the files are written.',
   argument: nameArgument,
   environment: true,
   json: 'print what GET /v1/mappings/{name} answers',
@@ -82,13 +82,13 @@ const { preset: _, ...savedFlags } = fileFlags;
 
 const save = defineCommand({
   name: 'save',
-  summary: 'keep under a name how files are loaded',
+  summary: 'save how files are loaded',
   description:
-    'Keeps under a name which columns are which, and how the files are written, in the place of what has that name.\n' +
+    'Saves under a name which columns are which, and how the files are written. It replaces a mapping of that name.\n' +
     'With --header-of it is offered for files whose header has the same columns.',
-  argument: required('<name>', `how to call it; it ${mappingNameRule}`),
+  argument: required('<name>', `its name; it ${mappingNameRule}`),
   options: {
-    headerOf: text('--header-of <file>', 'a file with the header of those that it is to be offered for'),
+    headerOf: text('--header-of <file>', 'a file that has the header for which it is offered'),
     ...savedFlags,
   },
   environment: true,
@@ -128,8 +128,8 @@ const save = defineCommand({
 
 const remove = defineCommand({
   name: 'remove',
-  summary: 'forget a mapping',
-  description: 'Forgets a saved mapping. Loads that were accepted with it go on as they were asked for.',
+  summary: 'remove a mapping',
+  description: 'Removes a saved mapping. Loads that were accepted with it are not affected.',
   argument: nameArgument,
   environment: true,
   json: true,
@@ -138,13 +138,13 @@ const remove = defineCommand({
     await requireSavedMapping(system.db, environmentId, name);
     await dropMapping(system.db, environmentId, name);
     if (json) terminal.json({ name, removed: true });
-    else terminal.print(`The mapping ${name} is gone.`);
+    else terminal.print(`The mapping ${name} is removed.`);
   },
 });
 
 export const mappings = defineCommand({
   name: 'mappings',
-  summary: 'saved mappings: how files are loaded, under a name',
+  summary: 'saved mappings: how files are loaded',
   description:
     'Which columns are which, and how files are written, kept under a name: `sluice import FILE --mapping NAME`.\n' +
     '`sluice inspect` offers them for files with the same header.',

@@ -26,16 +26,16 @@ import { withWorkers } from './workers.ts';
 
 export const mend = defineCommand({
   name: 'mend',
-  summary: 'put refused records of a load in their place, mended',
+  summary: 'correct refused records of a load',
   description:
-    'Takes refused records back, mended: a file that `sluice jobs rejects` gave (--file), what an editor makes of it\n' +
-    '(--edit), or what a proposal of --by-cause makes of them (--apply). They count as of their place in their file.',
+    'Takes corrected records: a file from `sluice jobs rejects` (--file), edited in an editor (--edit), or by a proposal\n' +
+    'of --by-cause (--apply). They keep their place in the file: later records win.',
   argument: required('<job-id>', '', parseJobId),
   options: {
-    file: text('--file <path>', 'the mended file, or - for standard input'),
-    edit: flag('--edit', 'opens the refused records in $VISUAL or $EDITOR, and sends what was changed'),
+    file: text('--file <path>', 'the corrected file, or - for standard input'),
+    edit: flag('--edit', 'open the refused records in $VISUAL or $EDITOR, and send what was changed'),
     apply: text('--apply <proposal>', 'a proposal that `sluice jobs rejects --by-cause` shows'),
-    wins: flag('--wins', 'the mended records count as of now, and beat what came since'),
+    wins: flag('--wins', 'corrected records override everything loaded since'),
   },
   environment: true,
   json: 'print the record of the job that mends as JSON',

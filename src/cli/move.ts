@@ -35,8 +35,8 @@ export const move = defineCommand({
   summary: 'from the embedded database to a PostgreSQL of your own',
   description:
     'Copies all that the embedded database of DATA_DIR holds into a PostgreSQL of your own, compares rows and hashes of each\n' +
-    'table on both sides, and prints the settings to start with from then on. Stop the service first; the source is left as it is,\n' +
-    'and refuses to be started. Ended in between, the same command goes on.',
+    'table on both sides, and prints the settings to start with from then on. Stop the service first. The source is kept\n' +
+    'unchanged and no longer starts. If interrupted, run the same command again.',
   options: {
     to: text('--to <url>', 'the PostgreSQL, 15 or newer; better in MOVE_TO or MOVE_TO_FILE: ps shows flags'),
     redis: text('--redis <url>', 'Redis for the queue from then on (MOVE_REDIS); by default as it is now'),
@@ -45,11 +45,11 @@ export const move = defineCommand({
       'copy the files, too: to a folder or s3://bucket/prefix (MOVE_FILES); by default they stay',
     ),
     dryRun: flag('--dry-run', 'check everything and say how much there is; write nothing'),
-    undo: flag('--undo', 'let the source be started again; what came to the target since is not there'),
+    undo: flag('--undo', 'let the source start again, without what was written to the target since'),
     quiet: flag('-q, --quiet', 'no progress'),
   },
   json: 'print the result as JSON',
-  details: `Exit code: 0 moved, or nothing speaks against it (--dry-run); 1 refused or
+  details: `Exit code: 0 moved, or nothing is in the way (--dry-run); 1 refused or
 failed; 2 wrong options; 130 stopped by Ctrl-C. After 1 and 130 run it again.`,
   examples: [
     'MOVE_TO=postgres://sluice:…@db.example.com/sluice sluice move --dry-run',
@@ -71,11 +71,11 @@ failed; 2 wrong options; 130 stopped by Ctrl-C. After 1 and 130 run it again.`,
     } catch (error) {
       if (embeddedPostgres.isInUse(error)) {
         throw new CommandFailed(
-          `${error.message}\nA move takes what stands still: stop what runs on ${from.dataDir}, then move.`,
+          `${error.message}\nStop the service on ${from.dataDir}, then run the move again.`,
         );
       }
       if (!stop.signal.aborted) throw error;
-      terminal.inform('Stopped. The same command goes on where it was; or start the service again as it is.');
+      terminal.inform('Stopped. Run the same command again to continue, or start the service as before.');
       process.exitCode = exitCodes.interrupted;
     }
   },
@@ -84,8 +84,8 @@ failed; 2 wrong options; 130 stopped by Ctrl-C. After 1 and 130 run it again.`,
 function requireEmbedded({ databaseUrl, dataDir }: Config): void {
   if (databaseUrl === null) return;
   throw new UsageError(
-    `DATABASE_URL is set, so the database in ${dataDir} is not in use. To move that one, run this without DATABASE_URL;\n` +
-      'where the data is to go stands in MOVE_TO.',
+    `DATABASE_URL is set, so the database in ${dataDir} is not in use. To move it, run this without DATABASE_URL,\n` +
+      'and name the target in MOVE_TO.',
   );
 }
 
@@ -107,7 +107,7 @@ function readTarget({ cli, command, flags }: Invocation<TargetFlags>): MoveWish[
   const own: ProcessEnv = Object.fromEntries(Object.entries(wanted).filter(([, value]) => value !== ''));
   const { config } = sayingTarget(() => readSettings(cli, command, own));
   const { databaseUrl } = config;
-  if (databaseUrl === null) throw new UsageError('Say where it is to go: MOVE_TO=postgres://…, or --to.');
+  if (databaseUrl === null) throw new UsageError('Name the target: MOVE_TO=postgres://…, or --to.');
   return { ...config, databaseUrl };
 }
 
@@ -132,7 +132,7 @@ async function undo(terminal: Terminal, dataDir: string): Promise<void> {
   if (mark === null) return terminal.inform(`The data of ${dataDir} was not moved: nothing to undo.`);
   terminal.print(`The data of ${dataDir} can be started again, as it was at ${mark.movedAt}.`);
   terminal.inform(
-    `Let nothing run on ${mark.to} any more: each side knows nothing of what comes to the other.`,
+    `Stop everything that runs on ${mark.to}: neither side sees what is written to the other.`,
   );
 }
 
@@ -257,7 +257,7 @@ function printSettings(
   settings: Readonly<Record<string, string>>,
 ): void {
   terminal.print(
-    'From now on start with these settings beside those that you have (passwords are not shown):',
+    'From now on start with these settings in addition to your own (passwords are not shown):',
   );
   for (const [name, value] of Object.entries(settings)) terminal.print(`  ${name}=${value}`);
   if (settings['STORAGE_URL'] === undefined && storage.kind === 'folder')

@@ -30,8 +30,8 @@ const add = defineCommand({
   name: 'add',
   summary: 'notify a webhook or an address',
   description:
-    'Subscribes a webhook or an e-mail address to the ends of jobs. The secret of a webhook, by which it is signed, is\n' +
-    'shown this once, and is the only thing on standard output.',
+    'Subscribes a webhook or an e-mail address to the ends of jobs. The secret that signs a webhook is shown this once, as\n' +
+    'the only text on standard output.',
   options: {
     url: text('--url <url>', 'a webhook, https://…'),
     email: text('--email <address>', 'an e-mail address'),
@@ -68,7 +68,7 @@ const add = defineCommand({
 function readTarget(url: string | undefined, email: string | undefined) {
   if (url !== undefined && email === undefined) return { channel: 'webhook', target: url } as const;
   if (email !== undefined && url === undefined) return { channel: 'email', target: email } as const;
-  throw new UsageError('Say who is to be notified: either --url or --email.');
+  throw new UsageError('Name the recipient: either --url or --email.');
 }
 
 const list = defineCommand({
@@ -120,11 +120,11 @@ const rotate = defineCommand({
   name: 'rotate-secret',
   summary: 'a new secret for a webhook',
   description:
-    'Makes a new secret and shows it, this once. Until the overlap ends webhooks bear two signatures, one by each\n' +
+    'Makes a new secret and shows it, this once. Until the overlap ends webhooks have two signatures, one by each\n' +
     'secret, so that the receiver can change over.',
   argument: subscription,
   options: {
-    overlap: parsed('--overlap <hours>', 'how long the old secret is good still', parseHours, 24),
+    overlap: parsed('--overlap <hours>', 'hours that the old secret stays valid', parseHours, 24),
   },
   environment: true,
   json: true,
@@ -135,7 +135,7 @@ const rotate = defineCommand({
     if (json) return terminal.json({ id, secret, previous_secret_until: until });
     terminal.inform(`The new secret of subscription ${id}, shown only this once:`);
     terminal.print(secret);
-    terminal.inform(`The old one is good until ${until}.`);
+    terminal.inform(`The old one is valid until ${until}.`);
   },
 });
 

@@ -29,7 +29,7 @@ export const planOfJob = defineCommand({
 
 export const applyPlanOfJob = defineCommand({
   name: 'apply',
-  summary: 'load what was planned',
+  summary: 'load a plan',
   description:
     'Queues a plan to be loaded, with the same file and options. If profiles have changed since, nothing is written,\n' +
     'unless --proceed is given.',
@@ -42,7 +42,7 @@ export const applyPlanOfJob = defineCommand({
     await applyPlan(system, environmentId, argument, onDriftChoices[flags.proceed ? 1 : 0]);
     const load = await requireLoad(system, environmentId, argument);
     if (json) terminal.json(renderLoadListItem(load, baseUrl));
-    else terminal.print(`Queued. To look: sluice jobs show ${argument} --watch`);
+    else terminal.print(`Queued. To follow it: sluice jobs show ${argument} --watch`);
   },
 });
 
@@ -61,7 +61,7 @@ export function printPlan(terminal: Terminal, { summary, sample, jobId: id }: Sh
   const rows = properties
     .slice(0, shownProperties)
     .map((each) => [each.entity, printable(each.name, 40), ...cells(each), each.isNew ? 'new' : '']);
-  const heads = columnsOf('entity', 'property', '>appear', '>change', '>go', '>change type', '');
+  const heads = columnsOf('entity', 'property', '>added', '>changed', '>removed', '>type changed', '');
   printTable(terminal, heads, [...rows, ['all', '', ...cells(values), '']]);
   const more = properties.length - rows.length + morePropertyNames;
   if (more > 0) terminal.print(`… and ${formatCount(more)} more properties`);

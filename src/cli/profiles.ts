@@ -32,7 +32,7 @@ interface Event {
 export const listOptions = {
   property: parsed<readonly PropertyFilter[]>(
     '--property <name:value>',
-    'only those that have it; may be repeated',
+    'only those that have it; repeatable',
     (text, earlier) => [...earlier, parseProperty(text)],
     [],
   ),
@@ -41,7 +41,7 @@ export const listOptions = {
 };
 
 export const propertyDetails =
-  'size:120 finds the number and the text 120, size:"120" only the text. No index\nhas properties: a rare one is searched for in the order of ids.';
+  'size:120 finds the number and the text 120, size:"120" only the text.\nProperties have no index: profiles are searched in the order of their ids.';
 
 function parseProperty(text: string): PropertyFilter {
   const problem = propertyProblem(text);

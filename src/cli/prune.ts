@@ -10,7 +10,7 @@ export const prune = defineCommand({
     'Removes what the workers remove once a day: received files after FILE_RETENTION_DAYS, files of exports after\n' +
     'EXPORT_RETENTION_DAYS, records of jobs with their rejects after JOB_RETENTION_DAYS, events after EVENT_RETENTION_DAYS\n' +
     'or what the definitions say, and what killed processes left in the storage. A server may run meanwhile.',
-  options: { dryRun: flag('--dry-run', 'only say what would go') },
+  options: { dryRun: flag('--dry-run', 'only say what would be removed') },
   json: 'print the counts as JSON',
   examples: ['sluice prune --dry-run', 'FILE_RETENTION_DAYS=1 sluice prune'],
   inSession: async ({ system, flags, json, terminal }) => {

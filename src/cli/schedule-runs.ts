@@ -53,12 +53,12 @@ export const run = defineCommand({
   argument: required('<name>', 'of the schedule'),
   options: {
     due: text('--due <instant>', 'the time that it stands for, such as 2026-11-20T03:00:00Z; default: now'),
-    wait: flag('--wait', 'until it has ended'),
+    wait: flag('--wait', 'wait until it has ended'),
     file: text('--file <file>', 'another file than SCHEDULES_FILE'),
   },
   json: true,
   details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or no
-worker is there; 2 there is no such schedule, or the file is wrong; 130 stopped
+worker runs; 2 there is no such schedule, or the file is wrong; 130 stopped
 while waiting: the run goes on.`,
   examples: [
     'sluice schedules run nightly-users --wait',
@@ -80,7 +80,7 @@ while waiting: the run goes on.`,
       const hasWorkers = (await countLiveWorkers(session.system.db)) > 0;
       if (flags.wait && !hasWorkers) {
         throw new CommandFailed(
-          'It is queued, but no worker is there. Start one: `sluice start`, with SCHEDULES_FILE set.',
+          'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
         );
       }
       const wanted = { environmentId, name, dueAt };
@@ -88,7 +88,7 @@ while waiting: the run goes on.`,
       const items = await readRunItems(db, found.runId);
       if (json) terminal.json(renderRun(found, items));
       else printTable(terminal, runColumns, [runCells(found, items)]);
-      if (!flags.wait && !hasWorkers) terminal.inform('No worker is there; it is done when one is.');
+      if (!flags.wait && !hasWorkers) terminal.inform('No worker runs; the run waits for one.');
       if (found.status === 'failed') process.exitCode = exitCodes.failed;
       else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
     });
@@ -126,16 +126,16 @@ function pausing(name: 'pause' | 'resume', summary: string, description: string,
 
 export const pause = pausing(
   'pause',
-  'let nothing be due of a schedule',
-  'From now on nothing is due of the schedule, whoever sees to it; what would have been is not made up.',
+  'pause a schedule',
+  'Pauses the schedule in every process. Due times during the pause are not made up.',
   'is paused.',
 );
 
 export const resume = pausing(
   'resume',
-  'let a paused schedule go on',
-  'The schedule is due again from now on.',
-  'goes on.',
+  'resume a paused schedule',
+  'The schedule has due times again from now on.',
+  'is resumed.',
 );
 
 /** Looks at the run until it has ended or the signal aborts; says once why it is tried again. */

@@ -18,8 +18,8 @@ const check = defineCommand({
   name: 'check',
   summary: 'check a file',
   description:
-    'Reads a schedules file and tells everything that is wrong with it, with lines. Needs no database; whether the\n' +
-    'environments and the variables that it names are there is not looked at.',
+    'Reports everything that is wrong with a schedules file, with lines. Needs no database; does not check that\n' +
+    'environments and variables exist.',
   argument: optional('[file]', 'YAML or JSON; - for standard input; default: SCHEDULES_FILE'),
   json: true,
   details: 'Exit code: 0 the file is right; 2 it is wrong.',

@@ -60,7 +60,7 @@ const preview = defineCommand({
 function parseSample(text: string): number {
   const sample = Number(text);
   if (/^\d{1,3}$/.test(text) && sample <= MAX_SEGMENT_SAMPLE) return sample;
-  throw new UsageError(`--sample: a number from 0 to ${MAX_SEGMENT_SAMPLE} is wanted`);
+  throw new UsageError(`--sample takes a number from 0 to ${MAX_SEGMENT_SAMPLE}`);
 }
 
 /** A key may look like an id; then the id is meant. */

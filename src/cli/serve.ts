@@ -69,7 +69,7 @@ export const serve = defineCommand({
   summary: 'the HTTP server alone',
   description:
     'Starts the HTTP server only; `sluice work` does what it accepts, except small loads. The database is DATABASE_URL,\n' +
-    'or the embedded one that runs on DATA_DIR; it is waited for up to a minute, and migrated.',
+    'or the embedded one that runs on DATA_DIR. Waits for it up to a minute, and migrates it.',
   options: listenOptions,
   examples: [
     'DATABASE_URL=postgres://… REDIS_URL=redis://… HOST=0.0.0.0 sluice serve',

@@ -21,22 +21,22 @@ import { findMapping } from '../postgres/stores/mappings.ts';
 import { UsageError } from './errors.ts';
 import { choice, flag, type OptionOf, parsed } from './options.ts';
 
-const heading = 'How the files are written, where looking at them is not enough:';
+const heading = 'How the files are written, if detection is not enough:';
 
 export const sourceFlags = Object.fromEntries(
   sourceOptionNames.map((name) => [name, sourceFlag(name)]),
 ) as Readonly<Record<SourceOptionName, OptionOf<unknown>>>;
 
 export const fileFlags = {
-  entity: choice('--entity <entity>', 'what the records are; by default their columns say it', entities),
+  entity: choice('--entity <entity>', 'what the records are; default: from their columns', entities),
   map: parsed(
     '--map <theirs=ours>',
     'rename a column, for example --map "Customer ID=user_id", or --map 1=user_id where no record names them; repeatable',
     collectMap,
     {},
   ),
-  preset: choice('--preset <product>', 'whose export files they are, JSON or NDJSON', presets),
-  format: choice('--format <format>', 'by default the content says it', sourceFormats),
+  preset: choice('--preset <product>', 'the product that exported the files (JSON or NDJSON)', presets),
+  format: choice('--format <format>', 'default: detected', sourceFormats),
   ...sourceFlags,
 };
 

@@ -33,9 +33,8 @@ export const status = defineCommand({
   name: 'status',
   summary: 'workers, queue, lanes, rates, latest failures',
   description:
-    'Shows what the service is at, in all environments: the workers that live, what runs in each lane and how fast, what\n' +
-    'waits and for how long, exports, deletions, the latest failures. Reads the ledger beside whoever runs on it; starts\n' +
-    'and changes nothing.',
+    'Shows the state of all environments: live workers, what runs in each lane and how fast, what waits and for how long,\n' +
+    'exports, deletions, latest failures. Starts and changes nothing.',
   options: {
     watch: flag('--watch', 'again every two seconds, until Ctrl-C'),
     worker: flag('--worker', 'only whether a worker of this host lives, as the exit code: for health checks'),
@@ -99,7 +98,7 @@ function asFullDisk<E>(disks: readonly Disk[], error: E): E | CommandFailed {
   const full = disks.find(isFull);
   if (full === undefined) return error;
   return new CommandFailed(
-    `The database is away, and the disk is ${describeDisk(full)}. Make room: the service goes on by itself.`,
+    `The database is away, and the disk is ${describeDisk(full)}. Make room: the service continues by itself.`,
   );
 }
 

@@ -17,10 +17,10 @@ export const upgrade = defineCommand({
   name: 'upgrade',
   summary: 'bring data of an earlier version to this one; --check says what that takes',
   description:
-    'Takes the data of an earlier version over: data that another major version of PostgreSQL made is copied into a new data\n' +
-    'directory, and the migrations that are missing are applied. Stop the service first. The old data is kept, and its folder\n' +
-    'named. With --check nothing is changed: it says which migrations are pending, what of them takes long, whether PostgreSQL, Node and\n' +
-    'the settings fit, whether there is room, and how old the latest backup is.',
+    'Brings data of an earlier version to this one: copies data of another major version of PostgreSQL into a new data\n' +
+    'directory, and applies the missing migrations. Stop the service first. The old data is kept, and its folder printed.\n' +
+    '--check changes nothing and says which migrations are pending, which of them take long, whether PostgreSQL, Node and the\n' +
+    'settings fit, whether there is room, and how old the latest backup is.',
   options: {
     check: flag('--check', 'only say what the upgrade would do, and what is in its way'),
     postgres: text(

@@ -49,7 +49,7 @@ const show = defineCommand({
 function parseEvents(given: string): number {
   const events = Number(given);
   if (/^\d{1,3}$/.test(given) && events <= MAX_PAGE_SIZE) return events;
-  throw new UsageError(`--events: a number from 0 to ${MAX_PAGE_SIZE} is wanted`);
+  throw new UsageError(`--events takes a number from 0 to ${MAX_PAGE_SIZE}`);
 }
 
 const list = defineCommand({

@@ -32,7 +32,7 @@ export function workCommand(parts: WorkerParts): AddCommand {
     summary: 'one worker process',
     description:
       'Starts one worker process, which does what the HTTP server accepts. The database is DATABASE_URL, or the embedded\n' +
-      'one that runs on DATA_DIR; it is waited for up to a minute, and migrated. Files must be where the server puts them.',
+      'one that runs on DATA_DIR. Waits for it up to a minute, and migrates it. Needs the files where the server keeps them.',
     options: { only: hidden(text('--only <task>', 'do this one task, and end')) },
     examples: [
       'DATABASE_URL=postgres://… REDIS_URL=redis://… sluice work',
