@@ -62,7 +62,7 @@ test('the page of a job shows the counts of the ledger, who started it with what
     updated: tally.updated,
     unchanged: tally.unchanged,
     superseded: tally.superseded,
-    refused: tally.rejected,
+    rejected: tally.rejected,
     amended: 0,
   });
   expect(tally.rejected).toBeGreaterThan(0);
@@ -72,6 +72,8 @@ test('the page of a job shows the counts of the ledger, who started it with what
   expect(await code.innerText()).toContain('--max-errors 2000');
   await page.getByLabel('Schedule').check();
   expect(await code.innerText()).toContain('max_errors: 2000');
+  await page.reload();
+  await code.filter({ hasText: 'max_errors: 2000' }).waitFor();
 });
 
 test('the page of a planned load shows what it would write, by property and row, and who was told of its end', async () => {
@@ -113,7 +115,7 @@ test('names and errors that callers choose are text on the page, never code', as
   page.on('dialog', () => {
     throw new Error('a script ran');
   });
-  await page.getByText('Time line').waitFor();
+  await page.getByText('Timeline').waitFor();
   expect(await page.locator('h1').innerText()).toContain('<img src=x onerror=alert(1)>');
   expect(await page.locator('#main img, #main script').count()).toBe(0);
   await expectAccessible(page);
@@ -201,7 +203,7 @@ test('a job that is done again by the curl that its page shows is the same job, 
         return job.status === 'completed';
       });
       const page = await stage.open(`/jobs/${jobId}`);
-      await page.getByText('The same again').waitFor();
+      await page.getByText('Repeat this job').waitFor();
       const again = await run(await written(page, 'curl'));
       expect(again).not.toBe(jobId);
       expect((await historyOf(again)).parameters).toEqual((await historyOf(jobId)).parameters);
@@ -213,7 +215,7 @@ test('a job that is done again by the curl that its page shows is the same job, 
     await taken.getByRole('button', { name: 'Load again with another mapping' }).click();
     await taken.getByLabel('What Nr becomes').selectOption('company_id');
     await taken.getByRole('button', { name: 'Plan the load' }).click();
-    await taken.getByText('2 records would come to this').waitFor();
+    await taken.getByText('2 records planned').waitFor();
     const planned = new URL(taken.url()).searchParams.get('plan') ?? '';
     const { parameters, phases } = await historyOf(planned);
     expect(parameters).toMatchObject({
@@ -229,7 +231,7 @@ test('a job that is done again by the curl that its page shows is the same job, 
     const applied = (await historyOf(planned)).phases.map(({ phase }) => phase);
     expect(applied).toEqual(expect.arrayContaining(['planned', 'applied', 'merged', 'completed']));
     await taken.getByRole('link', { name: 'The job' }).click();
-    await taken.getByText('Told to apply').waitFor();
+    await taken.getByText('Apply requested').waitFor();
     await expectAccessible(taken);
     expect(await run(await written(taken, 'curl'))).not.toBe(planned);
   } finally {
@@ -260,7 +262,7 @@ test('pages that are open while worker and server are killed say that there is n
     await Promise.all([site.killWorkers(), api.process.kill('SIGKILL')]);
     const lost = job.getByText('The connection to the server was lost');
     await lost.waitFor();
-    await load.getByText('no connection; it goes on by itself').waitFor();
+    await load.getByText('no connection; it continues by itself').waitFor();
     expect((await kept())[0]?.at).toBeLessThan(bytes.length);
     await release();
     await site.expireLeases();
@@ -273,7 +275,7 @@ test('pages that are open while worker and server are killed say that there is n
       read: 2_000,
       inserted: ledger.inserted,
       superseded: ledger.superseded,
-      refused: ledger.rejected,
+      rejected: ledger.rejected,
     });
     await load.getByText('As it is written').first().waitFor({ timeout: 60_000 });
     const [upload] = await site.sql<{ sha256: string }>('select sha256 from sluice.uploads');

@@ -24,6 +24,9 @@ test('the list of jobs shows what ran, can be read by everybody, and its filters
     page.getByText('users-2026-11-22.csv').waitFor(),
   );
   const page = await stage.open('/jobs');
+  const labels = await page.locator('.filters .field-label').all();
+  const tops = await Promise.all(labels.map(async (label) => (await label.boundingBox())?.y));
+  expect(new Set(tops).size).toBe(1);
   await page.locator('summary', { hasText: 'Type' }).click();
   await page.getByLabel('File', { exact: true }).nth(1).check();
   await page.waitForURL(/type=import$/);

@@ -53,7 +53,7 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   await page.waitForURL(/encoding=utf-8/);
   await page.getByRole('link', { name: 'On to the columns' }).click();
   await page.getByRole('button', { name: 'Plan the load' }).click();
-  await page.getByText(`${count(rows)} records would come to this`).waitFor({ timeout: longMs });
+  await page.getByText(`${count(rows)} records planned`).waitFor({ timeout: longMs });
   done('planned');
   await page.getByRole('button', { name: `Load: write ${count(rows - refused)} records` }).click();
   await page.getByText(`${count(rows)} records read`).waitFor({ timeout: longMs });
@@ -82,13 +82,13 @@ test('a CSV with refused records of five causes on many pages is dropped, mapped
   await page.getByRole('button', { name: 'Send 1 record back' }).click();
   await isLeft(page, left - 1);
   await page.getByLabel('Replace in').selectOption({ label: 'user_id' });
-  await page.getByLabel('By', { exact: true }).fill('u{row}');
+  await page.getByLabel('Replace with').fill('u{row}');
   await page.getByRole('button', { name: `Replace in all ${count(noId - 1)} …` }).click();
   await page.getByRole('button', { name: `Replace in ${count(noId - 1)} records` }).click();
   await isLeft(page, noAmount);
   done('replaced the missing ids');
   await page.getByLabel('Replace in').selectOption({ label: 'amount' });
-  await page.getByLabel('By', { exact: true }).fill('0');
+  await page.getByLabel('Replace with').fill('0');
   await page.getByRole('button', { name: `Replace in all ${count(noAmount)} …` }).click();
   await page.getByRole('button', { name: `Replace in ${count(noAmount)} records` }).click();
   await isLeft(page, 0);

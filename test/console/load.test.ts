@@ -66,7 +66,7 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
   await page.getByLabel('Property that Plan becomes').press('Enter');
   await page.waitForURL(/tier/);
   await page.getByRole('button', { name: 'Plan the load' }).click();
-  await page.getByText('303 records would come to this').waitFor();
+  await page.getByText('303 records planned').waitFor();
   expect(await stage.t.system.db.selectFrom('users').select('user_id').execute()).toEqual([]);
   await page.reload();
   await page.getByRole('button', { name: 'Load: write 300 records' }).click();
@@ -75,7 +75,7 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
   const rows = page.locator('.refused-grid tbody tr');
   await rows.nth(2).waitFor();
   await page.getByLabel('Replace in').selectOption({ label: 'Customer No' });
-  await page.getByLabel('By', { exact: true }).fill('nobody');
+  await page.getByLabel('Replace with').fill('nobody');
   await page.getByRole('button', { name: 'Replace in 2 records' }).click();
   await page.getByLabel('Customer No, row 302').fill('somebody');
   await page.getByLabel('Customer No, row 303').fill('x1');
@@ -121,7 +121,7 @@ test('from the choice of a file to its result a keyboard is enough', async () =>
   await page.getByRole('button', { name: 'Plan the load' }).waitFor();
   await focusOn('Plan the load');
   await page.keyboard.press('Enter');
-  await page.getByText('2 records would come to this').waitFor();
+  await page.getByText('2 records planned').waitFor();
   await focusOn('Load: write 2 records');
   await page.keyboard.press('Enter');
   await page.getByText('2 records read').waitFor();

@@ -69,15 +69,15 @@ test('people are looked up by the beginning of their id, by property and by segm
   const page = await stage.open('/people');
   await page.getByLabel('Property').fill('plan:pro');
   await page.getByLabel('Property').press('Enter');
-  await page.getByText('3 people').waitFor();
+  await page.getByText('3 users').waitFor();
   await page.getByLabel('Id begins with').fill('u5');
   await page.getByLabel('Id begins with').press('Enter');
-  await page.getByText('1 person').waitFor();
+  await page.getByText('1 user').waitFor();
   await page.reload();
   await page.getByText('Edsger Dijkstra').waitFor();
   await page.getByRole('link', { name: 'Clear' }).click();
   await page.getByLabel('Segment').selectOption({ label: 'Pro plan' });
-  await page.getByText('3 people').waitFor();
+  await page.getByText('3 users').waitFor();
 });
 
 test('a person is shown with types, company, segments and events by day, and what callers have named stays text', async () => {
@@ -108,7 +108,7 @@ test('a person is deleted after the number of its events was said, which the ser
   const page = await stage.open('/people/u5');
   await page.getByRole('button', { name: 'Delete …' }).click();
   await page.getByText('The profile and 30 events will be removed.').waitFor();
-  await page.getByRole('button', { name: 'Delete this person' }).click();
+  await page.getByRole('button', { name: 'Delete this user' }).click();
   await page.waitForURL(/\/jobs\//);
   const id = page.url().split('/').at(-1) ?? '';
   await expect
@@ -137,7 +137,7 @@ test('a segment says who is in it in words and by number, and a changed definiti
   await page.getByRole('button', { name: 'Preview' }).click();
   await page.getByText('name begins with "Ada"').waitFor();
   await page
-    .getByText(/1\s+person/)
+    .getByText(/1\s+user/)
     .first()
     .waitFor();
 });
@@ -147,7 +147,7 @@ test('an export says its rows, its size and how its files begin before it is sta
     await page.getByText('user_id,company_id').waitFor();
   });
   const page = await stage.open('/export');
-  await page.getByLabel('People', { exact: true }).check();
+  await page.getByLabel('Users', { exact: true }).check();
   await page.getByLabel('Segment').selectOption({ label: 'Pro plan' });
   await page.getByLabel('Ids of companies').fill('acme');
   await page.getByLabel('Ids of companies').press('Enter');

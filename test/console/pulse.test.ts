@@ -42,7 +42,7 @@ test('Pulse shows health, rates, the lane and the number that must be 0, follows
     return body.findings.is_known;
   });
   await expectGoodInEveryLook(stage, 'pulse', '/', async (page) => {
-    await page.getByText('must be 0, and is').waitFor();
+    await page.getByText('must be 0', { exact: true }).waitFor();
     await page.locator('.plot canvas').nth(1).waitFor();
   });
   const page = await stage.open('/');
@@ -73,7 +73,7 @@ test('Live shows each record as it arrives, refused ones with their reason, says
   await page.getByText('5 shown / 5 arrived').waitFor();
   await page.getByText('1 held back').waitFor();
   expect(await page.getByText('grace').count()).toBe(0);
-  await page.getByRole('button', { name: 'Go on' }).click();
+  await page.getByRole('button', { name: 'Resume' }).click();
   await page.getByRole('cell', { name: 'grace' }).waitFor();
   await page.getByRole('button', { name: 'Send a test record' }).click();
   await page.getByRole('button', { name: 'Send and store it' }).click();

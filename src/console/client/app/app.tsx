@@ -37,7 +37,7 @@ export function App(): VNode {
   return (
     <LocationProvider scope={consoleRoot}>
       <a class="skip" href="#main">
-        To the content
+        Skip to content
       </a>
       <div class="frame">
         <Nav />
@@ -59,8 +59,8 @@ function Lost(): VNode | null {
     <p class="notice" role="alert">
       <Icon name="warning" />
       <span>
-        The connection to the server was lost at <Time at={lostSince} />. It is tried again; until then this
-        is how things stood.
+        The connection to the server was lost at <Time at={lostSince} />. The page retries, and shows the last
+        known state until then.
       </span>
     </p>
   );
@@ -99,7 +99,7 @@ function NotFound(): VNode {
   return (
     <Page title="No such page">
       <Empty title="There is nothing at this address">
-        <a href={screenHref('/')}>To the beginning</a>
+        <a href={screenHref('/')}>Home</a>
       </Empty>
     </Page>
   );

@@ -49,12 +49,12 @@ export const screens: readonly Screen[] = [
   },
   {
     path: '/people',
-    component: lazy(() => import('../screens/profiles.tsx').then(({ People }) => People)),
-    nav: { title: 'People', icon: 'people', group: 'Data', key: 'p' },
+    component: lazy(() => import('../screens/profiles.tsx').then(({ Users }) => Users)),
+    nav: { title: 'Users', icon: 'people', group: 'Data', key: 'u' },
   },
   {
     path: '/people/:id',
-    component: lazy(() => import('../screens/profile.tsx').then(({ Person }) => Person)),
+    component: lazy(() => import('../screens/profile.tsx').then(({ User }) => User)),
   },
   {
     path: '/companies',

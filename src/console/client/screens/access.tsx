@@ -87,6 +87,7 @@ function Keys(): VNode {
       ) : (
         <Table
           caption="API keys, newest first"
+          isTall
           columns={columnsWith(reload, issue)}
           rows={data}
           keyOf={({ key_id }) => key_id}
@@ -109,7 +110,7 @@ function columnsWith(onChange: () => void, onIssued: (key: string) => void): rea
       ),
     },
     { id: 'status', title: 'State', cell: ({ status }) => <Badge tone={tones[status]}>{status}</Badge> },
-    { id: 'scopes', title: 'May', isMinor: true, cell: ({ scopes }) => scopes.join(', ') },
+    { id: 'scopes', title: 'Scopes', isMinor: true, cell: ({ scopes }) => scopes.join(', ') },
     {
       id: 'used',
       title: 'Last used',
@@ -118,12 +119,12 @@ function columnsWith(onChange: () => void, onIssued: (key: string) => void): rea
     },
     {
       id: 'end',
-      title: 'Ends',
+      title: 'Expires',
       isNumber: true,
       isMinor: true,
       cell: ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />),
     },
-    { id: 'do', title: 'Do', cell: (key) => <KeyActions of={key} onChange={onChange} onIssued={onIssued} /> },
+    { id: 'do', title: 'Actions', cell: (key) => <KeyActions of={key} onChange={onChange} onIssued={onIssued} /> },
   ];
 }
 
@@ -160,7 +161,7 @@ function KeyActions({
           isDestructive
           count={async () => 1}
           sentence={() =>
-            'Whoever has this key is refused from now on, for good, and so are the sessions that were begun with it.'
+            'Requests with this key are refused from now on, for good. Sessions that began with it end.'
           }
           verb={() => 'Revoke this key'}
           act={async () => {
@@ -226,7 +227,7 @@ function NewKey({
           </label>
         ))}
       </fieldset>
-      <Field label="Ends on" hint="Without a day it does not end.">
+      <Field label="Expires on" hint="Without a day it never expires.">
         <input type="date" value={end} onChange={(event) => setEnd(event.currentTarget.value)} />
       </Field>
     </Dialog>
@@ -262,7 +263,7 @@ const settingColumns: readonly Column<Setting>[] = [
   {
     id: 'value',
     title: 'Value',
-    cell: ({ value }) => <code class="break">{value === '' ? '–' : visibleText(value)}</code>,
+    cell: ({ value }) => <code class="setting-value">{value === '' ? '–' : visibleText(value)}</code>,
   },
   { id: 'source', title: 'From', isMinor: true, cell: ({ source }) => source },
 ];
@@ -279,7 +280,7 @@ function Settings(): VNode {
       title="Settings of the server that answered"
       aside={
         <a class="button button-quiet" href={query.href({ settings: isAll ? undefined : 'all' })}>
-          {isAll ? 'Only those that were set' : 'Those of default too'}
+          {isAll ? 'Only those that were set' : 'Defaults too'}
         </a>
       }
       flush

@@ -72,7 +72,7 @@ function NewEnvironment({
       }
     >
       <Problems error={make.error} />
-      <Field label="Its name" hint="Small letters, digits, _ and -. Sign in again to look at it.">
+      <Field label="Its name" hint="Small letters, digits, _ and -. Sign in again to see it.">
         <input
           class="wide"
           type="text"

@@ -21,23 +21,23 @@ const lookups = '/api/v1/analytics/exports/lookups';
 export function ExportForm(part: Part): VNode {
   return (
     <form class="stack" onSubmit={(event) => event.preventDefault()}>
-      <Section title="What">
+      <Section title="Data">
         <div class="stack">
           <Kinds {...part} />
           <Range {...part} />
         </div>
       </Section>
-      <Section title="Of whom">
+      <Section title="Users and companies">
         <div class="stack">
           <Whom {...part} />
         </div>
       </Section>
-      <Section title="How it is written">
+      <Section title="Output">
         <div class="stack">
           <Layout {...part} />
           <Columns {...part} />
           <Text {...part} name="exclusions" label="Leave out" placeholder="user:test-*, event:heartbeat" />
-          <Text {...part} name="emails" label="Message to" placeholder="ada@example.com" />
+          <Text {...part} name="emails" label="E-mail to" placeholder="ada@example.com" />
         </div>
       </Section>
     </form>
@@ -45,7 +45,7 @@ export function ExportForm(part: Part): VNode {
 }
 
 const kinds = [
-  ['users', 'People'],
+  ['users', 'Users'],
   ['companies', 'Companies'],
   ['events', 'All events'],
 ] as const;
@@ -64,7 +64,7 @@ function Kinds({ wish, onChange }: Part): VNode {
   return (
     <>
       <fieldset class="checks">
-        <legend class="field-label">Kinds; none is all of them</legend>
+        <legend class="field-label">Kinds; if none is chosen, all</legend>
         {kinds.map(([kind, text]) => (
           <label key={kind}>
             <input
@@ -116,7 +116,7 @@ function Range({ wish, onChange }: Part): VNode {
           onChange={(event) => onChange({ to: event.currentTarget.value })}
         />
       </Field>
-      <Field label="Days of">
+      <Field label="Time zone">
         <select
           value={zone}
           onChange={(event) => onChange({ zone: event.currentTarget.value === 'local' ? 'local' : '' })}
@@ -141,7 +141,7 @@ function Whom({ wish, onChange }: Part): VNode {
           value={wish.segment_id}
           onChange={(event) => onChange({ segment_id: event.currentTarget.value })}
         >
-          <option value="">Everybody</option>
+          <option value="">All users</option>
           {segments.data?.data.map(({ id, title }) => (
             <option key={id} value={String(id)}>
               {visibleText(title)}
@@ -149,7 +149,7 @@ function Whom({ wish, onChange }: Part): VNode {
           ))}
         </select>
       </Field>
-      <Text wish={wish} onChange={onChange} name="user_id" label="Ids of people" placeholder="u1, u2" />
+      <Text wish={wish} onChange={onChange} name="user_id" label="Ids of users" placeholder="u1, u2" />
       <Text wish={wish} onChange={onChange} name="company_id" label="Ids of companies" placeholder="acme" />
     </>
   );

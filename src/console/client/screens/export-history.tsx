@@ -43,7 +43,7 @@ interface ExportDetail extends ExportItem {
 }
 
 const columns: readonly Column<ExportItem>[] = [
-  { id: 'start', title: 'Asked for', cell: ({ start_time }) => <Time at={start_time} /> },
+  { id: 'start', title: 'Requested', cell: ({ start_time }) => <Time at={start_time} /> },
   { id: 'status', title: 'State', cell: ({ status }) => <StatusBadge status={status} /> },
   { id: 'rows', title: 'Rows', isNumber: true, cell: ({ rows }) => formatCount(rows) },
   { id: 'bytes', title: 'Size', isNumber: true, cell: ({ bytes }) => formatBytes(bytes) },
@@ -62,7 +62,7 @@ export function History(): VNode {
   const asked = withQuery(path, { limit: 10, cursor: query.get('cursor') });
   const list = useData(asked, (signal) => apiPage<ExportItem>(asked, { signal }), { everyMs: pollMs });
   return (
-    <Section title="Exports so far" flush>
+    <Section title="Exports" flush>
       <Problems error={list.error} onRetry={list.reload} />
       {list.data === undefined ? (
         <Loading rows={4} />
@@ -121,13 +121,13 @@ function Files({ of }: { readonly of: ExportDetail }): VNode {
           {of.failure.message} <span class="problem-codes">{of.failure.error_code}</span>
         </p>
       )}
-      <Section title="What it holds">
+      <Section title="Contents">
         <Facts
           of={[
             ['Rows', formatCount(of.rows)],
             ['Size', formatBytes(of.bytes)],
-            ['Asked for', <Time key="start" at={of.start_time} />],
-            ['Of the moment', <Time key="snapshot" at={of.snapshot_time} />],
+            ['Requested', <Time key="start" at={of.start_time} />],
+            ['Snapshot', <Time key="snapshot" at={of.snapshot_time} />],
             ['Ended', <Time key="end" at={of.end_time} />],
           ]}
         />
@@ -135,7 +135,7 @@ function Files({ of }: { readonly of: ExportDetail }): VNode {
       <Section title="Files" flush>
         {files.length === 0 ? (
           <Empty
-            title={of.files_expired ? 'The files have expired' : isRunning ? 'Not yet' : 'There are none'}
+            title={of.files_expired ? 'The files have expired' : isRunning ? 'Not written yet' : 'There are none'}
           />
         ) : (
           <Table

@@ -20,7 +20,7 @@ export interface ExportPreview {
 }
 
 const names: Readonly<Record<string, string>> = {
-  users: 'People',
+  users: 'Users',
   companies: 'Companies',
   events: 'Events',
   stream: 'Stream of all kinds',
@@ -39,7 +39,7 @@ export function PreviewPanel({
   readonly reload: () => void;
 }): VNode {
   return (
-    <Section title="What it will hold" aside={isLoading ? <span class="faint">Counting …</span> : null}>
+    <Section title="Preview" aside={isLoading ? <span class="faint">Counting …</span> : null}>
       <Problems error={error} onRetry={reload} />
       {data === undefined || error !== null ? (
         error === null ? (

@@ -57,15 +57,15 @@ export function Export(): VNode {
         />
         <div class="stack">
           <PreviewPanel {...preview} />
-          <Section title="The same elsewhere">
+          <Section title="As command or schedule">
             <CopyAs
               forms={[
                 { name: 'curl', text: curlOf(body, publicUrl(path)) },
-                { name: 'command line', text: commandOf(body) },
+                { name: 'Command line', text: commandOf(body) },
                 {
-                  name: 'schedule',
+                  name: 'Schedule',
                   text: scheduleOf(body, session.value?.environment ?? 'default', zone),
-                  hint: 'An item of the file that SCHEDULES_FILE names. Its range is told by when it runs: yesterday, last_7_days, this_month, last_month, since_last_success.',
+                  hint: 'An item of the file that SCHEDULES_FILE names. Its range depends on when it runs: yesterday, last_7_days, this_month, last_month, since_last_success.',
                 },
               ]}
             />

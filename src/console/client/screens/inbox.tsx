@@ -93,7 +93,7 @@ function Folder({ of, onChange }: { readonly of: InboxRecord; readonly onChange:
       {of.held.map((folder) => (
         <p key={folder} class="notice">
           {folder === '.' ? 'The folder' : `The folder ${visibleText(folder)}`} is held: its mapping.yaml is
-          wrong, and mapping.yaml.error says why. What lies there waits.
+          wrong, and mapping.yaml.error says why. Its files wait.
         </p>
       ))}
       <div class="columns">
@@ -135,12 +135,13 @@ function Folder({ of, onChange }: { readonly of: InboxRecord; readonly onChange:
           )}
         </Section>
       </div>
-      <Section title="What became of the last files" flush>
+      <Section title="Latest files" flush>
         {of.recent.length === 0 ? (
           <Empty title="No file has been taken yet" />
         ) : (
           <Table
             caption="Files that were taken, the newest first"
+            isTall
             columns={concludedColumns(onChange)}
             rows={of.recent}
             keyOf={({ file_id }) => file_id}
@@ -148,7 +149,7 @@ function Folder({ of, onChange }: { readonly of: InboxRecord; readonly onChange:
         )}
       </Section>
       {of.ignored.length === 0 ? null : (
-        <Section title="Left where they are">
+        <Section title="Ignored files">
           <ul class="stack">
             {of.ignored.map((file) => (
               <li key={file.name} class="break">
@@ -208,7 +209,7 @@ function concludedColumns(onChange: () => void): readonly Column<Concluded>[] {
       isMinor: true,
       cell: ({ concluded_at }) => <Time at={concluded_at} />,
     },
-    { id: 'do', title: 'Do', cell: (file) => <Again of={file} onChange={onChange} /> },
+    { id: 'do', title: 'Action', cell: (file) => <Again of={file} onChange={onChange} /> },
   ];
 }
 

@@ -69,9 +69,9 @@ interface Words {
 
 export const words: Readonly<Record<Entity, Words>> = {
   users: {
-    one: 'person',
-    many: 'people',
-    title: 'People',
+    one: 'user',
+    many: 'users',
+    title: 'Users',
     screen: '/people',
     properties: '/api/v1/analytics/exports/lookups/user_properties',
     filter: 'user_id',

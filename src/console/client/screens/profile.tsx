@@ -25,7 +25,7 @@ import {
 } from './profile-record.ts';
 
 /** One user: profile, what it did, its segments; export and deletion of it. */
-export function Person(): VNode {
+export function User(): VNode {
   return <OneProfile entity="users" />;
 }
 
@@ -175,7 +175,7 @@ function Segments({ id }: { readonly id: string }): ComponentChildren {
           {visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}
         </a>
       ))}
-      {rest > 0 ? <span class="faint">{plural(rest, 'segment')} not asked: that takes too long</span> : null}
+      {rest > 0 ? <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span> : null}
     </span>
   );
 }
@@ -201,7 +201,7 @@ function Events({ id }: { readonly id: string }): VNode {
                   ...Object.entries(event.metadata).map(
                     ([name, value]) => [visibleText(name), <Value key={name} of={value} />] as const,
                   ),
-                  ['came by', visibleText(event.source)],
+                  ['source', visibleText(event.source)],
                   [
                     'event id',
                     <span key="id" class="mono break">
@@ -223,18 +223,18 @@ function Members({ id }: { readonly id: string }): VNode {
   const users = useData(path, (signal) => apiPage<Profile>(path, { signal }));
   return (
     <Section
-      title="People"
-      aside={<a href={screenHref('/people', { company_id: id })}>All people of it</a>}
+      title="Users"
+      aside={<a href={screenHref('/people', { company_id: id })}>All its users</a>}
       flush
     >
       <Problems error={users.error} onRetry={users.reload} />
       {users.data === undefined ? (
         <Loading rows={3} />
       ) : users.data.items.length === 0 ? (
-        <Empty title="Nobody belongs to it" />
+        <Empty title="No user belongs to it" />
       ) : (
         <Table
-          caption="People of the company, by id"
+          caption="Users of the company, by id"
           columns={memberColumns}
           rows={users.data.items}
           keyOf={({ user_id = '' }) => user_id}
@@ -322,25 +322,25 @@ function Consequence({
   readonly entity: Entity;
   readonly of: DeletionPreview;
 }): ComponentChildren {
-  if (of.requested === of.not_found) return 'There is nothing of it any more.';
+  if (of.requested === of.not_found) return 'Nothing of it is stored any more.';
   const atLeast = of.is_complete ? '' : 'at least ';
   const archived =
     of.archived_until === null ? '' : ' Archived events are removed too; they are not in this number.';
   const what =
     entity === 'users'
       ? `${of.profiles === 0 ? 'No profile' : 'The profile'} and ${atLeast}${plural(of.events, 'event')} will be removed.`
-      : `The profile will be removed. ${atLeast}${plural(of.users, 'person', 'people')} and ${plural(of.events, 'event')} will no longer belong to it.`;
+      : `The profile will be removed. ${atLeast}${plural(of.users, 'user')} and ${plural(of.events, 'event')} will no longer belong to it.`;
   return `${what}${archived} It takes effect after the loads that were accepted before it, and cannot be undone.`;
 }
 
 function Same({ entity, id }: { readonly entity: Entity; readonly id: string }): VNode {
   const url = publicUrl(`/v1/${entity}/${encodeURIComponent(id)}`);
   return (
-    <Section title="The same elsewhere">
+    <Section title="As command">
       <CopyAs
         forms={[
           { name: 'curl', text: `curl -H "Authorization: Token $SLUICE_KEY" ${shellWord(url)}` },
-          { name: 'command line', text: `sluice ${entity} show ${shellWord(id)}` },
+          { name: 'Command line', text: `sluice ${entity} show ${shellWord(id)}` },
         ]}
       />
     </Section>

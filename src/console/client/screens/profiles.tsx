@@ -24,7 +24,7 @@ import {
 const filters = ['id_prefix', 'property', 'company_id', 'segment_id'] as const;
 
 /** Users, by id; looked up by the beginning of an id, a property, a company, a segment. */
-export function People(): VNode {
+export function Users(): VNode {
   return <Profiles entity="users" />;
 }
 
@@ -141,8 +141,8 @@ function List({
     <>
       {page.items.length === 0 ? (
         <Empty title={`No ${one} among those that were searched so far`}>
-          No index has properties: they are searched for in the order of ids, a second at a time. The next
-          page goes on.
+          Properties have no index: profiles are searched in the order of their ids, a second at a time. The
+          next page continues.
         </Empty>
       ) : (
         <Table

@@ -111,17 +111,18 @@ export function ScheduleRuns(): VNode {
         ) : (
           <Table
             caption="Runs, latest due time first"
+            isTall
             columns={columnsWith(path, reload)}
             rows={data}
             keyOf={({ due_at }) => due_at}
           />
         )}
       </Section>
-      <Section title="The same elsewhere">
+      <Section title="As command">
         <CopyAs
           forms={[
-            { name: 'command line', text: `sluice schedules history ${schedule}` },
-            { name: 'run now', text: `sluice schedules run ${schedule} --wait` },
+            { name: 'History', text: `sluice schedules history ${schedule}` },
+            { name: 'Run now', text: `sluice schedules run ${schedule} --wait` },
           ]}
         />
       </Section>
@@ -151,7 +152,7 @@ function columnsWith(path: string, onChange: () => void): readonly Column<Run>[]
           ? '–'
           : formatMs(Date.parse(ended_at) - Date.parse(started_at)),
     },
-    { id: 'do', title: 'Do', cell: (run) => <Again of={run} path={path} onChange={onChange} /> },
+    { id: 'do', title: 'Action', cell: (run) => <Again of={run} path={path} onChange={onChange} /> },
   ];
 }
 
@@ -175,7 +176,7 @@ function Jobs({ of }: { readonly of: Run }): VNode {
         </li>
       ))}
       {rest > 0 ? <li class="faint">and {rest} more</li> : null}
-      {of.missed > 0 ? <li class="faint">stands for {plural(of.missed, 'earlier due time')} too</li> : null}
+      {of.missed > 0 ? <li class="faint">also stands for {plural(of.missed, 'earlier due time')}</li> : null}
     </ul>
   );
 }

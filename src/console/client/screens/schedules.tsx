@@ -50,7 +50,7 @@ function List({ of, onChange }: { readonly of: ScheduleList; readonly onChange: 
       {of.problems.length === 0 ? null : (
         <div class="notice">
           <div>
-            <p>The file is wrong. Workers go on with what it said before.</p>
+            <p>The file is wrong. Workers continue with its last valid version.</p>
             <ul class="mono">
               {of.problems.map((problem) => (
                 <li key={problem} class="break">
@@ -105,7 +105,7 @@ function columnsWith(onChange: () => void): readonly Column<Schedule>[] {
     { id: 'next', title: 'Next', isNumber: true, cell: (schedule) => <Next of={schedule} /> },
     {
       id: 'do',
-      title: 'Do',
+      title: 'Actions',
       isMinor: true,
       cell: (schedule) => <Actions of={schedule} onChange={onChange} />,
     },
@@ -207,7 +207,7 @@ function Week({ of }: { readonly of: readonly Schedule[] }): VNode {
       )}
       {isCut ? (
         <p class="hint">
-          Of schedules that are due more often than {plural(400, 'time')} a week, the first 400.
+          Only the first 400 due times of each schedule are shown.
         </p>
       ) : null}
     </Section>

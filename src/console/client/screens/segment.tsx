@@ -44,16 +44,16 @@ export function Segment(): VNode {
       parent={{ title: 'Segments', href: screenHref('/segments') }}
       aside={
         members.data === undefined ? null : (
-          <span class="muted num">{plural(members.data.count, 'person', 'people')}</span>
+          <span class="muted num">{plural(members.data.count, 'user')}</span>
         )
       }
       actions={
         <>
           <a class="button" href={screenHref('/people', { segment_id: id })}>
-            All people in it
+            All its users
           </a>
           <a class="button" href={screenHref('/export', { segment_id: id })}>
-            Export it
+            Export them
           </a>
         </>
       }
@@ -71,7 +71,7 @@ export function Segment(): VNode {
           </div>
           <div class="stack">
             <Members preview={members.data} error={members.error} onRetry={members.reload} />
-            <Section title="About it">
+            <Section title="Details">
               <Facts
                 of={[
                   [
@@ -83,15 +83,15 @@ export function Segment(): VNode {
                   ['Category', visibleText(data.category)],
                   ['Used for', visibleText(data.usage)],
                   ['Status', visibleText(data.status)],
-                  ['Protected', data.is_protected ? 'yes: it is not removed by mistake' : null],
-                  ['Hidden', data.is_hidden ? 'yes: it is not offered for choice' : null],
+                  ['Protected', data.is_protected ? 'yes: it cannot be removed by mistake' : null],
+                  ['Hidden', data.is_hidden ? 'yes: it is not offered in lists' : null],
                 ]}
               />
             </Section>
-            <Section title="The same elsewhere">
+            <Section title="As command or YAML">
               <CopyAs
                 forms={[
-                  { name: 'command line', text: `sluice segments preview ${data.key}` },
+                  { name: 'Command line', text: `sluice segments preview ${data.key}` },
                   {
                     name: 'YAML',
                     text: definitionYaml(data),
@@ -153,7 +153,7 @@ function Members({
 
 function Ids({ of: { count, user_ids } }: { readonly of: Preview }): VNode {
   const rest = count - user_ids.length;
-  if (count === 0) return <p class="muted">Nobody is in it now.</p>;
+  if (count === 0) return <p class="muted">No user is in it now.</p>;
   return (
     <>
       <ul class="ids">
@@ -194,7 +194,7 @@ function Changed({ definition, now }: { readonly definition: object; readonly no
       >
         <Field
           label="As JSON"
-          hint="Change it and look who would be in it. Nothing is stored: segments are kept in the definitions file."
+          hint="Change it and preview who would be in it. Nothing is stored: segments are kept in the definitions file."
         >
           <textarea
             class="mono"
@@ -218,7 +218,7 @@ function Changed({ definition, now }: { readonly definition: object; readonly no
                 setFound(null);
               }}
             >
-              As it is stored
+              Reset
             </button>
           ) : null}
         </div>
@@ -227,7 +227,7 @@ function Changed({ definition, now }: { readonly definition: object; readonly no
             <>
               <p class="figure-line">
                 <strong class="num">{formatCount(found.count)}</strong>{' '}
-                {found.count === 1 ? 'person' : 'people'}
+                {found.count === 1 ? 'user' : 'users'}
                 {now === null ? '' : difference(found.count - now)}
               </p>
               <Words of={found.words} />

@@ -1,5 +1,6 @@
 import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
+import { useQuery } from '../lib/use-query.ts';
 import { Icon } from './icons.tsx';
 
 const shownMs = 1_500;
@@ -43,10 +44,10 @@ export interface Form {
   readonly hint?: string;
 }
 
-/** The same thing as `curl`, on the command line, and so on. */
+/** The same thing as `curl`, on the command line, and so on. The form that is chosen stands in the address. */
 export function CopyAs({ forms }: { readonly forms: readonly Form[] }): VNode | null {
-  const [name, setName] = useState(forms[0]?.name ?? '');
-  const form = forms.find((each) => each.name === name) ?? forms[0];
+  const query = useQuery();
+  const form = forms.find((each) => each.name === query.get('as')) ?? forms[0];
   if (form === undefined) return null;
   return (
     <div class="copy-as">
@@ -59,7 +60,7 @@ export function CopyAs({ forms }: { readonly forms: readonly Form[] }): VNode | 
                 type="radio"
                 name="copy-as"
                 checked={each.name === form.name}
-                onChange={() => setName(each.name)}
+                onChange={() => query.set({ as: each === forms[0] ? '' : each.name }, { replace: true })}
               />
               <span>{each.name}</span>
             </label>

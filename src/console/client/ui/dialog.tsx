@@ -72,7 +72,7 @@ export function Confirm(props: ConfirmProps): VNode {
       foot={
         <>
           <button type="button" class="button" onClick={onClose}>
-            Leave it
+            Keep as is
           </button>
           <button
             type="button"

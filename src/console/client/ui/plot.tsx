@@ -76,7 +76,8 @@ function options(element: HTMLElement, ink: string, height: number): uPlot.Optio
     height,
     legend: { show: false },
     cursor: { show: false },
-    padding: [8, 4, 0, 0],
+    // At the right, half of the last time below the axis.
+    padding: [8, 16, 0, 0],
     scales: { y: { range: (_plot, _least, most) => [0, Math.max(1, most) * 1.1] } },
     axes: [
       { ...axis, size: 24, space: 60, grid: { show: false }, values: (_plot, at) => at.map(clock) },

@@ -27,13 +27,15 @@ interface TableProps<T> {
   /** Key of the row that is selected, which stands in the address. */
   readonly selected?: string;
   readonly onSelect?: (key: string) => void;
+  /** Rows of text and actions: where there is little room each is a block, its first two columns on the first line. */
+  readonly isTall?: boolean;
 }
 
 const steps: Readonly<Record<string, number>> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
 
 /** A table. Rows are moved through by keyboard: each has one thing to focus, that of its first column. */
 export function Table<T>(props: TableProps<T>): VNode {
-  const { caption, columns, rows, keyOf, hrefOf, onOpen, selected, onSelect } = props;
+  const { caption, columns, rows, keyOf, hrefOf, onOpen, selected, onSelect, isTall = false } = props;
   const body = useRef<HTMLTableSectionElement>(null);
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -73,7 +75,7 @@ export function Table<T>(props: TableProps<T>): VNode {
   const isPlain = hrefOf === undefined && onOpen === undefined;
   return (
     <div class="table-scroll" {...(isPlain ? { tabIndex: 0, role: 'region', 'aria-label': caption } : {})}>
-      <table class="table">
+      <table class={isTall ? 'table table-tall' : 'table'}>
         <caption class="visually-hidden">{caption}</caption>
         <thead>
           <tr>
@@ -104,7 +106,7 @@ export function Table<T>(props: TableProps<T>): VNode {
               {...(selected === keyOf(row) ? { 'data-selected': '' } : {})}
             >
               {columns.map((column, at) => (
-                <td key={column.id} class={classOf(column)}>
+                <td key={column.id} class={classOf(column)} data-title={column.title}>
                   {at === 0 ? opener(row, column.cell(row)) : column.cell(row)}
                 </td>
               ))}

@@ -35,7 +35,7 @@ export function Delivered(): VNode {
           disabled={!mayUse('import') || replay.isRunning}
           onClick={() => void replay.run()}
         >
-          Send it once more
+          Send again
         </button>
       }
     >
@@ -49,7 +49,7 @@ function Whole({ of }: { readonly of: DeliveryDetail }): VNode {
   return (
     <div class="columns">
       <div class="stack">
-        <Section title="About it">
+        <Section title="Details">
           <Facts
             of={[
               [

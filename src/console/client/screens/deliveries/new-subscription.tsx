@@ -65,8 +65,8 @@ export function NewSubscription({
           onInput={(event) => setTarget(event.currentTarget.value)}
         />
       </Field>
-      <Checks title="Of jobs that" all={ends} chosen={on} onChange={setOn} />
-      <Checks title="Of which jobs" all={kinds} chosen={types} onChange={setTypes} />
+      <Checks title="Outcomes" all={ends} chosen={on} onChange={setOn} />
+      <Checks title="Jobs" all={kinds} chosen={types} onChange={setTypes} />
     </Dialog>
   );
 }
@@ -107,7 +107,7 @@ export function Secret({ text, onClose }: { readonly text: string; readonly onCl
       <div class="row">
         <CopyButton text={text} label="Copy the secret" />
       </div>
-      <p class="hint">Each webhook is signed by it: docs/notifications.md.</p>
+      <p class="hint">It signs each webhook: docs/notifications.md.</p>
     </Dialog>
   );
 }

@@ -32,14 +32,8 @@ export function Subscriptions({ onSent }: { readonly onSent: () => void }): VNod
   const all: readonly Column<Subscription>[] = [
     {
       id: 'target',
-      title: 'Who',
+      title: 'Recipient',
       cell: ({ target }) => <span class="file-name">{visibleText(target)}</span>,
-    },
-    {
-      id: 'on',
-      title: 'Of',
-      isMinor: true,
-      cell: ({ on, types }) => `${types.join(', ')}: ${on.join(', ').replaceAll('_', ' ')}`,
     },
     {
       id: 'state',
@@ -56,7 +50,13 @@ export function Subscriptions({ onSent }: { readonly onSent: () => void }): VNod
           </span>
         ),
     },
-    { id: 'do', title: 'Do', cell: (each) => <Ping of={each} onSent={onSent} /> },
+    {
+      id: 'on',
+      title: 'Notified of',
+      isMinor: true,
+      cell: ({ on, types }) => `${types.join(', ')}: ${on.join(', ').replaceAll('_', ' ')}`,
+    },
+    { id: 'do', title: 'Action', cell: (each) => <Ping of={each} onSent={onSent} /> },
     ...(isAdmin
       ? [
           {
@@ -106,7 +106,7 @@ export function Subscriptions({ onSent }: { readonly onSent: () => void }): VNod
           <code>sluice notifications add --url https://example.com/hooks</code>
         </Empty>
       ) : (
-        <Table caption="Subscriptions" columns={all} rows={data} keyOf={({ id }) => String(id)} />
+        <Table caption="Subscriptions" isTall columns={all} rows={data} keyOf={({ id }) => String(id)} />
       )}
     </Section>
   );
@@ -159,7 +159,7 @@ function Leave({
   const waiting = withQuery('/v1/deliveries', { state: 'pending', limit: 1 });
   return (
     <Confirm
-      title={`Notify ${visibleText(of.target)} no more`}
+      title={`Stop notifying ${visibleText(of.target)}`}
       isDestructive
       mayBeNone
       count={async (signal) =>
@@ -167,7 +167,7 @@ function Leave({
           .total_count
       }
       sentence={(count) =>
-        `Nothing is sent there any more, and its secret is forgotten. ${plural(count, 'delivery', 'deliveries')} of the environment ${count === 1 ? 'waits' : 'wait'}; those to it are given up.`
+        `Nothing more is sent there, and its secret is deleted. ${plural(count, 'delivery', 'deliveries')} of the environment ${count === 1 ? 'waits' : 'wait'}; those to it are given up.`
       }
       verb={() => 'Remove it'}
       act={async () => {

@@ -4,19 +4,18 @@ import type { Counts } from '../../lib/job-record.ts';
 import { screenHref } from '../../lib/place.ts';
 
 interface Part {
+  /** As the API and the glossary have it. */
   readonly name: string;
-  /** In the API. */
-  readonly count: string;
   readonly meaning: string;
 }
 
 const parts: readonly Part[] = [
-  { name: 'inserted', count: 'inserted', meaning: 'the key was not there before' },
-  { name: 'updated', count: 'updated', meaning: 'changed what was stored' },
-  { name: 'unchanged', count: 'unchanged', meaning: 'brought nothing new' },
-  { name: 'superseded', count: 'superseded', meaning: 'a later record of the file has the same key' },
-  { name: 'refused', count: 'rejected', meaning: 'and not mended since' },
-  { name: 'amended', count: 'amended', meaning: 'refused, and mended since by another job' },
+  { name: 'inserted', meaning: 'the key was not there before' },
+  { name: 'updated', meaning: 'changed what was stored' },
+  { name: 'unchanged', meaning: 'brought nothing new' },
+  { name: 'superseded', meaning: 'a later record of the file has the same key' },
+  { name: 'rejected', meaning: 'refused, and not mended since' },
+  { name: 'amended', meaning: 'refused, and mended since by another job' },
 ];
 
 interface BalanceProps {
@@ -29,7 +28,7 @@ interface BalanceProps {
 /** The balance of a load: every record that was read became one of these. */
 export function Balance({ jobId, counts, total }: BalanceProps): VNode {
   const read = counts['read'] ?? 0;
-  const of = (part: Part): number => counts[part.count] ?? 0;
+  const of = (part: Part): number => counts[part.name] ?? 0;
   const shown = parts.filter((part) => of(part) > 0);
   const whole = Math.max(total, read, 1);
   const sum = parts.reduce((before, part) => before + of(part), 0);
@@ -58,8 +57,8 @@ export function Balance({ jobId, counts, total }: BalanceProps): VNode {
           <div key={part.name} class={of(part) === 0 ? 'balance-none' : undefined} title={part.meaning}>
             <dt>
               <span class={`swatch balance-${part.name}`} />
-              {part.name === 'refused' && of(part) > 0 ? (
-                <a href={screenHref(`/jobs/${jobId}/refused`)}>refused</a>
+              {part.name === 'rejected' && of(part) > 0 ? (
+                <a href={screenHref(`/jobs/${jobId}/refused`)}>rejected</a>
               ) : (
                 part.name
               )}

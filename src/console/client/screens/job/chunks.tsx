@@ -36,7 +36,7 @@ const columns: readonly Column<Chunk>[] = [
   { id: 'bytes', title: 'Size', isNumber: true, isMinor: true, cell: ({ bytes }) => formatBytes(bytes) },
   {
     id: 'rejected',
-    title: 'Refused',
+    title: 'Rejected',
     isNumber: true,
     cell: ({ rejected }) => (rejected === null ? '–' : formatCount(rejected)),
   },
@@ -84,7 +84,7 @@ export function Chunks({ chunks }: { readonly chunks: readonly Chunk[] }): VNode
             <span class="num">{formatCount(number)}</span> {state}
           </span>
         ))}
-        {perCell === 1 ? null : <span class="faint">{perCell} chunks a cell</span>}
+        {perCell === 1 ? null : <span class="faint">{perCell} chunks per cell</span>}
       </p>
       <div class="chunk-strip" aria-hidden="true">
         {cells.map((cell) => {
@@ -109,7 +109,7 @@ export function Chunks({ chunks }: { readonly chunks: readonly Chunk[] }): VNode
             query.set({ chunks: isOpen ? 'shown' : '' }, { replace: true });
         }}
       >
-        <summary>Each of them</summary>
+        <summary>All chunks</summary>
         <Table
           caption="Chunks in the order of the file"
           columns={columns}

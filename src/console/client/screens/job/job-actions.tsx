@@ -42,7 +42,7 @@ const wordings: Readonly<Record<Act, Wording>> = {
     verb: 'Apply it',
     rows: ({ plan }) => (plan?.counts['inserted'] ?? 0) + (plan?.counts['updated'] ?? 0),
     sentence: ({ plan, failure }, rows) =>
-      `${plural(rows, 'record')} will be written: ${formatCount(plan?.counts['inserted'] ?? 0)} new, ${formatCount(plan?.counts['updated'] ?? 0)} changed.${failure?.error_code === 'plan_drifted' ? ' Profiles have changed since; it is applied all the same.' : ''}`,
+      `${plural(rows, 'record')} will be written: ${formatCount(plan?.counts['inserted'] ?? 0)} new, ${formatCount(plan?.counts['updated'] ?? 0)} changed.${failure?.error_code === 'plan_drifted' ? ' Profiles have changed since; it is applied anyway.' : ''}`,
   },
 };
 

@@ -73,7 +73,7 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
         </Section>
       ) : null}
       {history === undefined ? null : (
-        <Section title="Time line" aside={<Took job={job} />}>
+        <Section title="Timeline" aside={<Took job={job} />}>
           <Phases phases={history.phases} isRunning={isUnfinished(job)} />
         </Section>
       )}
@@ -88,18 +88,18 @@ function Shown({ job, history, chunks }: ShownProps): VNode {
       {job.plan == null ? null : <Planned jobId={job.job_id} />}
       {isUnfinished(job) ? null : <Told jobId={job.job_id} />}
       <div class="columns">
-        <Section title={isLoad(job) ? 'File' : 'What'}>
+        <Section title={isLoad(job) ? 'File' : 'Details'}>
           <Facts of={factsOf(job)} />
         </Section>
         {history === undefined ? null : (
-          <Section title="Asked for">
+          <Section title="Request">
             <Facts of={originFacts(job, history)} />
             <Parameters of={history.parameters} />
           </Section>
         )}
       </div>
       {history === undefined ? null : (
-        <Section title="The same again">
+        <Section title="Repeat this job">
           <CopyAs forms={sameAgain(job, history)} />
         </Section>
       )}
@@ -113,7 +113,7 @@ function State({ job }: { readonly job: JobDetail }): VNode {
       <StatusBadge status={job.status} />
       {job.dry_run === true ? <Badge tone="off">dry run</Badge> : null}
       {job.status === 'queued' && job.queue_position != null && job.queue_position > 0 ? (
-        <span class="faint">{plural(job.queue_position, 'job')} before it</span>
+        <span class="faint">{plural(job.queue_position, 'job')} ahead</span>
       ) : null}
     </>
   );
@@ -137,7 +137,7 @@ function Trouble({ job }: { readonly job: JobDetail }): VNode | null {
     <div class="notice">
       <Icon name="warning" />
       <div>
-        <p>It goes on trying. The last try ran into this:</p>
+        <p>It is being retried. The last error:</p>
         <p class="mono break">{job.last_error}</p>
       </div>
     </div>
@@ -208,7 +208,7 @@ function factsOf(job: JobDetail): FactList {
   const { counts = {}, removed = {} } = job;
   return [
     ...common,
-    ['Ids', `${formatCount(counts['requested'] ?? 0)} asked for`],
+    ['Ids', `${formatCount(counts['requested'] ?? 0)} requested`],
     ['Deleted', formatCount(counts['deleted'] ?? 0)],
     ['Not found', formatCount(counts['not_found'] ?? 0)],
     ...Object.entries(removed).map(([name, count]) => [`Removed ${name}`, formatCount(count)] as const),
@@ -234,7 +234,7 @@ function loadFacts(job: JobDetail): FactList {
           </span>,
         ] as const,
     ),
-    ...(readAs?.notes ?? []).map((text) => ['To know', text] as const),
+    ...(readAs?.notes ?? []).map((text) => ['Remarks', text] as const),
   ];
 }
 
@@ -262,7 +262,7 @@ function originFacts(job: JobDetail, { origin, request_id }: JobHistory): FactLi
       'By',
       origin === null ? 'not known' : [origins[kind] ?? kind, name].filter((part) => part !== null).join(' '),
     ],
-    ['Request', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
+    ['Request id', request_id === null ? 'not by HTTP' : <Copied key="request" text={request_id} />],
     ['At', <Time key="at" at={job.start_time} />],
   ];
 }

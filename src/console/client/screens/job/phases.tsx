@@ -7,7 +7,7 @@ const names: Readonly<Record<string, string>> = {
   accepted: 'Accepted',
   started: 'Started',
   planned: 'Planned',
-  applied: 'Told to apply',
+  applied: 'Apply requested',
   merged: 'Rows merged',
   repeats_resolved: 'Repeated keys in order',
   snapshot: 'Snapshot taken',

@@ -20,7 +20,7 @@ export function sameAgain(
 ): readonly Form[] {
   const forms = formsOf(job, parameters);
   if (!isCut) return forms;
-  const warning = 'Not all of what it was told is in here: its lists are longer than what is shown of them.';
+  const warning = 'Incomplete: long lists in the parameters are cut.';
   return forms.map((form) => ({ ...form, hint: warning }));
 }
 
@@ -52,7 +52,7 @@ function loadForms(job: JobDetail, parameters: Parameters): readonly Form[] {
     {
       name: 'Schedule',
       text: loadSchedule(job, options, map),
-      hint: 'Say when it is due, and where its files come from: docs/schedules.md.',
+      hint: 'Fill in when it is due, and where its files come from: docs/schedules.md.',
     },
   ];
 }
@@ -66,7 +66,7 @@ function storedForms(parameters: Parameters, from: string): readonly Form[] {
     {
       name: 'curl',
       text: `UPLOAD=$(${take} | grep -o '"upload_id":"[^"]*"' | cut -d'"' -f4)\n${load.join(' \\\n  ')}`,
-      hint: 'Its file is the one that another job has stored; it is taken from there once more.',
+      hint: 'It takes the file that another job has stored.',
     },
   ];
 }
@@ -182,7 +182,7 @@ function exportForms({ request, emails }: Parameters): readonly Form[] {
     {
       name: 'Schedule',
       text: scheduleOf(body, environment, Intl.DateTimeFormat().resolvedOptions().timeZone),
-      hint: 'Say when it is due, and of which range: docs/schedules.md.',
+      hint: 'Fill in when it is due, and its range: docs/schedules.md.',
     },
   ];
 }

@@ -63,7 +63,7 @@ export function Told({ jobId }: { readonly jobId: string }): VNode | null {
   const error: ApiError | null = told.error;
   if (error === null && (told.data === undefined || told.data.items.length === 0)) return null;
   return (
-    <Section title="Who was told" flush>
+    <Section title="Notifications" flush>
       <Problems error={error} onRetry={told.reload} />
       <Table
         caption="Deliveries of the end of this job"

@@ -46,7 +46,7 @@ const columns: readonly Column<Row>[] = [
 ];
 
 function JobState({ job }: { readonly job: Row }): VNode {
-  const refused = job.counts?.['rejected'] ?? 0;
+  const rejected = job.counts?.['rejected'] ?? 0;
   const isRunning = job.status === 'processing' && job.completed_rows !== undefined && job.total_rows > 0;
   return (
     <span class="job-state">
@@ -58,8 +58,8 @@ function JobState({ job }: { readonly job: Row }): VNode {
           aria-label={`Progress of ${job.filename}`}
         />
       ) : null}
-      {job.dry_run === true ? <Badge tone="off">nothing written</Badge> : null}
-      {refused > 0 ? <span class="job-refused num">{formatCount(refused)} refused</span> : null}
+      {job.dry_run === true ? <Badge tone="off">dry run</Badge> : null}
+      {rejected > 0 ? <span class="job-rejected num">{formatCount(rejected)} rejected</span> : null}
     </span>
   );
 }

@@ -97,7 +97,7 @@ export function Live(): VNode {
         <>
           <button type="button" class="button" onClick={() => (isPaused ? resume() : setPaused(true))}>
             <Icon name={isPaused ? 'play' : 'pause'} />
-            {isPaused ? 'Go on' : 'Pause'}
+            {isPaused ? 'Resume' : 'Pause'}
           </button>
           <button
             type="button"
@@ -117,13 +117,13 @@ export function Live(): VNode {
           {formatCount(counts.shown)} shown / {formatCount(counts.arrived)} arrived
         </strong>
         , {formatCount(counts.refused)} of them refused, since somebody began to watch
-        {isPaused ? `; paused, ${formatCount(held.current.length)} held back` : ''}. Single records and
-        batches that the server {server} takes, and loads when they end; the latest {keptLines}. Where several
-        serve, each shows its own: <a href={screenHref('/')}>Pulse</a> counts those of all.
+        {isPaused ? `; paused, ${formatCount(held.current.length)} held back` : ''}. Shows single records and
+        batches that the server {server} takes, and loads when they end; the latest {keptLines}. With several
+        servers, each shows its own; <a href={screenHref('/')}>Pulse</a> counts all.
       </p>
       <div class="panel">
         {shown.length === 0 ? (
-          <Empty title={lines.length === 0 ? 'Nothing has come yet' : 'Nothing that came matches'} />
+          <Empty title={lines.length === 0 ? 'Nothing has arrived yet' : 'Nothing matches'} />
         ) : (
           <Table
             caption="Records, latest first"

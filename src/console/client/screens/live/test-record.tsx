@@ -37,7 +37,7 @@ export function TestRecord({ onClose }: { readonly onClose: () => void }): VNode
           void submit();
         }}
       >
-        <p class="muted">It is an event as any other, and stays until its user is deleted.</p>
+        <p class="muted">It is an event like any other, and stays until its user is deleted.</p>
         <Field label="User">
           <input
             value={userId}

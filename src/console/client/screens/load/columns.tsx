@@ -93,7 +93,7 @@ const roles: readonly (readonly [Role, string])[] = [
   ['user_id', 'User id'],
   ['company_id', 'Company id'],
   ['property', 'Property'],
-  ['ignore', 'Passed over'],
+  ['ignore', 'Ignored'],
 ];
 
 function Becomes({
@@ -217,7 +217,7 @@ function SaveMapping({ query, found }: Props): VNode {
   });
   return (
     <details class="save-mapping">
-      <summary>Keep these columns for the next file</summary>
+      <summary>Save this mapping for later files</summary>
       <form
         onSubmit={(event) => {
           event.preventDefault();

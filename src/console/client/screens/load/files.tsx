@@ -157,11 +157,11 @@ function rowsOf(underWay: readonly Sending[], kept: readonly Upload[]): Row[] {
 function columnsOf(query: Query, reload: () => void): readonly Column<Row>[] {
   return [
     { id: 'name', title: 'File', cell: (row) => <FileName row={row} query={query} /> },
-    { id: 'size', title: 'Size', isNumber: true, cell: ({ size }) => formatBytes(size) },
+    { id: 'size', title: 'Size', isNumber: true, isMinor: true, cell: ({ size }) => formatBytes(size) },
     { id: 'state', title: 'State', cell: (row) => <State row={row} /> },
     {
       id: 'begun',
-      title: 'Begun',
+      title: 'Started',
       isNumber: true,
       isMinor: true,
       cell: ({ createdAt }) => <Time at={createdAt} />,
@@ -183,23 +183,23 @@ function FileName({ row, query }: { readonly row: Row; readonly query: Query }):
 function State({ row }: { readonly row: Row }): VNode {
   const { sending, received, size, uploadId } = row;
   if (sending?.state === 'failed') return <Problems error={sending.error} />;
-  if (received >= size) return <Badge tone="good">whole</Badge>;
+  if (received >= size) return <Badge tone="good">complete</Badge>;
   const amount = `${formatBytes(received)} of ${formatBytes(size)}`;
   return (
     <div class="upload-state">
       <progress max={size} value={received} aria-label={`Sent of ${row.name}`} />
       {sending === null ? (
         <p class="hint">
-          {amount} came.{' '}
+          {amount} received.{' '}
           {uploadId !== null && isBegunHere(uploadId)
-            ? 'Choose the same file again, and it goes on.'
-            : 'Another browser sends it.'}
+            ? 'Choose the same file again to continue.'
+            : 'Another browser is sending it.'}
         </p>
       ) : (
         <p class="hint num" role="status">
           {amount} · {formatShare(received, size)}
           {sending.state === 'waiting' ? (
-            <span class="warn"> · no connection; it goes on by itself</span>
+            <span class="warn"> · no connection; it continues by itself</span>
           ) : null}
         </p>
       )}

@@ -40,7 +40,7 @@ export function Load(): VNode {
     >
       <Steps query={query} current={step} />
       {mayUse('import') ? null : (
-        <Notice>Your key lacks the scope import: you can look, and load nothing.</Notice>
+        <Notice>Your key lacks the scope import: you can look, but not load.</Notice>
       )}
       {step === 'file' ? <Files query={query} /> : null}
       {isInspected ? <Problems error={inspected.error} onRetry={inspected.reload} /> : null}

@@ -55,7 +55,7 @@ export function StartPlan({ query, found }: Props): VNode {
       </button>
       <p class="hint">
         {isIdMissing
-          ? 'Say first which column is the user id or the company id.'
+          ? 'First choose the column that is the user id or the company id.'
           : 'Reads the whole file, and writes nothing.'}
       </p>
     </>
@@ -82,7 +82,7 @@ export function Plan({ query, found }: Props): VNode {
     return (
       <>
         <Problems error={job.error} onRetry={job.reload} />
-        <Progress job={job.data} words="Going through the file; nothing is written" />
+        <Progress job={job.data} words="Reading the whole file; nothing is written" />
       </>
     );
   }
@@ -103,7 +103,7 @@ export function Progress({ job, words }: { readonly job: LoadDetail; readonly wo
         <p class="num muted" role="status">
           {done} of {plural(job.total_rows, 'record')} · {formatShare(job.completed_rows, job.total_rows)}
           {job.rows_per_second === null ? '' : ` · ${formatCount(job.rows_per_second)} a second`}
-          {job.queue_position === null ? '' : ` · ${plural(job.queue_position, 'job')} before it`}
+          {job.queue_position === null ? '' : ` · ${plural(job.queue_position, 'job')} ahead`}
         </p>
         {job.last_error === null ? null : <p class="warn">{job.last_error}</p>}
       </div>
@@ -120,7 +120,7 @@ function Planned({ query, job }: Pick<Props, 'query'> & { readonly job: LoadDeta
     <>
       {failure === null ? null : <Notice>{failure.message}</Notice>}
       {job.duplicate_of === null ? null : <Duplicate jobId={job.duplicate_of} />}
-      <Section title={`${plural(counts.read, 'record')} would come to this`}>
+      <Section title={`${plural(counts.read, 'record')} planned`}>
         <Balance jobId={job.job_id} counts={{ ...counts }} total={job.total_rows} />
       </Section>
       <Problems error={plan.error} onRetry={plan.reload} />
@@ -136,7 +136,7 @@ function Duplicate({ jobId }: { readonly jobId: string }): VNode {
   return (
     <div class="notice">
       <p>
-        These very bytes were loaded before, by <a href={screenHref(`/jobs/${jobId}`)}>this job</a>.
+        The same bytes were loaded before, by <a href={screenHref(`/jobs/${jobId}`)}>this job</a>.
       </p>
     </div>
   );
@@ -148,7 +148,7 @@ function Apply({
   writes,
 }: Pick<Props, 'query'> & { readonly job: LoadDetail; readonly writes: number }): VNode {
   if (job.plan != null && job.plan.applied_at !== null)
-    return <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: its result</a>;
+    return <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: see the result</a>;
   if (job.status !== 'completed')
     return <p class="hint">Nothing would be loaded. Change the columns or how the file is read.</p>;
   const refused =
@@ -209,10 +209,16 @@ const propertyColumns: readonly Column<PlannedProperty>[] = [
       </span>
     ),
   },
-  { id: 'appear', title: 'Appear', isNumber: true, cell: ({ appear }) => <Figure of={appear} /> },
-  { id: 'change', title: 'Change', isNumber: true, cell: ({ change }) => <Figure of={change} /> },
-  { id: 'go', title: 'Go', isNumber: true, cell: ({ go }) => <Figure of={go} /> },
-  { id: 'type', title: 'Change type', isNumber: true, cell: ({ change_type: type }) => <Figure of={type} /> },
+  { id: 'appear', title: 'Added', isNumber: true, cell: ({ appear }) => <Figure of={appear} /> },
+  { id: 'change', title: 'Changed', isNumber: true, cell: ({ change }) => <Figure of={change} /> },
+  { id: 'go', title: 'Removed', isNumber: true, cell: ({ go }) => <Figure of={go} /> },
+  {
+    id: 'type',
+    title: 'Type changed',
+    isNumber: true,
+    isMinor: true,
+    cell: ({ change_type: type }) => <Figure of={type} />,
+  },
 ];
 
 function Figure({ of }: { readonly of: number }): VNode {

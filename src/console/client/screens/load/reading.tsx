@@ -111,11 +111,11 @@ const headers: readonly (readonly [string, string])[] = [
   ...Array.from({ length: 5 }, (_, at) => [String(at + 1), `Record ${at + 1}`] as const),
 ];
 
-const entityNames = { users: 'users', companies: 'companies', auto: 'each says it' } as const;
+const entityNames = { users: 'users', companies: 'companies', auto: 'each its own' } as const;
 const entities: readonly (readonly [string, string])[] = [
   ['users', 'Users'],
   ['companies', 'Companies'],
-  ['auto', 'Each says it'],
+  ['auto', 'Each its own'],
 ];
 
 /** What was found out, and the choice to say otherwise. */
@@ -135,7 +135,7 @@ function Dialect({ query, found }: Props): VNode {
       label={label}
       value={query.get(name)}
       options={[
-        ['', query.get(name) === '' && seen !== undefined ? `Found: ${seen}` : 'As found'],
+        ['', query.get(name) === '' && seen !== undefined ? `Detected: ${seen}` : 'As detected'],
         ...options,
       ]}
       onChange={choose(name)}
@@ -166,7 +166,7 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
   const said = otherOptions(query);
   if (said.length === 0) return null;
   return (
-    <ul class="said-options" aria-label="Said besides">
+    <ul class="said-options" aria-label="Other options">
       {said.map(([name, value]) => (
         <li key={name}>
           <span class="mono">
@@ -174,8 +174,8 @@ function OtherOptions({ query }: { readonly query: Query }): VNode | null {
           </span>{' '}
           <a
             href={query.href({ [name]: undefined, plan: undefined })}
-            aria-label={`Take back ${name}`}
-            title="Take it back"
+            aria-label={`Remove ${name}`}
+            title="Remove"
           >
             <Icon name="close" size={10} />
           </a>

@@ -35,7 +35,7 @@ export function Result({ query, jobId }: { readonly query: Query; readonly jobId
       {failure?.error_code === 'plan_drifted' ? (
         <p class="result-links">
           <ApplyButton query={query} jobId={jobId} onDrift="proceed">
-            Load all the same
+            Load anyway
           </ApplyButton>
           <a
             class="button button-quiet"

@@ -97,7 +97,7 @@ function Figures({ of, queued, running }: FiguresProps): VNode {
         <dt>Records unaccounted for</dt>
         <dd>{formatCount(of.unaccounted)}</dd>
         <dd class="pulse-hint">
-          {of.unaccounted === 0 ? 'must be 0, and is' : 'must be 0: look at the jobs'}
+          {of.unaccounted === 0 ? 'must be 0' : 'must be 0: look at the jobs'}
         </dd>
       </div>
       <Figure title="Running" count={running} href={screenHref('/jobs', { status: 'processing' })} />
@@ -169,9 +169,9 @@ function Rate({ title, minutes, ink, of, beside }: RateProps): VNode {
   const perSecond = whole.map((minute) => of(minute) / 60);
   const total = minutes.reduce((sum, minute) => sum + of(minute), 0);
   const most = Math.max(0, ...perSecond);
-  const words = `${title}, the last hour: ${formatCount(total)} in all, at most ${formatShort(most)} a second`;
+  const words = `${title}, the last hour: ${formatCount(total)} in total, at most ${formatShort(most)} a second`;
   return (
-    <Section title={`${title}, last hour`} aside={<span class="muted num">{formatShort(total)} in all</span>}>
+    <Section title={`${title}, last hour`} aside={<span class="muted num">{formatShort(total)} in total</span>}>
       <Plot
         label={words}
         times={whole.map(({ minute }) => Date.parse(minute) / 1_000)}
@@ -179,7 +179,7 @@ function Rate({ title, minutes, ink, of, beside }: RateProps): VNode {
         ink={ink}
       />
       <p class="hint">
-        A second, in the mean of each minute; at most {formatShort(most)}.
+        Per second, averaged over each minute; at most {formatShort(most)}.
         {beside === undefined ? '' : ` ${beside}`}
       </p>
     </Section>

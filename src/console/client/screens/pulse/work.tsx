@@ -17,7 +17,7 @@ const failingColumns: readonly Column<FailingTask>[] = [
   },
   {
     id: 'error',
-    title: 'Last try',
+    title: 'Last error',
     cell: ({ last_error }) => (
       <span class="break">{last_error === null ? 'lost its worker' : visibleText(last_error)}</span>
     ),
@@ -47,16 +47,16 @@ export function Work({ of, queue }: { readonly of: WorkOf; readonly queue: Queue
       aside={
         <span class="muted num">
           {plural(waiting, 'task')} waiting, {formatCount(running)} running, {formatCount(postponed)} to be
-          tried again
+          retried
         </span>
       }
       flush
     >
       {failing.length === 0 ? (
-        <p class="work-line muted">No task has failed since it last got on.</p>
+        <p class="work-line muted">No task is failing.</p>
       ) : (
         <Table
-          caption="Tasks that failed since they last got on"
+          caption="Failing tasks"
           columns={failingColumns}
           rows={failing}
           keyOf={({ task, job_id, part }) => `${task} ${job_id} ${part}`}
@@ -77,7 +77,7 @@ function QueueLine({ of: { lives_in, is_known, queues } }: { readonly of: Queue 
   return (
     <p class="work-line hint">
       Queue in {stores[lives_in]}: {is_known ? `${counts.join('; ')}.` : 'it does not answer.'} It only says
-      that work is due; what is to be done stands in the ledger.
+      that work is due; the ledger has the work.
     </p>
   );
 }

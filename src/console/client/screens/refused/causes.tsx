@@ -164,9 +164,9 @@ function Apply(props: ProposedProps & { readonly onClose: () => void }): VNode {
       count={count}
       sentence={(number) => (
         <>
-          {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. It was tried on{' '}
-          {formatCount(proposal.tried)}, and a load would take {formatCount(proposal.accepted)} of them. They
-          take the place that they have in the file. What it cannot mend stays refused.
+          {plural(number, 'record')}: <VisibleText text={deedOf(proposal)} />. Tried on{' '}
+          {formatCount(proposal.tried)}; a load would take {formatCount(proposal.accepted)} of them. Mended
+          records are loaded at their place in the file. What it cannot mend stays refused.
         </>
       )}
       verb={(number) => `Mend ${plural(number, 'record')}`}

@@ -48,7 +48,7 @@ export function Grid({ query, job, onChange }: Props): VNode {
     onChange();
   });
   return (
-    <Section title={cause === '' ? 'The records' : 'The records of this cause'} flush>
+    <Section title={cause === '' ? 'Records' : 'Records of this cause'} flush>
       <Problems error={page.error} onRetry={page.reload} />
       {columns === null || rejects.length === 0 ? null : (
         <Replace
@@ -157,9 +157,9 @@ function SendBar({ send, count, onDrop }: SendBarProps): VNode | null {
   return (
     <div class="send-bar">
       <Problems error={send.error} />
-      <p role="status">{plural(count, 'record')} mended here, and not sent yet</p>
+      <p role="status">{plural(count, 'record')} mended here, not sent yet</p>
       <button type="button" class="button button-quiet" onClick={onDrop}>
-        Take it back
+        Discard
       </button>
       <button
         type="button"

@@ -62,7 +62,7 @@ export function RefusedRecords({ query, job, onChange }: Props): VNode {
         <Empty title={counts.amended === 0 ? 'No record was refused' : 'Nothing is left to mend'}>
           {counts.amended === 0
             ? null
-            : `${plural(counts.amended, 'refused record')} came back mended, and took the place that they have in the file.`}
+            : `${plural(counts.amended, 'refused record')} mended, at their place in the file.`}
         </Empty>
       ) : (
         <>
@@ -104,8 +104,8 @@ function Mending({ job }: { readonly job: LoadDetail }): VNode | null {
       </p>
       {failed.map(({ job_id }) => (
         <p key={job_id} class="hint">
-          <a href={screenHref(`/jobs/${job_id}`)}>A job that was to mend some failed</a>; they are refused
-          still.
+          <a href={screenHref(`/jobs/${job_id}`)}>A job that mends some of them failed</a>; those are still
+          refused.
         </p>
       ))}
     </section>

@@ -51,8 +51,8 @@ export function Replace({ rejects, columns, mended, onChange, all }: Props): VNo
           ))}
         </select>
       </label>
-      <Text label="What stands there" value={find} placeholder="empty cells" onInput={setFind} />
-      <Text label="By" value={by} placeholder="nothing" onInput={setBy} />
+      <Text label="Find" value={find} placeholder="empty cells" onInput={setFind} />
+      <Text label="Replace with" value={by} placeholder="nothing" onInput={setBy} />
       <button type="submit" class="button" disabled={count === 0}>
         Replace in {plural(count, 'record')}
       </button>
@@ -67,8 +67,8 @@ export function Replace({ rejects, columns, mended, onChange, all }: Props): VNo
         </button>
       ) : null}
       <span class="hint">
-        {isMore ? `The first is for the ${formatCount(rejects.length)} that are shown. ` : ''}
-        {'{row}'} stands for the number of the record.
+        {isMore ? `The first button changes the ${formatCount(rejects.length)} shown. ` : ''}
+        {'{row}'} becomes the number of the record.
       </span>
       {isAsked ? (
         <ReplaceAll wish={wish} columns={columns} all={all} onClose={() => setAsked(false)} />
@@ -119,8 +119,8 @@ function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
       count={count}
       sentence={(number) => (
         <>
-          Of {formatCount(all.total)}, {recordsOf(number)} would be changed, and loaded then. They take the
-          place that they have in the file. What stays wrong for another reason stays refused.
+          Of {formatCount(all.total)}, {recordsOf(number)} would be changed and loaded, at their place in the file. What is
+          wrong for another reason stays refused.
           <Sample of={counted.current?.samples[0]} />
         </>
       )}
