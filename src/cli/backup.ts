@@ -115,7 +115,9 @@ function report(terminal: Terminal, { leftOut, ...done }: Finished, json: boolea
   const where = file === null ? '' : ` → ${file} (${formatBytes(fileBytes ?? 0)})`;
   say(`Backup of ${shownTime(at)}: ${what}${where}, ${formatDuration(seconds)}`);
   if (missing > lost.length)
-    terminal.inform(`Removed during the backup, of work that had ended: ${countFiles(missing - lost.length)}.`);
+    terminal.inform(
+      `Removed during the backup, of work that had ended: ${countFiles(missing - lost.length)}.`,
+    );
   for (const ref of lost.slice(0, mostNamed))
     terminal.inform(
       `warning: the stored file ${ref} is missing, and something needs it. The backup is without it.`,

@@ -8,8 +8,7 @@ import { required } from './options.ts';
 const link = defineCommand({
   name: 'link',
   summary: 'print a link that signs in once',
-  description:
-    'Prints a link to the console that signs in once, within 15 minutes, with all rights.',
+  description: 'Prints a link to the console that signs in once, within 15 minutes, with all rights.',
   environment: 'environment that the console shows first',
   json: true,
   examples: ['sluice console link'],

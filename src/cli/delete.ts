@@ -161,9 +161,7 @@ async function print(
   terminal.print(`${found}; ${events}, ${others}.  job ${jobId}`);
   if (seen.failure !== null) terminal.inform(`Failed: ${seen.failure.message} [${seen.failure.code}]`);
   if (seen.endedAt === null) {
-    terminal.inform(
-      `sluice: the deletion is still ${status}; it continues whenever workers run.`,
-    );
+    terminal.inform(`sluice: the deletion is still ${status}; it continues whenever workers run.`);
   }
 }
 

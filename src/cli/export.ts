@@ -80,10 +80,7 @@ export const exportData = defineCommand({
       'default: gzip, none for parquet and avro',
       compressions,
     ),
-    escapeFormulas: flag(
-      '--no-escape-formulas',
-      'do not escape cells that a spreadsheet would run (CSV)',
-    ),
+    escapeFormulas: flag('--no-escape-formulas', 'do not escape cells that a spreadsheet would run (CSV)'),
     everything: flag(
       '--everything',
       'all data, and definitions, saved mappings and subscriptions (without secrets) beside it: `sluice import FOLDER` brings it back',
@@ -143,8 +140,7 @@ async function requireEmpty(folder: string): Promise<void> {
     if (error.code === 'ENOENT') return [];
     throw new UsageError(`${folder} cannot be written to: ${error.message}`);
   });
-  if (found.length > 0)
-    throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
+  if (found.length > 0) throw new UsageError(`${folder} is not empty. Name a new or an empty folder.`);
 }
 
 interface Wish {

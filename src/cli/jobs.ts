@@ -179,7 +179,7 @@ function printRetried(
 }
 
 async function whoGoesOn({ system }: EnvironmentSession): Promise<string> {
-  if ((await countLiveWorkers(system.db)) > 0) return 'Queued again; the running workers go on with it.';
+  if ((await countLiveWorkers(system.db)) > 0) return 'Queued again; the running workers continue it.';
   return 'Queued again; it continues as soon as workers run: `sluice start`. (With --wait it is done here and now.)';
 }
 

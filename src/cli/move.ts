@@ -131,9 +131,7 @@ async function undo(terminal: Terminal, dataDir: string): Promise<void> {
   await embeddedPostgres.removeMovedMark(dataDir);
   if (mark === null) return terminal.inform(`The data of ${dataDir} was not moved: nothing to undo.`);
   terminal.print(`The data of ${dataDir} can be started again, as it was at ${mark.movedAt}.`);
-  terminal.inform(
-    `Stop everything that runs on ${mark.to}: neither side sees what is written to the other.`,
-  );
+  terminal.inform(`Stop everything that runs on ${mark.to}: neither side sees what is written to the other.`);
 }
 
 async function run(invocation: Invocation<RunFlags>, wish: MoveWish): Promise<void> {
@@ -256,9 +254,7 @@ function printSettings(
   { storage }: Config,
   settings: Readonly<Record<string, string>>,
 ): void {
-  terminal.print(
-    'From now on start with these settings in addition to your own (passwords are not shown):',
-  );
+  terminal.print('From now on start with these settings in addition to your own (passwords are not shown):');
   for (const [name, value] of Object.entries(settings)) terminal.print(`  ${name}=${value}`);
   if (settings['STORAGE_URL'] === undefined && storage.kind === 'folder')
     terminal.print(`The files stay in ${storage.directory}: every process needs that folder.`);

@@ -124,7 +124,11 @@ function columnsWith(onChange: () => void, onIssued: (key: string) => void): rea
       isMinor: true,
       cell: ({ expires_at }) => (expires_at === null ? 'never' : <Time at={expires_at} />),
     },
-    { id: 'do', title: 'Actions', cell: (key) => <KeyActions of={key} onChange={onChange} onIssued={onIssued} /> },
+    {
+      id: 'do',
+      title: 'Actions',
+      cell: (key) => <KeyActions of={key} onChange={onChange} onIssued={onIssued} />,
+    },
   ];
 }
 

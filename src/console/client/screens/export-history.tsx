@@ -135,7 +135,9 @@ function Files({ of }: { readonly of: ExportDetail }): VNode {
       <Section title="Files" flush>
         {files.length === 0 ? (
           <Empty
-            title={of.files_expired ? 'The files have expired' : isRunning ? 'Not written yet' : 'There are none'}
+            title={
+              of.files_expired ? 'The files have expired' : isRunning ? 'Not written yet' : 'There are none'
+            }
           />
         ) : (
           <Table

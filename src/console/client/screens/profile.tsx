@@ -175,7 +175,9 @@ function Segments({ id }: { readonly id: string }): ComponentChildren {
           {visibleText(titleOf.get(segment) ?? `Segment ${segment}`)}
         </a>
       ))}
-      {rest > 0 ? <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span> : null}
+      {rest > 0 ? (
+        <span class="faint">{plural(rest, 'segment')} not checked: that takes too long</span>
+      ) : null}
     </span>
   );
 }

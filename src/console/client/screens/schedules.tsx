@@ -205,11 +205,7 @@ function Week({ of }: { readonly of: readonly Schedule[] }): VNode {
           ))}
         </ol>
       )}
-      {isCut ? (
-        <p class="hint">
-          Only the first 400 due times of each schedule are shown.
-        </p>
-      ) : null}
+      {isCut ? <p class="hint">Only the first 400 due times of each schedule are shown.</p> : null}
     </Section>
   );
 }

@@ -226,8 +226,7 @@ function Changed({ definition, now }: { readonly definition: object; readonly no
           {found === null ? null : (
             <>
               <p class="figure-line">
-                <strong class="num">{formatCount(found.count)}</strong>{' '}
-                {found.count === 1 ? 'user' : 'users'}
+                <strong class="num">{formatCount(found.count)}</strong> {found.count === 1 ? 'user' : 'users'}
                 {now === null ? '' : difference(found.count - now)}
               </p>
               <Words of={found.words} />

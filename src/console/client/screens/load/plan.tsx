@@ -148,7 +148,9 @@ function Apply({
   writes,
 }: Pick<Props, 'query'> & { readonly job: LoadDetail; readonly writes: number }): VNode {
   if (job.plan != null && job.plan.applied_at !== null)
-    return <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: see the result</a>;
+    return (
+      <a href={query.href({ step: 'result', job: job.job_id })}>This plan was applied: see the result</a>
+    );
   if (job.status !== 'completed')
     return <p class="hint">Nothing would be loaded. Change the columns or how the file is read.</p>;
   const refused =

@@ -96,9 +96,7 @@ function Figures({ of, queued, running }: FiguresProps): VNode {
       <div class={of.unaccounted === 0 ? 'pulse-zero' : 'pulse-zero pulse-wrong'}>
         <dt>Records unaccounted for</dt>
         <dd>{formatCount(of.unaccounted)}</dd>
-        <dd class="pulse-hint">
-          {of.unaccounted === 0 ? 'must be 0' : 'must be 0: look at the jobs'}
-        </dd>
+        <dd class="pulse-hint">{of.unaccounted === 0 ? 'must be 0' : 'must be 0: look at the jobs'}</dd>
       </div>
       <Figure title="Running" count={running} href={screenHref('/jobs', { status: 'processing' })} />
       <Figure title="Waiting" count={queued} href={screenHref('/jobs', { status: 'queued' })} />
@@ -171,7 +169,10 @@ function Rate({ title, minutes, ink, of, beside }: RateProps): VNode {
   const most = Math.max(0, ...perSecond);
   const words = `${title}, the last hour: ${formatCount(total)} in total, at most ${formatShort(most)} a second`;
   return (
-    <Section title={`${title}, last hour`} aside={<span class="muted num">{formatShort(total)} in total</span>}>
+    <Section
+      title={`${title}, last hour`}
+      aside={<span class="muted num">{formatShort(total)} in total</span>}
+    >
       <Plot
         label={words}
         times={whole.map(({ minute }) => Date.parse(minute) / 1_000)}

@@ -119,8 +119,8 @@ function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
       count={count}
       sentence={(number) => (
         <>
-          Of {formatCount(all.total)}, {recordsOf(number)} would be changed and loaded, at their place in the file. What is
-          wrong for another reason stays refused.
+          Of {formatCount(all.total)}, {recordsOf(number)} would be changed and loaded, at their place in the
+          file. What is wrong for another reason stays refused.
           <Sample of={counted.current?.samples[0]} />
         </>
       )}
