@@ -1,6 +1,6 @@
 import type { VNode } from 'preact';
 import { api, mayUse } from '../lib/api.ts';
-import { formatCount, plural, visibleText } from '../lib/format.ts';
+import { formatCount, visibleText } from '../lib/format.ts';
 import { screenHref } from '../lib/place.ts';
 import { useAction, useData } from '../lib/use-data.ts';
 import { useQuery } from '../lib/use-query.ts';
