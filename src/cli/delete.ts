@@ -24,7 +24,7 @@ function deleteEntity(entity: Entity, others: string) {
     description:
       `Deletes ${entity}, and ${others}, after every load that was accepted before.\n` +
       'Waits for the end, and shows what became of each id.\n' +
-      'What is removed besides, and what stays until when: docs/deletion.md.',
+      'What else is removed, and what stays how long: docs/deletion.md.',
     argument: several('[id...]', 'ids; after -- those that begin with a dash'),
     options: {
       file: text('--file <path>', 'take ids from a file too, one a line; - reads standard input'),

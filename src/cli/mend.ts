@@ -28,8 +28,8 @@ export const mend = defineCommand({
   name: 'mend',
   summary: 'correct refused records of a load',
   description:
-    'Takes corrected records: a file from `sluice jobs rejects` (--file), edited in an editor (--edit), or by a proposal\n' +
-    'of --by-cause (--apply). They keep their place in the file: later records win.',
+    'Takes corrected records: from a file of `sluice jobs rejects` (--file), from an editor (--edit), or by a proposal of\n' +
+    '--by-cause (--apply). They keep their place in the file: later records win.',
   argument: required('<job-id>', '', parseJobId),
   options: {
     file: text('--file <path>', 'the corrected file, or - for standard input'),
