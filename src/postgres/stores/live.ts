@@ -118,7 +118,7 @@ const jobsPart = `
   select
     environment_id, job_id, 'export', status,
     'export-' || to_char(requested_at at time zone 'UTC', 'YYYY-MM-DD') || '.' || format, bytes_written,
-    coalesce(rows_expected, rows_written), rows_written, null,
+    case when ended_at is null then coalesce(rows_expected, rows_written) else rows_written end, rows_written, null,
     ${time('requested_at')}, ${time('started_at')}, ${time('ended_at')}, failure_code, failure_message,
     case when ended_at is null then ${lastError(`'export'`, 'export_id')} end, attempts, false
   from exports
