@@ -114,6 +114,19 @@ describe('a stream', () => {
     expect(JSON.stringify(stream.events)).not.toContain(hidden);
   });
 
+  test('of jobs has the rows of an export that has ended, whatever was expected', async () => {
+    const tenant = await t.addEnvironment('exports');
+    const path = '/api/v1/analytics/exports';
+    const { body } = await server.json<{ job_id: string }>(path, { method: 'POST', key: tenant.key });
+    await t.system.pool.query(
+      "update exports set status = 'completed', ended_at = now(), rows_expected = 700 where job_id = $1",
+      [body.job_id],
+    );
+    const stream = await watch(tenant, 'jobs');
+    const { data } = await stream.until('jobs', isSnapshot);
+    expect(jobIn(data, body.job_id)).toMatchObject({ total_rows: 0, completed_rows: 0 });
+  });
+
   test('of a job says of each chunk who does it, and what came of it', async () => {
     const tenant = await t.addEnvironment('chunks');
     const jobId = await load(tenant, 20_000);
