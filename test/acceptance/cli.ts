@@ -120,7 +120,9 @@ export async function startService(
   env: Readonly<Record<string, string>> = {},
   cwd?: string,
 ): Promise<Started> {
-  const running = startCli(['start', '--data-dir', dataDir], { env, ...(cwd && { cwd }) });
+  // A slow machine is no reason to answer 503.
+  const settings = { MAX_EVENT_LOOP_DELAY_MS: '0', ...env };
+  const running = startCli(['start', '--data-dir', dataDir], { env: settings, ...(cwd && { cwd }) });
   const url = await waitFor(
     'sluice start to be ready',
     () => {
