@@ -144,7 +144,7 @@ test('a backup of a service at work is one moment: restored, its counts, keys an
   expect(made).toMatchObject({ code: 0 });
   expect(JSON.parse(made.stdout)).toMatchObject({ file: archive, missing: 0, lost: [], left_out: [] });
   const again = await runCli(['backup', archive], { env: { DATA_DIR: dataDir } });
-  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('is there already') });
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('exists already') });
   const piped = await runCli(['backup', '-'], { env: { DATA_DIR: dataDir } });
   expect(piped.code).toBe(0);
   expect(await readdir(folder)).toEqual(['backup.tar.gz']);

@@ -53,7 +53,7 @@ test('a service moves to a PostgreSQL of its own, its files to S3 and its queue 
   const misspelt = await runCli(move('--to', 'postgers://db/sluice'), { env });
   expect(misspelt).toMatchObject({ code: 2, stderr: expect.stringContaining('MOVE_TO: must be') });
   const refused = await runCli(move(), { env: toTarget });
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('stop what runs on') });
+  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('Stop the service on') });
   service.signal('SIGTERM');
   await service.finished;
 
