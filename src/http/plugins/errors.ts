@@ -8,6 +8,7 @@ import { errorCodes, InputError, inputError, type Problem, TransientError } from
 import { foldersWritten, isFull, readDisk } from '../../files/disk.ts';
 import { isCancelledStatement, isDiskFull, isTransient } from '../../postgres/sqlstate.ts';
 import { createProbe } from '../../telemetry/health.ts';
+import { wentAway } from '../gone-client.ts';
 
 /** One entry of the error record; every field is a string. */
 interface ErrorEntry {
@@ -103,7 +104,7 @@ export function addErrorHandler(app: FastifyInstance, { log, config }: System): 
   );
   app.addHook('onClose', async () => throttle.end());
   app.setErrorHandler(async (error, request, reply) => {
-    let explained = explainError(error);
+    let explained = explainError(hasLeft(request) ? wentAway() : error);
     logError(log, throttle, describeError(error, request, explained), request, explained);
     if (explained.status === 503 && explained.problems[0]?.details === '') {
       // An embedded database that has no room left is away, and does not say why.
@@ -187,9 +188,13 @@ interface Line {
   readonly err?: unknown;
 }
 
+/** While it was sending: whatever that broke is no failure of ours. */
+function hasLeft({ raw }: FastifyRequest): boolean {
+  return raw.destroyed && !raw.complete;
+}
+
 function describeError(error: unknown, request: FastifyRequest, { status }: Explained): Line {
-  const { raw } = request;
-  if (raw.destroyed && !raw.complete) return { level: 'info', message: 'the client went away' };
+  if (hasLeft(request)) return { level: 'info', message: 'the client went away' };
   if (status < 500) {
     // Single records come by thousands a second; the metrics count the refused ones.
     const level = request.routeOptions.config.scope === 'ingest' ? 'debug' : 'info';

@@ -730,18 +730,33 @@ describe('an upload that does not arrive', () => {
   test.each([
     ['a body', ['content-type: text/csv', 'content-length: 20000000']],
     ['a form', ['content-type: multipart/form-data; boundary=b', 'content-length: 20000000']],
-  ])('whole, as %s, leaves no job and no file', async (what, headers) => {
-    const [files, count] = [await t.storedFiles(), await jobs()];
-    const connection = await start(...headers);
-    if (what === 'a form') {
-      await connection.write('--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n');
-    }
-    await connection.write(`${csv}${'u3,x,y\n'.repeat(1_300_000)}`);
-    await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
-    connection.reset();
-    await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
-    expect(await jobs()).toBe(count);
-  });
+  ])(
+    'whole, as %s, leaves no job and no file, and is counted as no failure of ours',
+    async (what, headers) => {
+      const requests = async (status: number) => {
+        const { text } = await t.system.metrics.render();
+        return Number(new RegExp(`route="/v1/imports",status="${status}"} (\\d+)`).exec(text)?.[1] ?? 0);
+      };
+      const [failed, left] = [await requests(500), await requests(408)];
+      const [files, count] = [await t.storedFiles(), await jobs()];
+      const connection = await start(...headers);
+      if (what === 'a form') {
+        await connection.write(
+          '--b\r\nContent-Disposition: form-data; name="file"; filename="a.csv"\r\n\r\n',
+        );
+      }
+      await connection.write(`${csv}${'u3,x,y\n'.repeat(1_300_000)}`);
+      await waitFor('the file to be begun', async () => (await t.storedFiles()).length > files.length);
+      connection.reset();
+      await waitFor('the file to be gone', async () => (await t.storedFiles()).length === files.length);
+      expect(await jobs()).toBe(count);
+      await waitFor(
+        'the request to be counted',
+        async () => (await requests(500)) + (await requests(408)) > failed + left,
+      );
+      expect(await requests(500)).toBe(failed);
+    },
+  );
 
   test('within a chunk of a chunked body leaves no job and no file', async () => {
     const [files, count] = [await t.storedFiles(), await jobs()];
