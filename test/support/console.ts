@@ -167,9 +167,10 @@ export async function expectNoSideScroll(page: Page): Promise<void> {
 }
 
 const pictures = resolve(packageRoot, 'docs', 'console');
-const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
+/** Pictures are made of this run: it may take longer, to show what is worth showing. */
+export const isPictured = (process.env['SLUICE_SCREENSHOTS'] ?? '') !== '';
 
-/** The picture of a screen in docs/console, written where SLUICE_SCREENSHOTS is set. `name`: of the screen. */
+/** The picture of a screen in docs/console, written where SLUICE_SCREENSHOTS is set; best where Inter is installed (`fonts-inter`). */
 export async function picture(
   page: Page,
   name: string,

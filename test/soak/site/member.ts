@@ -47,7 +47,7 @@ export class Member {
 
   start(): void {
     const output = openSync(this.#logPath, 'a');
-    const child = spawn(process.execPath, [join(packageRoot, 'dist/src/cli/main.js'), this.role], {
+    const child = spawn(process.execPath, [join(packageRoot, 'dist/bundle/main.js'), this.role], {
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...this.#variables },
       stdio: ['ignore', output, output],
     });
