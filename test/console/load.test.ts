@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Page } from 'playwright-core';
+import type { FileChooser, Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { consoleStage, expectGoodInEveryLook, limitUpload } from '../support/console.ts';
 import { startStallingProxy } from '../support/stalling-proxy.ts';
@@ -99,6 +99,8 @@ test('a CSV is dropped, understood, mapped, planned and loaded, and its refused 
 
 test('from the choice of a file to its result a keyboard is enough', async () => {
   const page = await stage.open('/load');
+  // Listened for from here on: the browser is told so, and is to know it when the key is pressed.
+  const chooser = new Promise<FileChooser>((resolve) => page.once('filechooser', resolve));
   const focusOn = async (name: string) => {
     const focused = () =>
       page.evaluate(
@@ -111,7 +113,6 @@ test('from the choice of a file to its result a keyboard is enough', async () =>
     throw new Error(`${name} cannot be reached with Tab`);
   };
   await focusOn('Choose files');
-  const chooser = page.waitForEvent('filechooser');
   await page.keyboard.press('Space');
   const text = 'user_id,plan\nk1,pro\nk2,free\n';
   await (await chooser).setFiles({ name: 'keys.csv', mimeType: 'text/csv', buffer: Buffer.from(text) });

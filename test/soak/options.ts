@@ -24,7 +24,7 @@ export const usage = `npm run soak [-- flags]
   --queue QUEUE       redis or postgres (redis, if redis-server is on the PATH)
   --fault-seconds N   mean time between two faults (7)
   --no-kills          nothing is broken: the load alone
-  --forget-replays    keys written out of order are not replayed: it must notice
+  --forget-replays    first chunks come last, and keys written out of order are not replayed: it must notice
   --json FILE         the report, for programs
   --keep              data and logs stay; after a failure they always do
 

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { forgetReplays } from '../support/safeguards.ts';
+import { forgetReplays, holdFirstChunks } from '../support/safeguards.ts';
 import type { Actor, Stage } from './actors/actor.ts';
 import { createCast } from './cast.ts';
 import { Client } from './client.ts';
@@ -59,7 +59,10 @@ export async function runSoak(
   };
   try {
     journal.write('the site is open');
-    if (options.forgetReplays) await forgetReplays(site.sql);
+    if (options.forgetReplays) {
+      await forgetReplays(site.sql);
+      await holdFirstChunks(site.sql);
+    }
     const actors = createCast(stage);
     for (const actor of actors) await actor.prepare?.();
     const faults: Inflicted[] = [];
