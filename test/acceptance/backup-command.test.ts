@@ -168,6 +168,8 @@ test('a backup of a service at work is one moment: restored, its counts, keys an
   damaged[bytes.length >> 1] = (damaged[bytes.length >> 1] ?? 0) ^ 0xff;
   await writeFile(join(folder, 'damaged.tar.gz'), damaged);
   const untouched = join(folder, 'untouched');
+  const aFolder = await runCli(['restore', folder, '--data-dir', untouched]);
+  expect(aFolder).toMatchObject({ code: 2, stderr: expect.stringContaining('is a folder. Name the backup') });
   const notWhole = await runCli(['restore', join(folder, 'damaged.tar.gz'), '--data-dir', untouched]);
   expect(notWhole).toMatchObject({ code: 1, stderr: expect.stringContaining('damaged') });
   await expect(readdir(untouched)).rejects.toThrow('ENOENT');

@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, expect, inject, test } from 'vitest';
 import { writeBackup } from '../../src/backup/backup.ts';
 import { embeddedPostgres } from '../../src/embedded-postgres/embedded-postgres.ts';
+import type { FileStore } from '../../src/files/file-store.ts';
 import { createFileSystemStore } from '../../src/files/file-system.ts';
 import { copyFiles } from '../../src/move/copy-files.ts';
 import {
@@ -304,4 +305,36 @@ test('files arrive under their names, those that are there in another length ane
   expect(await copy()).toMatchObject({ files: left.length, earlier: left.length - 1 });
   const arrived = (await readdir(folder, { recursive: true })).filter((name) => /^[^/]+\/.*-/.test(name));
   expect(arrived.sort()).toEqual(left.sort());
+});
+
+test('a file that cannot be written ends the copy, and nothing is written any more when that is said', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'sluice-moved-files-'));
+  cleanups.push(() => rm(folder, { recursive: true, force: true }));
+  const { filesDir } = t.config;
+  const [from, to] = [createFileSystemStore(filesDir), createFileSystemStore(folder)];
+  for (let number = 0; number < 20; number++) {
+    const writer = await from.create();
+    await writer.write(Buffer.alloc(1_000_000));
+    await writer.commit();
+  }
+  let [begun, open] = [0, 0];
+  const failing: FileStore = {
+    ...to,
+    async createAs(ref) {
+      if (++begun === 3) throw new Error('no room');
+      open++;
+      const writer = await to.createAs(ref);
+      const ended = <T>(work: Promise<T>): Promise<T> => work.finally(() => open--);
+      return {
+        ref,
+        write: (bytes) => writer.write(bytes),
+        commit: () => ended(writer.commit()),
+        discard: () => ended(writer.discard()),
+      };
+    },
+  };
+  const copying = copyFiles(filesDir, from, failing, () => undefined, new AbortController().signal);
+  await expect(copying).rejects.toThrow('no room');
+  expect(open).toBe(0);
+  expect(begun).toBeLessThan(20);
 });

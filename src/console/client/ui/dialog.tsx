@@ -49,8 +49,8 @@ interface ConfirmProps {
   /** On the button, with the number: "Cancel 14 jobs". */
   readonly verb: (count: number) => string;
   readonly isDestructive?: boolean;
-  /** It makes sense with none, too. */
-  readonly mayBeNone?: boolean;
+  /** It makes sense with none, too; asked when they are counted. */
+  readonly mayBeNone?: () => boolean;
   /** Does it; what fails is shown in the dialog, which stays open. It closes when it worked. */
   readonly act: (count: number) => Promise<unknown>;
   readonly onClose: () => void;
@@ -58,7 +58,7 @@ interface ConfirmProps {
 
 /** Asks before something is done to many, or for good. The server says how many first; until it has, nothing can be done. */
 export function Confirm(props: ConfirmProps): VNode {
-  const { title, count, sentence, verb, isDestructive = false, mayBeNone = false, act, onClose } = props;
+  const { title, count, sentence, verb, isDestructive = false, mayBeNone, act, onClose } = props;
   const counted = useData('count', count);
   const number = counted.data;
   const action = useAction(() => act(number ?? 0));
@@ -77,7 +77,7 @@ export function Confirm(props: ConfirmProps): VNode {
           <button
             type="button"
             class={isDestructive ? 'button button-danger' : 'button button-main'}
-            disabled={number === undefined || (number === 0 && !mayBeNone) || action.isRunning}
+            disabled={number === undefined || (number === 0 && mayBeNone?.() !== true) || action.isRunning}
             onClick={() => void go()}
           >
             {number === undefined ? 'Counting …' : verb(number)}

@@ -161,7 +161,7 @@ function Leave({
     <Confirm
       title={`Stop notifying ${visibleText(of.target)}`}
       isDestructive
-      mayBeNone
+      mayBeNone={() => true}
       count={async (signal) =>
         (await api<{ readonly metadata: { readonly total_count: number } }>(waiting, { signal })).metadata
           .total_count

@@ -108,7 +108,7 @@ export function JobActions({ job, onDone }: { readonly job: JobDetail; readonly 
         <Confirm
           title={wordings[asked].title}
           isDestructive={asked === 'cancel'}
-          mayBeNone
+          mayBeNone={() => true}
           count={async (signal) => wordings[asked].rows(await api<JobDetail>(path, { signal }))}
           sentence={(rows) => wordings[asked].sentence(job, rows)}
           verb={() => wordings[asked].verb}

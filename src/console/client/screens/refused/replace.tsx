@@ -125,6 +125,8 @@ function ReplaceAll({ wish, columns, all, onClose }: ReplaceAllProps): VNode {
         </>
       )}
       verb={(number) => `Replace in ${recordsOf(number)}`}
+      // The time to count may be over before the first one is met.
+      mayBeNone={() => counted.current?.is_complete === false}
       act={act}
       onClose={onClose}
     />
