@@ -36,6 +36,8 @@ export async function readFileInForce(
 }
 
 const pollMs = 500;
+/** So long a run that is waited for may be without a worker: one that has just been started shows itself within seconds. */
+const workerlessMs = 15_000;
 
 /** A run that is asked for: of which schedule, and the time that it stands for. */
 interface Wanted {
@@ -57,9 +59,9 @@ export const run = defineCommand({
     file: text('--file <file>', 'another file than SCHEDULES_FILE'),
   },
   json: true,
-  details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or no
-worker runs; 2 there is no such schedule, or the file is wrong; 130 stopped
-while waiting: the run goes on.`,
+  details: `Exit code: 0 it is queued, or, with --wait, it went well; 1 it failed, or
+there was no worker for ${workerlessMs / 1_000} s; 2 there is no such schedule, or the file is
+wrong; 130 stopped while waiting: the run goes on.`,
   examples: [
     'sluice schedules run nightly-users --wait',
     'sluice schedules run nightly-users --due 2026-11-20T02:00:00Z',
@@ -77,18 +79,14 @@ while waiting: the run goes on.`,
       const { environmentId } = await requireEnvironment(session, schedule.environment);
       const outcome = await askForRun(db, environmentId, schedule, dueAt, new Date());
       if (outcome === 'known') terminal.inform('There is a run of that time already.');
-      const hasWorkers = (await countLiveWorkers(session.system.db)) > 0;
-      if (flags.wait && !hasWorkers) {
-        throw new CommandFailed(
-          'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
-        );
-      }
       const wanted = { environmentId, name, dueAt };
       const found = flags.wait ? await follow(db, wanted, terminal, signal) : await findRun(db, wanted);
       const items = await readRunItems(db, found.runId);
       if (json) terminal.json(renderRun(found, items));
       else printTable(terminal, runColumns, [runCells(found, items)]);
-      if (!flags.wait && !hasWorkers) terminal.inform('No worker runs; the run waits for one.');
+      if (!flags.wait && (await countLiveWorkers(db)) === 0) {
+        terminal.inform('No worker runs; the run waits for one.');
+      }
       if (found.status === 'failed') process.exitCode = exitCodes.failed;
       else process.exitCode = flags.wait && found.endedAt === null ? exitCodes.interrupted : exitCodes.ok;
     });
@@ -138,7 +136,7 @@ export const resume = pausing(
   'is resumed.',
 );
 
-/** Looks at the run until it has ended or the signal aborts; says once why it is tried again. */
+/** Looks at the run until it has ended or the signal aborts; says once why it is tried again. @throws CommandFailed without a worker */
 async function follow(
   db: Database,
   wanted: Wanted,
@@ -146,9 +144,21 @@ async function follow(
   signal: AbortSignal,
 ): Promise<ScheduleRun> {
   let reported: string | null = null;
+  let workerSeenAt = performance.now();
+  let isMissed = false;
   for (;;) {
-    const found = await findRun(db, wanted);
+    const [found, workers] = await Promise.all([findRun(db, wanted), countLiveWorkers(db)]);
     if (found.endedAt !== null || signal.aborted) return found;
+    if (workers > 0) {
+      workerSeenAt = performance.now();
+    } else if (performance.now() - workerSeenAt > workerlessMs) {
+      throw new CommandFailed(
+        'It is queued, but no worker runs. Start one: `sluice start`, with SCHEDULES_FILE set.',
+      );
+    } else if (!isMissed) {
+      isMissed = true;
+      terminal.inform(`No worker runs; it waits ${workerlessMs / 1_000} s for one.`);
+    }
     if (found.status === 'queued' && found.lastError !== null && found.lastError !== reported) {
       reported = found.lastError;
       terminal.inform(`It will be tried again: ${reported}`);

@@ -2,8 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.ts';
-import { runCli, startService, temporaryFolder } from './cli.ts';
-import { query } from './service.ts';
+import { preparedDataDir, runCli, startCli, startService, temporaryFolder } from './cli.ts';
 
 const right = `schedules:
   - name: drop
@@ -36,11 +35,7 @@ describe('sluice schedules', () => {
     await mkdir(join(dataDir, 'drop'));
     const env = { SCHEDULES_FILE: file };
     const sluice = (...args: string[]) => runCli(['schedules', ...args, '--data-dir', dataDir], { env });
-    await startService(dataDir, { ...env, WORKERS: '1' });
-    await waitFor(
-      'a worker',
-      async () => (await query(dataDir, 'select 1 from sluice.workers')).length === 1,
-    );
+    await startService(dataDir, env);
     const due = ['--due', '2026-01-01T00:00:00Z'];
     await writeFile(join(dataDir, 'drop/a.csv'), 'name\nnobody\n');
     const failed = await sluice('run', 'drop', '--wait', '--json', ...due);
@@ -60,5 +55,24 @@ describe('sluice schedules', () => {
     ]);
     const history = await sluice('history', 'drop');
     expect(history.stdout).toMatch(/drop +default +2026-01-01 00:00:00Z +completed +asked/);
+  });
+
+  test('a run that is waited for waits for a worker that is starting too, and says it when none comes', async () => {
+    const dataDir = await preparedDataDir();
+    const env = { SCHEDULES_FILE: join(dataDir, 'sluice.schedules.yaml') };
+    await writeFile(env.SCHEDULES_FILE, right.replace('* * * * *', '0 0 1 1 *'));
+    await mkdir(join(dataDir, 'drop'));
+    const wait = ['schedules', 'run', 'drop', '--wait', '--data-dir', dataDir];
+    const alone = await runCli(wait, { env });
+    expect(alone).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringContaining('no worker runs. Start one'),
+    });
+    const waiting = startCli(wait, { env });
+    await waitFor('no worker', () => waiting.stderr.includes('No worker runs; it waits 15 s'));
+    startCli(['work', '--data-dir', dataDir], { env });
+    const { code, stdout } = await waiting.finished;
+    expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/drop .* unchanged/) });
   });
 });
