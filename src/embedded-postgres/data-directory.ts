@@ -145,17 +145,25 @@ export async function hasUsableData(layout: Layout, major: string): Promise<bool
 }
 
 /** The major version that made the data; undefined where there is none. */
-export async function readMajor(layout: Pick<Layout, 'data'>): Promise<string | undefined> {
-  try {
-    return (await readFile(join(layout.data, 'PG_VERSION'), 'utf8')).trim();
-  } catch (error) {
-    if (!hasCode(error, 'ENOENT', 'ENOTDIR')) throw error;
-  }
-  const names = await readdir(layout.data).catch(() => []);
+export async function readMajor({ data }: Pick<Layout, 'data'>): Promise<string | undefined> {
+  const known = await readVersionFile(data);
+  if (known !== undefined) return known;
+  const names = await readdir(data).catch(() => []);
   if (names.length === 0) return undefined;
+  const since = await readVersionFile(data);
+  if (since !== undefined) return since;
   throw new EmbeddedPostgresError(
-    `${layout.data} is no Postgres data directory, but not empty either. Move it away or choose another DATA_DIR.`,
+    `${data} is no Postgres data directory, but not empty either. Move it away or choose another DATA_DIR.`,
   );
+}
+
+async function readVersionFile(data: string): Promise<string | undefined> {
+  try {
+    return (await readFile(join(data, 'PG_VERSION'), 'utf8')).trim();
+  } catch (error) {
+    if (hasCode(error, 'ENOENT', 'ENOTDIR')) return undefined;
+    throw error;
+  }
 }
 
 /** `server.json`: how other processes of this machine find the running server. */

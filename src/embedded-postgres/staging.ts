@@ -15,6 +15,7 @@ import {
   hasCode,
   layoutOf,
   readMajor,
+  replacePrivateFile,
 } from './data-directory.ts';
 import { awaitPreviousServer, isRunning, markProcess, type ProcessMark } from './previous-server.ts';
 
@@ -118,17 +119,20 @@ export async function installStaging(dataDir: string, log: Logger, suffix: strin
     await removeStaging(dataDir, log);
     throw error;
   }
-  await createPrivateFile(completeMark(dataDir), '');
   let aside: string | null = null;
-  if (await exists(dataDir)) {
-    if ((await readMajor(layout)) === undefined) {
-      // Passwords and a log of a server that there was never any data of.
-      await rm(dataDir, { recursive: true });
-    } else {
-      aside = `${dataDir}.${suffix}`;
-      if (await exists(aside)) throw new EmbeddedPostgresError(`${aside} is there already; move it away.`);
-      await rename(dataDir, aside);
-    }
+  if ((await readMajor(layout)) !== undefined) {
+    aside = `${dataDir}.${suffix}`;
+    if (await exists(aside)) throw new EmbeddedPostgresError(`${aside} is there already; move it away.`);
+  } else {
+    // Passwords and a log of a server that there was never any data of. Once the mark is there, a process that starts may have
+    // put data in their stead.
+    await rm(dataDir, { recursive: true, force: true });
+  }
+  await replacePrivateFile(completeMark(dataDir), '');
+  if (aside !== null) {
+    // Nobody takes the place while there is data; after a power cut, too, one of the two is there.
+    await syncFolder(stagingOf(dataDir));
+    await rename(dataDir, aside);
   }
   await takePlace(dataDir);
   return aside;
@@ -159,7 +163,12 @@ export async function refuseIncomplete(dataDir: string): Promise<void> {
 }
 
 async function takePlace(dataDir: string): Promise<void> {
-  await rename(stagingOf(dataDir), dataDir);
+  try {
+    await rename(stagingOf(dataDir), dataDir);
+  } catch (error) {
+    // Of the process that made it and one that starts, the other was faster.
+    if (!hasCode(error, 'ENOENT') || (await readMajor(layoutOf(dataDir))) === undefined) throw error;
+  }
   await syncFolder(dirname(dataDir));
   await rm(join(dataDir, completeName), { force: true });
   await releaseClaims(dataDir);

@@ -140,6 +140,35 @@ test('a restore that was killed is said to be unfinished, and no empty database 
   expect(await readdir(data)).toEqual(['data']);
 });
 
+test('a restore that ends while services start takes its place once, whoever is faster', async () => {
+  const config = { databaseUrl: null, dataDir: join(dataDir, 'busy') };
+  const data = join(config.dataDir, 'postgres');
+  const startUntilThere = async () => {
+    while ((await readMajors(config.dataDir)).data !== '18') {
+      await isNewDatabase(config).catch((error: unknown) => {
+        expect(error).toMatchObject({ message: expect.stringContaining('is not complete') });
+      });
+    }
+  };
+  for (let round = 0; round < 50; round++) {
+    const staging = await embeddedPostgres.makeStaging(data, log);
+    await mkdir(join(staging, 'data'));
+    await writeFile(join(staging, 'data', 'PG_VERSION'), '18');
+    // What a server leaves that was never started, and what there is to set aside.
+    if (round % 3 === 1) await mkdir(join(data, 'leftovers'), { recursive: true });
+    if (round % 3 === 2) await mkdir(join(data, 'data'), { recursive: true });
+    if (round % 3 === 2) await writeFile(join(data, 'data', 'PG_VERSION'), '17');
+    const install = () => embeddedPostgres.installStaging(data, log, `before-${round}`);
+    const [aside] = await Promise.all([install(), startUntilThere(), startUntilThere()]);
+    expect(aside === null).toBe(round % 3 !== 2);
+    const names = ['postgres', ...(aside === null ? [] : [`postgres.before-${round}`])];
+    expect((await readdir(config.dataDir)).sort()).toEqual(names);
+    expect(await readdir(data)).toEqual(['data']);
+    expect((await readMajors(config.dataDir)).data).toBe('18');
+    await rm(config.dataDir, { recursive: true });
+  }
+});
+
 test('of two restores into one data directory the second is refused, and takes nothing from the first; of one that was killed, nothing is in the way', async () => {
   const folder = join(dataDir, 'claimed');
   const data = join(folder, 'postgres');
