@@ -662,6 +662,52 @@ describe('an export', () => {
       });
     }));
 
+  test('whose worker is lost as soon as it is asked for is delivered when it is completed', async () => {
+    await sql`insert into users (environment_id, user_id, metadata, first_seen_at, last_seen_at)
+      values (${environmentId}, 'kept', '{}', now(), now())`.execute(context.db);
+    const schedule = readSchedule({
+      export: { event_type: 'users', compression: 'none', to_dir: 'lost' },
+    });
+    const allow = await refuseToWait();
+    try {
+      await askForRun(context.db, environmentId, schedule, new Date('2026-03-01T11:00:00Z'), new Date());
+      const claim = await takeRun(context);
+      if (claim === null) throw new Error('there is nothing to claim');
+      const run = runJob.run(context, claim, new AbortController().signal);
+      await expect(run).rejects.toThrow('not now');
+    } finally {
+      await allow();
+    }
+    await expireTaskLeases(context.db, 'run');
+    await reconcileTasks(context, [runJob]);
+    expect(await doNext(context)).toBe(true);
+    expect(await runsOf(context, schedule)).toMatchObject([
+      { status: 'waiting', attempts: 2, deliveredTo: null },
+    ]);
+    await makeTasksDue(context.db, 'export');
+    const { status, items, deliveredTo } = await finish(context, schedule);
+    expect({ status, items: items.map(({ item }) => item) }).toEqual({
+      status: 'completed',
+      items: ['export'],
+    });
+    expect(await delivered(deliveredTo)).toEqual(['kept']);
+  });
+
+  /** No run is left to its jobs, and no export is begun, until what is returned is called. */
+  async function refuseToWait(): Promise<() => Promise<void>> {
+    await sql`create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'not now'; end $$`.execute(context.db);
+    await sql`create function put_off() returns trigger language plpgsql as
+      $$ begin new.not_before = now() + interval '1 hour'; return new; end $$`.execute(context.db);
+    await sql`create trigger refuse before update on schedule_runs
+      for each row when (new.status = 'waiting') execute function refuse()`.execute(context.db);
+    await sql`create trigger put_off before insert on tasks
+      for each row when (new.kind = 'export') execute function put_off()`.execute(context.db);
+    return async () => {
+      await sql`drop function refuse, put_off cascade`.execute(context.db);
+    };
+  }
+
   test('to a folder outside those that are allowed fails', async () => {
     const schedule = readSchedule({ export: { event_type: 'users', to_dir: folder } });
     const run = await runNow(context, environmentId, schedule);

@@ -93,8 +93,8 @@ async function untilCommitted({ db, schedules }: ScheduleContext, to: string): P
 }
 
 /**
- * Copies the files of an export into a folder named by the due time, the manifest last: where it is, all is. Done again
- * it writes the same files.
+ * Copies the files of a completed export into a folder named by the due time, the manifest last: where it is, all is. Done
+ * again it writes the same files.
  */
 async function deliverExport(
   context: ScheduleContext,
@@ -103,7 +103,9 @@ async function deliverExport(
   toDir: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const { files } = await requireExport(context, run.environmentId, jobId);
+  const { status, files } = await requireExport(context, run.environmentId, jobId);
+  // The attempt that asked for it was lost. The run waits, and comes back when there is something to copy.
+  if (status !== 'completed') return;
   if (files.length === 0) throw new SourceFailure('job_expired', 'the files of the export are gone');
   const folder = await makeFolder(context.schedules.exportRoots, toDir, run);
   for (const file of files) {
