@@ -72,6 +72,28 @@ describe('sluice serve and sluice work', () => {
     await database.drop();
   });
 
+  test('end well if they are stopped while the database is away during their start', async () => {
+    const database = await createTestDatabase();
+    const waiting = `from pg_stat_activity where application_name = 'sluice migrate' and wait_event = 'advisory'`;
+    await connectTo(database.url, async (client) => {
+      await client.query(`select pg_advisory_lock(${0x534c5549})`);
+      const env = { DATABASE_URL: database.url, DATA_DIR: await temporaryFolder() };
+      const started = ['start', 'serve', 'work'].map((role) => startCli([role], { env }));
+      const ended = Promise.all(started.map(({ finished }) => finished));
+      await waitFor('them to migrate', async () => (await client.query(`select ${waiting}`)).rowCount === 3);
+      for (const { signal } of started) signal('SIGTERM');
+      let isOver = false;
+      void ended.then(() => (isOver = true));
+      await waitFor('them to end', async () => {
+        await client.query(`select pg_terminate_backend(pid) ${waiting}`);
+        return isOver;
+      });
+      const stderr = expect.stringContaining('sluice: stopped while waiting for the database');
+      expect(await ended).toMatchObject([1, 2, 3].map(() => ({ code: 0, stderr })));
+    });
+    await database.drop();
+  });
+
   test('a worker asks for one pruning a day, however many workers there are', async () => {
     const dataDir = await temporaryFolder();
     const service = await startService(dataDir, { WORKERS: '3', LOG_LEVEL: 'info' });

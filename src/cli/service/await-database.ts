@@ -35,7 +35,7 @@ export async function awaitDatabase(
     const answer =
       config.databaseUrl === null ? await findEmbedded(config) : await connect(config.databaseUrl);
     if (answer.url !== null) return answer.url;
-    if (signal.aborted) throw new Interrupted('stopped while waiting for the database');
+    if (signal.aborted) throw stopped();
     if (performance.now() > deadline)
       throw new CommandFailed(`${answer.sentence} Gave up after ${timeoutMs / 1000} s.`);
     if (!reported) onWait(answer.sentence);
@@ -43,6 +43,8 @@ export async function awaitDatabase(
     await delay(pollMs, undefined, { signal }).catch(() => undefined);
   }
 }
+
+const stopped = (): Interrupted => new Interrupted('stopped while waiting for the database');
 
 type Answer = { readonly url: string } | { readonly url: null; readonly sentence: string };
 
@@ -78,7 +80,7 @@ async function connect(url: string): Promise<Answer> {
 
 /**
  * Retries `work` while the database is away, for as long as awaitDatabase waits: one that answered a moment ago may be
- * restarting. Throws the last error after that time or when the process is to stop, and any other error at once.
+ * restarting. Throws the last error after that time, and any other error at once; `Interrupted` if the process is to stop.
  */
 export async function retryWhileAway<T>(
   { signal, log }: { readonly signal: AbortSignal; readonly log: Logger },
@@ -90,7 +92,9 @@ export async function retryWhileAway<T>(
       return await work();
     } catch (error) {
       deadline ??= performance.now() + timeoutMs;
-      if (!isTransient(error) || signal.aborted || performance.now() > deadline) throw error;
+      if (!isTransient(error)) throw error;
+      if (signal.aborted) throw stopped();
+      if (performance.now() > deadline) throw error;
       log.warn({ err: error }, 'the database went away during the start; trying again');
       await delay(pollMs, undefined, { signal }).catch(() => undefined);
     }
